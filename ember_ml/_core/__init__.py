@@ -1,0 +1,1 @@
+"""What everything stands on: the tensor, dtypes, dispatch and errors. Private."""

@@ -1,0 +1,158 @@
+"""The careful path of a call: find the backend, convert and promote the operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ember_ml._core import runtime
+from ember_ml._core.convert import as_backend, check_integer, convert_to_tensor, transfer
+from ember_ml._core.dtype import PYTHON_TYPES, EmberDType, bool_, promote, promote_scalar
+from ember_ml._core.errors import ArgumentTypeError, UnsupportedDTypeError, UnsupportedOpError
+from ember_ml._core.tensor import EmberTensor, wrap
+
+if TYPE_CHECKING:
+    from ember_ml._core.dispatch import Op
+
+
+def _positional(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The tensors of the call moved from keywords to their positions."""
+    names = list(op.signature.parameters)[: len(op.roles)]
+    if kwargs and any(name in kwargs for name in names):
+        bound = op.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        positional = tuple(bound.arguments[name] for name in names)
+        rest = {name: value for name, value in kwargs.items() if name not in names}
+        return positional + args[len(names) :], rest
+    if len(args) < sum(p.default is p.empty for p in list(op.signature.parameters.values())[: len(names)]):
+        op.signature.bind(*args, **kwargs)  # raises, naming what is missing
+    return args, kwargs
+
+
+def _tensors(op: Op, args: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    """(role, value) of every tensor argument, those within a sequence one by one."""
+    for role, value in zip(op.roles, args, strict=False):
+        if role == "sequence":
+            yield from (("operand", part) for part in value)
+        elif value is not None:
+            yield role, value
+
+
+def is_aligned(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the backend has seen this call as it should be, so that an error is the call's own."""
+    names = list(op.signature.parameters)[: len(op.roles)]
+    if any(name in kwargs for name in names) or len(args) == 0:
+        return False
+    backends, dtypes = set(), set()
+    for role, value in _tensors(op, args):
+        if type(value) is not EmberTensor:
+            return False
+        backends.add(value._backend)
+        if role == "operand":
+            dtypes.add(value.dtype)
+    if len(backends) != 1 or len(dtypes) > 1:
+        return False
+    native = runtime.NATIVE[backends.pop()]
+    return all(native[dtype] in op.kernels for dtype in dtypes)
+
+
+def _backend(op: Op, values: list[Any]) -> str:
+    """The backend of the operands: their own, the active one where they differ or have none."""
+    found = {value._backend for value in values if isinstance(value, EmberTensor)}
+    if not found:
+        owners = {runtime.ARRAY_TYPES.get(type(value)) for value in values} - {None}
+        found = {owner for owner in owners if not runtime.LOADED[owner].IS_HOST}
+    return found.pop() if len(found) == 1 else runtime.active()
+
+
+def _on_backend(op: Op, value: Any, backend: str) -> EmberTensor:
+    """A tensor argument as a tensor of the backend, its dtype its own."""
+    if isinstance(value, EmberTensor):
+        if value._backend != backend:
+            return transfer(value, backend)
+        return value if type(value) is EmberTensor else wrap(value._data, value._backend)
+    try:
+        return convert_to_tensor(value, backend=backend)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{op.name}: {error}") from error
+
+
+def _common_dtype(op: Op, operands: list[Any]) -> EmberDType:
+    """The dtype that all operands are promoted to; Python scalars only count by their kind."""
+    strong = [value.dtype for value in operands if isinstance(value, EmberTensor)]
+    weak = [type(value) for value in operands if type(value) in PYTHON_TYPES]
+    dtype = strong[0] if strong else PYTHON_TYPES[weak[0]]
+    try:
+        for other in strong[1:]:
+            op.rule.check_pair(op.name, dtype, other)
+            dtype = promote(dtype, other)
+    except TypeError as error:
+        raise type(error)(str(error) if str(error).startswith(op.name) else f"{op.name}: {error}") from None
+    for scalar in weak:
+        dtype = promote_scalar(dtype, scalar)
+    return op.rule.resolve(op.name, dtype)
+
+
+def _cast(value: Any, dtype: EmberDType, backend: str) -> EmberTensor:
+    if type(value) is int:
+        check_integer(value, dtype)
+    return as_backend(value, backend, dtype)
+
+
+def _check_index(op: Op, value: EmberTensor) -> EmberTensor:
+    if not value.dtype.is_integer and value.size:
+        raise ArgumentTypeError(f"{op.name}: indices must be integers, not {value.dtype}")
+    return value if value.dtype.is_integer else as_backend(value, value._backend, PYTHON_TYPES[int])
+
+
+def align(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The call with every tensor argument a tensor of one backend, operands of one dtype."""
+    args, kwargs = _positional(op, args, kwargs)
+    for role, value in zip(op.roles, args, strict=False):
+        if role == "sequence" and not isinstance(value, (list, tuple)):
+            if not isinstance(value, EmberTensor):
+                raise ArgumentTypeError(f"{op.name} takes a list or tuple of tensors, not {value!r}")
+            args = (list(value), *args[1:])
+        if role == "sequence" and len(args[0]) == 0:
+            raise ValueError(f"{op.name} needs at least one tensor")
+        if value is None and not _optional(op, value, args):
+            raise ArgumentTypeError(f"{op.name}: None is not a tensor")
+    values = [value for _, value in _tensors(op, args)]
+    backend = _backend(op, values)
+    if backend not in op.natives and op.body is None:
+        raise UnsupportedOpError(f"the {backend} backend has no {op.key}")
+
+    def convert(value: Any) -> Any:
+        return value if type(value) in PYTHON_TYPES else _on_backend(op, value, backend)
+
+    prepared = [
+        [convert(part) for part in value]
+        if role == "sequence"
+        else (None if value is None else convert(value))
+        for role, value in zip(op.roles, args, strict=False)
+    ]
+    operands = [value for role, value in _tensors(op, tuple(prepared)) if role == "operand"]
+    dtype = _common_dtype(op, operands) if operands else bool_
+    if backend in op.natives and operands and runtime.native_dtype(backend, dtype) not in op.kernels:
+        raise UnsupportedDTypeError(f"{op.name} on the {backend} backend does not take {dtype}")
+    for position, role in enumerate(op.roles[: len(prepared)]):
+        value = prepared[position]
+        if role == "sequence":
+            prepared[position] = [_cast(part, dtype, backend) for part in value]
+        elif value is None:
+            continue
+        elif role == "operand":
+            prepared[position] = _cast(value, dtype, backend)
+        else:
+            value = _on_backend(op, value, backend)
+            prepared[position] = _check_index(op, value) if role == "index" else value
+    return (*prepared, *args[len(op.roles) :]), kwargs
+
+
+def _optional(op: Op, value: Any, args: tuple[Any, ...]) -> bool:
+    """Whether every None among the tensor arguments stands where None is allowed."""
+    parameters = list(op.signature.parameters.values())
+    return all(
+        given is not None or "None" in str(parameter.annotation)
+        for parameter, given in zip(parameters, args[: len(op.roles)], strict=False)
+    )

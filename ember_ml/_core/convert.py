@@ -1,0 +1,162 @@
+"""From anything to a tensor, and from one backend to another."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ember_ml._core import runtime
+from ember_ml._core.dtype import (
+    DTYPES,
+    INTEGER_RANGES,
+    PYTHON_TYPES,
+    EmberDType,
+    promote_scalar,
+)
+from ember_ml._core.errors import ArgumentTypeError, BackendTransferWarning
+from ember_ml._core.tensor import DTypeLike, EmberTensor, TensorLike, wrap
+from ember_ml.backend import devices
+
+
+def as_dtype(value: DTypeLike) -> EmberDType:
+    """The dtype of ours that a name, a Python type or any framework's dtype means."""
+    if type(value) is EmberDType:
+        return value
+    if isinstance(value, str):
+        name = value.rpartition(".")[2]  # "torch.float32" and "mlx.core.float32" too
+        if name in DTYPES:
+            return DTYPES[name]
+    elif isinstance(value, type) and value in PYTHON_TYPES:
+        return PYTHON_TYPES[value]
+    else:
+        try:
+            return runtime.DTYPE_OF[value]
+        except (KeyError, TypeError):
+            pass
+        name = getattr(value, "__name__", None) or str(value)
+        name = name.rpartition(".")[2].rstrip("_")
+        if name in DTYPES:
+            return DTYPES[name]
+    raise ArgumentTypeError(f"{value!r} is not a dtype; there are {', '.join(DTYPES)}")
+
+
+def check_integer(value: int, dtype: EmberDType) -> None:
+    """An integer must fit its dtype; none wraps around in silence."""
+    if dtype in INTEGER_RANGES:
+        low, high = INTEGER_RANGES[dtype]
+        if not low <= value <= high:
+            raise OverflowError(f"{value} does not fit {dtype} ({low} to {high})")
+
+
+def _native_backend(data: Any) -> str | None:
+    """The backend a native array belongs to."""
+    name = runtime.ARRAY_TYPES.get(type(data))
+    if name is not None:
+        return name
+    for array_type, name in runtime.ARRAY_TYPES.items():
+        if isinstance(data, array_type):
+            return name
+    return None
+
+
+def _from_host(data: Any, backend: str, dtype: EmberDType | None, device: str | None, copy: bool | None) -> EmberTensor:
+    array, inferred = runtime.host().parse(data, None if dtype is None else dtype.name)
+    target = dtype or DTYPES[inferred]
+    native = runtime.native_dtype(backend, target)
+    return wrap(runtime.LOADED[backend].from_host(array, native, devices.resolve(backend, device), copy), backend)
+
+
+def _scalar(value: Any, backend: str, dtype: EmberDType, device: str | None) -> EmberTensor:
+    if type(value) is int:
+        check_integer(value, dtype)
+    if type(value) is complex and not dtype.is_complex:
+        raise ArgumentTypeError(f"the complex number {value} does not fit {dtype}")
+    native = runtime.native_dtype(backend, dtype)
+    return wrap(runtime.LOADED[backend].scalar(value, native, devices.resolve(backend, device)), backend)
+
+
+def convert_to_tensor(
+    data: TensorLike,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    *,
+    backend: str | None = None,
+    copy: bool | None = None,
+) -> EmberTensor:
+    """A tensor of `data` on the active backend; a tensor is returned as it is.
+
+    Args:
+        data: a tensor, any framework's array, nested lists, or a scalar.
+        dtype: the dtype to have; else the data's own, float32 and int64 for Python numbers.
+        device: the device to be on; else the default device.
+        backend: the backend to be on; else the active one for new tensors.
+        copy: True always copies, False never does (and raises if it would have to), None as needed.
+    """
+    target = None if dtype is None else as_dtype(dtype)
+    if isinstance(data, EmberTensor):
+        return _adjust(data, target, device, backend, copy)
+    backend = backend or runtime.active()
+    runtime.load(backend)
+    if type(data) in PYTHON_TYPES:
+        if copy is False:
+            raise ValueError("copy=False: a Python scalar has no memory to share")
+        return _scalar(data, backend, target or PYTHON_TYPES[type(data)], device)
+    owner = _native_backend(data)
+    if owner is None and hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
+        data, owner = runtime.LOADED[backend].from_dlpack(data, None), backend
+    if owner is not None and (owner == backend or not runtime.LOADED[owner].IS_HOST):
+        return _adjust(wrap(runtime.LOADED[owner].adopt(data), owner), target, device, backend, copy)
+    return _from_host(data, backend, target, device, copy)
+
+
+def _adjust(
+    x: EmberTensor, dtype: EmberDType | None, device: str | None, backend: str | None, copy: bool | None
+) -> EmberTensor:
+    """The tensor with another dtype, device or backend, copied only where that must be."""
+    start = x._data
+    if backend is not None and backend != x._backend:
+        x = move(x, backend)
+    module = runtime.LOADED[x._backend]
+    data = x._data
+    if dtype is not None and dtype is not runtime.DTYPE_OF[data.dtype]:
+        data = module.cast(data, runtime.native_dtype(x._backend, dtype))
+    if device is not None and device != module.device_of(data):
+        data = module.to_device(data, devices.resolve(x._backend, device))
+    if copy is False and data is not start:
+        raise ValueError("copy=False: the dtype, device or backend asked for needs a copy")
+    if copy and data is start:
+        data = module.copy(data)
+    return x if data is x._data else wrap(data, x._backend)
+
+
+def move(x: EmberTensor, backend: str) -> EmberTensor:
+    """The same values on another backend, dtype kept; through shared memory where possible."""
+    if backend == x._backend:
+        return x
+    target = runtime.load(backend)
+    native = runtime.native_dtype(backend, x.dtype)
+    place = devices.default_device(backend)
+    data = target.from_backend(runtime.LOADED[x._backend], x._data, native, place)
+    return wrap(data, backend)
+
+
+def as_backend(value: TensorLike, backend: str, like: EmberDType | None = None) -> EmberTensor:
+    """An operand as a tensor of `backend`; Python scalars and lists take the dtype `like`, if given."""
+    if isinstance(value, EmberTensor):
+        moved = value if value._backend == backend else transfer(value, backend)
+        return moved if like is None or moved.dtype is like else _adjust(moved, like, None, None, None)
+    if type(value) in PYTHON_TYPES:
+        dtype = PYTHON_TYPES[type(value)] if like is None else promote_scalar(like, type(value))
+        return convert_to_tensor(value, dtype if like is None else like, backend=backend)
+    return convert_to_tensor(value, like, backend=backend)
+
+
+def transfer(x: EmberTensor, backend: str) -> EmberTensor:
+    """Move an operand because another operand is elsewhere, and say so."""
+    warnings.warn(
+        f"a tensor of the {x._backend} backend met one of another and was moved to {backend}; "
+        "move it on purpose with x.to_backend(...)",
+        BackendTransferWarning,
+        stacklevel=6,
+    )
+    return move(x, backend)

@@ -1,0 +1,99 @@
+"""From a framework's error to the one every backend raises: what, where, and what would be right."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ember_ml._core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AxisError,
+    EmberError,
+    IndexOutOfRangeError,
+    LinAlgError,
+    ShapeError,
+    UnsupportedDTypeError,
+    UnsupportedOpError,
+)
+from ember_ml._core.tensor import EmberTensor
+
+if TYPE_CHECKING:
+    from ember_ml._core.dispatch import Op
+
+_DTYPE = re.compile(r"dtype|scalar type|not implemented for '|unsupported type|data ?type", re.IGNORECASE)
+_SHAPE = re.compile(r"shape|size|dimension|broadcast|axes|axis|mismatch", re.IGNORECASE)
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, EmberTensor):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, (list, tuple)) and any(isinstance(part, EmberTensor) for part in value):
+        return "[" + ", ".join(map(_describe, value)) + "]"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def call_text(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The call as one would write it, tensors shown by dtype and shape: add(float32[2, 3], float32[4])."""
+    parts = [_describe(value) for value in args]
+    parts += [f"{name}={_describe(value)}" for name, value in kwargs.items()]
+    return f"{op.name}({', '.join(parts)})"
+
+
+def _bad_axis(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """What is wrong with the axis argument, if anything."""
+    try:
+        arguments = op.signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return None
+    tensor = next((value for value in args if isinstance(value, EmberTensor)), None)
+    if args and isinstance(args[0], (list, tuple)) and args[0]:
+        tensor = args[0][0]
+    if not isinstance(tensor, EmberTensor):
+        return None
+    for name in ("axis", "axes", "dim", "axis1", "axis2", "source", "destination"):
+        given = arguments.get(name)
+        given = given if isinstance(given, (list, tuple)) else [given]
+        for axis in given:
+            if isinstance(axis, int) and not -tensor.ndim <= axis < tensor.ndim:
+                return f"{name}={axis} is out of range for the shape {tensor.shape}"
+    return None
+
+
+def _do_not_broadcast(args: tuple[Any, ...]) -> bool:
+    shapes = [value.shape for value in args if isinstance(value, EmberTensor)]
+    longest = max(map(len, shapes), default=0)
+    for axis in range(1, longest + 1):
+        lengths = {shape[-axis] for shape in shapes if len(shape) >= axis} - {1}
+        if len(lengths) > 1:
+            return True
+    return False
+
+
+def explain(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
+    """The exception to raise for an error that a backend raised."""
+    if isinstance(error, (EmberError, OverflowError, MemoryError, ZeroDivisionError)):
+        return error
+    call = call_text(op, args, kwargs)
+    bad_axis = _bad_axis(op, args, kwargs)
+    text = str(error).strip().split("\n")[0]
+    if bad_axis is not None:
+        return AxisError(f"{call}: {bad_axis}")
+    if op.kind in ("binary",) and _do_not_broadcast(args):
+        return ShapeError(f"{call}: the shapes do not broadcast")
+    if type(error).__name__ == "LinAlgError" or type(error).__name__ == "_LinAlgError":
+        return LinAlgError(f"{call}: {text}")
+    if isinstance(error, NotImplementedError) and not _DTYPE.search(text):
+        return UnsupportedOpError(f"{call}: {text}")
+    if isinstance(error, IndexError):
+        return IndexOutOfRangeError(f"{call}: {text}")
+    if isinstance(error, TypeError):
+        return ArgumentTypeError(f"{call}: {text}")
+    if isinstance(error, (RuntimeError, ValueError, AttributeError)):
+        if _DTYPE.search(text):
+            return UnsupportedDTypeError(f"{call}: {text}")
+        if _SHAPE.search(text):
+            return ShapeError(f"{call}: {text}")
+        return ArgumentError(f"{call}: {text}")
+    return error

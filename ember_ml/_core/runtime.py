@@ -1,0 +1,72 @@
+"""The loaded backends and the tables that connect them with the frontend."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from ember_ml._core.dtype import DTYPES, EmberDType
+from ember_ml._core.errors import UnsupportedDTypeError
+from ember_ml.backend import selection
+
+LOADED: dict[str, Any] = {}
+"""Backend modules by name; filled by `load`. A tensor's backend is always here."""
+
+DTYPE_OF: dict[Any, EmberDType] = {}
+"""Native dtype -> EmberDType, of all loaded backends together."""
+
+NATIVE: dict[str, dict[EmberDType, Any]] = {}
+"""Backend -> EmberDType -> native dtype."""
+
+ARRAY_TYPES: dict[type, str] = {}
+"""Native array type -> backend."""
+
+on_load: list[Callable[[str, ModuleType], None]] = []
+"""Called with each backend as it is loaded."""
+
+_lock = threading.RLock()
+
+
+def load(name: str) -> Any:
+    """The backend module of that name, imported at its first use."""
+    try:
+        return LOADED[name]
+    except KeyError:
+        pass
+    with _lock:
+        if name not in LOADED:
+            module = selection.import_backend(name)
+            NATIVE[name] = {DTYPES[key]: native for key, native in module.DTYPES.items()}
+            DTYPE_OF.update({native: DTYPES[key] for key, native in module.DTYPES.items()})
+            ARRAY_TYPES[module.ARRAY] = name
+            for hook in on_load:
+                hook(name, module)
+            LOADED[name] = module
+        return LOADED[name]
+
+
+def active() -> str:
+    """The name of the active backend, loaded."""
+    name = selection.get_backend()
+    if name not in LOADED:
+        load(name)
+    return name
+
+
+def host() -> Any:
+    """NumPy helpers for what needs the host's memory: parsing lists, printing, seeding."""
+    return importlib.import_module("ember_ml.backend.host")
+
+
+def native_dtype(backend: str, dtype: EmberDType) -> Any:
+    """The backend's own dtype object; an error where it has none."""
+    try:
+        return NATIVE[backend][dtype]
+    except KeyError:
+        names = ", ".join(known.name for known in NATIVE[backend])
+        raise UnsupportedDTypeError(
+            f"the {backend} backend has no {dtype}; it has {names}"
+        ) from None

@@ -1,0 +1,244 @@
+"""The tensor: a native array and the name of its backend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+from ember_ml._core import runtime
+from ember_ml._core.dtype import EmberDType
+from ember_ml._core.errors import ArgumentTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ember_ml._core.methods import TensorMethods
+else:
+
+    class TensorMethods:
+        """Filled by `ember_ml.ops`: the ops that are methods too."""
+
+        __slots__ = ()
+
+
+class EmberTensor(TensorMethods):
+    """An n-dimensional array on one of the backends.
+
+    Make one with `tensor.array`, `tensor.convert_to_tensor` or an op such as `ops.zeros`. An op on tensors
+    runs on the backend they live on; the active backend only decides where new tensors are made.
+    Tensors are values: `x[i] = v` and `x += v` give this object a new value and touch no other tensor.
+    """
+
+    __slots__ = ("__weakref__", "_backend", "_data")
+
+    # NumPy's operators give way to ours; np.asarray(x) and np functions still read a tensor.
+    __array_priority__ = 1000
+
+    _data: Any
+    _backend: str
+
+    def __init__(
+        self,
+        data: TensorLike,
+        *,
+        dtype: DTypeLike | None = None,
+        device: str | None = None,
+    ) -> None:
+        from ember_ml._core.convert import convert_to_tensor
+
+        made = convert_to_tensor(data, dtype=dtype, device=device)
+        self._data = made._data
+        self._backend = made._backend
+
+    @property
+    def native(self) -> Any:
+        """The framework's own array, not a copy."""
+        return self._data
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend the tensor lives on."""
+        return self._backend
+
+    @property
+    def dtype(self) -> EmberDType:
+        """The type of the elements."""
+        return runtime.DTYPE_OF[self._data.dtype]
+
+    @property
+    def device(self) -> str:
+        """Where the elements are: "cpu", "cuda:0", "gpu" ..."""
+        return runtime.LOADED[self._backend].device_of(self._data)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return tuple(self._data.shape)
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return self._data.ndim
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        size = 1
+        for length in self._data.shape:
+            size *= length
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes the elements take."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def T(self) -> EmberTensor:  # noqa: N802
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise ShapeError(f"T is for matrices; the shape is {self.shape} (mT swaps the last two axes)")
+        return self.mT
+
+    def numpy(self) -> Any:
+        """The elements as a NumPy array; without a copy where the memory can be shared."""
+        return runtime.LOADED[self._backend].to_host(self._data)
+
+    def item(self) -> bool | int | float | complex:
+        """The only element, as a Python scalar."""
+        if self.size != 1:
+            raise ShapeError(f"item() needs a tensor of one element; the shape is {self.shape}")
+        return runtime.LOADED[self._backend].item(self._data)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python scalars."""
+        return runtime.LOADED[self._backend].tolist(self._data)
+
+    def to_backend(self, backend: str) -> EmberTensor:
+        """The same values as a tensor of another backend."""
+        from ember_ml._core.convert import move
+
+        return move(self, backend)
+
+    def to_device(self, device: str, /, *, stream: None = None) -> EmberTensor:
+        """The same values on another device of this backend."""
+        if stream is not None:
+            raise ArgumentTypeError("to_device: stream must be None; the backends order their own work")
+        return wrap(runtime.LOADED[self._backend].to_device(self._data, device), self._backend)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return runtime.host().as_array(self.numpy(), dtype, copy)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        return runtime.LOADED[self._backend].to_dlpack(self._data, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return self._data.__dlpack_device__()
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer or self.ndim != 0:
+            raise ArgumentTypeError(
+                f"only a 0-d integer tensor is an index; this is {self.dtype} of shape {self.shape}"
+            )
+        return int(self.item())
+
+    def _scalar(self, target: str) -> Any:
+        if self.size != 1:
+            raise ShapeError(f"{target}() needs a tensor of one element; the shape is {self.shape}")
+        return self.item()
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise ArgumentTypeError("len() of a 0-d tensor")
+        return int(self._data.shape[0])
+
+    def __iter__(self) -> Iterator[EmberTensor]:
+        if self.ndim == 0:
+            raise ArgumentTypeError("iteration over a 0-d tensor")
+        return (self[index] for index in range(len(self)))
+
+    def __contains__(self, value: object) -> bool:
+        return bool((self == value).any())
+
+    def __getitem__(self, key: Any) -> EmberTensor:
+        backend = self._backend
+        return wrap(
+            runtime.LOADED[backend].getitem(self._data, native_key(key, backend, self._data.shape)), backend
+        )
+
+    def __setitem__(self, key: Any, value: TensorLike) -> None:
+        from ember_ml._core.convert import as_backend
+
+        backend = self._backend
+        data = as_backend(value, backend, self.dtype)._data
+        key = native_key(key, backend, self._data.shape)
+        self._data = runtime.LOADED[backend].setitem(self._data, key, data)
+
+    def __copy__(self) -> EmberTensor:
+        return wrap(self._data, self._backend)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> EmberTensor:
+        return wrap(runtime.LOADED[self._backend].copy(self._data), self._backend)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise ArgumentTypeError(
+            "tensors are not pickled; save them with safetensors, or send x.numpy()"
+        )
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        values = runtime.host().format_array(runtime.LOADED[self._backend].to_portable(self._data))
+        return (
+            f"tensor({values}, shape={self.shape}, dtype={self.dtype}, "
+            f"device={self.device!r}, backend={self._backend!r})"
+        )
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else repr(self)
+
+
+Tensor = EmberTensor
+_new = object.__new__
+
+
+def wrap(data: Any, backend: str) -> EmberTensor:
+    """A tensor around a native array."""
+    tensor = _new(EmberTensor)
+    tensor._data = data
+    tensor._backend = backend
+    return tensor
+
+
+def native_key(key: Any, backend: str, shape: Sequence[int]) -> Any:
+    """An index with its tensors, arrays and lists made native, and its numbers checked."""
+    from ember_ml._core.indexing import normalize
+
+    if type(key) is int and shape and -shape[0] <= key < shape[0]:
+        return key
+    return normalize(key, backend, shape)
+
+
+TensorLike: TypeAlias = "EmberTensor | bool | int | float | complex | Sequence[Any] | Any"
+"""What an op takes: tensors, Parameters, native arrays, nested lists, scalars."""
+DTypeLike: TypeAlias = "EmberDType | str | Any"
+"""A dtype of ours, its name, or a dtype of a framework."""

@@ -1,0 +1,126 @@
+"""The MLX backend. Native arrays in, native arrays out; nothing here evaluates an array unasked."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
+from ember_ml.backend.mlx.indexing import getitem as getitem
+from ember_ml.backend.mlx.indexing import setitem as setitem
+
+ARRAY = mx.array
+IS_HOST = False
+# No float64: MLX has the dtype on a CPU, but computes exp, log, sin ... in it with float32's accuracy.
+DTYPES = {
+    name: getattr(mx, name if name != "bool" else "bool_")
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "bfloat16", "float32", "complex64"),
+    )
+}
+version = metadata.version("mlx")
+
+
+def devices() -> list[str]:
+    """The devices, the default first."""
+    default = str(mx.default_device().type).rpartition(".")[2]
+    return [default] if default == "cpu" else [default, "cpu"]
+
+
+def device_of(data: Any) -> str:
+    """Where the array is: memory is shared, so where MLX computes."""
+    return devices()[0]
+
+
+def to_device(data: Any, device: str) -> Any:
+    """The array on another device: memory is shared, so itself."""
+    if device not in devices():
+        raise DeviceError(f"the mlx backend has no device {device!r}; it has {', '.join(devices())}")
+    return data
+
+
+def adopt(data: Any) -> Any:
+    """A user's array, made fit to be a tensor's: one that no later in-place change of theirs reaches."""
+    return mx.array(data)
+
+
+def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
+    """From a NumPy array; MLX always copies."""
+    if copy is False:
+        raise ArgumentError("copy=False: MLX copies what it takes from NumPy")
+    if array.dtype == np.complex128 and dtype != mx.complex64:
+        raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
+    return cast(mx.array(array.astype(np.float32) if array.dtype == np.float64 else array), dtype)
+
+
+def to_host(data: Any) -> Any:
+    """To a NumPy array, sharing memory where that is possible."""
+    if data.dtype == mx.bfloat16:
+        raise ArgumentTypeError("NumPy has no bfloat16; take x.astype('float32').numpy()")
+    return np.array(data)
+
+
+def to_portable(data: Any) -> Any:
+    """To a NumPy array of a dtype that holds every value exactly."""
+    return to_host(data.astype(mx.float32) if data.dtype == mx.bfloat16 else data)
+
+
+def from_backend(source: Any, data: Any, dtype: Any, device: str) -> Any:
+    """From another backend's array."""
+    return from_host(source.to_portable(data), dtype, device, None)
+
+
+def scalar(value: Any, dtype: Any, device: str) -> Any:
+    """A 0-d array."""
+    return mx.array(value, dtype)
+
+
+def cast(data: Any, dtype: Any) -> Any:
+    """The array in another dtype."""
+    if data.dtype == mx.complex64 and dtype not in (mx.complex64, mx.bool_):
+        raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
+    return data.astype(dtype)
+
+
+def copy(data: Any) -> Any:
+    """A copy that no later in-place change reaches."""
+    return mx.array(data)
+
+
+def item(data: Any) -> Any:
+    """The only element."""
+    return data.item()
+
+
+def tolist(data: Any) -> Any:
+    """Nested lists."""
+    return data.tolist()
+
+
+def to_dlpack(data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    """The array's DLPack capsule, through the host's memory."""
+    if copy is False:
+        raise BufferError("MLX does not lend its memory: a copy is needed")
+    return to_host(data).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def from_dlpack(source: Any, copy: bool | None) -> Any:
+    """From anything that speaks DLPack."""
+    if copy is False:
+        raise BufferError("MLX copies what it takes through DLPack")
+    array = np.from_dlpack(source)
+    return from_host(array, DTYPES[array.dtype.name], devices()[0], None)
+
+
+def synchronize() -> None:
+    """Wait for pending work."""
+    mx.synchronize()
+
+
+def memory_usage() -> dict[str, int]:
+    """Bytes held by MLX."""
+    return {"allocated": mx.get_active_memory(), "cached": mx.get_cache_memory(), "peak": mx.get_peak_memory()}

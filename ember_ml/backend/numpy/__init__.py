@@ -1,0 +1,129 @@
+"""The NumPy backend. Native arrays in, native arrays out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml._core.errors import ArgumentError, DeviceError
+
+ARRAY = np.ndarray
+IS_HOST = True
+"""Raw arrays of this backend are plain data: they go where the other operands are."""
+DTYPES = {
+    name: np.dtype(name)
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64", "complex64", "complex128"),
+    )
+}
+version = np.__version__
+
+
+def devices() -> list[str]:
+    """The devices, the default first."""
+    return ["cpu"]
+
+
+def device_of(data: Any) -> str:
+    """Where the array is."""
+    return "cpu"
+
+
+def to_device(data: Any, device: str) -> Any:
+    """The array on another device."""
+    if device != "cpu":
+        raise DeviceError(f"the numpy backend has no device {device!r}; it has cpu")
+    return data
+
+
+def adopt(data: Any) -> Any:
+    """A user's array, made fit to be a tensor's."""
+    data = np.asarray(data)
+    return data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("="))
+
+
+def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
+    """From a NumPy array."""
+    if array.dtype == dtype:
+        return array.copy() if copy else array
+    if copy is False:
+        raise ArgumentError(f"copy=False: {array.dtype} to {dtype} needs a copy")
+    return cast(array, dtype)
+
+
+def to_host(data: Any) -> Any:
+    """To a NumPy array, sharing memory."""
+    return np.asarray(data)
+
+
+def to_portable(data: Any) -> Any:
+    """To a NumPy array of a dtype that holds every value exactly."""
+    return np.asarray(data)
+
+
+def from_backend(source: Any, data: Any, dtype: Any, device: str) -> Any:
+    """From another backend's array."""
+    return from_host(source.to_portable(data), dtype, device, None)
+
+
+def scalar(value: Any, dtype: Any, device: str) -> Any:
+    """A 0-d array."""
+    return np.array(value, dtype)
+
+
+def cast(data: Any, dtype: Any) -> Any:
+    """The array in another dtype; a complex array loses its imaginary part only when asked as `real`."""
+    if data.dtype.kind == "c" and dtype.kind not in "cb":
+        raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
+    with np.errstate(invalid="ignore", over="ignore"):
+        return data.astype(dtype)
+
+
+def copy(data: Any) -> Any:
+    """A copy with memory of its own."""
+    return np.array(data)
+
+
+def item(data: Any) -> Any:
+    """The only element."""
+    return data.item()
+
+
+def tolist(data: Any) -> Any:
+    """Nested lists."""
+    return data.tolist()
+
+
+def getitem(data: Any, key: Any) -> Any:
+    """Read an index."""
+    return np.asarray(data)[key]
+
+
+def setitem(data: Any, key: Any, value: Any) -> Any:
+    """A copy with an index written."""
+    out = np.array(data)
+    out[key] = value
+    return out
+
+
+def to_dlpack(data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    """The array's DLPack capsule."""
+    return np.asarray(data).__dlpack__(
+        stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+    )
+
+
+def from_dlpack(source: Any, copy: bool | None) -> Any:
+    """From anything that speaks DLPack."""
+    return np.from_dlpack(source, copy=copy)
+
+
+def synchronize() -> None:
+    """Wait for pending work; NumPy has none."""
+
+
+def memory_usage() -> dict[str, int]:
+    """Bytes held on the device; NumPy keeps no account of its own."""
+    return {}

@@ -1,0 +1,217 @@
+"""Which backend new tensors are made on.
+
+The order: a `use_backend` scope (of this thread or task), `set_backend`, the environment variable
+EMBER_ML_BACKEND, the file ~/.ember/backend, and else the best that this machine offers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+import importlib
+import importlib.util
+import inspect
+import os
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, NamedTuple, TypeVar
+
+from ember_ml._core.errors import BackendNotInstalledError, UnknownBackendError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class BackendEntry(NamedTuple):
+    """A row of the table of backends: the framework's import name, and what pip installs."""
+
+    package: str
+    requirement: str
+
+
+BACKENDS: dict[str, BackendEntry] = {
+    "numpy": BackendEntry("numpy", "ember-ml"),
+    "torch": BackendEntry("torch", "ember-ml[torch]"),
+    "mlx": BackendEntry("mlx", "ember-ml[mlx]"),
+}
+"""Every backend. A new one is a folder beside this file and a row here."""
+
+_chosen: str | None = None
+_reason = ""
+_scope: ContextVar[str | None] = ContextVar("ember_ml_backend", default=None)
+# Open scopes of all threads. While there is none, the ContextVar (which no compiler traces) is not read.
+_open_scopes = 0
+_lock = threading.Lock()
+
+
+def backend_file() -> Path:
+    """Where `set_backend(name, persist=True)` keeps its choice."""
+    return Path.home() / ".ember" / "backend"
+
+
+def check_name(name: str) -> str:
+    """The name, if a backend has it."""
+    if name in BACKENDS:
+        return name
+    close = difflib.get_close_matches(str(name), BACKENDS, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise UnknownBackendError(f"unknown backend {name!r}; {hint}there are {', '.join(BACKENDS)}")
+
+
+def is_installed(name: str) -> bool:
+    """Whether the backend's framework can be found; it is not imported."""
+    return importlib.util.find_spec(BACKENDS[check_name(name)].package) is not None
+
+
+def available() -> list[str]:
+    """The backends whose frameworks are installed."""
+    return [name for name in BACKENDS if is_installed(name)]
+
+
+def import_backend(name: str) -> ModuleType:
+    """Import the backend's folder, and with it the framework."""
+    entry = BACKENDS[check_name(name)]
+    try:
+        return importlib.import_module(f"ember_ml.backend.{name}")
+    except ImportError as error:
+        raise BackendNotInstalledError(
+            f"the {name} backend needs the package {entry.package!r}, which cannot be imported "
+            f"({error}); install it with: pip install '{entry.requirement}'"
+        ) from error
+
+
+def _candidates() -> list[tuple[int, str, str, str]]:
+    """(rank, backend, device, reason) of everything that is installed, best first."""
+    found = []
+    for name in available():
+        detect = importlib.import_module(f"ember_ml.backend.{name}.detect")
+        with contextlib.suppress(ImportError, OSError):  # a broken installation is no candidate
+            rank, device, reason = detect.detect()
+            found.append((rank, name, device, reason))
+    return sorted(found, reverse=True)
+
+
+def auto_select_backend() -> tuple[str, str]:
+    """The best backend on this machine and its device, whatever was chosen or configured."""
+    _, name, device, _ = _candidates()[0]
+    return name, device
+
+
+def _configured() -> tuple[str, str] | None:
+    """The backend that the environment or the file names, and why."""
+    if name := os.environ.get("EMBER_ML_BACKEND", "").strip():
+        return check_name(name), "the environment variable EMBER_ML_BACKEND"
+    with contextlib.suppress(OSError, UnicodeDecodeError, RuntimeError):  # RuntimeError: no home
+        name = backend_file().read_text(encoding="utf-8").strip()
+        if name in BACKENDS and is_installed(name):
+            return name, f"the file {backend_file()}"
+    return None
+
+
+def _resolve() -> str:
+    global _chosen, _reason
+    with _lock:
+        if _chosen is None:
+            configured = _configured()
+            if configured is not None:
+                _chosen, _reason = configured
+            else:
+                _, _chosen, _, why = _candidates()[0]
+                _reason = f"auto-detection: {why}"
+        return _chosen
+
+
+def get_backend() -> str:
+    """The name of the active backend: where new tensors are made."""
+    if _open_scopes:
+        name = _scope.get()
+        if name is not None:
+            return name
+    return _chosen or _resolve()
+
+
+def selection_reason() -> str:
+    """Why the active backend is the active one."""
+    name = get_backend()
+    if _open_scopes and _scope.get() is not None:
+        return f"use_backend({name!r})"
+    return _reason
+
+
+def get_backend_module() -> ModuleType:
+    """The module of the active backend."""
+    return import_backend(get_backend())
+
+
+def set_backend(backend: str, *, persist: bool = False) -> None:
+    """Make new tensors on `backend` from now on, in all threads; existing tensors stay where they are.
+
+    Args:
+        backend: a name from `BACKENDS`.
+        persist: also write the choice to ~/.ember/backend, for later processes.
+    """
+    global _chosen, _reason
+    import_backend(backend)
+    with _lock:
+        _chosen, _reason = backend, f"set_backend({backend!r})"
+    if persist:
+        path = backend_file()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_text(backend + "\n", encoding="utf-8")
+        temporary.replace(path)
+
+
+class use_backend:  # noqa: N801  (a context manager, named as a function)
+    """Make new tensors on `backend` within a `with` block or a decorated function.
+
+    The choice belongs to the thread or asyncio task that made it; others are not affected.
+
+    Example:
+        >>> with use_backend("numpy"):
+        ...     get_backend()
+        'numpy'
+    """
+
+    def __init__(self, backend: str) -> None:
+        import_backend(backend)
+        self.backend = backend
+        self._tokens: list[Token[str | None]] = []
+
+    def __enter__(self) -> use_backend:
+        global _open_scopes
+        with _lock:
+            _open_scopes += 1
+        self._tokens.append(_scope.set(self.backend))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        global _open_scopes
+        _scope.reset(self._tokens.pop())
+        with _lock:
+            _open_scopes -= 1
+
+    def __call__(self, function: F) -> F:
+        """Decorate a function or coroutine function; every call gets a scope of its own."""
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def scoped(*args: Any, **kwargs: Any) -> Any:
+                with use_backend(self.backend):
+                    return await function(*args, **kwargs)
+        else:
+
+            @functools.wraps(function)
+            def scoped(*args: Any, **kwargs: Any) -> Any:
+                with use_backend(self.backend):
+                    return function(*args, **kwargs)
+
+        return scoped  # type: ignore[return-value]

@@ -1,0 +1,134 @@
+"""The PyTorch backend. Native tensors in, native tensors out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
+from ember_ml.backend.torch.indexing import getitem as getitem
+from ember_ml.backend.torch.indexing import setitem as setitem
+
+ARRAY = torch.Tensor
+IS_HOST = False
+DTYPES = {
+    name: getattr(torch, name)
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8"),
+        *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    )
+}
+version = torch.__version__
+
+
+def devices() -> list[str]:
+    """The devices, the default first."""
+    found = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    if found:
+        found.insert(0, "cuda")
+    if torch.backends.mps.is_available():
+        found.append("mps")
+    return [*found, "cpu"]
+
+
+def device_of(data: Any) -> str:
+    """Where the tensor is."""
+    return str(data.device)
+
+
+def to_device(data: Any, device: str) -> Any:
+    """The tensor on another device."""
+    if device != "cpu" and device not in devices():
+        raise DeviceError(f"the torch backend has no device {device!r}; it has {', '.join(devices())}")
+    return data.to(device)
+
+
+def adopt(data: Any) -> Any:
+    """A user's tensor, made fit to be a tensor's."""
+    return data
+
+
+def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
+    """From a NumPy array, sharing memory where that is possible."""
+    shareable = array.flags.writeable and all(stride >= 0 for stride in array.strides)
+    if array.dtype.name not in DTYPES:  # uint16, uint32, uint64
+        array, shareable = array.astype(np.int64), False
+    if copy is False and not (shareable and DTYPES[array.dtype.name] is dtype and device == "cpu"):
+        raise ArgumentError("copy=False: the array's memory cannot be shared with torch as it is")
+    source = torch.from_numpy(array) if shareable else torch.from_numpy(array.copy())
+    if source.dtype is not dtype:
+        return cast(source, dtype).to(device)
+    return source.clone() if copy and shareable and device == "cpu" else source.to(device)
+
+
+def to_host(data: Any) -> Any:
+    """To a NumPy array, sharing memory where that is possible."""
+    if data.dtype is torch.bfloat16:
+        raise ArgumentTypeError("NumPy has no bfloat16; take x.astype('float32').numpy()")
+    return data.detach().cpu().resolve_conj().resolve_neg().numpy()
+
+
+def to_portable(data: Any) -> Any:
+    """To a NumPy array of a dtype that holds every value exactly."""
+    return to_host(data.float() if data.dtype is torch.bfloat16 else data)
+
+
+def from_backend(source: Any, data: Any, dtype: Any, device: str) -> Any:
+    """From another backend's array."""
+    return from_host(source.to_portable(data), dtype, device, None)
+
+
+def scalar(value: Any, dtype: Any, device: str) -> Any:
+    """A 0-d tensor."""
+    return torch.tensor(value, dtype=dtype, device=device)
+
+
+def cast(data: Any, dtype: Any) -> Any:
+    """The tensor in another dtype."""
+    if data.dtype.is_complex and not dtype.is_complex and dtype is not torch.bool:
+        raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
+    return data.to(dtype)
+
+
+def copy(data: Any) -> Any:
+    """A copy with memory of its own."""
+    return data.clone()
+
+
+def item(data: Any) -> Any:
+    """The only element."""
+    return data.item()
+
+
+def tolist(data: Any) -> Any:
+    """Nested lists."""
+    return data.tolist()
+
+
+def to_dlpack(data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    """The tensor's DLPack capsule."""
+    return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def from_dlpack(source: Any, copy: bool | None) -> Any:
+    """From anything that speaks DLPack."""
+    return torch.from_dlpack(source, copy=copy)
+
+
+def synchronize() -> None:
+    """Wait for pending work on the accelerator."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    elif torch.backends.mps.is_available():
+        torch.mps.synchronize()
+
+
+def memory_usage() -> dict[str, int]:
+    """Bytes held on the accelerator."""
+    if torch.cuda.is_available():
+        return {"allocated": torch.cuda.memory_allocated(), "peak": torch.cuda.max_memory_allocated()}
+    if torch.backends.mps.is_available():
+        return {"allocated": torch.mps.current_allocated_memory()}
+    return {}

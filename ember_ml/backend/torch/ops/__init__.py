@@ -1,0 +1,1 @@
+"""Native functions, mirrored file by file with `ember_ml.ops`."""

@@ -1,0 +1,1 @@
+"""Rows of the conformance table, a file a family."""

@@ -1,0 +1,113 @@
+"""Runs a row of the conformance table on a backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml._core import runtime
+from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.dispatch import OPS
+from ember_ml._core.dtype import DTYPES, real_part
+from ember_ml._core.tensor import EmberTensor
+from tests.conformance.table import Case, Sample
+
+TOLERANCE = {
+    "float16": 4e-3,
+    "bfloat16": 3e-2,
+    "float32": 3e-5,
+    "float64": 1e-10,
+    "complex64": 5e-5,
+    "complex128": 1e-10,
+}
+
+
+def has_dtype(backend: str, dtype: str) -> bool:
+    """Whether the backend knows the dtype at all."""
+    runtime.load(backend)
+    return DTYPES[dtype] in runtime.NATIVE[backend]
+
+
+def expected_dtype(case: Case, dtype: str, position: int = 0) -> str:
+    """The dtype that the result must have."""
+    rule = case.result[position] if isinstance(case.result, tuple) else case.result
+    if callable(rule):
+        return rule(dtype)
+    lifted = OPS[case.key].rule.resolve(case.key, DTYPES[dtype])
+    if rule == "same":
+        return lifted.name
+    if rule == "real":
+        return real_part(lifted).name
+    return rule
+
+
+def _wide(array: Any, lift: bool) -> Any:
+    """The values in the widest dtype of their kind, for the reference; floats where the op makes them so."""
+    if lift and array.dtype.kind in "biu":
+        return array.astype(np.float64)
+    if array.dtype.kind == "u":
+        return array.astype(np.uint64) if array.dtype == np.uint64 else array.astype(np.int64)
+    return array.astype({"b": np.bool_, "i": np.int64, "f": np.float64, "c": np.complex128}[array.dtype.kind])
+
+
+def _build(case: Case, dtype: str) -> tuple[list[Any], list[Any]]:
+    """The arguments for the op, and for the reference."""
+    rng = case.rng()
+
+    def make(part: Any) -> tuple[Any, Any]:
+        if isinstance(part, list):
+            pairs = [make(inner) for inner in part]
+            return [first for first, _ in pairs], [second for _, second in pairs]
+        if not isinstance(part, Sample):
+            return part, part
+        array = part.draw(rng, dtype)
+        lift = OPS[case.key].rule.lift and part.dtype is None
+        return convert_to_tensor(array, dtype=part.dtype or dtype), _wide(array, lift)
+
+    pairs = [make(part) for part in case.inputs]
+    return [first for first, _ in pairs], [second for _, second in pairs]
+
+
+def _flatten(result: Any) -> list[Any]:
+    if isinstance(result, (tuple, list)):
+        return [inner for part in result for inner in _flatten(part)]
+    return [result]
+
+
+def _compare(case: Case, got: EmberTensor, want: Any, dtype: str) -> None:
+    want = np.asarray(want)
+    assert got.shape == want.shape, f"shape {got.shape}, expected {want.shape}"
+    assert got.dtype.name == dtype, f"dtype {got.dtype}, expected {dtype}"
+    values = runtime.LOADED[got.backend].to_portable(got.native)
+    if dtype == "bool" or DTYPES[dtype].is_integer:
+        np.testing.assert_array_equal(values, want.astype(dtype))
+        return
+    tolerance = TOLERANCE[dtype] * case.rtol
+    limit = np.finfo(np.float32 if dtype == "bfloat16" else dtype).max
+    if want.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            want = np.where(np.abs(want) > float(limit), np.sign(want) * np.inf, want)
+    np.testing.assert_allclose(values, want, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def run(case: Case, backend: str, dtype: str) -> None:
+    """Compute the row on the (active) backend in `dtype`, and compare."""
+    args, values = _build(case, dtype)
+    with np.errstate(all="ignore"):
+        got = OPS[case.key].function(*args, **case.kwargs)
+        for tensor in _flatten(got):
+            if isinstance(tensor, EmberTensor):
+                assert tensor.backend == backend
+        if case.check is not None:
+            case.check(got, *values, **case.kwargs)
+            return
+        assert case.reference is not None, f"{case.label} has neither a reference nor a check"
+        want = case.reference(*values, **case.kwargs)
+    if not isinstance(want, (tuple, list)):
+        want, got = [want], [got]
+    results, wanted = _flatten(got), _flatten(want)
+    assert len(results) == len(wanted)
+    for position, (result, expected) in enumerate(zip(results, wanted, strict=True)):
+        at = min(position, len(case.result) - 1) if isinstance(case.result, tuple) else 0
+        _compare(case, result, expected, expected_dtype(case, dtype, at))
