@@ -12,10 +12,12 @@ from ember_ml._core.errors import ArgumentTypeError, UnsupportedDTypeError, Unsu
 from ember_ml._core.tensor import EmberTensor, wrap
 
 if TYPE_CHECKING:
-    from ember_ml._core.dispatch import Op
+    from ember_ml._core.op import Op
 
 
-def _positional(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _positional(
+    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The tensors of the call moved from keywords to their positions."""
     names = list(op.signature.parameters)[: len(op.roles)]
     if kwargs and any(name in kwargs for name in names):
@@ -24,7 +26,9 @@ def _positional(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
         positional = tuple(bound.arguments[name] for name in names)
         rest = {name: value for name, value in kwargs.items() if name not in names}
         return positional + args[len(names) :], rest
-    if len(args) < sum(p.default is p.empty for p in list(op.signature.parameters.values())[: len(names)]):
+    if len(args) < sum(
+        p.default is p.empty for p in list(op.signature.parameters.values())[: len(names)]
+    ):
         op.signature.bind(*args, **kwargs)  # raises, naming what is missing
     return args, kwargs
 
@@ -52,8 +56,8 @@ def is_aligned(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
             dtypes.add(value.dtype)
     if len(backends) != 1 or len(dtypes) > 1:
         return False
-    native = runtime.NATIVE[backends.pop()]
-    return all(native[dtype] in op.kernels for dtype in dtypes)
+    backend = backends.pop()
+    return all(runtime.tag(backend, dtype) in op.kernels for dtype in dtypes)
 
 
 def _backend(op: Op, values: list[Any]) -> str:
@@ -87,7 +91,9 @@ def _common_dtype(op: Op, operands: list[Any]) -> EmberDType:
             op.rule.check_pair(op.name, dtype, other)
             dtype = promote(dtype, other)
     except TypeError as error:
-        raise type(error)(str(error) if str(error).startswith(op.name) else f"{op.name}: {error}") from None
+        raise type(error)(
+            str(error) if str(error).startswith(op.name) else f"{op.name}: {error}"
+        ) from None
     for scalar in weak:
         dtype = promote_scalar(dtype, scalar)
     return op.rule.resolve(op.name, dtype)
@@ -105,13 +111,17 @@ def _check_index(op: Op, value: EmberTensor) -> EmberTensor:
     return value if value.dtype.is_integer else as_backend(value, value._backend, PYTHON_TYPES[int])
 
 
-def align(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def align(
+    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The call with every tensor argument a tensor of one backend, operands of one dtype."""
     args, kwargs = _positional(op, args, kwargs)
     for role, value in zip(op.roles, args, strict=False):
         if role == "sequence" and not isinstance(value, (list, tuple)):
             if not isinstance(value, EmberTensor):
-                raise ArgumentTypeError(f"{op.name} takes a list or tuple of tensors, not {value!r}")
+                raise ArgumentTypeError(
+                    f"{op.name} takes a list or tuple of tensors, not {value!r}"
+                )
             args = (list(value), *args[1:])
         if role == "sequence" and len(args[0]) == 0:
             raise ValueError(f"{op.name} needs at least one tensor")
@@ -133,7 +143,8 @@ def align(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[
     ]
     operands = [value for role, value in _tensors(op, tuple(prepared)) if role == "operand"]
     dtype = _common_dtype(op, operands) if operands else bool_
-    if backend in op.natives and operands and runtime.native_dtype(backend, dtype) not in op.kernels:
+    runtime.native_dtype(backend, dtype)  # raises, naming the dtypes that the backend has
+    if backend in op.natives and operands and runtime.tag(backend, dtype) not in op.kernels:
         raise UnsupportedDTypeError(f"{op.name} on the {backend} backend does not take {dtype}")
     for position, role in enumerate(op.roles[: len(prepared)]):
         value = prepared[position]

@@ -59,11 +59,16 @@ def _native_backend(data: Any) -> str | None:
     return None
 
 
-def _from_host(data: Any, backend: str, dtype: EmberDType | None, device: str | None, copy: bool | None) -> EmberTensor:
+def _from_host(
+    data: Any, backend: str, dtype: EmberDType | None, device: str | None, copy: bool | None
+) -> EmberTensor:
     array, inferred = runtime.host().parse(data, None if dtype is None else dtype.name)
     target = dtype or DTYPES[inferred]
     native = runtime.native_dtype(backend, target)
-    return wrap(runtime.LOADED[backend].from_host(array, native, devices.resolve(backend, device), copy), backend)
+    return wrap(
+        runtime.LOADED[backend].from_host(array, native, devices.resolve(backend, device), copy),
+        backend,
+    )
 
 
 def _scalar(value: Any, backend: str, dtype: EmberDType, device: str | None) -> EmberTensor:
@@ -72,7 +77,9 @@ def _scalar(value: Any, backend: str, dtype: EmberDType, device: str | None) -> 
     if type(value) is complex and not dtype.is_complex:
         raise ArgumentTypeError(f"the complex number {value} does not fit {dtype}")
     native = runtime.native_dtype(backend, dtype)
-    return wrap(runtime.LOADED[backend].scalar(value, native, devices.resolve(backend, device)), backend)
+    return wrap(
+        runtime.LOADED[backend].scalar(value, native, devices.resolve(backend, device)), backend
+    )
 
 
 def convert_to_tensor(
@@ -105,12 +112,18 @@ def convert_to_tensor(
     if owner is None and hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
         data, owner = runtime.LOADED[backend].from_dlpack(data, None), backend
     if owner is not None and (owner == backend or not runtime.LOADED[owner].IS_HOST):
-        return _adjust(wrap(runtime.LOADED[owner].adopt(data), owner), target, device, backend, copy)
+        return _adjust(
+            wrap(runtime.LOADED[owner].adopt(data), owner), target, device, backend, copy
+        )
     return _from_host(data, backend, target, device, copy)
 
 
 def _adjust(
-    x: EmberTensor, dtype: EmberDType | None, device: str | None, backend: str | None, copy: bool | None
+    x: EmberTensor,
+    dtype: EmberDType | None,
+    device: str | None,
+    backend: str | None,
+    copy: bool | None,
 ) -> EmberTensor:
     """The tensor with another dtype, device or backend, copied only where that must be."""
     start = x._data
@@ -144,7 +157,9 @@ def as_backend(value: TensorLike, backend: str, like: EmberDType | None = None) 
     """An operand as a tensor of `backend`; Python scalars and lists take the dtype `like`, if given."""
     if isinstance(value, EmberTensor):
         moved = value if value._backend == backend else transfer(value, backend)
-        return moved if like is None or moved.dtype is like else _adjust(moved, like, None, None, None)
+        return (
+            moved if like is None or moved.dtype is like else _adjust(moved, like, None, None, None)
+        )
     if type(value) in PYTHON_TYPES:
         dtype = PYTHON_TYPES[type(value)] if like is None else promote_scalar(like, type(value))
         return convert_to_tensor(value, dtype if like is None else like, backend=backend)

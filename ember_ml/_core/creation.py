@@ -13,13 +13,15 @@ from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml.backend import devices
 
 if TYPE_CHECKING:
-    from ember_ml._core.dispatch import Op
+    from ember_ml._core.op import Op
 
 
 def build_creation(op: Op, default: Callable[..., EmberDType]) -> Callable[..., Any]:
     """A dispatcher to the active backend, with the native dtype and the device filled in."""
 
-    def create(*args: Any, dtype: Any = None, device: str | None = None, **kwargs: Any) -> EmberTensor:
+    def create(
+        *args: Any, dtype: Any = None, device: str | None = None, **kwargs: Any
+    ) -> EmberTensor:
         from ember_ml._core import explain
 
         backend = runtime.active()

@@ -111,9 +111,7 @@ def from_name(name: str) -> EmberDType:
     try:
         return DTYPES[name]
     except KeyError:
-        raise ArgumentTypeError(
-            f"unknown dtype {name!r}; there are {', '.join(DTYPES)}"
-        ) from None
+        raise ArgumentTypeError(f"unknown dtype {name!r}; there are {', '.join(DTYPES)}") from None
 
 
 def real_part(dtype: EmberDType) -> EmberDType:

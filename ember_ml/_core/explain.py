@@ -19,9 +19,11 @@ from ember_ml._core.errors import (
 from ember_ml._core.tensor import EmberTensor
 
 if TYPE_CHECKING:
-    from ember_ml._core.dispatch import Op
+    from ember_ml._core.op import Op
 
-_DTYPE = re.compile(r"dtype|scalar type|not implemented for '|unsupported type|data ?type", re.IGNORECASE)
+_DTYPE = re.compile(
+    r"dtype|scalar type|not implemented for '|unsupported type|data ?type", re.IGNORECASE
+)
 _SHAPE = re.compile(r"shape|size|dimension|broadcast|axes|axis|mismatch", re.IGNORECASE)
 
 

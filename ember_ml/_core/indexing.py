@@ -61,7 +61,9 @@ def normalize(key: Any, backend: str, shape: Sequence[int]) -> Any:
 
     A single part stays a single part; several are a tuple.
     """
-    parts = [_plain(part, backend) for part in key] if type(key) is tuple else [_plain(key, backend)]
+    parts = (
+        [_plain(part, backend) for part in key] if type(key) is tuple else [_plain(key, backend)]
+    )
     if sum(part is Ellipsis for part in parts) > 1:
         raise IndexOutOfRangeError("an index may hold one ellipsis (...)")
     taken = sum(map(_axes_taken, parts))

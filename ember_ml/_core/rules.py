@@ -30,7 +30,12 @@ class Rule(NamedTuple):
 
     def check_pair(self, op: str, x: EmberDType, y: EmberDType) -> None:
         """Refuse to mix half and full precision in a contraction."""
-        if self.contraction and x.kind == y.kind == "float" and x is not y and 16 in (x.bits, y.bits):
+        if (
+            self.contraction
+            and x.kind == y.kind == "float"
+            and x is not y
+            and 16 in (x.bits, y.bits)
+        ):
             raise DTypeError(
                 f"{op} does not mix {x} and {y}; cast one operand with astype to choose the precision"
             )

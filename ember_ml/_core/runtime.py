@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from ember_ml._core.dtype import DTYPES, EmberDType
@@ -18,16 +18,27 @@ LOADED: dict[str, Any] = {}
 DTYPE_OF: dict[Any, EmberDType] = {}
 """Native dtype -> EmberDType, of all loaded backends together."""
 
+TAG_OF: dict[Any, str] = {}
+"""Native dtype -> tag: one string for a backend and dtype, so that one comparison tells both."""
+
+DTYPE_OF_TAG: dict[str, EmberDType] = {}
+"""Tag -> EmberDType."""
+
 NATIVE: dict[str, dict[EmberDType, Any]] = {}
 """Backend -> EmberDType -> native dtype."""
 
 ARRAY_TYPES: dict[type, str] = {}
 """Native array type -> backend."""
 
-on_load: list[Callable[[str, ModuleType], None]] = []
-"""Called with each backend as it is loaded."""
+on_load: list[Callable[[str], None]] = []
+"""Called with the name of each backend as it is loaded."""
 
 _lock = threading.RLock()
+
+
+def tag(backend: str, dtype: EmberDType) -> str:
+    """The tag of a backend's tensors of a dtype."""
+    return sys.intern(f"{backend}:{dtype.name}")
 
 
 def load(name: str) -> Any:
@@ -42,8 +53,10 @@ def load(name: str) -> Any:
             NATIVE[name] = {DTYPES[key]: native for key, native in module.DTYPES.items()}
             DTYPE_OF.update({native: DTYPES[key] for key, native in module.DTYPES.items()})
             ARRAY_TYPES[module.ARRAY] = name
+            TAG_OF.update({native: tag(name, dtype) for dtype, native in NATIVE[name].items()})
+            DTYPE_OF_TAG.update({tag(name, dtype): dtype for dtype in NATIVE[name]})
             for hook in on_load:
-                hook(name, module)
+                hook(name)
             LOADED[name] = module
         return LOADED[name]
 

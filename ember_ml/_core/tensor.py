@@ -28,13 +28,14 @@ class EmberTensor(TensorMethods):
     Tensors are values: `x[i] = v` and `x += v` give this object a new value and touch no other tensor.
     """
 
-    __slots__ = ("__weakref__", "_backend", "_data")
+    __slots__ = ("__weakref__", "_backend", "_data", "_tag")
 
     # NumPy's operators give way to ours; np.asarray(x) and np functions still read a tensor.
     __array_priority__ = 1000
 
-    _data: Any
+    _data: Any  # the native array
     _backend: str
+    _tag: str  # backend and dtype in one interned string: what dispatch looks at
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class EmberTensor(TensorMethods):
         made = convert_to_tensor(data, dtype=dtype, device=device)
         self._data = made._data
         self._backend = made._backend
+        self._tag = made._tag
 
     @property
     def native(self) -> Any:
@@ -62,7 +64,7 @@ class EmberTensor(TensorMethods):
     @property
     def dtype(self) -> EmberDType:
         """The type of the elements."""
-        return runtime.DTYPE_OF[self._data.dtype]
+        return runtime.DTYPE_OF_TAG[self._tag]
 
     @property
     def device(self) -> str:
@@ -96,7 +98,9 @@ class EmberTensor(TensorMethods):
     def T(self) -> EmberTensor:  # noqa: N802
         """The transpose of a matrix."""
         if self.ndim != 2:
-            raise ShapeError(f"T is for matrices; the shape is {self.shape} (mT swaps the last two axes)")
+            raise ShapeError(
+                f"T is for matrices; the shape is {self.shape} (mT swaps the last two axes)"
+            )
         return self.mT
 
     def numpy(self) -> Any:
@@ -122,7 +126,9 @@ class EmberTensor(TensorMethods):
     def to_device(self, device: str, /, *, stream: None = None) -> EmberTensor:
         """The same values on another device of this backend."""
         if stream is not None:
-            raise ArgumentTypeError("to_device: stream must be None; the backends order their own work")
+            raise ArgumentTypeError(
+                "to_device: stream must be None; the backends order their own work"
+            )
         return wrap(runtime.LOADED[self._backend].to_device(self._data, device), self._backend)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -136,7 +142,9 @@ class EmberTensor(TensorMethods):
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        return runtime.LOADED[self._backend].to_dlpack(self._data, stream, max_version, dl_device, copy)
+        return runtime.LOADED[self._backend].to_dlpack(
+            self._data, stream, max_version, dl_device, copy
+        )
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         return self._data.__dlpack_device__()
@@ -181,7 +189,8 @@ class EmberTensor(TensorMethods):
     def __getitem__(self, key: Any) -> EmberTensor:
         backend = self._backend
         return wrap(
-            runtime.LOADED[backend].getitem(self._data, native_key(key, backend, self._data.shape)), backend
+            runtime.LOADED[backend].getitem(self._data, native_key(key, backend, self._data.shape)),
+            backend,
         )
 
     def __setitem__(self, key: Any, value: TensorLike) -> None:
@@ -226,6 +235,7 @@ def wrap(data: Any, backend: str) -> EmberTensor:
     tensor = _new(EmberTensor)
     tensor._data = data
     tensor._backend = backend
+    tensor._tag = runtime.TAG_OF[data.dtype]
     return tensor
 
 

@@ -22,7 +22,9 @@ def _leaf(data: Any) -> Any:
 def parse(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any], str]:
     """An array of the data, and the dtype it has (or that Python's numbers should get)."""
     if isinstance(data, (str, bytes)) or data is None or isinstance(data, (dict, set)):
-        raise ArgumentTypeError(f"a tensor is made of numbers, not of {type(data).__name__}: {data!r:.60}")
+        raise ArgumentTypeError(
+            f"a tensor is made of numbers, not of {type(data).__name__}: {data!r:.60}"
+        )
     from_python = isinstance(data, (list, tuple, range)) and isinstance(
         _leaf(data), (bool, int, float, complex, list, tuple, range)
     )

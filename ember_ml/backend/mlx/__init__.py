@@ -39,7 +39,9 @@ def device_of(data: Any) -> str:
 def to_device(data: Any, device: str) -> Any:
     """The array on another device: memory is shared, so itself."""
     if device not in devices():
-        raise DeviceError(f"the mlx backend has no device {device!r}; it has {', '.join(devices())}")
+        raise DeviceError(
+            f"the mlx backend has no device {device!r}; it has {', '.join(devices())}"
+        )
     return data
 
 
@@ -105,7 +107,9 @@ def to_dlpack(data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bo
     """The array's DLPack capsule, through the host's memory."""
     if copy is False:
         raise BufferError("MLX does not lend its memory: a copy is needed")
-    return to_host(data).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+    return to_host(data).__dlpack__(
+        stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+    )
 
 
 def from_dlpack(source: Any, copy: bool | None) -> Any:
@@ -123,4 +127,8 @@ def synchronize() -> None:
 
 def memory_usage() -> dict[str, int]:
     """Bytes held by MLX."""
-    return {"allocated": mx.get_active_memory(), "cached": mx.get_cache_memory(), "peak": mx.get_peak_memory()}
+    return {
+        "allocated": mx.get_active_memory(),
+        "cached": mx.get_cache_memory(),
+        "peak": mx.get_peak_memory(),
+    }

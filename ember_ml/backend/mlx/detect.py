@@ -11,4 +11,8 @@ def detect() -> tuple[int, str, str]:
 
     if platform.system() == "Darwin" and platform.machine() == "arm64":
         return 90, str(mx.default_device().type).rpartition(".")[2], "MLX on Apple silicon"
-    return 60, str(mx.default_device().type).rpartition(".")[2], "MLX is installed, not on Apple silicon"
+    return (
+        60,
+        str(mx.default_device().type).rpartition(".")[2],
+        "MLX is installed, not on Apple silicon",
+    )

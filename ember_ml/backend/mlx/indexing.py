@@ -47,7 +47,9 @@ def _axes(part: Any) -> int:
 
 def _check_mask(mask: Any, shape: list[int], axis: int) -> None:
     if list(mask.shape) != shape[axis : axis + mask.ndim]:
-        raise IndexError(f"a mask of shape {mask.shape} does not fit the axes of shape {tuple(shape)}")
+        raise IndexError(
+            f"a mask of shape {mask.shape} does not fit the axes of shape {tuple(shape)}"
+        )
 
 
 def getitem(data: Any, key: Any) -> Any:

@@ -41,7 +41,9 @@ def device_of(data: Any) -> str:
 def to_device(data: Any, device: str) -> Any:
     """The tensor on another device."""
     if device != "cpu" and device not in devices():
-        raise DeviceError(f"the torch backend has no device {device!r}; it has {', '.join(devices())}")
+        raise DeviceError(
+            f"the torch backend has no device {device!r}; it has {', '.join(devices())}"
+        )
     return data.to(device)
 
 
@@ -128,7 +130,10 @@ def synchronize() -> None:
 def memory_usage() -> dict[str, int]:
     """Bytes held on the accelerator."""
     if torch.cuda.is_available():
-        return {"allocated": torch.cuda.memory_allocated(), "peak": torch.cuda.max_memory_allocated()}
+        return {
+            "allocated": torch.cuda.memory_allocated(),
+            "peak": torch.cuda.max_memory_allocated(),
+        }
     if torch.backends.mps.is_available():
         return {"allocated": torch.mps.current_allocated_memory()}
     return {}

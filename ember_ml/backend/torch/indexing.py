@@ -10,7 +10,9 @@ import torch
 def _split_negative_steps(data: Any, key: Any) -> tuple[Any, Any, list[int]]:
     """Turn slices with a negative step, which torch lacks, into flipped axes and positive steps."""
     parts = list(key) if isinstance(key, tuple) else [key]
-    if not any(isinstance(part, slice) and part.step is not None and part.step < 0 for part in parts):
+    if not any(
+        isinstance(part, slice) and part.step is not None and part.step < 0 for part in parts
+    ):
         return data, key, []
     axis = 0
     flipped = []

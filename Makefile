@@ -1,0 +1,42 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types imports check bench clean
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,mlx,test]'
+	touch $@
+
+setup: $(VENV)/.installed ## make the virtual environment with every backend and the test tools
+
+demo: setup ## run the same computation on every installed backend
+	$(BIN)/python examples/demo.py
+
+test: setup ## run the tests on every backend
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: setup ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## type check
+	$(BIN)/mypy
+
+imports: setup ## which part may import which
+	$(BIN)/lint-imports
+
+check: lint types imports test ## everything CI runs
+
+bench: setup ## dispatch cost and import time against native calls and Keras
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt keras
+	$(BIN)/python benchmarks/dispatch.py
+	$(BIN)/python benchmarks/import_time.py
+
+clean: ## remove what make made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

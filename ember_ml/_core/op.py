@@ -1,0 +1,174 @@
+"""The table of ops, and how a backend's functions get into it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from ember_ml._core import runtime
+from ember_ml._core.dtype import EmberDType, promote_scalar
+from ember_ml._core.rules import Rule
+from ember_ml._core.tensor import wrap
+
+Native = Callable[..., Any]
+
+_ROLES = {
+    "TensorLike": "operand",
+    "Sequence[TensorLike]": "sequence",
+    "IndexLike": "index",
+    "MaskLike": "mask",
+}
+
+
+class ScalarKernels:
+    """Native functions for a tensor with a Python scalar on one side, by tag."""
+
+    __slots__ = ("floats", "small", "wide")
+
+    def __init__(self) -> None:
+        self.floats: dict[str, Native] = {}
+        self.small: dict[str, Native] = {}  # any integer dtype holds 0 to 127
+        self.wide: dict[str, Native] = {}  # these hold any 32-bit integer
+
+    def enter(self, backend: str, dtypes: list[EmberDType], native: Native | None) -> None:
+        """Add a backend's function; None if it takes no scalars there."""
+        if native is None:
+            return
+        for dtype in dtypes:
+            tag = runtime.tag(backend, dtype)
+            if promote_scalar(dtype, float) is dtype:
+                self.floats[tag] = native
+            if promote_scalar(dtype, int) is dtype:
+                self.small[tag] = native
+                if dtype.kind in ("float", "complex") or (dtype.kind == "int" and dtype.bits >= 32):
+                    self.wide[tag] = native
+
+
+class Op:
+    """An entry in the table of ops.
+
+    Attributes:
+        kernels: tag -> (native function, tag of its result). The result's tag is learned by the first call and
+            is only used where it follows from the operands': for unary and binary ops.
+        natives: backend -> native function, whatever the dtype.
+        body: the composite's Python body, which serves backends without a native function.
+        roles: what each leading tensor parameter is: operand, sequence, index or mask.
+        output: wraps a native result that is not one array; None for one array.
+    """
+
+    __slots__ = (
+        "body",
+        "family",
+        "function",
+        "kernels",
+        "kind",
+        "left",
+        "name",
+        "natives",
+        "output",
+        "right",
+        "roles",
+        "rule",
+        "signature",
+    )
+
+    def __init__(self, declared: Callable[..., Any], kind: str, rule: Rule) -> None:
+        self.name = declared.__name__
+        self.family = declared.__module__.removeprefix("ember_ml.ops.")
+        self.kind = kind
+        self.rule = rule
+        self.body = declared if kind == "composite" else None
+        self.kernels: dict[str, tuple[Native, str | None]] = {}
+        self.left = ScalarKernels()
+        self.right = ScalarKernels()
+        self.natives: dict[str, Native] = {}
+        self.signature = inspect.signature(declared)
+        self.roles = _roles(self.signature)
+        self.output = _output(declared)
+        self.function: Callable[..., Any] = declared
+
+    @property
+    def key(self) -> str:
+        """The op's name with its family: "elementwise.add"."""
+        return f"{self.family}.{self.name}"
+
+    def bind(self, backend: str) -> None:
+        """Enter a backend's function, if it has one."""
+        family = _family(backend, self.family)
+        native = getattr(family, self.name, None)
+        if native is None:
+            return
+        self.natives[backend] = native
+        refused = getattr(family, "UNSUPPORTED_DTYPES", {}).get(self.name, ())
+        known = runtime.NATIVE[backend]
+        dtypes = [dtype for dtype in known if self.rule.takes(dtype) and dtype.name not in refused]
+        self.kernels.update({runtime.tag(backend, dtype): (native, None) for dtype in dtypes})
+        if self.kind == "binary":
+            self.right.enter(backend, dtypes, getattr(family, "RIGHT_SCALARS", {}).get(self.name))
+            self.left.enter(backend, dtypes, getattr(family, "LEFT_SCALARS", {}).get(self.name))
+
+    def __repr__(self) -> str:
+        return f"<op {self.key}>"
+
+
+OPS: dict[str, Op] = {}
+"""Every op by key. Tests, methods and gradient rules are derived from it."""
+
+
+def enter(op: Op) -> None:
+    """Add an op to the table, and to the backends that are loaded."""
+    if op.key in OPS:
+        raise ValueError(f"the op {op.key} is declared twice")
+    OPS[op.key] = op
+    for backend in runtime.LOADED:
+        op.bind(backend)
+
+
+def _bind_all(backend: str) -> None:
+    for op in OPS.values():
+        op.bind(backend)
+
+
+runtime.on_load.append(_bind_all)
+
+
+@functools.cache
+def _family(backend: str, family: str) -> ModuleType | None:
+    """A backend's file of a family; None where it has none of its own."""
+    path = f"ember_ml.backend.{backend}.ops.{family}"
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name is None or not path.startswith(error.name):
+            raise
+        return None
+
+
+def _roles(signature: inspect.Signature) -> tuple[str, ...]:
+    """The roles of the leading tensor parameters."""
+    found = []
+    for parameter in signature.parameters.values():
+        annotation = str(parameter.annotation).removesuffix(" | None")
+        if annotation not in _ROLES:
+            break
+        found.append(_ROLES[annotation])
+    return tuple(found)
+
+
+def _output(declared: Callable[..., Any]) -> Callable[[Any, str], Any] | None:
+    """How a native result is wrapped, by the declared return type; None for a single tensor."""
+    annotation = str(inspect.get_annotations(declared).get("return"))
+    if annotation == "Tensor":
+        return None
+    if annotation.startswith("tuple[Tensor, "):
+        return lambda out, backend: tuple([wrap(part, backend) for part in out])
+    if annotation == "list[Tensor]":
+        return lambda out, backend: [wrap(part, backend) for part in out]
+    result = declared.__globals__.get(annotation)
+    if inspect.isclass(result) and issubclass(result, tuple):
+        return lambda out, backend: result(*[wrap(part, backend) for part in out])
+    return lambda out, backend: out

@@ -1,0 +1,3 @@
+"""Neural networks: tensors and, on top of them, modules."""
+
+from ember_ml.nn import tensor as tensor
