@@ -11,8 +11,9 @@ from typing import Any
 from ember_ml._core.dtype import DTYPES, EmberDType
 from ember_ml._core.errors import UnsupportedDTypeError
 from ember_ml.backend import selection
+from ember_ml.backend.interface import Backend
 
-LOADED: dict[str, Any] = {}
+LOADED: dict[str, Backend] = {}
 """Backend modules by name; filled by `load`. A tensor's backend is always here."""
 
 DTYPE_OF: dict[Any, EmberDType] = {}
@@ -41,7 +42,7 @@ def tag(backend: str, dtype: EmberDType) -> str:
     return sys.intern(f"{backend}:{dtype.name}")
 
 
-def load(name: str) -> Any:
+def load(name: str) -> Backend:
     """The backend module of that name, imported at its first use."""
     try:
         return LOADED[name]

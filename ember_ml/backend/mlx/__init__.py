@@ -125,6 +125,11 @@ def synchronize() -> None:
     mx.synchronize()
 
 
+def wait(data: Any) -> None:
+    """Wait until the array is computed."""
+    mx.eval(data)
+
+
 def memory_usage() -> dict[str, int]:
     """Bytes held by MLX."""
     return {

@@ -124,6 +124,10 @@ def synchronize() -> None:
     """Wait for pending work; NumPy has none."""
 
 
+def wait(data: Any) -> None:
+    """Wait until the array is computed; NumPy's always are."""
+
+
 def memory_usage() -> dict[str, int]:
     """Bytes held on the device; NumPy keeps no account of its own."""
     return {}

@@ -127,6 +127,12 @@ def synchronize() -> None:
         torch.mps.synchronize()
 
 
+def wait(data: Any) -> None:
+    """Wait until the tensor is computed."""
+    if data.device.type != "cpu":
+        synchronize()
+
+
 def memory_usage() -> dict[str, int]:
     """Bytes held on the accelerator."""
     if torch.cuda.is_available():

@@ -1,63 +1,169 @@
-"""Reading and writing an index of a torch tensor."""
+"""Reading and writing an index of a torch tensor, with NumPy's meaning."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from ember_ml._core.errors import ShapeError
 
-def _split_negative_steps(data: Any, key: Any) -> tuple[Any, Any, list[int]]:
-    """Turn slices with a negative step, which torch lacks, into flipped axes and positive steps."""
-    parts = list(key) if isinstance(key, tuple) else [key]
-    if not any(
-        isinstance(part, slice) and part.step is not None and part.step < 0 for part in parts
-    ):
-        return data, key, []
-    axis = 0
-    flipped = []
-    for position, part in enumerate(parts):
-        if part is None:
-            continue
-        if part is Ellipsis:
-            axis = data.ndim - sum(_axes(later) for later in parts[position + 1 :])
-            continue
-        if isinstance(part, slice) and part.step is not None and part.step < 0:
-            length = data.shape[axis]
-            start, stop, step = part.indices(length)
-            parts[position] = slice(length - 1 - start, length - 1 - stop, -step)
-            flipped.append(axis)
-        axis += _axes(part)
-    return data.flip(flipped), tuple(parts), flipped
+
+class Plan(NamedTuple):
+    """An index taken apart: first the basic one, then arrays on some axes of what it gives.
+
+    `at` is where the arrays' axes stand in the result.
+    """
+
+    basic: tuple[Any, ...]
+    arrays: list[Any]
+    axes: list[int]
+    at: int
+
+
+def _is_array(part: Any) -> bool:
+    return isinstance(part, torch.Tensor)
 
 
 def _axes(part: Any) -> int:
     if part is None or part is Ellipsis:
         return 0
-    return part.ndim if isinstance(part, torch.Tensor) and part.dtype is torch.bool else 1
+    return part.ndim if _is_array(part) and part.dtype is torch.bool else 1
 
 
-def _long(part: Any) -> Any:
-    """Torch takes uint8 indices for masks, and few of the other integer types."""
-    if isinstance(part, torch.Tensor) and part.dtype not in (torch.bool, torch.int64):
-        return part.long()
-    return part
+def _flip_negative_steps(data: Any, parts: list[Any]) -> tuple[list[Any], list[int]]:
+    """Slices with a negative step, which torch lacks, as positive ones of flipped axes."""
+    axis = 0
+    out, flipped = [], []
+    for position, part in enumerate(parts):
+        if part is Ellipsis:
+            axis = data.ndim - sum(_axes(later) for later in parts[position + 1 :])
+        if isinstance(part, slice) and part.step is not None and part.step < 0:
+            length = data.shape[axis]
+            start, stop, step = part.indices(length)
+            flipped.append(axis)
+            out.append(slice(length - 1 - start, length - 1 - stop, -step))
+        else:
+            out.append(part)
+        axis += _axes(part)
+    return out, flipped
 
 
-def _prepare(key: Any) -> Any:
-    return tuple(map(_long, key)) if isinstance(key, tuple) else _long(key)
+def _indices(part: Any) -> list[Any]:
+    """The integer arrays that an array in an index stands for: one, or one for each axis of a mask.
+
+    torch takes uint8 for a mask, and reads the value of a 0-d array: both are kept from it.
+    """
+    if part.dtype is not torch.bool:
+        return [part.long()]
+    if part.ndim == 0:
+        return [torch.nonzero(part.reshape(1)).reshape(-1)]
+    return list(torch.nonzero(part, as_tuple=True))
+
+
+def _plan(ndim: int, parts: list[Any]) -> Plan:
+    basic: list[Any] = []
+    arrays: list[Any] = []
+    axes: list[int] = []
+    axis = 0  # of the result of the basic index
+    advanced = []  # positions of integers and arrays in the index
+    starts = []  # the axis each of them stands at
+    for position, part in enumerate(parts):
+        if type(part) is int or _is_array(part):
+            advanced.append(position)
+            starts.append(axis)
+        if _is_array(part):
+            found = _indices(part)
+            basic.extend([None] if part.ndim == 0 and part.dtype is torch.bool else [slice(None)] * len(found))
+            arrays.extend(found)
+            axes.extend(range(axis, axis + len(found)))
+            axis += len(found)
+            continue
+        basic.append(part)
+        if part is Ellipsis:
+            axis += ndim - sum(map(_axes, parts))
+        elif type(part) is not int:
+            axis += 1
+    together = advanced == list(range(advanced[0], advanced[-1] + 1))
+    return Plan(tuple(basic), arrays, axes, starts[0] if together else 0)
+
+
+def _lead(view: Any, plan: Plan) -> Any:
+    """The axes that arrays index, brought to the front."""
+    rest = [axis for axis in range(view.ndim) if axis not in plan.axes]
+    return view.permute(plan.axes + rest)
+
+
+def _spread(arrays: list[Any]) -> tuple[tuple[Any, ...], int]:
+    """The arrays broadcast together, of one axis at least, and how many axes they have in truth."""
+    try:
+        arrays = list(torch.broadcast_tensors(*arrays))
+    except RuntimeError:
+        shapes = ", ".join(str(tuple(array.shape)) for array in arrays)
+        raise IndexError(f"index arrays of shapes {shapes} do not broadcast") from None
+    ndim = arrays[0].ndim
+    return tuple(array.reshape(1) if ndim == 0 else array for array in arrays), ndim
+
+
+def _parts(key: Any) -> list[Any]:
+    return list(key) if isinstance(key, tuple) else [key]
 
 
 def getitem(data: Any, key: Any) -> Any:
     """Read an index."""
-    data, key, _ = _split_negative_steps(data, key)
-    return data[_prepare(key)]
+    parts, flipped = _flip_negative_steps(data, _parts(key))
+    data = data.flip(flipped) if flipped else data
+    if not any(map(_is_array, parts)):
+        return data[tuple(parts)]
+    plan = _plan(data.ndim, parts)
+    arrays, ndim = _spread(plan.arrays)
+    out = _lead(data[plan.basic], plan)[arrays]
+    if ndim == 0:
+        return out[0]
+    if plan.at == 0:
+        return out
+    return out.movedim(tuple(range(ndim)), tuple(range(plan.at, plan.at + ndim)))
+
+
+def _fit(value: Any, shape: tuple[int, ...]) -> Any:
+    """The value, broadcast to what it replaces; leading axes of length 1 may be too many."""
+    while value.ndim > len(shape) and value.shape[0] == 1:
+        value = value[0]
+    try:
+        return value.broadcast_to(shape)
+    except RuntimeError:
+        raise ShapeError(
+            f"a value of shape {tuple(value.shape)} does not fit the shape {tuple(shape)} of the index"
+        ) from None
+
+
+def _write(data: Any, key: Any, value: Any, accumulate: bool) -> Any:
+    parts, flipped = _flip_negative_steps(data, _parts(key))
+    out = data.flip(flipped) if flipped else data.clone()
+    if not any(map(_is_array, parts)):
+        view = out[tuple(parts)]
+        value = _fit(value, view.shape)
+        view.copy_(view + value if accumulate else value)
+    else:
+        plan = _plan(data.ndim, parts)
+        arrays, ndim = _spread(plan.arrays)
+        view = _lead(out[plan.basic], plan)
+        rest = list(view.shape[len(plan.axes) :])
+        block = list(arrays[0].shape) if ndim else []
+        value = _fit(value, (*rest[: plan.at], *block, *rest[plan.at :]))
+        if ndim and plan.at:
+            value = value.movedim(tuple(range(plan.at, plan.at + ndim)), tuple(range(ndim)))
+        view.index_put_(arrays, value, accumulate=accumulate)
+    return out.flip(flipped) if flipped else out
 
 
 def setitem(data: Any, key: Any, value: Any) -> Any:
     """A copy with an index written."""
-    out, positive, flipped = _split_negative_steps(data, key)
-    if not flipped:
-        out = data.clone()
-    out[_prepare(positive)] = value
-    return out.flip(flipped) if flipped else out
+    if _is_array(key) and key.dtype is torch.bool and value.ndim == 0:
+        return torch.where(key.reshape(key.shape + (1,) * (data.ndim - key.ndim)), value, data)
+    return _write(data, key, value, accumulate=False)
+
+
+def additem(data: Any, key: Any, value: Any) -> Any:
+    """A copy with a value added at an index; places named twice are added to twice."""
+    return _write(data, key, value, accumulate=True)

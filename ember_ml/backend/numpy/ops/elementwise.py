@@ -1,8 +1,69 @@
 """Arithmetic, element by element."""
 
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import abs as abs
 from numpy import add as add
 from numpy import divide as divide
-from numpy import exp as exp
+from numpy import fmod as fmod
+from numpy import gcd as gcd
+from numpy import heaviside as heaviside
+from numpy import lcm as lcm
+from numpy import multiply as multiply
+from numpy import negative as negative
+from numpy import positive as positive
+from numpy import power as float_power
+from numpy import reciprocal as reciprocal
+from numpy import remainder as remainder
+from numpy import sign as sign
+from numpy import square as square
 from numpy import subtract as subtract
 
-RIGHT_SCALARS = LEFT_SCALARS = {"add": add, "subtract": subtract, "divide": divide}
+
+def floor_divide(x: Any, y: Any) -> Any:
+    out = np.floor_divide(x, y)
+    if out.dtype.kind != "f":
+        return out
+    infinite = np.isinf(x) | np.isinf(y)
+    if not infinite.any():
+        return out
+    with np.errstate(all="ignore"):
+        return np.where(infinite, np.divide(x, y), out)
+
+
+def divmod(x: Any, y: Any) -> Any:
+    return floor_divide(x, y), remainder(x, y)
+
+
+def pow(x: Any, y: Any) -> Any:
+    """NumPy refuses negative powers of integers."""
+    if np.result_type(x, y).kind != "i" or not np.any(np.less(y, 0)):
+        return np.power(x, y)
+    negative_power = np.less(y, 0)
+    out = np.power(x, np.where(negative_power, np.bitwise_and(y, 1), y))
+    return np.where(negative_power & (np.abs(x) != 1), out.dtype.type(0), out)
+
+
+def multiply_add(x: Any, y: Any, z: Any) -> Any:
+    return np.add(np.multiply(x, y), z)
+
+
+def lerp(x: Any, y: Any, weight: Any) -> Any:
+    step = np.subtract(y, x)
+    return np.where(np.abs(weight) < 0.5, x + weight * step, y - (1 - weight) * step)
+
+
+RIGHT_SCALARS = LEFT_SCALARS = {
+    "add": add,
+    "divide": divide,
+    "floor_divide": floor_divide,
+    "float_power": float_power,
+    "fmod": fmod,
+    "multiply": multiply,
+    "pow": pow,
+    "remainder": remainder,
+    "subtract": subtract,
+}

@@ -1,0 +1,147 @@
+"""What a call through Ember costs over the framework's own, beside keras.ops, in one run.
+
+Twelve common ops on 8x8 float32 tensors, where the arithmetic is next to nothing. Each figure is the best of many
+repetitions, and the contestants take turns, so that a noisy moment hits all of them alike.
+
+    python benchmarks/dispatch.py [backend ...]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+REPEATS, CALLS = 60, 2000
+GOALS = {"unary": 0.5, "binary": 0.5}
+OPS = {
+    "exp": "unary",
+    "abs": "unary",
+    "negative": "unary",
+    "add": "binary",
+    "multiply": "binary",
+    "maximum": "binary",
+    "matmul": "other",
+    "sum": "other",
+    "reshape": "other",
+    "transpose": "other",
+    "concatenate": "other",
+    "softmax": "other",
+}
+
+Call = Callable[[], Any]
+
+
+def arguments(name: str, x: Any) -> tuple[Any, ...]:
+    """What the op is called with."""
+    if OPS[name] == "binary" or name == "matmul":
+        return x, x
+    return {"sum": (x, 1), "reshape": (x, (4, 16)), "concatenate": ([x, x], 0), "softmax": (x, -1)}.get(
+        name, (x,)
+    )
+
+
+def native_ops(backend: str) -> tuple[Any, dict[str, Callable[..., Any]]]:
+    """The framework's own array and functions."""
+    if backend == "numpy":
+        import numpy as np
+
+        def softmax(x: Any, axis: int) -> Any:
+            e = np.exp(x - x.max(axis, keepdims=True))
+            return e / e.sum(axis, keepdims=True)
+
+        functions = {name: getattr(np, name) for name in OPS if name != "softmax"} | {"softmax": softmax}
+        return np.ones((8, 8), np.float32), functions
+    if backend == "torch":
+        import torch
+
+        functions = {name: getattr(torch, name) for name in OPS if name != "transpose"}
+        return torch.ones(8, 8), functions | {"transpose": torch.t}
+    import mlx.core as mx
+
+    return mx.ones((8, 8)), {name: getattr(mx, name) for name in OPS}
+
+
+def keras_ops(backend: str) -> dict[str, Callable[..., Any]]:
+    """keras.ops on the same framework, if it is installed and has that backend."""
+    if backend not in ("numpy", "torch"):
+        return {}
+    os.environ["KERAS_BACKEND"] = backend
+    try:
+        import keras
+    except ImportError:
+        return {}
+    return {name: getattr(keras.ops, name) for name in OPS}
+
+
+def best(calls: dict[str, Call]) -> dict[str, float]:
+    """Microseconds a call, the contestants taking turns."""
+    times = dict.fromkeys(calls, float("inf"))
+    timers = {name: timeit.Timer(call) for name, call in calls.items()}
+    for _ in range(REPEATS):
+        for name, timer in timers.items():
+            times[name] = min(times[name], timer.timeit(CALLS) / CALLS * 1e6)
+    return times
+
+
+def bind(function: Callable[..., Any], args: tuple[Any, ...]) -> Call:
+    """A call without arguments, equally cheap for every contestant."""
+    return lambda: function(*args)
+
+
+def measure(backend: str) -> list[dict[str, Any]]:
+    """The rows of one backend."""
+    from ember_ml import ops, use_backend
+    from ember_ml.nn import tensor
+
+    array, native = native_ops(backend)
+    keras = keras_ops(backend)
+    with use_backend(backend):
+        x = tensor.convert_to_tensor(array)
+    rows = []
+    for name, kind in OPS.items():
+        calls = {
+            "native": bind(native[name], arguments(name, array)),
+            "ember": bind(getattr(ops, name), arguments(name, x)),
+        }
+        if keras:
+            calls["keras"] = bind(keras[name], arguments(name, array))
+        rows.append({"op": name, "kind": kind, **best(calls)})
+    return rows
+
+
+def show(backend: str, rows: list[dict[str, Any]]) -> None:
+    """Print a table with the overheads, in microseconds, and the goals missed."""
+    print(f"\n{backend}: us a call on 8x8 float32, best of {REPEATS} x {CALLS}")
+    print(f"{'op':12} {'native':>8} {'ember':>8} {'keras':>8} {'over':>7} {'goal':>5} {'keras over / ember over':>24}")
+    for row in rows:
+        over = row["ember"] - row["native"]
+        goal = GOALS.get(row["kind"], 1.0)
+        keras = f"{row['keras']:8.2f}" if "keras" in row else f"{'-':>8}"
+        ratio = (row["keras"] - row["native"]) / max(over, 0.01) if "keras" in row else None
+        shown = "-" if ratio is None else f"{ratio:.1f}x"
+        mark = "" if over <= goal and (ratio is None or ratio >= 5) else "  <-- misses"
+        print(
+            f"{row['op']:12} {row['native']:8.2f} {row['ember']:8.2f} {keras} {over:7.2f} {goal:5.1f} {shown:>24}{mark}"
+        )
+
+
+def main() -> None:
+    """Measure each backend in a process of its own: Keras knows only one."""
+    if sys.argv[1:2] == ["--json"]:
+        print(json.dumps(measure(sys.argv[2])))
+        return
+    from ember_ml.backend import available
+
+    for backend in sys.argv[1:] or available():
+        command = [sys.executable, __file__, "--json", backend]
+        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        show(backend, json.loads(out.splitlines()[-1]))
+
+
+if __name__ == "__main__":
+    main()

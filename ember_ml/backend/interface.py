@@ -1,0 +1,81 @@
+"""What a backend's module offers, beside its `ops/` folder and `detect.py`.
+
+Arrays and dtypes here are the framework's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Backend(Protocol):
+    """A backend, as the frontend sees it."""
+
+    ARRAY: type
+    IS_HOST: bool
+    """Whether raw arrays of this framework are plain data that goes where the other operands are."""
+    DTYPES: dict[str, Any]
+    """Name -> native dtype, of the dtypes it has."""
+    version: str
+
+    def devices(self) -> list[str]:
+        """The devices, the default first."""
+
+    def device_of(self, data: Any) -> str:
+        """Where the array is."""
+
+    def to_device(self, data: Any, device: str) -> Any:
+        """The array on another device."""
+
+    def adopt(self, data: Any) -> Any:
+        """A user's array, made fit to be a tensor's."""
+
+    def from_host(self, array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
+        """From a NumPy array."""
+
+    def to_host(self, data: Any) -> Any:
+        """To a NumPy array."""
+
+    def to_portable(self, data: Any) -> Any:
+        """To a NumPy array of a dtype that holds every value exactly."""
+
+    def from_backend(self, source: Backend, data: Any, dtype: Any, device: str) -> Any:
+        """From another backend's array."""
+
+    def scalar(self, value: Any, dtype: Any, device: str) -> Any:
+        """A 0-d array."""
+
+    def cast(self, data: Any, dtype: Any) -> Any:
+        """The array in another dtype."""
+
+    def copy(self, data: Any) -> Any:
+        """A copy with memory of its own."""
+
+    def item(self, data: Any) -> Any:
+        """The only element, as a Python scalar."""
+
+    def tolist(self, data: Any) -> Any:
+        """Nested lists of Python scalars."""
+
+    def getitem(self, data: Any, key: Any) -> Any:
+        """Read an index."""
+
+    def setitem(self, data: Any, key: Any, value: Any) -> Any:
+        """A copy with an index written."""
+
+    def to_dlpack(
+        self, data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None
+    ) -> Any:
+        """The array's DLPack capsule."""
+
+    def from_dlpack(self, source: Any, copy: bool | None) -> Any:
+        """From anything that speaks DLPack."""
+
+    def synchronize(self) -> None:
+        """Wait for pending work."""
+
+    def wait(self, data: Any) -> None:
+        """Wait until the array is computed."""
+
+    def memory_usage(self) -> dict[str, int]:
+        """Bytes held on the device, as far as the framework keeps account."""

@@ -1,0 +1,111 @@
+"""Products that sum over axes. MLX has them of floats; `integer_products` has those of integers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml._core.errors import ArgumentTypeError
+from ember_ml.backend.mlx.ops.integer_products import INTEGERS, exact, exact_einsum
+
+_inner = partial(mx.inner, stream=mx.cpu)
+_matmul = partial(mx.matmul, stream=mx.cpu)
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """The matrix product."""
+    return exact(_matmul, x, y) if x.dtype in INTEGERS else mx.matmul(x, y)
+
+
+def bmm(x: Any, y: Any) -> Any:
+    """(b, n, k), (b, k, m) -> (b, n, m)."""
+    if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
+        raise ValueError("the shapes are not two stacks of as many matrices")
+    return matmul(x, y)
+
+
+def matvec(x: Any, y: Any) -> Any:
+    """(..., n, k), (..., k) -> (..., n)."""
+    if x.ndim < 2 or y.ndim == 0:
+        raise ValueError("the shapes are not those of matrices and vectors")
+    return matmul(x, mx.expand_dims(y, -1)).squeeze(-1)
+
+
+def inner(x: Any, y: Any) -> Any:
+    """The sum of products over the last axis of both."""
+    if x.ndim == 0 or y.ndim == 0:
+        return x * y
+    return exact(_inner, x, y) if x.dtype in INTEGERS else mx.inner(x, y)
+
+
+def outer(x: Any, y: Any) -> Any:
+    """x[i] * y[j]."""
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError("the shapes are not those of vectors")
+    return mx.outer(x, y)
+
+
+def _conj(x: Any) -> Any:
+    return mx.conjugate(x) if x.dtype == mx.complex64 else x
+
+
+def vdot(x: Any, y: Any) -> Any:
+    """The sum of conj(x) * y over all elements."""
+    if x.size != y.size:
+        raise ValueError("the sizes differ")
+    return matmul(_conj(x.reshape(-1)), y.reshape(-1))
+
+
+def vecdot(x: Any, y: Any, axis: int = -1) -> Any:
+    """The sum of conj(x) * y along an axis."""
+    x, y = mx.moveaxis(x, axis, -1), mx.moveaxis(y, axis, -1)
+    if x.shape[-1] != y.shape[-1]:
+        raise ValueError(f"the axis has length {x.shape[-1]} in x and {y.shape[-1]} in y")
+    return matmul(mx.expand_dims(_conj(x), -2), mx.expand_dims(y, -1)).squeeze((-2, -1))
+
+
+def kron(x: Any, y: Any) -> Any:
+    """The Kronecker product; MLX's takes no empty arrays."""
+    if x.size and y.size:
+        return mx.kron(x, y)
+    ndim = max(x.ndim, y.ndim)
+    lengths = [(1,) * (ndim - part.ndim) + part.shape for part in (x, y)]
+    return mx.zeros([first * second for first, second in zip(*lengths, strict=True)], x.dtype)
+
+
+def cross(x: Any, y: Any, axis: int = -1) -> Any:
+    """The cross product of the vectors of length 3 along an axis."""
+    x, y = mx.moveaxis(x, axis, -1), mx.moveaxis(y, axis, -1)
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        raise ValueError("the axis must have length 3 in both")
+    return mx.moveaxis(mx.linalg.cross(x, y), -1, axis)
+
+
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+    """The sum of products over several axes."""
+    if not isinstance(axes, int):
+        axes = [[part] if isinstance(part, int) else list(part) for part in axes]
+    elif axes > min(x.ndim, y.ndim):
+        raise ValueError("there are fewer axes in x or y")
+    if x.dtype in INTEGERS:
+        return exact(partial(mx.tensordot, axes=axes, stream=mx.cpu), x, y)
+    return mx.tensordot(x, y, axes)
+
+
+def addmm(input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:
+    """The sum of beta * input and alpha * (x @ y)."""
+    product = matmul(x, y)
+    out = product * alpha if beta == 0 else product * alpha + input * beta
+    if out.dtype != x.dtype:
+        raise ArgumentTypeError(f"addmm: alpha={alpha} and beta={beta} do not fit {x.dtype}")
+    if out.shape != product.shape:
+        raise ValueError(f"input does not broadcast to the product's shape {product.shape}")
+    return out
+
+
+def _einsum(tensors: list[Any], subscripts: str) -> Any:
+    if tensors[0].dtype in INTEGERS:
+        return exact_einsum(tensors, subscripts)
+    return mx.einsum(subscripts, *tensors)

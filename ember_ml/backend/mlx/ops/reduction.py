@@ -1,0 +1,114 @@
+"""Folding axes. MLX neither widens integers nor keeps half precision from overflowing on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend.axes import count, folded_shape, normalize
+from ember_ml.backend.mlx import cast
+
+_WIDE = {
+    mx.bool_: mx.int64,
+    mx.int8: mx.int64,
+    mx.int16: mx.int64,
+    mx.int32: mx.int64,
+    mx.uint8: mx.uint64,
+    mx.uint16: mx.uint64,
+    mx.uint32: mx.uint64,
+}
+_HALVES = (mx.float16, mx.bfloat16)
+
+
+def _accumulate(native: Any, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    """Fold in the dtype of the sum, half precision in float32."""
+    target = _WIDE.get(x.dtype, x.dtype) if dtype is None else dtype
+    x = cast(x, mx.float32 if target in _HALVES else target)
+    return native(x, axis, keepdims).astype(target)
+
+
+def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The sum."""
+    return _accumulate(mx.sum, x, axis, dtype, keepdims)
+
+
+def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The product."""
+    return _accumulate(mx.prod, x, axis, dtype, keepdims)
+
+
+def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The mean."""
+    if x.dtype in _HALVES:
+        return mx.mean(x.astype(mx.float32), axis, keepdims).astype(x.dtype)
+    return mx.mean(x, axis, keepdims)
+
+
+def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The variance; NaN where there are too few elements."""
+    dtype = mx.float32 if x.dtype == mx.complex64 else x.dtype
+    n = count(x.shape, axis)
+    if n <= correction:
+        return mx.full(folded_shape(x.shape, axis, keepdims), mx.nan, dtype)
+    out = mx.var(x.astype(mx.float32) if x.dtype in _HALVES else x, axis, keepdims)
+    return (out * (n / (n - correction))).astype(dtype)
+
+
+def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The greatest element."""
+    return mx.max(x, axis, keepdims)
+
+
+def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The least element."""
+    return mx.min(x, axis, keepdims)
+
+
+def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Whether an element is not zero."""
+    return mx.any(x, axis, keepdims)
+
+
+def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Whether no element is zero."""
+    return mx.all(x, axis, keepdims)
+
+
+def count_nonzero(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """How many elements are not zero."""
+    return mx.sum((x != 0).astype(mx.int64), axis, keepdims)
+
+
+def _complex_logsumexp(x: Any, axis: Any, keepdims: bool) -> Any:
+    """Shifted by the greatest finite real part; MLX's own forgets which way the imaginary part wraps."""
+    peak = mx.max(mx.real(x), axis, keepdims=True)
+    peak = mx.stop_gradient(mx.where(mx.isfinite(peak), peak, 0.0))
+    out = mx.log(mx.sum(mx.exp(x - peak), axis, keepdims=True)) + peak
+    return out.reshape(folded_shape(x.shape, axis, keepdims))
+
+
+def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """log(sum(exp(x)))."""
+    if x.size == 0:
+        return mx.full(folded_shape(x.shape, axis, keepdims), -mx.inf, x.dtype)
+    if x.dtype == mx.complex64:
+        return _complex_logsumexp(x, axis, keepdims)
+    return mx.logsumexp(x, axis, keepdims) if normalize(axis, x.ndim) else x
+
+
+def _index(native: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """An index, also where other axes are empty."""
+    if x.size == 0 and count(x.shape, axis) > 0:
+        return mx.zeros(folded_shape(x.shape, axis, keepdims), mx.int64)
+    return native(x, axis, keepdims).astype(mx.int64)
+
+
+def argmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The index of the greatest element."""
+    return _index(mx.argmax, x, axis, keepdims)
+
+
+def argmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The index of the least element."""
+    return _index(mx.argmin, x, axis, keepdims)

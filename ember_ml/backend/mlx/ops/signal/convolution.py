@@ -1,0 +1,45 @@
+"""Convolutions; MLX has the channels last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+Native = Callable[[Any, Any], Any]
+
+
+def by_group(native: Callable[[Any, Any, int], Any], groups: int, rank: int) -> Native:
+    """A native convolution of (x, weight, groups) for all groups; MLX has them in 1 and 2 dimensions."""
+    if groups == 1 or rank < 3:
+        return lambda x, weight: native(x, weight, groups)
+
+    def loop(x: Any, weight: Any) -> Any:
+        parts = zip(mx.split(x, groups, -1), mx.split(weight, groups, 0), strict=True)
+        return mx.concatenate([native(part, filters, 1) for part, filters in parts], -1)
+
+    return loop
+
+
+def of_any_dtype(native: Native, x: Any, weight: Any) -> Any:
+    """A native real convolution of real or complex arrays."""
+    if x.dtype != mx.complex64:
+        return native(x, weight)
+    real = native(x.real, weight.real) - native(x.imag, weight.imag)
+    return real + 1j * (native(x.real, weight.imag) + native(x.imag, weight.real))
+
+
+def finish(y: Any, bias: Any) -> Any:
+    """Adds the bias and brings the channels back to the front."""
+    return mx.moveaxis(y if bias is None else y + bias, -1, 1)
+
+
+def conv_general(x, weight, bias, stride, padding, dilation, groups):
+    lows, highs = map(list, zip(*padding, strict=True))
+
+    def native(x: Any, weight: Any, groups: int) -> Any:
+        return mx.conv_general(x, weight, stride, (lows, highs), dilation, groups=groups)
+
+    every = by_group(native, groups, len(stride))
+    return finish(of_any_dtype(every, mx.moveaxis(x, 1, -1), mx.moveaxis(weight, 1, -1)), bias)

@@ -1,0 +1,38 @@
+"""Transposed convolutions: convolutions of x with zeros between its elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend.mlx.ops.signal.convolution import by_group, finish, of_any_dtype
+
+
+def _filters(weight: Any, groups: int) -> Any:
+    """(in, out / groups, kernel...) to MLX's (out, kernel..., in / groups)."""
+    inputs, outputs, *kernel = weight.shape
+    split = weight.reshape(groups, inputs // groups, outputs, *kernel)
+    return mx.moveaxis(split, 1, -1).reshape(groups * outputs, *kernel, inputs // groups)
+
+
+def _crop(y: Any, padding: Any) -> Any:
+    """Cuts the spatial axes, or appends zeros; MLX's own options for it have wrong gradients."""
+    more = [(0, max(-high, 0)) for _, high in padding]
+    if any(after for _, after in more):
+        y = mx.pad(y, [(0, 0), *more, (0, 0)])
+    cuts = [
+        slice(low, n - max(high, 0)) for n, (low, high) in zip(y.shape[1:-1], padding, strict=True)
+    ]
+    return y[(slice(None), *cuts)]
+
+
+def conv_transpose_general(x, weight, bias, stride, padding, dilation, groups):
+    edges = [step * (taps - 1) for taps, step in zip(weight.shape[2:], dilation, strict=True)]
+
+    def native(x: Any, weight: Any, groups: int) -> Any:
+        return mx.conv_general(x, weight, 1, (edges, edges), dilation, stride, groups, flip=True)
+
+    every = by_group(native, groups, len(stride))
+    y = of_any_dtype(every, mx.moveaxis(x, 1, -1), _filters(weight, groups))
+    return finish(_crop(y, padding), bias)

@@ -1,0 +1,27 @@
+"""Operations on the bits of integers and on bools, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import bitwise_and as bitwise_and
+from numpy import bitwise_invert as bitwise_invert
+from numpy import bitwise_left_shift as bitwise_left_shift
+from numpy import bitwise_or as bitwise_or
+from numpy import bitwise_right_shift as bitwise_right_shift
+from numpy import bitwise_xor as bitwise_xor
+
+
+def count_ones(x: Any) -> Any:
+    unsigned = np.asarray(x).view(f"u{x.dtype.itemsize}")
+    return np.bitwise_count(unsigned).astype(np.int64)
+
+
+RIGHT_SCALARS = LEFT_SCALARS = {
+    "bitwise_and": bitwise_and,
+    "bitwise_left_shift": bitwise_left_shift,
+    "bitwise_or": bitwise_or,
+    "bitwise_right_shift": bitwise_right_shift,
+    "bitwise_xor": bitwise_xor,
+}

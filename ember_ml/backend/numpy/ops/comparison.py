@@ -1,0 +1,48 @@
+"""Comparisons, tests and logic, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import equal as equal
+from numpy import greater as greater
+from numpy import greater_equal as greater_equal
+from numpy import isclose as isclose
+from numpy import isfinite as isfinite
+from numpy import isinf as isinf
+from numpy import isnan as isnan
+from numpy import isneginf as isneginf
+from numpy import isposinf as isposinf
+from numpy import isreal as isreal
+from numpy import less as less
+from numpy import less_equal as less_equal
+from numpy import logical_and as logical_and
+from numpy import logical_not as logical_not
+from numpy import logical_or as logical_or
+from numpy import logical_xor as logical_xor
+from numpy import not_equal as not_equal
+
+
+def allclose(
+    x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Any:
+    return np.all(np.isclose(x, y, rtol, atol, equal_nan))
+
+
+def array_equal(x: Any, y: Any, equal_nan: bool = False) -> Any:
+    return np.bool_(np.array_equal(x, y, equal_nan))
+
+
+def isin(x: Any, elements: Any, invert: bool = False) -> Any:
+    return np.isin(x, elements, invert=invert)
+
+
+RIGHT_SCALARS = LEFT_SCALARS = {
+    "equal": equal,
+    "greater": greater,
+    "greater_equal": greater_equal,
+    "less": less,
+    "less_equal": less_equal,
+    "not_equal": not_equal,
+}

@@ -1,0 +1,41 @@
+"""Products that sum over axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import dot as dot
+from numpy import inner as inner
+from numpy import kron as kron
+from numpy import matmul as matmul
+from numpy import matvec as matvec
+from numpy import vdot as vdot
+from numpy.linalg import cross as cross
+from numpy.linalg import outer as outer
+from numpy.linalg import tensordot as tensordot
+from numpy.linalg import vecdot as vecdot
+
+from ember_ml._core.errors import ArgumentTypeError
+
+
+def bmm(x: Any, y: Any) -> Any:
+    """(b, n, k), (b, k, m) -> (b, n, m)."""
+    if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
+        raise ValueError("the shapes are not two stacks of as many matrices")
+    return np.matmul(x, y)
+
+
+def addmm(input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:
+    """The sum of beta * input and alpha * (x @ y)."""
+    product = np.matmul(x, y)
+    out = product * alpha if beta == 0 else product * alpha + input * beta
+    if out.dtype != x.dtype:
+        raise ArgumentTypeError(f"addmm: alpha={alpha} and beta={beta} do not fit {x.dtype}")
+    if out.shape != product.shape:
+        raise ValueError(f"input does not broadcast to the product's shape {product.shape}")
+    return out
+
+
+def _einsum(tensors: list[Any], subscripts: str) -> Any:
+    return np.einsum(subscripts, *tensors, optimize=len(tensors) > 1)

@@ -1,0 +1,25 @@
+"""Signs, exponents and neighbours of floating-point numbers, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import copysign as copysign
+from numpy import frexp as frexp
+from numpy import nan_to_num as _nan_to_num
+from numpy import nextafter as nextafter
+from numpy import signbit as signbit
+
+
+def ldexp(x: Any, exponent: Any) -> Any:
+    return np.ldexp(x, np.clip(exponent, -9999, 9999).astype(np.int32))
+
+
+def nan_to_num(
+    x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+RIGHT_SCALARS = LEFT_SCALARS = {"copysign": copysign, "nextafter": nextafter}

@@ -1,0 +1,19 @@
+"""Rounding to integers and keeping within bounds, element by element."""
+
+from __future__ import annotations
+
+from numpy import ceil as ceil
+from numpy import floor as floor
+from numpy import fmax as fmax
+from numpy import fmin as fmin
+from numpy import maximum as maximum
+from numpy import minimum as minimum
+from numpy import round as round
+from numpy import trunc as trunc
+
+RIGHT_SCALARS = LEFT_SCALARS = {
+    "fmax": fmax,
+    "fmin": fmin,
+    "maximum": maximum,
+    "minimum": minimum,
+}

@@ -1,0 +1,102 @@
+"""Special functions, element by element."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ember_ml._core.errors import ArgumentError
+from ember_ml.backend.numpy import error_function, gamma_function
+
+_SQRT2 = math.sqrt(2.0)
+
+
+def _in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compute in float64 and round to the dtype given."""
+
+    @functools.wraps(function)
+    def kernel(x: Any, *args: Any, **kwargs: Any) -> Any:
+        wide = [part.astype(np.float64) if hasattr(part, "dtype") else part for part in args]
+        with np.errstate(all="ignore"):
+            return np.asarray(function(x.astype(np.float64), *wide, **kwargs)).astype(x.dtype)
+
+    return kernel
+
+
+erf = _in_float64(error_function.erf)
+erfc = _in_float64(error_function.erfc)
+lgamma = _in_float64(gamma_function.lgamma)
+digamma = _in_float64(gamma_function.digamma)
+i0 = _in_float64(np.i0)
+
+
+@_in_float64
+def erfinv(x: Any) -> Any:
+    return error_function.quantile(x / 2, (1 - np.abs(x)) / 2) / _SQRT2
+
+
+@_in_float64
+def ndtr(x: Any) -> Any:
+    return error_function.erfc(-x / _SQRT2) / 2
+
+
+@_in_float64
+def log_ndtr(x: Any) -> Any:
+    tail = np.maximum(-x, 1.0) / _SQRT2
+    low = np.log(error_function.erfcx(tail) / 2) - tail * tail
+    return np.where(x < -1, low, np.log1p(-error_function.erfc(x / _SQRT2) / 2))
+
+
+@_in_float64
+def ndtri(x: Any) -> Any:
+    return error_function.quantile(x - 0.5, np.minimum(x, 1 - x))
+
+
+@_in_float64
+def polygamma(x: Any, n: int = 1) -> Any:
+    if n < 0:
+        raise ArgumentError(f"polygamma: n={n} must not be negative")
+    return gamma_function.digamma(x) if n == 0 else gamma_function.polygamma(n, x)
+
+
+@_in_float64
+def betaln(x: Any, y: Any) -> Any:
+    return gamma_function.lgamma(x) + gamma_function.lgamma(y) - gamma_function.lgamma(x + y)
+
+
+def entr(x: Any) -> Any:
+    return np.where(x < 0, x.dtype.type(-np.inf), -xlogy(x, x))
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.where((x == 0) & ~np.isnan(y), x.dtype.type(0), x * np.log(y))
+
+
+def xlog1py(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.where((x == 0) & ~np.isnan(y), x.dtype.type(0), x * np.log1p(y))
+
+
+def sigmoid(x: Any) -> Any:
+    decay = np.exp(-np.abs(x))
+    return np.where(x >= 0, x.dtype.type(1), decay) / (1 + decay)
+
+
+def log_sigmoid(x: Any) -> Any:
+    return -np.logaddexp(-x, 0)
+
+
+def softplus(x: Any, beta: float = 1.0) -> Any:
+    return np.logaddexp(x * beta, 0) / beta
+
+
+def logit(x: Any, eps: float | None = None) -> Any:
+    if eps is not None:
+        x = np.clip(x, eps, 1 - eps)
+    with np.errstate(all="ignore"):
+        return np.log(x) - np.log1p(-x)

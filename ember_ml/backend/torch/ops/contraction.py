@@ -1,0 +1,75 @@
+"""Products that sum over axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import bmm as bmm
+from torch import inner as inner
+from torch import kron as kron
+from torch import matmul as matmul
+from torch import outer as outer
+
+from ember_ml._core.errors import ArgumentTypeError
+
+
+def matvec(x: Any, y: Any) -> Any:
+    """(..., n, k), (..., k) -> (..., n)."""
+    if x.ndim < 2 or y.ndim == 0:
+        raise ValueError("the shapes are not those of matrices and vectors")
+    if y.ndim == 1:
+        return torch.matmul(x, y)
+    return torch.matmul(x, y.unsqueeze(-1)).squeeze(-1)
+
+
+def vdot(x: Any, y: Any) -> Any:
+    """The sum of conj(x) * y over all elements."""
+    return torch.vdot(x.reshape(-1), y.reshape(-1))
+
+
+def vecdot(x: Any, y: Any, axis: int = -1) -> Any:
+    """The sum of conj(x) * y along an axis; integers keep their dtype."""
+    x, y = x.movedim(axis, -1), y.movedim(axis, -1)
+    if x.shape[-1] != y.shape[-1]:
+        raise ValueError(f"the axis has length {x.shape[-1]} in x and {y.shape[-1]} in y")
+    if x.is_floating_point() or x.is_complex():
+        return torch.linalg.vecdot(x, y)
+    return (x * y).sum(-1, dtype=x.dtype)
+
+
+def cross(x: Any, y: Any, axis: int = -1) -> Any:
+    """The cross product of the vectors of length 3 along an axis."""
+    x, y = x.movedim(axis, -1), y.movedim(axis, -1)
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        raise ValueError("the axis must have length 3 in both")
+    return torch.linalg.cross(*torch.broadcast_tensors(x, y)).movedim(-1, axis)
+
+
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+    """The sum of products over several axes, whose lengths must be the same."""
+    if isinstance(axes, int):
+        if axes > min(x.ndim, y.ndim):
+            raise ValueError("there are fewer axes in x or y")
+        of_x, of_y = list(range(x.ndim - axes, x.ndim)), list(range(axes))
+    else:
+        of_x, of_y = ([part] if isinstance(part, int) else list(part) for part in axes)
+    if [x.shape[axis] for axis in of_x] != [y.shape[axis] for axis in of_y]:
+        raise ValueError("the axes to sum over differ in length")
+    return torch.tensordot(x, y, (of_x, of_y))
+
+
+def addmm(input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:
+    """The sum of beta * input and alpha * (x @ y)."""
+    scaled = isinstance(alpha, float) or isinstance(beta, float)
+    if scaled and not (x.is_floating_point() or x.is_complex()):
+        raise ArgumentTypeError(f"addmm: alpha={alpha} and beta={beta} do not fit {x.dtype}")
+    if x.ndim == y.ndim == 2:
+        return torch.addmm(input, x, y, alpha=alpha, beta=beta)
+    product = torch.matmul(x, y)
+    input = input.expand(product.shape)
+    return product * alpha if beta == 0 else torch.add(product * alpha, input, alpha=beta)
+
+
+def _einsum(tensors: list[Any], subscripts: str) -> Any:
+    return torch.einsum(subscripts, *tensors).to(tensors[0].dtype)

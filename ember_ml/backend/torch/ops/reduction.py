@@ -1,0 +1,131 @@
+"""Folding axes. torch takes no axes for all of them, and an axis of a 0-d tensor: neither is let through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ember_ml._core.errors import ShapeError
+from ember_ml.backend.axes import count, folded_shape, normalize
+from ember_ml.backend.torch import cast
+
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+def _folds(x: Any, axis: Any) -> bool:
+    """Whether there is an axis to fold."""
+    if axis is None:
+        return True
+    if not isinstance(axis, int) and len(axis) == 0:
+        return False
+    if x.ndim == 0:
+        raise IndexError("a 0-d tensor has no axes")
+    return True
+
+
+def _widened(dtype: Any) -> Any:
+    """The dtype of a sum: 64 bits for integers and bools."""
+    return dtype if dtype.is_floating_point or dtype.is_complex else torch.int64
+
+
+def _check_nonempty(name: str, x: Any, axis: Any) -> None:
+    """Extremes of nothing do not exist; torch's error does not say so."""
+    if x.numel() == 0 and count(x.shape, axis) == 0:
+        raise ShapeError(f"{name}: no element to choose along axis={axis} of the shape {tuple(x.shape)}")
+
+
+def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The sum."""
+    if dtype is not None and x.dtype is not dtype:
+        x = cast(x, dtype)
+    if _folds(x, axis):
+        return torch.sum(x, axis, keepdims, dtype=dtype)
+    return x.to(dtype or _widened(x.dtype))
+
+
+def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The product, axis by axis; half precision in float32."""
+    target = dtype or _widened(x.dtype)
+    x = cast(x, torch.float32 if target in _HALVES else target)
+    if axis is None and not keepdims:
+        return torch.prod(x, dtype=x.dtype).to(target)
+    for one in reversed(normalize(axis, x.ndim)):
+        x = torch.prod(x, one, keepdims, dtype=x.dtype)
+    return x.to(target)
+
+
+def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The mean."""
+    return torch.mean(x, axis, keepdims) if _folds(x, axis) else x
+
+
+def _moment(native: Any, x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
+    """torch's variance or deviation; NaN, and no warning, where there are too few elements."""
+    if count(x.shape, axis) <= correction:
+        shape = folded_shape(x.shape, axis, keepdims)
+        return torch.full(shape, torch.nan, dtype=x.real.dtype, device=x.device)
+    if not _folds(x, axis):
+        return (x - x).abs()
+    return native(x, axis, correction=correction, keepdim=keepdims)
+
+
+def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The variance."""
+    return _moment(torch.var, x, axis, correction, keepdims)
+
+
+def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The standard deviation."""
+    return _moment(torch.std, x, axis, correction, keepdims)
+
+
+def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The greatest element."""
+    _check_nonempty("max", x, axis)
+    return torch.amax(x, axis, keepdims) if _folds(x, axis) else x
+
+
+def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The least element."""
+    _check_nonempty("min", x, axis)
+    return torch.amin(x, axis, keepdims) if _folds(x, axis) else x
+
+
+def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Whether an element is not zero."""
+    x = x.bool()
+    return torch.any(x, axis, keepdims) if _folds(x, axis) else x
+
+
+def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Whether no element is zero."""
+    x = x.bool()
+    return torch.all(x, axis, keepdims) if _folds(x, axis) else x
+
+
+def count_nonzero(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """How many elements are not zero."""
+    return sum(x.bool(), axis, keepdims=keepdims)
+
+
+def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """log(sum(exp(x)))."""
+    if x.ndim == 0 or not _folds(x, axis):
+        normalize(axis, x.ndim)
+        return torch.logsumexp(x.unsqueeze(-1), -1)
+    return torch.logsumexp(x, tuple(range(x.ndim)) if axis is None else axis, keepdims)
+
+
+def argmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The index of the greatest element."""
+    _folds(x, axis)
+    _check_nonempty("argmax", x, axis)
+    return torch.argmax(x.byte() if x.dtype is torch.bool else x, axis, keepdims)
+
+
+def argmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The index of the least element."""
+    _folds(x, axis)
+    _check_nonempty("argmin", x, axis)
+    return torch.argmin(x.byte() if x.dtype is torch.bool else x, axis, keepdims)

@@ -1,0 +1,21 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.nn import functional as F
+
+_CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+
+
+def flat(padding: Any) -> list[int]:
+    """Pairs for each axis in the order of `F.pad`: the last axis first."""
+    return [pad for pair in reversed(padding) for pad in pair]
+
+
+def conv_general(x, weight, bias, stride, padding, dilation, groups):
+    lows = [low for low, _ in padding]
+    if any(low != high for low, high in padding):
+        x, lows = F.pad(x, flat(padding)), [0] * len(padding)
+    return _CONV[len(stride)](x, weight, bias, stride, lows, dilation, groups)

@@ -1,0 +1,36 @@
+"""Half precision in composite ops: computed in float32, rounded once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ember_ml import ops
+from ember_ml._core.dtype import EmberDType, float32
+from ember_ml._core.tensor import EmberTensor
+
+__all__: list[str] = []
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _cast(value: Any, dtype: EmberDType, target: EmberDType) -> Any:
+    if isinstance(value, EmberTensor) and value.dtype is dtype:
+        return ops.astype(value, target)
+    if isinstance(value, tuple):
+        return tuple(_cast(part, dtype, target) for part in value)
+    return value
+
+
+def in_float32(body: F) -> F:
+    """Let a composite body run in float32 where its first operand is float16 or bfloat16."""
+
+    @functools.wraps(body)
+    def wide(*args: Any, **kwargs: Any) -> Any:
+        dtype = args[0].dtype
+        if not dtype.is_floating or dtype.bits != 16:
+            return body(*args, **kwargs)
+        return _cast(body(*_cast(args, dtype, float32), **kwargs), float32, dtype)
+
+    return wide  # type: ignore[return-value]

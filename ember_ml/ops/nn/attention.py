@@ -1,0 +1,146 @@
+"""Attention: weights from products of queries and keys, applied to values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ember_ml import ops
+from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.dispatch import MaskLike, composite
+from ember_ml._core.dtype import bool_
+from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.rules import Rule
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops.random import Generator
+
+__all__ = ["scaled_dot_product_attention"]
+
+_RULE = Rule("real floating", frozenset({"float"}), lift=True, contraction=True)
+
+
+def scaled_dot_product_attention(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    mask: MaskLike | None = None,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    seed: int | Generator | None = None,
+) -> Tensor:
+    """softmax(scale * query @ key^T + mask) @ value, over (..., heads, time, features).
+
+    There may be fewer heads of keys and values than of queries, if they divide them: each serves a group
+    of neighbouring query heads. With unlike lengths the last query stands at the last key: query i is at
+    the position i + keys - queries. A query that may attend to no key gives zeros.
+
+    Args:
+        query: (..., heads, queries, features).
+        key: (..., heads or a divisor of it, keys, features).
+        value: (..., as the keys, keys, value features).
+        mask: broadcasts to (..., heads, queries, keys): bools, True where a query may attend, or numbers
+            that are added to the scores.
+        causal: whether a query only attends to keys at its own position and before.
+        window: attend only to keys less than `window` positions away.
+        scale: the factor of the scores; else 1 / sqrt(features).
+        dropout: the share of the weights that is dropped.
+        seed: draws the dropped weights from a reproducible stream.
+    """
+    if window is not None and window < 1:
+        raise ArgumentError(f"scaled_dot_product_attention: window must be at least 1, not {window}")
+    if not 0 <= dropout <= 1:
+        raise ArgumentError(f"scaled_dot_product_attention: dropout must be from 0 to 1, not {dropout}")
+    options = {"causal": causal, "window": window, "scale": scale}
+    if dropout == 0:
+        return attend(query, key, value, mask, **options)
+    return attend_with_dropout(query, key, value, mask, **options, rate=dropout, seed=seed)
+
+
+@composite(rule=_RULE)
+@in_float32
+def attend(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    mask: MaskLike | None = None,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+) -> Tensor:
+    """`scaled_dot_product_attention` without dropout."""
+    key, value = _spread(query, key), _spread(query, value)
+    return ops.matmul(_weights(query, key, mask, causal, window, scale), value)
+
+
+@composite(rule=_RULE)
+@in_float32
+def attend_with_dropout(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    mask: MaskLike | None = None,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+    rate: float = 0.0,
+    seed: int | Generator | None = None,
+) -> Tensor:
+    """`scaled_dot_product_attention` with a share of the weights dropped."""
+    key, value = _spread(query, key), _spread(query, value)
+    weights = _weights(query, key, mask, causal, window, scale)
+    return ops.matmul(ops.dropout(weights, rate, seed=seed), value)
+
+
+def _spread(query: Tensor, shared: Tensor) -> Tensor:
+    """Keys or values with each head repeated for the query heads that it serves."""
+    if query.ndim < 2 or query.ndim != shared.ndim:
+        raise ShapeError(
+            "attention takes query, key and value of the shape (..., heads, time, features), "
+            f"not {query.shape} and {shared.shape}"
+        )
+    if query.ndim == 2 or query.shape[-3] == shared.shape[-3]:
+        return shared
+    if shared.shape[-3] == 0 or query.shape[-3] % shared.shape[-3]:
+        raise ShapeError(
+            f"attention: {query.shape[-3]} query heads are no multiple of {shared.shape[-3]} key heads"
+        )
+    return ops.repeat(shared, query.shape[-3] // shared.shape[-3], axis=-3)
+
+
+def _weights(
+    query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, window: int | None, scale: float | None
+) -> Tensor:
+    scale = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
+    scores = ops.matmul(query, ops.matrix_transpose(key)) * scale
+    allowed = band(query.shape[-2], key.shape[-2], causal, window, backend=query.backend)
+    if mask is not None and mask.dtype is not bool_:
+        scores = scores + ops.astype(mask, scores.dtype)
+    elif mask is not None:
+        allowed = mask if allowed is None else ops.logical_and(allowed, mask)
+    if allowed is not None:
+        scores = ops.where(allowed, scores, -math.inf)
+    if (mask is None and allowed is None) or key.shape[-2] == 0:
+        return ops.softmax(scores)
+    blind = ops.max(scores, axis=-1, keepdims=True) == -math.inf
+    return ops.where(blind, 0.0, ops.softmax(ops.where(blind, 0.0, scores)))
+
+
+def band(queries: int, keys: int, causal: bool, window: int | None, *, backend: str) -> Tensor | None:
+    """Where a query may attend to a key (queries, keys), by position; None if everywhere."""
+    if not causal and window is None:
+        return None
+
+    def positions(*span: int) -> Any:
+        return convert_to_tensor(range(*span), dtype="int64", backend=backend)
+
+    behind = positions(keys - queries, keys)[:, None] - positions(keys)  # how far the key lies back
+    if window is None:
+        return behind >= 0
+    near = behind < window
+    return ops.logical_and(near, behind >= 0 if causal else behind > -window)

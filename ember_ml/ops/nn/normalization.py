@@ -1,0 +1,173 @@
+"""Normalization: to zero mean and unit variance, or to unit norm."""
+
+from __future__ import annotations
+
+from ember_ml import ops
+from ember_ml._core import rules
+from ember_ml._core.dispatch import composite
+from ember_ml._core.errors import ShapeError
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops.nn._shapes import along, check_trailing, positive_axis
+
+__all__ = [
+    "batch_norm",
+    "batch_norm_train",
+    "group_norm",
+    "instance_norm",
+    "l2_normalize",
+    "layer_norm",
+    "normalize",
+    "rms_norm",
+]
+
+
+def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    x = x if weight is None else x * weight
+    return x if bias is None else x + bias
+
+
+def _affine_along(op: str, x: Tensor, weight: Tensor | None, bias: Tensor | None, axis: int) -> Tensor:
+    weight = None if weight is None else along(op, "weight", weight, x, axis)
+    bias = None if bias is None else along(op, "bias", bias, x, axis)
+    return _affine(x, weight, bias)
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def layer_norm(
+    x: TensorLike,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+    axis: int = -1,
+) -> Tensor:
+    """(x - mean) / sqrt(variance + eps) * weight + bias over the axes from `axis` to the last.
+
+    Args:
+        x: the tensor.
+        weight: scales, of the shape of the normalised axes: x.shape[axis:].
+        bias: shifts, of the same shape.
+        eps: keeps the denominator from zero.
+        axis: the first of the axes that are normalised together.
+    """
+    axis = positive_axis("layer_norm", x, axis)
+    check_trailing("layer_norm", "weight", weight, x, axis)
+    check_trailing("layer_norm", "bias", bias, x, axis)
+    axes = tuple(range(axis, x.ndim))
+    centred = x - ops.mean(x, axis=axes, keepdims=True)
+    variance = ops.mean(centred * centred, axis=axes, keepdims=True)
+    return _affine(centred / ops.sqrt(variance + eps), weight, bias)
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def rms_norm(
+    x: TensorLike, weight: TensorLike | None = None, eps: float = 1e-6, axis: int = -1
+) -> Tensor:
+    """x / sqrt(mean(x^2) + eps) * weight over the axes from `axis` to the last."""
+    axis = positive_axis("rms_norm", x, axis)
+    check_trailing("rms_norm", "weight", weight, x, axis)
+    square = ops.mean(x * x, axis=tuple(range(axis, x.ndim)), keepdims=True)
+    return _affine(x / ops.sqrt(square + eps), weight, None)
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def group_norm(
+    x: TensorLike,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    num_groups: int = 1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Layer norm within groups of channels of x: (batch, channels, ...), then weight and bias a channel."""
+    if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
+        raise ShapeError(
+            f"group_norm: the shape {x.shape} does not split into num_groups={num_groups} groups of channels; "
+            "x is (batch, channels, ...) and the channels are a multiple of the groups"
+        )
+    if x.size == 0:
+        return _affine_along("group_norm", x, weight, bias, 1)
+    grouped = layer_norm(ops.reshape(x, (x.shape[0], num_groups, -1)), eps=eps)
+    return _affine_along("group_norm", ops.reshape(grouped, x.shape), weight, bias, 1)
+
+
+@composite(rule=rules.REAL_FLOAT)
+def instance_norm(
+    x: TensorLike,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalization of each channel of each sample of x: (batch, channels, ...)."""
+    if x.ndim < 3:
+        raise ShapeError(f"instance_norm takes x of the shape (batch, channels, ...), not {x.shape}")
+    return group_norm(x, weight, bias, num_groups=max(x.shape[1], 1), eps=eps)
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def batch_norm(
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+    axis: int = 1,
+) -> Tensor:
+    """(x - mean) / sqrt(variance + eps) * weight + bias with given statistics of each channel.
+
+    Args:
+        x: the tensor; `axis` is its axis of channels.
+        mean: the means, one a channel.
+        variance: the variances, one a channel.
+        weight: scales, one a channel.
+        bias: shifts, one a channel.
+        eps: keeps the denominator from zero.
+        axis: the axis of channels.
+    """
+    axis = positive_axis("batch_norm", x, axis)
+    scale = 1.0 / ops.sqrt(along("batch_norm", "variance", variance, x, axis) + eps)
+    centred = x - along("batch_norm", "mean", mean, x, axis)
+    return _affine_along("batch_norm", centred * scale, weight, bias, axis)
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def batch_norm_train(
+    x: TensorLike,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+    axis: int = 1,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Batch norm with the statistics of x itself: the result, the means and the (biased) variances."""
+    axis = positive_axis("batch_norm_train", x, axis)
+    axes = tuple(other for other in range(x.ndim) if other != axis)
+    mean = ops.mean(x, axis=axes)
+    variance = ops.var(x, axis=axes)
+    return batch_norm(x, mean, variance, weight, bias, eps=eps, axis=axis), mean, variance
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def normalize(x: TensorLike, p: float = 2.0, axis: int = -1, eps: float = 1e-12) -> Tensor:
+    """x / max(norm, eps) with the p-norm along an axis; p may be infinite."""
+    positive_axis("normalize", x, axis)
+    size = ops.abs(x)
+    if p == float("inf"):
+        norm = ops.max(size, axis=axis, keepdims=True)
+    elif p == 2:
+        norm = ops.sqrt(ops.sum(x * x, axis=axis, keepdims=True))
+    elif p == 1:
+        norm = ops.sum(size, axis=axis, keepdims=True)
+    else:
+        norm = ops.pow(ops.sum(ops.pow(size, p), axis=axis, keepdims=True), 1.0 / p)
+    return x / ops.maximum(norm, eps)
+
+
+def l2_normalize(x: TensorLike, axis: int = -1, eps: float = 1e-12) -> Tensor:
+    """x / max(its Euclidean norm along an axis, eps)."""
+    return normalize(x, 2.0, axis, eps)

@@ -1,0 +1,59 @@
+"""From scores to weights that sum to one along an axis."""
+
+from __future__ import annotations
+
+from ember_ml import ops
+from ember_ml._core import rules
+from ember_ml._core.dispatch import composite
+from ember_ml._core.errors import ArgumentError
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops.random import Generator, draw
+
+__all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin", "sparsemax"]
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def softmax(x: TensorLike, axis: int = -1) -> Tensor:
+    """exp(x) / sum(exp(x)) along an axis, without overflow; a row of -inf gives NaN."""
+    weights = ops.exp(x - ops.max(x, axis=axis, keepdims=True))
+    return weights / ops.sum(weights, axis=axis, keepdims=True)
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
+    """log(softmax(x)) along an axis, without overflow or underflow."""
+    shifted = x - ops.max(x, axis=axis, keepdims=True)
+    return shifted - ops.log(ops.sum(ops.exp(shifted), axis=axis, keepdims=True))
+
+
+@composite(rule=rules.REAL_FLOAT)
+def softmin(x: TensorLike, axis: int = -1) -> Tensor:
+    """softmax(-x) along an axis."""
+    return softmax(-x, axis)
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
+    """The point of the probability simplex nearest to x (Martins and Astudillo, 2016)."""
+    shifted = x - ops.max(x, axis=axis, keepdims=True)
+    ordered = ops.sort(shifted, axis=axis, descending=True)
+    rank = ops.cumulative_sum(ops.ones_like(ordered), axis=axis)
+    support = ops.astype(ordered * rank > ops.cumulative_sum(ordered, axis=axis) - 1.0, x.dtype)
+    total = ops.sum(ordered * support, axis=axis, keepdims=True)
+    return ops.relu(shifted - (total - 1.0) / ops.sum(support, axis=axis, keepdims=True))
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def gumbel_softmax(
+    x: TensorLike, temperature: float = 1.0, axis: int = -1, *, seed: int | Generator | None = None
+) -> Tensor:
+    """A relaxed sample of the categories with the logits x: softmax((x + gumbel noise) / temperature)."""
+    if not temperature > 0:
+        raise ArgumentError(f"gumbel_softmax: temperature must be above 0, not {temperature}")
+    noise = draw("gumbel", x.shape, 0.0, 1.0, like=x, seed=seed)
+    return softmax((x + noise) / temperature, axis)
