@@ -1,5 +1,6 @@
 """The quick paths of a call, one for each form that an op can have.
 
+A call is a closure over plain data (a key, dictionaries of functions), which every framework's compiler can trace.
 The usual call (tensors of one backend and dtype) costs a lookup and a wrapper. Whatever is not usual (scalars
 of another kind, lists, promotion, two backends, an error) goes to `recover`.
 """
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml._core import runtime
-from ember_ml._core.op import Op
+from ember_ml._core.op import OPS, Op
 from ember_ml._core.tensor import EmberTensor, wrap
 
 _new = object.__new__
@@ -19,11 +20,12 @@ _INT32 = 2**31
 
 
 def recover(
-    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception | None = None
+    key: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception | None = None
 ) -> Any:
     """Bring unusual operands into the usual form and call again; else explain the error."""
     from ember_ml._core import align, explain
 
+    op = OPS[key]
     if error is None or not align.is_aligned(op, args, kwargs):
         args, kwargs = align.align(op, args, kwargs)
         return op.function(*args, **kwargs)
@@ -32,7 +34,7 @@ def recover(
 
 def unary(op: Op) -> Callable[..., Any]:
     """For an op of one tensor and nothing else."""
-    kernels = op.kernels
+    key, kernels = op.key, op.kernels
 
     def call(x: Any) -> EmberTensor:
         if type(x) is EmberTensor:
@@ -40,23 +42,25 @@ def unary(op: Op) -> Callable[..., Any]:
                 kernel, tag = kernels[x._tag]
                 out = kernel(x._data)
             except Exception as error:
-                return recover(op, (x,), {}, error)
+                return recover(key, (x,), {}, error)
             if tag is None:
-                tag = _tag_of[out.dtype]
+                tag = _tag_of[x._backend][out.dtype]
                 kernels[x._tag] = kernel, tag
             tensor = _new(EmberTensor)
             tensor._data = out
             tensor._backend = x._backend
             tensor._tag = tag
             return tensor
-        return recover(op, (x,), {})
+        return recover(key, (x,), {})
 
     return call
 
 
 def binary(op: Op) -> Callable[..., Any]:
     """For an op of two tensors and nothing else."""
-    kernels, left, right = op.kernels, op.left, op.right
+    key, kernels = op.key, op.kernels
+    right_float, right_small, right_wide = op.right.floats, op.right.small, op.right.wide
+    left_float, left_small, left_wide = op.left.floats, op.left.small, op.left.wide
 
     def call(x: Any, y: Any) -> EmberTensor:
         try:
@@ -65,29 +69,29 @@ def binary(op: Op) -> Callable[..., Any]:
                 kernel, tag = kernels[x._tag]
                 if type(y) is EmberTensor:
                     if x._tag is not y._tag:
-                        return recover(op, (x, y), {})
+                        return recover(key, (x, y), {})
                     out = kernel(x._data, y._data)
                 elif type(y) is float:
-                    out = right.floats[x._tag](x._data, y)
+                    out = right_float[x._tag](x._data, y)
                 elif type(y) is int and -_INT32 <= y < _INT32:
-                    out = (right.small if 0 <= y <= 127 else right.wide)[x._tag](x._data, y)
+                    out = (right_small if 0 <= y <= 127 else right_wide)[x._tag](x._data, y)
                 else:
-                    return recover(op, (x, y), {})
+                    return recover(key, (x, y), {})
             elif type(y) is EmberTensor:
                 like = y
                 kernel, tag = kernels[y._tag]
                 if type(x) is float:
-                    out = left.floats[y._tag](x, y._data)
+                    out = left_float[y._tag](x, y._data)
                 elif type(x) is int and -_INT32 <= x < _INT32:
-                    out = (left.small if 0 <= x <= 127 else left.wide)[y._tag](x, y._data)
+                    out = (left_small if 0 <= x <= 127 else left_wide)[y._tag](x, y._data)
                 else:
-                    return recover(op, (x, y), {})
+                    return recover(key, (x, y), {})
             else:
-                return recover(op, (x, y), {})
+                return recover(key, (x, y), {})
         except Exception as error:
-            return recover(op, (x, y), {}, error)
+            return recover(key, (x, y), {}, error)
         if tag is None:
-            tag = _tag_of[out.dtype]
+            tag = _tag_of[like._backend][out.dtype]
             kernels[like._tag] = kernel, tag
         tensor = _new(EmberTensor)
         tensor._data = out
@@ -100,29 +104,29 @@ def binary(op: Op) -> Callable[..., Any]:
 
 def general(op: Op) -> Callable[..., Any]:
     """For an op of one leading tensor, and arguments that are passed on."""
-    kernels, output, body, natives = op.kernels, op.output, op.body, op.natives
+    key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
     names = list(op.signature.parameters)
     dtype_at = names.index("dtype") if "dtype" in names else None
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if not args or type(args[0]) is not EmberTensor:
-            return recover(op, args, kwargs)
+            return recover(key, args, kwargs)
         x = args[0]
         backend = x._backend
         if body is not None and backend not in natives:
             return body(*args, **kwargs)
         try:
-            if dtype_at is not None:
+            if dtype_at is not None and ("dtype" in kwargs or len(args) > dtype_at):
                 args, kwargs = _native_dtype(args, kwargs, dtype_at, backend)
             out = kernels[x._tag][0](x._data, *args[1:], **kwargs)
         except Exception as error:
-            return recover(op, (x, *args[1:]), kwargs, error)
+            return recover(key, (x, *args[1:]), kwargs, error)
         if output is not None:
             return output(out, backend)
         tensor = _new(EmberTensor)
         tensor._data = out
         tensor._backend = backend
-        tensor._tag = _tag_of[out.dtype]
+        tensor._tag = _tag_of[backend][out.dtype]
         return tensor
 
     return call
@@ -144,14 +148,14 @@ def _native_dtype(
 
 def several(op: Op) -> Callable[..., Any]:
     """For an op of several leading tensors, some of which may be missing."""
-    kernels, output, body, natives = op.kernels, op.output, op.body, op.natives
+    key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
     count = len(op.roles)
     is_operand = tuple(role == "operand" for role in op.roles)
     names = frozenset(list(op.signature.parameters)[:count])
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs and not names.isdisjoint(kwargs):
-            return recover(op, args, kwargs)
+            return recover(key, args, kwargs)
         backend = tag = None
         native = []
         for value, promoted in zip(args, is_operand):  # noqa: B905  (what follows is no tensor)
@@ -159,25 +163,25 @@ def several(op: Op) -> Callable[..., Any]:
                 if backend is None:
                     backend = value._backend
                 elif value._backend is not backend:
-                    return recover(op, args, kwargs)
+                    return recover(key, args, kwargs)
                 if promoted:
                     if tag is None:
                         tag = value._tag
                     elif value._tag is not tag:
-                        return recover(op, args, kwargs)
+                        return recover(key, args, kwargs)
                 native.append(value._data)
             elif value is None:
                 native.append(None)
             else:
-                return recover(op, args, kwargs)
+                return recover(key, args, kwargs)
         if backend is None or tag is None:
-            return recover(op, args, kwargs)
+            return recover(key, args, kwargs)
         if body is not None and backend not in natives:
             return body(*args, **kwargs)
         try:
             out = kernels[tag][0](*native, *args[count:], **kwargs)
         except Exception as error:
-            return recover(op, args, kwargs, error)
+            return recover(key, args, kwargs, error)
         return wrap(out, backend) if output is None else output(out, backend)
 
     return call
@@ -185,7 +189,7 @@ def several(op: Op) -> Callable[..., Any]:
 
 def sequence(op: Op) -> Callable[..., Any]:
     """For an op whose first argument is a sequence of tensors."""
-    kernels, output, body, natives = op.kernels, op.output, op.body, op.natives
+    key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
 
     def call(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         backend = tag = None
@@ -193,20 +197,20 @@ def sequence(op: Op) -> Callable[..., Any]:
         if isinstance(tensors, (list, tuple)):
             for value in tensors:
                 if type(value) is not EmberTensor:
-                    return recover(op, (tensors, *args), kwargs)
+                    return recover(key, (tensors, *args), kwargs)
                 if tag is None:
                     backend, tag = value._backend, value._tag
                 elif value._tag is not tag:
-                    return recover(op, (tensors, *args), kwargs)
+                    return recover(key, (tensors, *args), kwargs)
                 native.append(value._data)
         if backend is None:
-            return recover(op, (tensors, *args), kwargs)
+            return recover(key, (tensors, *args), kwargs)
         if body is not None and backend not in natives:
             return body(tensors, *args, **kwargs)
         try:
             out = kernels[tag][0](native, *args, **kwargs)
         except Exception as error:
-            return recover(op, (tensors, *args), kwargs, error)
+            return recover(key, (tensors, *args), kwargs, error)
         return wrap(out, backend) if output is None else output(out, backend)
 
     return call

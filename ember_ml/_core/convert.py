@@ -131,7 +131,7 @@ def _adjust(
         x = move(x, backend)
     module = runtime.LOADED[x._backend]
     data = x._data
-    if dtype is not None and dtype is not runtime.DTYPE_OF[data.dtype]:
+    if dtype is not None and dtype is not x.dtype:
         data = module.cast(data, runtime.native_dtype(x._backend, dtype))
     if device is not None and device != module.device_of(data):
         data = module.to_device(data, devices.resolve(x._backend, device))

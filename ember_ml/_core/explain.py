@@ -82,9 +82,9 @@ def explain(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], error: Except
     text = str(error).strip().split("\n")[0]
     if bad_axis is not None:
         return AxisError(f"{call}: {bad_axis}")
-    if op.kind in ("binary",) and _do_not_broadcast(args):
+    if op.kind == "binary" and _do_not_broadcast(args):
         return ShapeError(f"{call}: the shapes do not broadcast")
-    if type(error).__name__ == "LinAlgError" or type(error).__name__ == "_LinAlgError":
+    if type(error).__name__.endswith("LinAlgError"):
         return LinAlgError(f"{call}: {text}")
     if isinstance(error, NotImplementedError) and not _DTYPE.search(text):
         return UnsupportedOpError(f"{call}: {text}")

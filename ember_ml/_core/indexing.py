@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ember_ml._core import runtime
 from ember_ml._core.dtype import bool_
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError, IndexOutOfRangeError
+from ember_ml._core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AxisError,
+    IndexOutOfRangeError,
+)
 from ember_ml._core.tensor import EmberTensor
 
-_BASIC = (int, slice, type(None), type(Ellipsis))
+if TYPE_CHECKING:
+    from ember_ml._core.op import Op
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_EDGES = (int, type(None))
+_BASIC = (*_EDGES, slice, type(Ellipsis))
 
 
 def host_array(value: Any) -> Any:
-    """Indices given as numbers, lists or NumPy arrays, as a NumPy array; None for tensors of any backend."""
+    """Indices given as numbers, lists or NumPy arrays, as a NumPy array; None for tensors."""
     if isinstance(value, EmberTensor):
         return None
     owner = runtime.ARRAY_TYPES.get(type(value))
@@ -24,13 +36,18 @@ def host_array(value: Any) -> Any:
     return array.astype("int64") if array.size == 0 and isinstance(value, (list, tuple)) else array
 
 
+def host_shape(value: Any) -> tuple[int, ...]:
+    """The shape of a tensor, an array or nested lists."""
+    return tuple(value.shape) if hasattr(value, "shape") else host_array(value).shape
+
+
 def check_range(array: Any, length: int, where: str, *, negative: bool = True) -> None:
     """Raise if an index of a host array is beyond the end of an axis of that length.
 
-    Indices in tensors are not looked at here, for that would wait for the device: NumPy and torch (on a CPU)
-    check them on their own, MLX does not.
+    Indices in tensors are not looked at here, for that would wait for the device: NumPy and torch
+    (on a CPU) check them on their own, MLX does not.
     """
-    if array.size == 0:
+    if array is None or array.size == 0 or array.dtype.kind not in "iu":
         return
     low, high = int(array.min()), int(array.max())
     if high >= length or low < (-length if negative else 0):
@@ -59,20 +76,25 @@ def _read(part: Any, backend: str) -> Any:
         return _slice(part)
     if kind in _BASIC:
         return part
-    if kind is not bool and hasattr(part, "__index__") and not isinstance(part, EmberTensor):
-        if not getattr(part, "shape", ()):
-            return part.__index__()
-    array = host_array(part)
-    if array is None:
-        from ember_ml._core.convert import as_backend
-
-        array = as_backend(part, backend)
+    array = part if kind is EmberTensor and part._backend == backend else _array(part, backend)
+    if type(array) is int:
+        return array
     if not _is_mask(array) and not _is_integer(array):
         raise ArgumentTypeError(
             "an index is made of integers, slices, ..., None and tensors of integers or bools, "
             f"not {array.dtype}"
         )
     return array
+
+
+def _array(part: Any, backend: str) -> Any:
+    """What is no tensor of the backend: an integer, an array of the host, a tensor of elsewhere."""
+    from ember_ml._core.convert import as_backend
+
+    array = host_array(part)
+    if array is None:
+        return as_backend(part, backend)
+    return int(array) if array.ndim == 0 and array.dtype.kind in "iu" else array
 
 
 def _is_mask(part: Any) -> bool:
@@ -117,12 +139,54 @@ def _native(part: Any, backend: str, shape: Sequence[int], axis: int) -> Any:
     return as_backend(part, backend)._data
 
 
+def _is_plain(key: tuple[Any, ...], shape: Sequence[int]) -> bool:
+    """Whether the index is of ints, slices, ... and None alone, and good: the usual case."""
+    ndim = len(shape)
+    axis = 0
+    for position, part in enumerate(key):
+        kind = type(part)
+        if kind is int:
+            if axis >= ndim or not -shape[axis] <= part < shape[axis]:
+                return False
+        elif kind is slice:
+            step = part.step
+            if type(part.start) not in _EDGES or type(part.stop) not in _EDGES:
+                return False
+            if step is not None and (type(step) is not int or step == 0):
+                return False
+        elif part is Ellipsis:
+            later = key[position + 1 :]
+            axis = ndim - sum(one is not None for one in later)
+            if axis < 0 or any(one is Ellipsis for one in later):
+                return False
+            continue
+        elif part is None:
+            continue
+        else:
+            return False
+        axis += 1
+    return axis <= ndim
+
+
+def _fits(key: EmberTensor, shape: Sequence[int]) -> bool:
+    """Whether a tensor is a good index of that shape by itself."""
+    dtype = key.dtype
+    if dtype is bool_:
+        return key.shape == tuple(shape[: key.ndim])
+    return dtype.is_integer and len(shape) > 0
+
+
 def normalize(key: Any, backend: str, shape: Sequence[int]) -> Any:
     """The index with native parts, integers and the host's index arrays checked for range.
 
     A single part stays a single part; several are a tuple.
     """
-    parts = [_read(part, backend) for part in (key if type(key) is tuple else (key,))]
+    if type(key) is EmberTensor and key._backend == backend and _fits(key, shape):
+        return key._data
+    given = key if type(key) is tuple else (key,)
+    if _is_plain(given, shape):
+        return key
+    parts = [_read(part, backend) for part in given]
     taken = [_axes_taken(part) for part in parts]
     if sum(part is Ellipsis for part in parts) > 1:
         raise IndexOutOfRangeError("an index may hold one ellipsis (...)")
@@ -138,3 +202,50 @@ def normalize(key: Any, backend: str, shape: Sequence[int]) -> Any:
         native.append(_native(part, backend, shape, axis))
         axis += taken[position]
     return tuple(native) if type(key) is tuple else native[0]
+
+
+def normalize_axis(op: str, axis: int, ndim: int) -> int:
+    """An axis counted from the front, or an error that names the op."""
+    if not -ndim <= axis < ndim:
+        raise AxisError(f"{op}: axis={axis} is out of range for a tensor of {ndim} axes")
+    return axis + ndim if axis < 0 else axis
+
+
+def normalize_axes(op: str, axis: int | Sequence[int], ndim: int) -> tuple[int, ...]:
+    """Axes counted from the front, each named once."""
+    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = tuple(normalize_axis(op, one, ndim) for one in given)
+    if len(set(axes)) != len(axes):
+        raise AxisError(f"{op}: axis={given} names an axis twice")
+    return axes
+
+
+def around(build: Callable[[Op], Callable[..., Any]]) -> Callable[[F], F]:
+    """Put a function before an op's dispatch: `build(op)` makes it, to call `op.function`."""
+
+    def decorate(function: F) -> F:
+        op: Op = function.op  # type: ignore[attr-defined]
+        op.function = functools.wraps(function)(build(op))
+        return op.function  # type: ignore[return-value]
+
+    return decorate
+
+
+def host_checked(
+    check: Callable[[str, dict[str, Any]], None], position: int = 1
+) -> Callable[[F], F]:
+    """Have `check(name, arguments)` look at a call whose argument at `position` is no tensor."""
+
+    def build(op: Op) -> Callable[..., Any]:
+        name, dispatch, signature = op.name, op.function, op.signature
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if len(args) <= position or type(args[position]) is not EmberTensor:
+                given = signature.bind(*args, **kwargs)
+                given.apply_defaults()
+                check(name, given.arguments)
+            return dispatch(*args, **kwargs)
+
+        return call
+
+    return around(build)

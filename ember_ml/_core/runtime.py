@@ -19,8 +19,8 @@ LOADED: dict[str, Backend] = {}
 DTYPE_OF: dict[Any, EmberDType] = {}
 """Native dtype -> EmberDType, of all loaded backends together."""
 
-TAG_OF: dict[Any, str] = {}
-"""Native dtype -> tag: one string for a backend and dtype, so that one comparison tells both."""
+TAG_OF: dict[str, dict[Any, str]] = {}
+"""Backend -> native dtype -> tag: one string for a backend and dtype, so that one comparison tells both."""
 
 DTYPE_OF_TAG: dict[str, EmberDType] = {}
 """Tag -> EmberDType."""
@@ -54,7 +54,7 @@ def load(name: str) -> Backend:
             NATIVE[name] = {DTYPES[key]: native for key, native in module.DTYPES.items()}
             DTYPE_OF.update({native: DTYPES[key] for key, native in module.DTYPES.items()})
             ARRAY_TYPES[module.ARRAY] = name
-            TAG_OF.update({native: tag(name, dtype) for dtype, native in NATIVE[name].items()})
+            TAG_OF[name] = {native: tag(name, dtype) for dtype, native in NATIVE[name].items()}
             DTYPE_OF_TAG.update({tag(name, dtype): dtype for dtype in NATIVE[name]})
             for hook in on_load:
                 hook(name)

@@ -235,7 +235,7 @@ def wrap(data: Any, backend: str) -> EmberTensor:
     tensor = _new(EmberTensor)
     tensor._data = data
     tensor._backend = backend
-    tensor._tag = runtime.TAG_OF[data.dtype]
+    tensor._tag = runtime.TAG_OF[backend][data.dtype]
     return tensor
 
 
@@ -248,7 +248,7 @@ def native_key(key: Any, backend: str, shape: Sequence[int]) -> Any:
     return normalize(key, backend, shape)
 
 
-TensorLike: TypeAlias = "EmberTensor | bool | int | float | complex | Sequence[Any] | Any"
+TensorLike: TypeAlias = Any
 """What an op takes: tensors, Parameters, native arrays, nested lists, scalars."""
-DTypeLike: TypeAlias = "EmberDType | str | Any"
+DTypeLike: TypeAlias = Any
 """A dtype of ours, its name, or a dtype of a framework."""

@@ -21,7 +21,7 @@ def normalize(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
 
 def count(shape: Sequence[int], axis: int | Sequence[int] | None) -> int:
     """How many elements are folded into one."""
-    return math.prod(shape[one] for one in normalize(axis, len(shape)))
+    return math.prod([shape[one] for one in normalize(axis, len(shape))])
 
 
 def folded_shape(

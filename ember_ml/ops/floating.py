@@ -31,11 +31,11 @@ def ldexp(x: TensorLike, exponent: IndexLike) -> Tensor:
 
 @op(rule=rules.REAL_FLOAT)
 def frexp(x: TensorLike) -> tuple[Tensor, Tensor]:
-    """(mantissa, exponent) with x = mantissa * 2**exponent, 0.5 <= |mantissa| < 1; the exponent is int32."""
+    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; the exponents are int32."""
 
 
 @op(rule=rules.ANY)
 def nan_to_num(
     x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """x with NaN replaced by `nan`, infinities by the given numbers or by the dtype's greatest and lowest."""
+    """x with `nan` for NaN and the given, or the dtype's extreme, numbers for infinities."""

@@ -67,7 +67,7 @@ def fmin(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 def _bound(bound: Tensor | float | Sequence[Any], x: Tensor, name: str) -> Any:
-    """A bound fit to meet x: scalars within its kind, tensors in its dtype or a wider integer one."""
+    """A bound fit to meet x: of its kind, and of its dtype unless that is an integer's."""
     if type(bound) is float and x.dtype.is_integer:
         if math.isinf(bound) and (bound > 0) == (name == "max"):
             return None
@@ -78,7 +78,9 @@ def _bound(bound: Tensor | float | Sequence[Any], x: Tensor, name: str) -> Any:
     if not x.dtype.is_integer:
         return as_backend(tensor, x.backend, x.dtype)
     if not tensor.dtype.is_integer:
-        raise DTypeError(f"clip keeps x's dtype {x.dtype}, but {name} is {tensor.dtype}: cast one of them")
+        raise DTypeError(
+            f"clip keeps x's dtype {x.dtype}, but {name} is {tensor.dtype}: cast one of them"
+        )
     return tensor
 
 

@@ -118,7 +118,7 @@ def softplus(x: TensorLike, beta: float = 1.0) -> Tensor:
 
 @op(rule=rules.REAL_FLOAT)
 def logit(x: TensorLike, eps: float | None = None) -> Tensor:
-    """log(x / (1 - x)), the inverse of sigmoid; x is first clipped to [eps, 1 - eps] if eps is given."""
+    """log(x / (1 - x)), the inverse of sigmoid; of x clipped to [eps, 1 - eps] if eps is given."""
 
 
 expit = sigmoid

@@ -68,7 +68,7 @@ def atan(x: TensorLike) -> Tensor:
 
 @binary(rule=rules.REAL_FLOAT)
 def atan2(x: TensorLike, y: TensorLike) -> Tensor:
-    """The angle of the point (y, x), in [-pi, pi]: the inverse tangent of x / y with the quadrant right."""
+    """The angle of the point (y, x), in [-pi, pi]: atan(x / y) with the quadrant right."""
 
 
 @binary(rule=rules.REAL_FLOAT)

@@ -12,7 +12,7 @@ from ember_ml.nn import tensor
 
 def network(x: tensor.Tensor, weight: tensor.Tensor) -> tensor.Tensor:
     """A bit of everything: contraction, broadcasting, scalars, reduction, indexing, creation, norms, attention."""
-    hidden = ops.gelu(ops.rms_norm(x) @ weight + 0.5)
+    hidden = ops.gelu(ops.matmul(ops.rms_norm(x), weight) + 0.5)
     heads = ops.permute_dims(ops.reshape(hidden, (2, 4, 2, 3)), (0, 2, 1, 3))
     mixed = ops.scaled_dot_product_attention(heads, heads, heads, causal=True)
     joined = ops.concat([mixed[:, 0], 1.0 - mixed[:, 1]], axis=-1)

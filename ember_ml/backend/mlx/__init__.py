@@ -56,7 +56,9 @@ def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
         raise ArgumentError("copy=False: MLX copies what it takes from NumPy")
     if array.dtype == np.complex128 and dtype != mx.complex64:
         raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
-    return cast(mx.array(array.astype(np.float32) if array.dtype == np.float64 else array), dtype)
+    if array.dtype == np.float64:
+        array = array.astype(np.float32)
+    return cast(mx.array(np.ascontiguousarray(array)), dtype)
 
 
 def to_host(data: Any) -> Any:

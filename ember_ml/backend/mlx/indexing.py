@@ -1,4 +1,8 @@
-"""Reading and writing an index of an MLX array."""
+"""Reading and writing an index of an MLX array, with NumPy's meaning.
+
+Index arrays are not checked for range: that would wait for the device. Those that came from the
+host were checked before they came here.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +11,134 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml._core.errors import ShapeError
+from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+
+
+def _is_array(part: Any) -> bool:
+    return isinstance(part, mx.array)
 
 
 def _is_mask(part: Any) -> bool:
     return isinstance(part, mx.array) and part.dtype == mx.bool_
 
 
-def _without_masks(key: Any) -> Any:
-    """Masks, whose result depends on values, become integer indices found on the host."""
-    parts = list(key) if isinstance(key, tuple) else [key]
+def _is_advanced(part: Any) -> bool:
+    return type(part) is int or isinstance(part, mx.array)
+
+
+def _axes(part: Any) -> int:
+    if part is None or part is Ellipsis:
+        return 0
+    return part.ndim if _is_mask(part) else 1
+
+
+def _parts(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _without_masks(data: Any, parts: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """Masks, whose result depends on values, become integer indices found on the host.
+
+    A 0-d mask indexes an axis of length 1 that the data gets for it.
+    """
     if not any(map(_is_mask, parts)):
-        return key
+        return data, parts
+    shape = list(data.shape)
     out: list[Any] = []
-    for part in parts:
+    axis = 0
+    for position, part in enumerate(parts):
+        if part is Ellipsis:
+            axis = len(shape) - sum(map(_axes, parts[position + 1 :]))
         if not _is_mask(part):
             out.append(part)
+            axis += _axes(part)
         elif part.ndim == 0:
-            out.extend([None, mx.array(np.flatnonzero(np.array(part)))])
+            shape.insert(axis, 1)
+            out.append(mx.array(np.flatnonzero(np.array(part))))
+            axis += 1
         else:
             out.extend(mx.array(found) for found in np.nonzero(np.array(part)))
-    return tuple(out)
+            axis += part.ndim
+    return data.reshape(shape), tuple(out)
+
+
+def _parting(data: Any, parts: tuple[Any, ...]) -> int | None:
+    """Where a `...` of no axes stands between arrays: it parts them for NumPy, but not for MLX."""
+    middle = next((place for place, part in enumerate(parts) if part is Ellipsis), None)
+    if middle is None or sum(map(_axes, parts)) < data.ndim:
+        return None
+    sides = parts[:middle], parts[middle:]
+    return middle if all(any(map(_is_advanced, side)) for side in sides) else None
+
+
+def _read(data: Any, parts: tuple[Any, ...]) -> Any:
+    """Read an index without masks, of one array at least."""
+    arrays = [part for part in parts if _is_array(part)]
+    middle = _parting(data, parts)
+    if middle is None:
+        try:
+            return data[parts]
+        except ValueError as error:
+            shapes = ", ".join(str(array.shape) for array in arrays)
+            raise IndexError(f"index arrays of shapes {shapes} do not broadcast") from error
+    before = parts[:middle]
+    widened = mx.expand_dims(data, sum(map(_axes, before)))
+    axis = max(array.ndim for array in arrays) + sum(not _is_advanced(part) for part in before)
+    return _read(widened, (*before, slice(None), *parts[middle + 1 :])).squeeze(axis)
 
 
 def getitem(data: Any, key: Any) -> Any:
     """Read an index."""
-    return data[_without_masks(key)]
+    parts = _parts(key)
+    if not any(map(_is_array, parts)):
+        return data[key]
+    out = _read(*_without_masks(data, parts))
+    if data.size:
+        return out
+    if out.size:
+        raise IndexOutOfRangeError(f"an index into an empty axis of the shape {data.shape}")
+    return mx.zeros(out.shape, data.dtype)  # MLX cannot differentiate an empty gather
+
+
+def _fit(value: Any, shape: tuple[int, ...]) -> Any:
+    """The value, broadcast to what it replaces; leading axes of length 1 may be too many."""
+    while value.ndim > len(shape) and value.shape[0] == 1:
+        value = value.squeeze(0)
+    try:
+        return mx.broadcast_to(value, shape)
+    except ValueError:
+        raise ShapeError(
+            f"a value of shape {value.shape} does not fit the shape {shape} of the index"
+        ) from None
+
+
+def _places(data: Any, parts: tuple[Any, ...], value: Any) -> tuple[Any, Any, Any]:
+    """The data, index and value flattened, where MLX does not write the index as NumPy would."""
+    if not any(map(_is_array, parts)) or (all(map(_is_array, parts)) and parts[0].ndim > 0):
+        return mx.array(data), parts, value
+    dtype = mx.int32 if data.size < 2**31 else mx.int64
+    places = mx.arange(data.size, dtype=dtype).reshape(data.shape)
+    return data.reshape(-1), getitem(places, parts).reshape(-1), value.reshape(-1)
+
+
+def setitem(data: Any, key: Any, value: Any) -> Any:
+    """A copy with an index written."""
+    if _is_mask(key) and value.ndim == 0:
+        return mx.where(key.reshape(key.shape + (1,) * (data.ndim - key.ndim)), value, data)
+    wide, parts = _without_masks(data, _parts(key))
+    value = _fit(value, getitem(wide, parts).shape)
+    if value.size == 0:
+        return data
+    out, parts, value = _places(wide, parts, value)
+    out[parts] = value
+    return out.reshape(data.shape)
+
+
+def additem(data: Any, key: Any, value: Any) -> Any:
+    """A copy with a value added at an index; places named twice are added to twice."""
+    wide, parts = _without_masks(data, _parts(key))
+    value = _fit(value, getitem(wide, parts).shape)
+    if value.size == 0:
+        return data
+    out, parts, value = _places(wide, parts, value)
+    return out.at[parts].add(value).reshape(data.shape)

@@ -120,7 +120,7 @@ def erfc(x: Any) -> Any:
 
 
 def quantile(offset: Any, tail: Any) -> Any:
-    """The standard normal quantile of a probability p: `offset` is p - 1/2, `tail` is min(p, 1 - p)."""
+    """The standard normal quantile of p, given as p - 1/2 and as min(p, 1 - p)."""
     centre = offset * _ratio(_QUANTILE_CENTRE, 0.180625 - offset * offset)
     with np.errstate(divide="ignore", invalid="ignore"):
         r = np.sqrt(-np.log(tail))

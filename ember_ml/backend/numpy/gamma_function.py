@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-_SHIFT = 10.0
+_SHIFT = 10
 
 
 def zeta(s: int, q: Any) -> Any:
-    """The Hurwitz zeta function, the sum of (q + k)**-s, for q > 0 (Euler and Maclaurin's formula)."""
-    total = sum(np.power(q + k, -float(s)) for k in range(int(_SHIFT)))
+    """The Hurwitz zeta function, the sum of (q + k)**-s, for q > 0 (by Euler and Maclaurin)."""
+    total = sum(np.power(q + k, -float(s)) for k in range(_SHIFT))
     z = q + _SHIFT
     power = np.power(z, -float(s))
-    total = total + z * power / (s - 1) + power / 2
+    total = total + np.power(z, 1.0 - s) / (s - 1) + power / 2
     factor = float(s)
     for k, bernoulli in enumerate(_BERNOULLI, start=1):
         power = power / z if k == 1 else power / (z * z)
@@ -35,16 +35,15 @@ _AROUND_TWO = (
 
 def _stirling(x: Any) -> Any:
     """The logarithm of the gamma function, where x > 0."""
-    z, product = x, np.ones_like(x)
-    for _ in range(int(_SHIFT)):
-        near = z < _SHIFT
-        product = np.where(near, product * z, product)
-        z = np.where(near, z + 1, z)
+    near = x < _SHIFT
+    z = np.where(near, x + _SHIFT, x)
     series = sum(
         bernoulli / (2 * k * (2 * k - 1)) * z ** (1.0 - 2 * k)
         for k, bernoulli in enumerate(_BERNOULLI, start=1)
     )
-    return (z - 0.5) * np.log(z) - z + math.log(2 * math.pi) / 2 + series - np.log(product)
+    out = (z - 0.5) * np.log(z) - z + math.log(2 * math.pi) / 2 + series
+    factors = np.prod([np.where(near, x + k, 1.0) for k in range(_SHIFT)], axis=0)
+    return out - np.log(factors)
 
 
 def _lgamma_positive(x: Any) -> Any:
@@ -57,7 +56,7 @@ def _lgamma_positive(x: Any) -> Any:
 
 
 def _fraction(x: Any) -> Any:
-    """x minus the nearest integer: sin(pi x) and tan(pi x) are exact of it."""
+    """The distance from the nearest integer: sin(pi x) and tan(pi x) are exact of it."""
     return x - np.round(x)
 
 
@@ -71,15 +70,13 @@ def lgamma(x: Any) -> Any:
 
 
 def _digamma_positive(x: Any) -> Any:
-    z, total = x, np.zeros_like(x)
-    for _ in range(int(_SHIFT)):
-        near = z < _SHIFT
-        total = np.where(near, total - 1 / z, total)
-        z = np.where(near, z + 1, z)
+    near = x < _SHIFT
+    z = np.where(near, x + _SHIFT, x)
     series = sum(
         bernoulli / (2 * k) * z ** (-2.0 * k) for k, bernoulli in enumerate(_BERNOULLI, start=1)
     )
-    return total + np.log(z) - 0.5 / z - series
+    passed = sum(np.where(near, 1 / (x + k), 0.0) for k in range(_SHIFT))
+    return np.log(z) - 0.5 / z - series - passed
 
 
 def digamma(x: Any) -> Any:

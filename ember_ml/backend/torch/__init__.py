@@ -8,6 +8,8 @@ import numpy as np
 import torch
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
+from ember_ml.backend import devices as _devices
+from ember_ml.backend import selection as _selection
 from ember_ml.backend.torch.indexing import getitem as getitem
 from ember_ml.backend.torch.indexing import setitem as setitem
 
@@ -21,6 +23,10 @@ DTYPES = {
     )
 }
 version = torch.__version__
+
+# What a compiled function asks of the outside while it is traced is a constant of that function.
+for _function in (_selection.get_backend, _devices.resolve):
+    torch.compiler.assume_constant_result(_function)
 
 
 def devices() -> list[str]:

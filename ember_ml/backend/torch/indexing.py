@@ -74,7 +74,11 @@ def _plan(ndim: int, parts: list[Any]) -> Plan:
             starts.append(axis)
         if _is_array(part):
             found = _indices(part)
-            basic.extend([None] if part.ndim == 0 and part.dtype is torch.bool else [slice(None)] * len(found))
+            basic.extend(
+                [None]
+                if part.ndim == 0 and part.dtype is torch.bool
+                else [slice(None)] * len(found)
+            )
             arrays.extend(found)
             axes.extend(range(axis, axis + len(found)))
             axis += len(found)
@@ -109,8 +113,27 @@ def _parts(key: Any) -> list[Any]:
     return list(key) if isinstance(key, tuple) else [key]
 
 
+def _is_native(parts: Any) -> bool:
+    """Whether torch reads the index as NumPy does: one array at most, no integer beside it."""
+    arrays = integers = 0
+    for part in parts:
+        kind = type(part)
+        if kind is slice:
+            if part.step is not None and part.step < 0:
+                return False
+        elif kind is int:
+            integers += 1
+        elif isinstance(part, torch.Tensor):
+            if part.ndim == 0 or part.dtype is torch.uint8:
+                return False
+            arrays += 1
+    return arrays == 0 or (arrays == 1 and integers == 0)
+
+
 def getitem(data: Any, key: Any) -> Any:
     """Read an index."""
+    if _is_native(key if type(key) is tuple else (key,)):
+        return data[key]
     parts, flipped = _flip_negative_steps(data, _parts(key))
     data = data.flip(flipped) if flipped else data
     if not any(map(_is_array, parts)):
@@ -133,7 +156,7 @@ def _fit(value: Any, shape: tuple[int, ...]) -> Any:
         return value.broadcast_to(shape)
     except RuntimeError:
         raise ShapeError(
-            f"a value of shape {tuple(value.shape)} does not fit the shape {tuple(shape)} of the index"
+            f"a value of shape {tuple(value.shape)} does not fit the index's shape {tuple(shape)}"
         ) from None
 
 

@@ -1,6 +1,5 @@
 """The public face of the tensor: the class, its dtypes, and how tensors are made."""
 
-from ember_ml._core.convert import convert_to_tensor as convert_to_tensor
-from ember_ml._core.tensor import EmberTensor as EmberTensor
 from ember_ml._core.tensor import Tensor as Tensor
+from ember_ml.nn.tensor.common import *
 from ember_ml.nn.tensor.common.dtypes import *

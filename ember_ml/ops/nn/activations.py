@@ -42,12 +42,14 @@ def relu(x: TensorLike) -> Tensor:
 
 
 @composite(rule=rules.REAL_FLOAT)
+@in_float32
 def relu6(x: TensorLike) -> Tensor:
     """min(max(x, 0), 6)."""
     return ops.clip(x, 0.0, 6.0)
 
 
 @composite(rule=rules.REAL_FLOAT)
+@in_float32
 def hardtanh(x: TensorLike, min_value: float = -1.0, max_value: float = 1.0) -> Tensor:
     """x, kept between min_value and max_value."""
     return ops.clip(x, min_value, max_value)
@@ -56,35 +58,35 @@ def hardtanh(x: TensorLike, min_value: float = -1.0, max_value: float = 1.0) -> 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def leaky_relu(x: TensorLike, negative_slope: float = 0.01) -> Tensor:
-    """x where it is positive, else negative_slope * x."""
+    """X where it is positive, else negative_slope * x."""
     return ops.where(x > 0, x, x * negative_slope)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha * (exp(x) - 1)."""
+    """X where it is positive, else alpha * (exp(x) - 1)."""
     return ops.where(x > 0, x, ops.expm1(ops.minimum(x, 0.0)) * alpha)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
+    """X where it is positive, else alpha * (exp(x / alpha) - 1)."""
     return ops.maximum(x, 0.0) + ops.expm1(ops.minimum(x / alpha, 0.0)) * alpha
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def selu(x: TensorLike) -> Tensor:
-    """elu with the scale and alpha that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    """Elu with the scale and alpha that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
     return elu(x, _SELU_ALPHA) * _SELU_SCALE
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def gelu(x: TensorLike, approximate: bool = False) -> Tensor:
-    """x times the normal distribution's cdf at x; with `approximate`, its form with tanh."""
+    """X times the normal distribution's cdf at x; with `approximate`, its form with tanh."""
     if approximate in (True, "tanh"):
         return x * 0.5 * (1.0 + ops.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     return x * 0.5 * (1.0 + ops.erf(x * math.sqrt(0.5)))
@@ -93,14 +95,14 @@ def gelu(x: TensorLike, approximate: bool = False) -> Tensor:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def silu(x: TensorLike) -> Tensor:
-    """x * sigmoid(x)."""
+    """X * sigmoid(x)."""
     return x * ops.sigmoid(x)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def mish(x: TensorLike) -> Tensor:
-    """x * tanh(softplus(x))."""
+    """X * tanh(softplus(x))."""
     return x * ops.tanh(ops.softplus(x))
 
 
@@ -114,40 +116,42 @@ def hard_sigmoid(x: TensorLike) -> Tensor:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def hard_swish(x: TensorLike) -> Tensor:
-    """x * hard_sigmoid(x)."""
+    """X * hard_sigmoid(x)."""
     return x * hard_sigmoid(x)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def softsign(x: TensorLike) -> Tensor:
-    """x / (1 + abs(x))."""
+    """X / (1 + abs(x))."""
     return x / (1.0 + ops.abs(x))
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def tanhshrink(x: TensorLike) -> Tensor:
-    """x - tanh(x)."""
+    """X - tanh(x)."""
     return x - ops.tanh(x)
 
 
 @composite(rule=rules.REAL_FLOAT)
+@in_float32
 def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """x where abs(x) is above the threshold, else 0."""
+    """X where abs(x) is above the threshold, else 0."""
     return ops.where(ops.abs(x) <= threshold, 0.0, x)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """x moved towards 0 by the threshold, and 0 where that would cross it."""
+    """X moved towards 0 by the threshold, and 0 where that would cross it."""
     return x - ops.clip(x, -threshold, threshold)
 
 
 @composite(rule=rules.REAL_FLOAT)
+@in_float32
 def threshold(x: TensorLike, threshold: float, value: float) -> Tensor:
-    """x where it is above the threshold, else value."""
+    """X where it is above the threshold, else value."""
     return ops.where(x <= threshold, value, x)
 
 

@@ -13,6 +13,8 @@ from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.rules import Rule
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops.nn.probabilities import softmax
+from ember_ml.ops.nn.regularization import dropout as drop
 from ember_ml.ops.random import Generator
 
 __all__ = ["scaled_dot_product_attention"]
@@ -34,16 +36,16 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(scale * query @ key^T + mask) @ value, over (..., heads, time, features).
 
-    There may be fewer heads of keys and values than of queries, if they divide them: each serves a group
-    of neighbouring query heads. With unlike lengths the last query stands at the last key: query i is at
-    the position i + keys - queries. A query that may attend to no key gives zeros.
+    There may be fewer heads of keys and values than of queries, if they divide them: each serves a
+    group of neighbouring query heads. With unlike lengths the last query stands at the last key:
+    query i is at the position i + keys - queries. A query that may attend to no key gives zeros.
 
     Args:
         query: (..., heads, queries, features).
         key: (..., heads or a divisor of it, keys, features).
         value: (..., as the keys, keys, value features).
-        mask: broadcasts to (..., heads, queries, keys): bools, True where a query may attend, or numbers
-            that are added to the scores.
+        mask: broadcasts to (..., heads, queries, keys): bools, True where a query may attend, or
+            numbers that are added to the scores.
         causal: whether a query only attends to keys at its own position and before.
         window: attend only to keys less than `window` positions away.
         scale: the factor of the scores; else 1 / sqrt(features).
@@ -51,10 +53,14 @@ def scaled_dot_product_attention(
         seed: draws the dropped weights from a reproducible stream.
     """
     if window is not None and window < 1:
-        raise ArgumentError(f"scaled_dot_product_attention: window must be at least 1, not {window}")
+        raise ArgumentError(
+            f"scaled_dot_product_attention: window must be at least 1, not {window}"
+        )
     if not 0 <= dropout <= 1:
-        raise ArgumentError(f"scaled_dot_product_attention: dropout must be from 0 to 1, not {dropout}")
-    options = {"causal": causal, "window": window, "scale": scale}
+        raise ArgumentError(
+            f"scaled_dot_product_attention: dropout must be from 0 to 1, not {dropout}"
+        )
+    options: dict[str, Any] = {"causal": causal, "window": window, "scale": scale}
     if dropout == 0:
         return attend(query, key, value, mask, **options)
     return attend_with_dropout(query, key, value, mask, **options, rate=dropout, seed=seed)
@@ -94,7 +100,7 @@ def attend_with_dropout(
     """`scaled_dot_product_attention` with a share of the weights dropped."""
     key, value = _spread(query, key), _spread(query, value)
     weights = _weights(query, key, mask, causal, window, scale)
-    return ops.matmul(ops.dropout(weights, rate, seed=seed), value)
+    return ops.matmul(drop(weights, rate, seed=seed), value)
 
 
 def _spread(query: Tensor, shared: Tensor) -> Tensor:
@@ -108,13 +114,18 @@ def _spread(query: Tensor, shared: Tensor) -> Tensor:
         return shared
     if shared.shape[-3] == 0 or query.shape[-3] % shared.shape[-3]:
         raise ShapeError(
-            f"attention: {query.shape[-3]} query heads are no multiple of {shared.shape[-3]} key heads"
+            f"attention: {query.shape[-3]} query heads, no multiple of {shared.shape[-3]} key heads"
         )
     return ops.repeat(shared, query.shape[-3] // shared.shape[-3], axis=-3)
 
 
 def _weights(
-    query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, window: int | None, scale: float | None
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    window: int | None,
+    scale: float | None,
 ) -> Tensor:
     scale = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
     scores = ops.matmul(query, ops.matrix_transpose(key)) * scale
@@ -126,12 +137,14 @@ def _weights(
     if allowed is not None:
         scores = ops.where(allowed, scores, -math.inf)
     if (mask is None and allowed is None) or key.shape[-2] == 0:
-        return ops.softmax(scores)
+        return softmax(scores)
     blind = ops.max(scores, axis=-1, keepdims=True) == -math.inf
-    return ops.where(blind, 0.0, ops.softmax(ops.where(blind, 0.0, scores)))
+    return ops.where(blind, 0.0, softmax(ops.where(blind, 0.0, scores)))
 
 
-def band(queries: int, keys: int, causal: bool, window: int | None, *, backend: str) -> Tensor | None:
+def band(
+    queries: int, keys: int, causal: bool, window: int | None, *, backend: str
+) -> Tensor | None:
     """Where a query may attend to a key (queries, keys), by position; None if everywhere."""
     if not causal and window is None:
         return None

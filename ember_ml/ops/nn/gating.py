@@ -6,16 +6,20 @@ from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ShapeError
+from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops.nn._shapes import along
+from ember_ml.ops.nn.activations import silu
 
 __all__ = ["glu", "prelu", "swiglu"]
 
 
 def _halves(op: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    length = x.shape[axis]
-    if length % 2:
-        raise ShapeError(f"{op} halves axis {axis} of the shape {x.shape}, whose length must be even")
+    if x.shape[normalize_axis(op, axis, x.ndim)] % 2:
+        raise ShapeError(
+            f"{op} halves axis {axis} of the shape {x.shape}, whose length must be even"
+        )
     first, second = ops.split(x, 2, axis=axis)
     return first, second
 
@@ -23,7 +27,7 @@ def _halves(op: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def glu(x: TensorLike, axis: int = -1) -> Tensor:
-    """first * sigmoid(second) of the two halves of an axis."""
+    """First * sigmoid(second) of the two halves of an axis."""
     first, second = _halves("glu", x, axis)
     return first * ops.sigmoid(second)
 
@@ -33,26 +37,21 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor:
 def swiglu(x: TensorLike, axis: int = -1) -> Tensor:
     """silu(first) * second of the two halves of an axis (Shazeer, 2020)."""
     first, second = _halves("swiglu", x, axis)
-    return ops.silu(first) * second
+    return silu(first) * second
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def prelu(x: TensorLike, weight: TensorLike, axis: int = 1) -> Tensor:
-    """x where it is positive, else weight * x.
+    """X where it is positive, else weight * x.
 
     Args:
         x: the tensor.
         weight: a single slope, or one for each position along `axis`.
         axis: the axis of the slopes.
     """
-    if weight.size != 1:
-        if weight.shape != (x.shape[axis],):
-            raise ShapeError(
-                f"prelu: weight has the shape {weight.shape}; axis {axis} of the shape {x.shape} "
-                f"takes ({x.shape[axis]},) or one slope"
-            )
-        weight = ops.reshape(weight, (-1, *(1,) * (x.ndim - 1 - axis % x.ndim)))
-    else:
+    if weight.size == 1:
         weight = ops.reshape(weight, ())
+    else:
+        weight = along("prelu", "weight", weight, x, normalize_axis("prelu", axis, x.ndim))
     return ops.where(x > 0, x, x * weight)

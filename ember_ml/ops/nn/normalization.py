@@ -6,9 +6,10 @@ from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ShapeError
+from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.nn._precision import in_float32
-from ember_ml.ops.nn._shapes import along, check_trailing, positive_axis
+from ember_ml.ops.nn._shapes import along, check_trailing
 
 __all__ = [
     "batch_norm",
@@ -27,7 +28,9 @@ def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     return x if bias is None else x + bias
 
 
-def _affine_along(op: str, x: Tensor, weight: Tensor | None, bias: Tensor | None, axis: int) -> Tensor:
+def _affine_along(
+    op: str, x: Tensor, weight: Tensor | None, bias: Tensor | None, axis: int
+) -> Tensor:
     weight = None if weight is None else along(op, "weight", weight, x, axis)
     bias = None if bias is None else along(op, "bias", bias, x, axis)
     return _affine(x, weight, bias)
@@ -51,7 +54,7 @@ def layer_norm(
         eps: keeps the denominator from zero.
         axis: the first of the axes that are normalised together.
     """
-    axis = positive_axis("layer_norm", x, axis)
+    axis = normalize_axis("layer_norm", axis, x.ndim)
     check_trailing("layer_norm", "weight", weight, x, axis)
     check_trailing("layer_norm", "bias", bias, x, axis)
     axes = tuple(range(axis, x.ndim))
@@ -65,8 +68,8 @@ def layer_norm(
 def rms_norm(
     x: TensorLike, weight: TensorLike | None = None, eps: float = 1e-6, axis: int = -1
 ) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) * weight over the axes from `axis` to the last."""
-    axis = positive_axis("rms_norm", x, axis)
+    """X / sqrt(mean(x^2) + eps) * weight over the axes from `axis` to the last."""
+    axis = normalize_axis("rms_norm", axis, x.ndim)
     check_trailing("rms_norm", "weight", weight, x, axis)
     square = ops.mean(x * x, axis=tuple(range(axis, x.ndim)), keepdims=True)
     return _affine(x / ops.sqrt(square + eps), weight, None)
@@ -81,11 +84,11 @@ def group_norm(
     num_groups: int = 1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Layer norm within groups of channels of x: (batch, channels, ...), then weight and bias a channel."""
+    """Layer norm within groups of the channels of x: (batch, channels, ...)."""
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
         raise ShapeError(
-            f"group_norm: the shape {x.shape} does not split into num_groups={num_groups} groups of channels; "
-            "x is (batch, channels, ...) and the channels are a multiple of the groups"
+            f"group_norm: the channels of the shape {x.shape}, its second axis, "
+            f"are no multiple of num_groups={num_groups}"
         )
     if x.size == 0:
         return _affine_along("group_norm", x, weight, bias, 1)
@@ -94,6 +97,7 @@ def group_norm(
 
 
 @composite(rule=rules.REAL_FLOAT)
+@in_float32
 def instance_norm(
     x: TensorLike,
     weight: TensorLike | None = None,
@@ -102,7 +106,9 @@ def instance_norm(
 ) -> Tensor:
     """Normalization of each channel of each sample of x: (batch, channels, ...)."""
     if x.ndim < 3:
-        raise ShapeError(f"instance_norm takes x of the shape (batch, channels, ...), not {x.shape}")
+        raise ShapeError(
+            f"instance_norm takes x of the shape (batch, channels, ...), not {x.shape}"
+        )
     return group_norm(x, weight, bias, num_groups=max(x.shape[1], 1), eps=eps)
 
 
@@ -128,7 +134,7 @@ def batch_norm(
         eps: keeps the denominator from zero.
         axis: the axis of channels.
     """
-    axis = positive_axis("batch_norm", x, axis)
+    axis = normalize_axis("batch_norm", axis, x.ndim)
     scale = 1.0 / ops.sqrt(along("batch_norm", "variance", variance, x, axis) + eps)
     centred = x - along("batch_norm", "mean", mean, x, axis)
     return _affine_along("batch_norm", centred * scale, weight, bias, axis)
@@ -143,8 +149,8 @@ def batch_norm_train(
     eps: float = 1e-5,
     axis: int = 1,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Batch norm with the statistics of x itself: the result, the means and the (biased) variances."""
-    axis = positive_axis("batch_norm_train", x, axis)
+    """Batch norm with x's own statistics: the result, the means and the (biased) variances."""
+    axis = normalize_axis("batch_norm_train", axis, x.ndim)
     axes = tuple(other for other in range(x.ndim) if other != axis)
     mean = ops.mean(x, axis=axes)
     variance = ops.var(x, axis=axes)
@@ -154,8 +160,8 @@ def batch_norm_train(
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def normalize(x: TensorLike, p: float = 2.0, axis: int = -1, eps: float = 1e-12) -> Tensor:
-    """x / max(norm, eps) with the p-norm along an axis; p may be infinite."""
-    positive_axis("normalize", x, axis)
+    """X / max(norm, eps) with the p-norm along an axis; p may be infinite."""
+    normalize_axis("normalize", axis, x.ndim)
     size = ops.abs(x)
     if p == float("inf"):
         norm = ops.max(size, axis=axis, keepdims=True)
@@ -169,5 +175,5 @@ def normalize(x: TensorLike, p: float = 2.0, axis: int = -1, eps: float = 1e-12)
 
 
 def l2_normalize(x: TensorLike, axis: int = -1, eps: float = 1e-12) -> Tensor:
-    """x / max(its Euclidean norm along an axis, eps)."""
+    """X / max(its Euclidean norm along an axis, eps)."""
     return normalize(x, 2.0, axis, eps)

@@ -9,7 +9,7 @@ from ember_ml._core import rules
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dispatch import MaskLike, composite
 from ember_ml._core.dtype import float32, float64
-from ember_ml._core.errors import ShapeError
+from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
 from ember_ml.ops.nn._precision import in_float32
 
@@ -26,7 +26,7 @@ def rope(
     offset: int = 0,
     interleaved: bool = False,
 ) -> Tensor:
-    """Rotary position embedding: each pair of features turned by an angle that grows with the position.
+    """Rotary position embedding: each pair of features turned, the more the later it stands.
 
     Pair i of n at the position t turns by t * base^(-i / n).
 
@@ -35,7 +35,7 @@ def rope(
         positions: broadcasts to (..., time); else 0, 1, 2 ...
         base: the ratio of the slowest pair's period to the fastest's, nearly.
         offset: added to the positions: the length of what has gone before.
-        interleaved: whether a pair is two neighbours, rather than two from the two halves of the features.
+        interleaved: whether a pair is two neighbours, rather than one from each half.
 
     Reference: Su et al., "RoFormer", 2021.
     """
@@ -53,7 +53,7 @@ def rope(
 
 
 def _turns(x: Tensor, positions: Tensor | None, base: float, offset: int) -> tuple[Tensor, Tensor]:
-    """cos and sin of the angles: (..., time, pairs)."""
+    """Cos and sin of the angles: (..., time, pairs)."""
     dtype = float64 if x.dtype is float64 else float32
     pairs = x.shape[-1] // 2
     speeds = [base ** (-pair / pairs) for pair in range(pairs)]
@@ -73,15 +73,20 @@ def alibi_bias(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """A mask for attention that falls with distance, at a slope of each head's own: (heads, queries, keys).
+    """A mask for attention that falls with distance: (heads, queries, keys).
 
-    The last query stands at the last key. Reference: Press et al., "Train Short, Test Long", 2022.
+    Each head has a slope of its own; the last query stands at the last key.
+
+    Reference: Press et al., "Train Short, Test Long", 2022.
     """
     keys = queries if keys is None else keys
-    dtype = float32 if dtype is None else dtype
-    slopes = convert_to_tensor(_slopes(num_heads), dtype=dtype, device=device)[:, None, None]
-    where = convert_to_tensor(range(keys), dtype=dtype, device=device)
-    return -slopes * ops.abs(where[keys - queries :, None] - where)
+    if num_heads < 1:
+        raise ArgumentError(f"alibi_bias: num_heads must be at least 1, not {num_heads}")
+    key = convert_to_tensor(range(keys), dtype=float32, device=device)
+    query = convert_to_tensor(range(keys - queries, keys), dtype=float32, device=device)
+    slopes = convert_to_tensor(_slopes(num_heads), dtype=float32, device=device)
+    bias = ops.abs(query[:, None] - key) * -slopes[:, None, None]
+    return ops.astype(bias, float32 if dtype is None else dtype)
 
 
 def _slopes(num_heads: int) -> list[float]:

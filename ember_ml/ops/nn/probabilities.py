@@ -8,6 +8,7 @@ from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops.nn.activations import relu
 from ember_ml.ops.random import Generator, draw
 
 __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin", "sparsemax"]
@@ -30,6 +31,7 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
 
 
 @composite(rule=rules.REAL_FLOAT)
+@in_float32
 def softmin(x: TensorLike, axis: int = -1) -> Tensor:
     """softmax(-x) along an axis."""
     return softmax(-x, axis)
@@ -44,7 +46,7 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
     rank = ops.cumulative_sum(ops.ones_like(ordered), axis=axis)
     support = ops.astype(ordered * rank > ops.cumulative_sum(ordered, axis=axis) - 1.0, x.dtype)
     total = ops.sum(ordered * support, axis=axis, keepdims=True)
-    return ops.relu(shifted - (total - 1.0) / ops.sum(support, axis=axis, keepdims=True))
+    return relu(shifted - (total - 1.0) / ops.sum(support, axis=axis, keepdims=True))
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -52,7 +54,7 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
 def gumbel_softmax(
     x: TensorLike, temperature: float = 1.0, axis: int = -1, *, seed: int | Generator | None = None
 ) -> Tensor:
-    """A relaxed sample of the categories with the logits x: softmax((x + gumbel noise) / temperature)."""
+    """softmax((x + gumbel noise) / temperature): a soft sample of the classes with logits x."""
     if not temperature > 0:
         raise ArgumentError(f"gumbel_softmax: temperature must be above 0, not {temperature}")
     noise = draw("gumbel", x.shape, 0.0, 1.0, like=x, seed=seed)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from ember_ml import ops
+from ember_ml._core.dtype import EmberDType, float32
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.rules import Rule
+from ember_ml._core.rules import REAL_FLOAT, Rule
 from ember_ml._core.tensor import Tensor
-from ember_ml.ops.manipulation import moveaxis
+
+__all__: list[str] = []
 
 Lengths: TypeAlias = "int | Sequence[int]"
 Padding: TypeAlias = "int | str | Sequence[int] | Sequence[Sequence[int]]"
@@ -16,50 +19,81 @@ Pairs: TypeAlias = "tuple[tuple[int, int], ...]"
 CONVOLUTION = Rule("floating", frozenset({"float", "complex"}), lift=True, contraction=True)
 
 
-def channels_first(op: str, x: Tensor, rank: int, data_format: str) -> Tensor:
-    """The tensor as (N, C, spatial...), checked to have `rank` spatial axes of at least one element."""
-    if data_format not in ("channels_first", "channels_last"):
+def channels_first(
+    op: str, x: Tensor, rank: int, data_format: str
+) -> tuple[Tensor, tuple[int, ...]]:
+    """The tensor as (N, C, spatial...) and its shape, with `rank` spatial axes, none empty."""
+    if data_format == "channels_last" and x.ndim > 2:
+        x = ops.moveaxis(x, -1, 1)
+    elif data_format not in ("channels_first", "channels_last"):
         raise ArgumentError(
             f"{op}: data_format={data_format!r} is neither 'channels_first' nor 'channels_last'"
         )
-    if x.ndim != rank + 2 or not 1 <= rank <= 3:
+    shape = x.shape
+    if len(shape) != rank + 2 or not 1 <= rank <= 3:
         wanted = f"{rank + 2} axes" if 1 <= rank <= 3 else "3 to 5 axes"
-        raise ShapeError(f"{op}: x must have {wanted} (batch, channels, space); got {x.shape}")
-    x = moveaxis(x, -1, 1) if data_format == "channels_last" else x
-    if 0 in x.shape[1:]:
-        raise ShapeError(f"{op}: only the batch axis of x may be empty; the shape is {x.shape}")
-    return x
+        raise ShapeError(f"{op}: x must have {wanted} (batch, channels, space); got {shape}")
+    if 0 in shape[1:]:
+        raise ShapeError(f"{op}: only the batch axis of x may be empty; the shape is {shape}")
+    return x, shape
+
+
+def floating(op: str, x: Tensor) -> Tensor:
+    """Integers as floats; complex numbers are refused."""
+    dtype = REAL_FLOAT.resolve(op, x.dtype)
+    return x if x.dtype is dtype else ops.astype(x, dtype)
+
+
+def widen(x: Tensor) -> Tensor:
+    """Half precision as float32."""
+    return ops.astype(x, float32) if x.dtype.is_floating and x.dtype.bits == 16 else x
+
+
+def narrow(x: Tensor, dtype: EmberDType) -> Tensor:
+    """The opposite: rounded to `dtype` if that is half precision."""
+    return ops.astype(x, dtype) if dtype.is_floating and dtype.bits == 16 else x
 
 
 def restore(x: Tensor, data_format: str) -> Tensor:
     """(N, C, spatial...) in the layout asked for."""
-    return moveaxis(x, 1, -1) if data_format == "channels_last" else x
+    return ops.moveaxis(x, 1, -1) if data_format == "channels_last" else x
 
 
 def per_axis(op: str, name: str, value: Lengths, rank: int, least: int = 1) -> tuple[int, ...]:
     """One integer for each spatial axis."""
-    values = (value,) * rank if isinstance(value, int) else tuple(value)
+    if type(value) is int and value >= least:
+        return (value,) * rank
+    values: tuple[Any, ...] = tuple(value) if isinstance(value, (list, tuple)) else (value,) * rank
+    wanted = f"an integer of at least {least}" + (f", or {rank} of them" if rank > 1 else "")
     if not all(isinstance(length, int) for length in values):
-        raise ArgumentTypeError(f"{op}: {name}={value!r} must be an integer or {rank} of them")
+        raise ArgumentTypeError(f"{op}: {name}={value!r} must be {wanted}")
     if len(values) != rank or min(values) < least:
-        raise ArgumentError(f"{op}: {name}={value!r} must be one or {rank} integers from {least} up")
+        raise ArgumentError(f"{op}: {name}={value!r} must be {wanted}")
     return values
 
 
 def extents(kernel: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
     """How many elements each dilated window spans."""
+    if max(dilation) == 1:
+        return tuple(kernel)
     return tuple([step * (taps - 1) + 1 for taps, step in zip(kernel, dilation, strict=True)])
 
 
 def pairs(op: str, padding: Padding, rank: int) -> Pairs:
     """(before, after) for each spatial axis, from one integer, one for each axis, or the pairs."""
+    if type(padding) is int and padding >= 0:
+        return ((padding, padding),) * rank
     if isinstance(padding, str):
         raise ArgumentError(f"{op}: padding={padding!r} is not known here; give integers")
-    if not isinstance(padding, int) and all(isinstance(pad, Sequence) for pad in padding):
-        flat = [pad for pair in padding for pad in pair]  # type: ignore[union-attr]
-        lows = per_axis(op, "padding", flat[0::2], rank, 0)
-        return tuple(zip(lows, per_axis(op, "padding", flat[1::2], rank, 0), strict=True))
-    return tuple([(pad, pad) for pad in per_axis(op, "padding", padding, rank, 0)])  # type: ignore[arg-type]
+    given: Any = padding
+    if isinstance(given, (list, tuple)) and all(isinstance(pad, (list, tuple)) for pad in given):
+        if len(given) != rank:
+            raise ArgumentError(
+                f"{op}: padding={padding!r} must have a pair for each of {rank} axes"
+            )
+        sides = [per_axis(op, "padding", pad, 2, 0) for pad in given]
+        return tuple([(before, after) for before, after in sides])
+    return tuple([(pad, pad) for pad in per_axis(op, "padding", given, rank, 0)])
 
 
 def _same(length: int, extent: int, stride: int) -> tuple[int, int]:
@@ -83,30 +117,31 @@ def resolve_padding(
     for length, (low, high), span in zip(lengths, found, spans, strict=True):
         if low + length + high < span:
             raise ShapeError(
-                f"{op}: a window of {span} is longer than the axis of {length} with padding {padding}"
+                f"{op}: a window of {span} exceeds an axis of {length} with padding {padding}"
             )
     return found
 
 
 def check_filters(
     name: str,
-    shape: tuple[int, ...],
-    weight: Tensor,
+    channels: int,
+    filters: tuple[int, ...],
+    rank: int,
     bias: Tensor | None,
     groups: int,
     transposed: bool = False,
 ) -> None:
-    """Whether weight, bias and groups fit; `shape` is that of the channels-first x."""
-    if weight.ndim != len(shape) or 0 in weight.shape:
-        raise ShapeError(f"{name}: weight of shape {weight.shape} does not fit x of shape {shape}")
-    if not isinstance(groups, int) or groups < 1 or weight.shape[0] % groups:
-        raise ArgumentError(f"{name}: groups={groups} must divide {weight.shape[0]}, weight's first axis")
-    taken = weight.shape[0] if transposed else weight.shape[1] * groups
-    made = weight.shape[1] * groups if transposed else weight.shape[0]
-    if taken != shape[1]:
+    """Whether weight (of the shape `filters`), bias and groups fit x."""
+    if len(filters) != rank + 2 or 0 in filters:
+        raise ShapeError(f"{name}: weight must have {rank + 2} axes, none empty; got {filters}")
+    first, second, *_ = filters
+    if not isinstance(groups, int) or groups < 1 or first % groups:
+        raise ArgumentError(f"{name}: groups={groups} must divide {first}, weight's first axis")
+    taken, made = (first, second * groups) if transposed else (second * groups, first)
+    if taken != channels:
         raise ShapeError(
-            f"{name}: weight of shape {weight.shape} with groups={groups} takes {taken} channels; "
-            f"x has {shape[1]}"
+            f"{name}: weight of shape {filters} with groups={groups} takes {taken} channels; "
+            f"x has {channels}"
         )
     if bias is not None and bias.shape != (made,):
         raise ShapeError(f"{name}: bias must have the shape ({made},), not {bias.shape}")

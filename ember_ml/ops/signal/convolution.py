@@ -41,12 +41,13 @@ def _conv(
     groups: int,
     data_format: str,
 ) -> Tensor:
-    x = geometry.channels_first(name, x, rank, data_format)
-    geometry.check_filters(name, x.shape, weight, bias, groups)
+    x, shape = geometry.channels_first(name, x, rank, data_format)
+    filters = weight.shape
+    geometry.check_filters(name, shape[1], filters, rank, bias, groups)
     strides = geometry.per_axis(name, "stride", stride, rank)
     dilations = geometry.per_axis(name, "dilation", dilation, rank)
-    spans = geometry.extents(weight.shape[2:], dilations)
-    pads = geometry.resolve_padding(name, padding, x.shape[2:], spans, strides)
+    spans = geometry.extents(filters[2:], dilations)
+    pads = geometry.resolve_padding(name, padding, shape[2:], spans, strides)
     return geometry.restore(
         conv_general(x, weight, bias, strides, pads, dilations, groups), data_format
     )
@@ -77,7 +78,9 @@ def conv(
         groups: parts that the channels are cut into, each with filters of its own.
         data_format: "channels_first" or "channels_last".
     """
-    return _conv("conv", x.ndim - 2, x, weight, bias, stride, padding, dilation, groups, data_format)
+    return _conv(
+        "conv", x.ndim - 2, x, weight, bias, stride, padding, dilation, groups, data_format
+    )
 
 
 @composite(rule=CONVOLUTION)

@@ -29,12 +29,18 @@ def conv_transpose_general(
 ) -> Tensor:
     """What every `conv_transpose` comes to: the gradient of `conv_general` with respect to its x.
 
-    `padding` is what is cut off from the (length - 1) stride + dilation (kernel - 1) + 1 elements of the
-    whole result; a negative second number appends zeros.
+    `padding` is what is cut off from the (length - 1) stride + dilation (kernel - 1) + 1 elements
+    of the whole result; a negative second number appends zeros.
     """
 
 
-def _crops(name: str, padding: Padding, output_padding: Lengths, spans: tuple[int, ...], stride: tuple[int, ...]) -> Pairs:
+def _crops(
+    name: str,
+    padding: Padding,
+    output_padding: Lengths,
+    spans: tuple[int, ...],
+    stride: tuple[int, ...],
+) -> Pairs:
     """What is cut off from the whole result of a transposed convolution."""
     rank = len(spans)
     more = geometry.per_axis(name, "output_padding", output_padding, rank, 0)
@@ -59,13 +65,14 @@ def _conv_transpose(
     groups: int,
     data_format: str,
 ) -> Tensor:
-    x = geometry.channels_first(name, x, rank, data_format)
-    geometry.check_filters(name, x.shape, weight, bias, groups, transposed=True)
+    x, shape = geometry.channels_first(name, x, rank, data_format)
+    filters = weight.shape
+    geometry.check_filters(name, shape[1], filters, rank, bias, groups, transposed=True)
     strides = geometry.per_axis(name, "stride", stride, rank)
     dilations = geometry.per_axis(name, "dilation", dilation, rank)
-    spans = geometry.extents(weight.shape[2:], dilations)
+    spans = geometry.extents(filters[2:], dilations)
     crops = _crops(name, padding, output_padding, spans, strides)
-    for length, step, span, (low, high) in zip(x.shape[2:], strides, spans, crops, strict=True):
+    for length, step, span, (low, high) in zip(shape[2:], strides, spans, crops, strict=True):
         if (length - 1) * step + span - low - high < 1:
             raise ShapeError(f"{name}: padding={padding} leaves nothing of an axis of {length}")
     return geometry.restore(

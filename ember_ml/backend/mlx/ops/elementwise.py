@@ -1,8 +1,138 @@
 """Arithmetic, element by element."""
 
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+from mlx.core import abs as abs
 from mlx.core import add as add
 from mlx.core import divide as divide
-from mlx.core import exp as exp
+from mlx.core import multiply as multiply
+from mlx.core import negative as negative
+from mlx.core import positive as positive
+from mlx.core import power as float_power
+from mlx.core import reciprocal as reciprocal
+from mlx.core import square as square
 from mlx.core import subtract as subtract
 
-RIGHT_SCALARS = LEFT_SCALARS = {"add": add, "subtract": subtract, "divide": divide}
+from ember_ml.backend.mlx.bits import copysign
+
+_SIGNED = (mx.int8, mx.int16, mx.int32, mx.int64)
+
+
+def _is_float(x: Any) -> bool:
+    return mx.issubdtype(x.dtype, mx.floating)
+
+
+def _pair(x: Any, y: Any) -> tuple[Any, Any]:
+    """Both as arrays: one may be a number."""
+    if not isinstance(x, mx.array):
+        return mx.array(x, y.dtype), y
+    return x, y if isinstance(y, mx.array) else mx.array(y, x.dtype)
+
+
+def _divisor(x: Any, y: Any) -> Any:
+    """The divisor, but 1 where it is 0 or where the quotient overflows: that stops the process."""
+    safe = mx.where(y == 0, mx.array(1, y.dtype), y)
+    if y.dtype not in _SIGNED:
+        return safe
+    return mx.where((y == -1) & (x == mx.iinfo(x.dtype).min), mx.array(1, y.dtype), safe)
+
+
+def floor_divide(x: Any, y: Any) -> Any:
+    x, y = _pair(x, y)
+    if _is_float(x):
+        return _floor_divide_floats(x, y)
+    out = mx.floor_divide(x, _divisor(x, y))
+    return mx.where(y == 0, mx.array(0, out.dtype), out)
+
+
+def _floor_divide_floats(x: Any, y: Any) -> Any:
+    """From the remainder, as the quotient may round up to an integer."""
+    rest = fmod(x, y)
+    exact = (x - rest) / y - ((rest != 0) & ((rest < 0) != (y < 0))).astype(x.dtype)
+    quotient = x / y
+    irregular = mx.isinf(x) | mx.isinf(y) | (y == 0)
+    out = mx.where(irregular, quotient, mx.round(exact))
+    return mx.where(out == 0, copysign(mx.zeros_like(out), quotient), out)
+
+
+def remainder(x: Any, y: Any) -> Any:
+    x, y = _pair(x, y)
+    if _is_float(x):
+        out = mx.remainder(x, y)
+        return mx.where(out == 0, copysign(mx.zeros_like(out), y), out)
+    return mx.remainder(x, _divisor(x, y))
+
+
+def fmod(x: Any, y: Any) -> Any:
+    x, y = _pair(x, y)
+    if _is_float(x):
+        return copysign(mx.remainder(mx.abs(x), mx.abs(y)), x)
+    divisor = _divisor(x, y)
+    out = mx.remainder(x, divisor)
+    return mx.where((out != 0) & ((out < 0) != (x < 0)), out - divisor, out)
+
+
+def divmod(x: Any, y: Any) -> Any:
+    return floor_divide(x, y), remainder(x, y)
+
+
+def pow(x: Any, y: Any) -> Any:
+    """MLX does not return from a negative power of an integer."""
+    x, y = _pair(x, y)
+    if x.dtype not in _SIGNED:
+        return mx.power(x, y)
+    fraction = y < 0
+    out = mx.power(x, mx.where(fraction, y & 1, y))
+    return mx.where(fraction & (mx.abs(x) != 1), mx.array(0, out.dtype), out)
+
+
+def sign(x: Any) -> Any:
+    if x.dtype == mx.complex64:
+        return mx.where(x == 0, mx.zeros_like(x), mx.sign(x))
+    return mx.where(mx.isnan(x), x, mx.sign(x)) if _is_float(x) else mx.sign(x)
+
+
+def multiply_add(x: Any, y: Any, z: Any) -> Any:
+    return x * y + z
+
+
+def lerp(x: Any, y: Any, weight: Any) -> Any:
+    step = y - x
+    return mx.where(mx.abs(weight) < 0.5, x + weight * step, y - (1 - weight) * step)
+
+
+def heaviside(x: Any, y: Any) -> Any:
+    step = mx.where(mx.isnan(x), x, (x > 0).astype(x.dtype))
+    return mx.where(x == 0, y, step)
+
+
+_EUCLID_STEPS = {8: 13, 16: 24, 32: 47, 64: 93}
+"""How many divisions Euclid's algorithm takes at most, for neighbouring Fibonacci numbers."""
+
+
+def gcd(x: Any, y: Any) -> Any:
+    x, y = mx.broadcast_arrays(mx.abs(x), mx.abs(y))
+    for _ in range(_EUCLID_STEPS[8 * x.dtype.size]):
+        x, y = mx.where(y == 0, x, y), mx.where(y == 0, y, remainder(x, y))
+    return x
+
+
+def lcm(x: Any, y: Any) -> Any:
+    divisor = gcd(x, y)
+    return mx.abs(floor_divide(x, divisor) * y)
+
+
+RIGHT_SCALARS = LEFT_SCALARS = {
+    "add": add,
+    "divide": divide,
+    "float_power": float_power,
+    "floor_divide": floor_divide,
+    "fmod": fmod,
+    "multiply": multiply,
+    "pow": pow,
+    "remainder": remainder,
+    "subtract": subtract,
+}

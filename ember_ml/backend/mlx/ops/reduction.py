@@ -21,25 +21,35 @@ _WIDE = {
 _HALVES = (mx.float16, mx.bfloat16)
 
 
-def _accumulate(native: Any, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+def _nothing(value: Any, x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
+    """What folding an empty array leaves; MLX leaves some of it unset."""
+    return mx.full(folded_shape(x.shape, axis, keepdims), mx.array(value, dtype))
+
+
+def _accumulate(native: Any, identity: int, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
     """Fold in the dtype of the sum, half precision in float32."""
     target = _WIDE.get(x.dtype, x.dtype) if dtype is None else dtype
+    if x.size == 0:
+        return _nothing(identity, x, axis, keepdims, target)
     x = cast(x, mx.float32 if target in _HALVES else target)
     return native(x, axis, keepdims).astype(target)
 
 
 def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum."""
-    return _accumulate(mx.sum, x, axis, dtype, keepdims)
+    return _accumulate(mx.sum, 0, x, axis, dtype, keepdims)
 
 
 def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product."""
-    return _accumulate(mx.prod, x, axis, dtype, keepdims)
+    return _accumulate(mx.prod, 1, x, axis, dtype, keepdims)
 
 
 def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The mean."""
+    if x.size == 0:
+        nan = complex(mx.nan, mx.nan) if x.dtype == mx.complex64 else mx.nan
+        return _nothing(nan, x, axis, keepdims, x.dtype)
     if x.dtype in _HALVES:
         return mx.mean(x.astype(mx.float32), axis, keepdims).astype(x.dtype)
     return mx.mean(x, axis, keepdims)
@@ -49,8 +59,8 @@ def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = F
     """The variance; NaN where there are too few elements."""
     dtype = mx.float32 if x.dtype == mx.complex64 else x.dtype
     n = count(x.shape, axis)
-    if n <= correction:
-        return mx.full(folded_shape(x.shape, axis, keepdims), mx.nan, dtype)
+    if n <= correction or x.size == 0:
+        return _nothing(mx.nan, x, axis, keepdims, dtype)
     out = mx.var(x.astype(mx.float32) if x.dtype in _HALVES else x, axis, keepdims)
     return (out * (n / (n - correction))).astype(dtype)
 
@@ -67,17 +77,21 @@ def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Whether an element is not zero."""
+    if x.size == 0:
+        return _nothing(False, x, axis, keepdims, mx.bool_)
     return mx.any(x, axis, keepdims)
 
 
 def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Whether no element is zero."""
+    if x.size == 0:
+        return _nothing(True, x, axis, keepdims, mx.bool_)
     return mx.all(x, axis, keepdims)
 
 
 def count_nonzero(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """How many elements are not zero."""
-    return mx.sum((x != 0).astype(mx.int64), axis, keepdims)
+    return sum(x != 0, axis, keepdims=keepdims)
 
 
 def _complex_logsumexp(x: Any, axis: Any, keepdims: bool) -> Any:
@@ -91,7 +105,7 @@ def _complex_logsumexp(x: Any, axis: Any, keepdims: bool) -> Any:
 def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """log(sum(exp(x)))."""
     if x.size == 0:
-        return mx.full(folded_shape(x.shape, axis, keepdims), -mx.inf, x.dtype)
+        return _nothing(-mx.inf, x, axis, keepdims, x.dtype)
     if x.dtype == mx.complex64:
         return _complex_logsumexp(x, axis, keepdims)
     return mx.logsumexp(x, axis, keepdims) if normalize(axis, x.ndim) else x
@@ -100,7 +114,7 @@ def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 def _index(native: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """An index, also where other axes are empty."""
     if x.size == 0 and count(x.shape, axis) > 0:
-        return mx.zeros(folded_shape(x.shape, axis, keepdims), mx.int64)
+        return _nothing(0, x, axis, keepdims, mx.int64)
     return native(x, axis, keepdims).astype(mx.int64)
 
 

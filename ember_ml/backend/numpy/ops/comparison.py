@@ -8,7 +8,6 @@ import numpy as np
 from numpy import equal as equal
 from numpy import greater as greater
 from numpy import greater_equal as greater_equal
-from numpy import isclose as isclose
 from numpy import isfinite as isfinite
 from numpy import isinf as isinf
 from numpy import isnan as isnan
@@ -24,10 +23,19 @@ from numpy import logical_xor as logical_xor
 from numpy import not_equal as not_equal
 
 
+def isclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    if x.dtype.kind not in "iu":
+        return np.isclose(x, y, rtol, atol, equal_nan)
+    with np.errstate(over="ignore"):
+        distance = np.asarray(np.maximum(x, y) - np.minimum(x, y))
+    distance = distance.view(f"u{x.dtype.itemsize}")  # exact, even where it wraps
+    return distance <= atol + rtol * np.abs(y.astype(np.float64))
+
+
 def allclose(
     x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Any:
-    return np.all(np.isclose(x, y, rtol, atol, equal_nan))
+    return np.all(isclose(x, y, rtol, atol, equal_nan))
 
 
 def array_equal(x: Any, y: Any, equal_nan: bool = False) -> Any:

@@ -9,7 +9,6 @@ from numpy import dot as dot
 from numpy import inner as inner
 from numpy import kron as kron
 from numpy import matmul as matmul
-from numpy import matvec as matvec
 from numpy import vdot as vdot
 from numpy.linalg import cross as cross
 from numpy.linalg import outer as outer
@@ -24,6 +23,13 @@ def bmm(x: Any, y: Any) -> Any:
     if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
         raise ValueError("the shapes are not two stacks of as many matrices")
     return np.matmul(x, y)
+
+
+def matvec(x: Any, y: Any) -> Any:
+    """(..., n, k), (..., k) -> (..., n)."""
+    if x.ndim < 2 or y.ndim == 0:
+        raise ValueError("the shapes are not those of matrices and vectors")
+    return np.matmul(x, y[..., None])[..., 0]
 
 
 def addmm(input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:

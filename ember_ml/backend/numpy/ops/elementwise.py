@@ -40,11 +40,12 @@ def divmod(x: Any, y: Any) -> Any:
 
 def pow(x: Any, y: Any) -> Any:
     """NumPy refuses negative powers of integers."""
-    if np.result_type(x, y).kind != "i" or not np.any(np.less(y, 0)):
-        return np.power(x, y)
-    negative_power = np.less(y, 0)
-    out = np.power(x, np.where(negative_power, np.bitwise_and(y, 1), y))
-    return np.where(negative_power & (np.abs(x) != 1), out.dtype.type(0), out)
+    dtype = (x if hasattr(x, "dtype") else y).dtype
+    if dtype.kind != "i" or not np.any(np.less(y, 0)):
+        return x**y
+    fraction = np.less(y, 0)
+    out = np.power(x, np.where(fraction, np.bitwise_and(y, 1), y).astype(dtype))
+    return np.where(fraction & (np.abs(x) != 1), dtype.type(0), out)
 
 
 def multiply_add(x: Any, y: Any, z: Any) -> Any:

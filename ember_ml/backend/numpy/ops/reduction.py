@@ -12,7 +12,10 @@ from ember_ml.backend.numpy import cast
 _HALF = np.dtype(np.float16)
 
 
-def _axes(axis: Any) -> Any:
+def _axes(x: Any, axis: Any) -> Any:
+    """The axes as NumPy takes them; an axis of a 0-d array is not let through."""
+    if axis is not None and x.ndim == 0 and axis not in ((), []):
+        raise IndexError("a 0-d array has no axes")
     return tuple(axis) if isinstance(axis, list) else axis
 
 
@@ -21,10 +24,10 @@ def _accumulate(ufunc: Any, x: Any, axis: Any, dtype: Any, keepdims: bool) -> An
     if dtype is not None and x.dtype != dtype:
         x = cast(x, dtype)
     if x.dtype == _HALF:
-        out = ufunc.reduce(x, _axes(axis), np.float32, None, keepdims)
+        out = ufunc.reduce(x, _axes(x, axis), np.float32, None, keepdims)
         with np.errstate(over="ignore"):
             return out.astype(_HALF)
-    return ufunc.reduce(x, _axes(axis), dtype, None, keepdims)
+    return ufunc.reduce(x, _axes(x, axis), dtype, None, keepdims)
 
 
 def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -44,58 +47,58 @@ def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
         nan = complex(np.nan, np.nan) if x.dtype.kind == "c" else np.nan
         return np.full(folded_shape(x.shape, axis, keepdims), nan, x.dtype)
     if x.dtype == _HALF:
-        return (np.add.reduce(x, _axes(axis), np.float32, None, keepdims) / n).astype(_HALF)
-    return np.add.reduce(x, _axes(axis), None, None, keepdims) / n
+        return (np.add.reduce(x, _axes(x, axis), np.float32, None, keepdims) / n).astype(_HALF)
+    return np.add.reduce(x, _axes(x, axis), None, None, keepdims) / n
 
 
 def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The variance; NaN where there are too few elements."""
     if count(x.shape, axis) <= correction:
         return np.full(folded_shape(x.shape, axis, keepdims), np.nan, x.real.dtype)
-    return np.var(x, axis=_axes(axis), correction=correction, keepdims=keepdims)
+    return np.var(x, axis=_axes(x, axis), correction=correction, keepdims=keepdims)
 
 
 def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The greatest element."""
-    return np.maximum.reduce(x, _axes(axis), None, None, keepdims)
+    return np.maximum.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
 def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The least element."""
-    return np.minimum.reduce(x, _axes(axis), None, None, keepdims)
+    return np.minimum.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
 def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Whether an element is not zero."""
-    return np.logical_or.reduce(x, _axes(axis), None, None, keepdims)
+    return np.logical_or.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
 def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Whether no element is zero."""
-    return np.logical_and.reduce(x, _axes(axis), None, None, keepdims)
+    return np.logical_and.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
 def count_nonzero(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """How many elements are not zero."""
-    return np.add.reduce(np.not_equal(x, 0), _axes(axis), np.int64, None, keepdims)
+    return np.add.reduce(np.not_equal(x, 0), _axes(x, axis), np.int64, None, keepdims)
 
 
 def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """log(sum(exp(x))), shifted by the greatest finite real part."""
     wide = x.astype(np.float32) if x.dtype == _HALF else x
-    peak = np.maximum.reduce(wide.real, _axes(axis), keepdims=True, initial=-np.inf)
+    peak = np.maximum.reduce(wide.real, _axes(x, axis), keepdims=True, initial=-np.inf)
     peak = np.where(np.isfinite(peak), peak, 0).astype(wide.real.dtype)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        total = np.add.reduce(np.exp(wide - peak), _axes(axis), keepdims=True)
+        total = np.add.reduce(np.exp(wide - peak), _axes(x, axis), keepdims=True)
         out = (np.log(total) + peak).astype(x.dtype)
     return out if keepdims else out.reshape(folded_shape(x.shape, axis, False))
 
 
 def argmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The index of the greatest element."""
-    return np.argmax(x, axis=axis, keepdims=keepdims)
+    return np.argmax(x, axis=_axes(x, axis), keepdims=keepdims)
 
 
 def argmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The index of the least element."""
-    return np.argmin(x, axis=axis, keepdims=keepdims)
+    return np.argmin(x, axis=_axes(x, axis), keepdims=keepdims)

@@ -31,7 +31,6 @@ erf = _in_float64(error_function.erf)
 erfc = _in_float64(error_function.erfc)
 lgamma = _in_float64(gamma_function.lgamma)
 digamma = _in_float64(gamma_function.digamma)
-i0 = _in_float64(np.i0)
 
 
 @_in_float64
@@ -66,6 +65,11 @@ def polygamma(x: Any, n: int = 1) -> Any:
 @_in_float64
 def betaln(x: Any, y: Any) -> Any:
     return gamma_function.lgamma(x) + gamma_function.lgamma(y) - gamma_function.lgamma(x + y)
+
+
+@_in_float64
+def i0(x: Any) -> Any:
+    return np.where(np.isinf(x), np.inf, np.i0(x))
 
 
 def entr(x: Any) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from numpy import acos as acos
 from numpy import acosh as acosh
 from numpy import asin as asin
@@ -18,6 +21,16 @@ from numpy import sin as sin
 from numpy import sinc as sinc
 from numpy import sinh as sinh
 from numpy import tan as tan
-from numpy import tanh as tanh
+
+
+def tanh(x: Any) -> Any:
+    """The limits +1 and -1 keep the sign of the imaginary part."""
+    out = np.tanh(x)
+    if x.dtype.kind == "c" and np.isinf(x.real).any():
+        limit = np.isinf(x.real) & np.isfinite(x.imag)
+        out = np.array(out)
+        out.imag = np.where(limit, np.copysign(0.0, x.imag), out.imag)
+    return out
+
 
 RIGHT_SCALARS = LEFT_SCALARS = {"atan2": atan2, "hypot": hypot}

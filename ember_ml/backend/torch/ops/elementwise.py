@@ -1,10 +1,88 @@
 """Arithmetic, element by element."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
+from torch import abs as abs
 from torch import add as add
 from torch import divide as divide
-from torch import exp as exp
+from torch import gcd as gcd
+from torch import lcm as lcm
+from torch import lerp as lerp
+from torch import multiply as multiply
+from torch import negative as negative
+from torch import positive as positive
+from torch import pow as pow
+from torch import reciprocal as reciprocal
+from torch import square as square
 from torch import subtract as subtract
 
-RIGHT_SCALARS = {"add": add, "subtract": subtract, "divide": divide}
-LEFT_SCALARS = {"add": lambda s, t: torch.add(t, s), "subtract": lambda s, t: torch.rsub(t, s)}
+from ember_ml.backend.torch.scalars import left, right
+
+float_power = pow
+
+
+def floor_divide(x: Any, y: Any) -> Any:
+    if x.is_floating_point():
+        infinite = torch.isinf(x) | torch.isinf(y)
+        return torch.where(infinite, x / y, torch.div(x, y, rounding_mode="floor"))
+    zero = y == 0
+    return torch.where(zero, 0, torch.floor_divide(x, torch.where(zero, 1, y)))
+
+
+def remainder(x: Any, y: Any) -> Any:
+    if x.is_floating_point():
+        out = torch.remainder(x, y)
+        return torch.where(out == 0, torch.copysign(out, y), out)
+    return torch.remainder(x, torch.where(y == 0, 1, y))
+
+
+def fmod(x: Any, y: Any) -> Any:
+    if x.is_floating_point():
+        return torch.fmod(x, y)
+    return torch.fmod(x, torch.where(y == 0, 1, y))
+
+
+def divmod(x: Any, y: Any) -> Any:
+    return floor_divide(x, y), remainder(x, y)
+
+
+def sign(x: Any) -> Any:
+    if x.is_complex():
+        return torch.sgn(x)
+    return torch.where(x != x, x, torch.sign(x)) if x.is_floating_point() else torch.sign(x)
+
+
+def multiply_add(x: Any, y: Any, z: Any) -> Any:
+    return torch.addcmul(z, x, y)
+
+
+def heaviside(x: Any, y: Any) -> Any:
+    step = torch.where(x != x, x, (x > 0).to(x.dtype))
+    return torch.where(x == 0, y, step)
+
+
+RIGHT_SCALARS = {
+    "add": add,
+    "divide": divide,
+    "float_power": pow,
+    "floor_divide": right(floor_divide),
+    "fmod": right(fmod),
+    "multiply": multiply,
+    "pow": pow,
+    "remainder": right(remainder),
+    "subtract": subtract,
+}
+LEFT_SCALARS = {
+    "add": lambda s, t: torch.add(t, s),
+    "divide": left(divide),
+    "float_power": pow,
+    "floor_divide": left(floor_divide),
+    "fmod": left(fmod),
+    "multiply": lambda s, t: torch.multiply(t, s),
+    "pow": pow,
+    "remainder": left(remainder),
+    "subtract": lambda s, t: torch.rsub(t, s),
+}

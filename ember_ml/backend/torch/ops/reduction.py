@@ -32,7 +32,9 @@ def _widened(dtype: Any) -> Any:
 def _check_nonempty(name: str, x: Any, axis: Any) -> None:
     """Extremes of nothing do not exist; torch's error does not say so."""
     if x.numel() == 0 and count(x.shape, axis) == 0:
-        raise ShapeError(f"{name}: no element to choose along axis={axis} of the shape {tuple(x.shape)}")
+        raise ShapeError(
+            f"{name}: no element to choose along axis={axis} of the shape {tuple(x.shape)}"
+        )
 
 
 def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -62,7 +64,7 @@ def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 def _moment(native: Any, x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
     """torch's variance or deviation; NaN, and no warning, where there are too few elements."""
-    if count(x.shape, axis) <= correction:
+    if count(x.shape, axis) <= correction or x.numel() == 0:
         shape = folded_shape(x.shape, axis, keepdims)
         return torch.full(shape, torch.nan, dtype=x.real.dtype, device=x.device)
     if not _folds(x, axis):

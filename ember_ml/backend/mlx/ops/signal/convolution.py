@@ -11,7 +11,7 @@ Native = Callable[[Any, Any], Any]
 
 
 def by_group(native: Callable[[Any, Any, int], Any], groups: int, rank: int) -> Native:
-    """A native convolution of (x, weight, groups) for all groups; MLX has them in 1 and 2 dimensions."""
+    """A native convolution for all groups together, which MLX lacks in three dimensions."""
     if groups == 1 or rank < 3:
         return lambda x, weight: native(x, weight, groups)
 
@@ -35,7 +35,19 @@ def finish(y: Any, bias: Any) -> Any:
     return mx.moveaxis(y if bias is None else y + bias, -1, 1)
 
 
+def _depthwise(x: Any, weight: Any, padding: Any, dilation: Any) -> Any:
+    """A product for each tap, (N, C, L) with (C, 1, K): on a CPU faster than MLX's own."""
+    (pad,), (gap,), taps = padding, dilation, weight.shape[-1]
+    x = mx.pad(x, [(0, 0), (0, 0), pad])
+    length = x.shape[-1] - gap * (taps - 1)
+    return sum(x[..., at * gap : at * gap + length] * weight[:, :, at] for at in range(taps))
+
+
 def conv_general(x, weight, bias, stride, padding, dilation, groups):
+    depthwise = groups == weight.shape[0] == x.shape[1] and stride == (1,) and x.dtype.size > 2
+    if depthwise and mx.default_device().type == mx.cpu:
+        y = _depthwise(x, weight, padding, dilation)
+        return y if bias is None else y + bias[:, None]
     lows, highs = map(list, zip(*padding, strict=True))
 
     def native(x: Any, weight: Any, groups: int) -> Any:

@@ -1,4 +1,4 @@
-"""Transposed convolutions: one matrix product, then a strided sum for each element of the kernel."""
+"""Transposed convolutions: one matrix product, then a strided sum for each tap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ def conv_transpose_general(x, weight, bias, stride, padding, dilation, groups):
             for at, (n, s, d, _, _) in zip(tap, axes, strict=True)
         ]
         y[(..., *reached)] += columns[(slice(None), slice(None), *tap)]
-    y = y[(..., *[slice(low, n - max(high, 0)) for n, (low, high) in zip(whole, padding, strict=True)])]
+    y = y[
+        (
+            ...,
+            *[slice(low, n - max(high, 0)) for n, (low, high) in zip(whole, padding, strict=True)],
+        )
+    ]
     if bias is not None:
         y += bias.reshape(-1, *[1] * len(space))
     return y.astype(x.dtype, copy=False)

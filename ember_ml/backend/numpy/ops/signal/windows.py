@@ -12,7 +12,7 @@ from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
 
 
 def _sample(symmetric: Any, name: str, window_length: Any, periodic: Any, dtype: Any) -> Any:
-    """A window of NumPy's; a periodic one is a symmetric one of one sample more, the last left out."""
+    """A window; a periodic one is a symmetric one of one sample more, the last left out."""
     if np.dtype(dtype).kind != "f":
         raise UnsupportedDTypeError(f"{name} takes real floating dtypes, not {np.dtype(dtype)}")
     if index(window_length) < 0:

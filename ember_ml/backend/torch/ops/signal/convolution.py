@@ -15,7 +15,7 @@ def flat(padding: Any) -> list[int]:
 
 
 def conv_general(x, weight, bias, stride, padding, dilation, groups):
-    lows = [low for low, _ in padding]
-    if any(low != high for low, high in padding):
+    lows = [low for low, high in padding if low == high]
+    if len(lows) < len(padding):
         x, lows = F.pad(x, flat(padding)), [0] * len(padding)
     return _CONV[len(stride)](x, weight, bias, stride, lows, dilation, groups)

@@ -1,0 +1,145 @@
+"""The host's stream of random numbers: the same numbers on every backend."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ember_ml._core.errors import ArgumentError
+
+Shape = tuple[int, ...]
+
+
+def below(high: float, dtype: str) -> float:
+    """The largest number of a floating dtype that is less than `high`."""
+    kind = np.dtype("float32" if dtype == "bfloat16" else dtype).type
+    with np.errstate(over="ignore"):
+        value = kind(high)
+        if float(value) >= high:
+            value = np.nextafter(value, kind(-np.inf))
+    if dtype != "bfloat16" or int(value.view(np.uint32)) & 0xFFFF == 0:
+        return float(value)
+    bits = np.uint32(int(value.view(np.uint32)) & 0xFFFF0000)
+    bits = bits if value > 0 else np.uint32(int(bits) + 0x10000)
+    return float(bits.view(np.float32))
+
+
+class Stream:
+    """Draws as NumPy arrays: in float64 for "float64", else the same draws rounded to float32."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.reseed(seed)
+
+    def reseed(self, seed: int | None) -> None:
+        """Begin anew."""
+        self.rng = np.random.Generator(np.random.PCG64(seed))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All there is to know, in Python's own numbers and strings."""
+        return dict(self.rng.bit_generator.state)
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        try:
+            self.rng.bit_generator.state = state
+        except (TypeError, ValueError, KeyError) as error:
+            raise ArgumentError(f"not the state of a random stream: {error}") from None
+
+    def fresh_seed(self) -> int:
+        """A seed for another stream."""
+        return int.from_bytes(self.rng.bytes(16), "little")
+
+    def normal(self, shape: Shape, mean: float, std: float, *, dtype: str) -> Any:
+        """The normal distribution."""
+        return _rounded(mean + std * self.rng.standard_normal(shape), dtype)
+
+    def uniform(self, shape: Shape, low: float, high: float, *, dtype: str) -> Any:
+        """From low up to, but not including, high."""
+        values = _rounded(low + (high - low) * self.rng.random(shape), dtype)
+        return np.asarray(np.minimum(values, values.dtype.type(below(high, dtype))))
+
+    def truncated_normal(
+        self, shape: Shape, mean: float, std: float, lower: float, upper: float, *, dtype: str
+    ) -> Any:
+        """The normal distribution between mean + lower * std and mean + upper * std."""
+        values = np.empty(math.prod(shape))
+        found = 0
+        while found < values.size:
+            more = self._proposals(max(2 * (values.size - found), 16), lower, upper)[
+                : values.size - found
+            ]
+            values[found : found + more.size] = more
+            found += more.size
+        return _rounded(mean + std * values.reshape(shape), dtype)
+
+    def _proposals(self, count: int, lower: float, upper: float) -> Any:
+        """Some draws of the standard normal distribution between the bounds."""
+        if normal_cdf(upper) - normal_cdf(lower) > 0.25:
+            draws = self.rng.standard_normal(count)
+            return draws[(draws >= lower) & (draws <= upper)]
+        peak = min(max(0.0, lower), upper)
+        reach = 40.0 / max(abs(peak), 1.0)  # beyond it the density is below e^-40 of the peak's
+        draws = self.rng.uniform(max(lower, peak - reach), min(upper, peak + reach), count)
+        return draws[self.rng.random(count) < np.exp((peak * peak - draws * draws) / 2)]
+
+    def exponential(self, shape: Shape, rate: float, *, dtype: str) -> Any:
+        """The exponential distribution of mean 1 / rate."""
+        return _rounded(self.rng.standard_exponential(shape) / rate, dtype)
+
+    def laplace(self, shape: Shape, loc: float, scale: float, *, dtype: str) -> Any:
+        """The Laplace distribution."""
+        return _rounded(self.rng.laplace(loc, scale, shape), dtype)
+
+    def gumbel(self, shape: Shape, loc: float, scale: float, *, dtype: str) -> Any:
+        """The Gumbel distribution."""
+        return _rounded(self.rng.gumbel(loc, scale, shape), dtype)
+
+    def cauchy(self, shape: Shape, loc: float, scale: float, *, dtype: str) -> Any:
+        """The Cauchy distribution."""
+        return _rounded(loc + scale * self.rng.standard_cauchy(shape), dtype)
+
+    def gamma(self, shape: Shape, alpha: float, beta: float, *, dtype: str) -> Any:
+        """The gamma distribution of shape alpha and rate beta."""
+        return _rounded(self.rng.standard_gamma(alpha, shape) / beta, dtype)
+
+    def beta(self, shape: Shape, a: float, b: float, *, dtype: str) -> Any:
+        """The beta distribution."""
+        return _rounded(self.rng.beta(a, b, shape), dtype)
+
+    def integers(self, shape: Shape, low: int, high: int, *, dtype: str) -> Any:
+        """Integers from low up to, but not including, high."""
+        return np.asarray(self.rng.integers(low, high, shape)).astype(dtype)
+
+    def poisson(self, shape: Shape, rate: Any, *, dtype: str) -> Any:
+        """Counts at a rate; the rate broadcasts to the shape."""
+        return np.asarray(self.rng.poisson(rate, shape)).astype(dtype)
+
+    def permutation(self, length: int, *, dtype: str) -> Any:
+        """0 to length - 1 in random order."""
+        return self.rng.permutation(length).astype(dtype)
+
+    def choice(self, shape: Shape, count: int, replace: bool, p: Any, *, dtype: str) -> Any:
+        """Some of 0 to count - 1 with probabilities in proportion to p."""
+        weights = np.asarray(p, np.float64)
+        return np.asarray(self.rng.choice(count, shape, replace, weights / weights.sum())).astype(
+            dtype
+        )
+
+    def orthogonal(self, shape: Shape, gain: float, *, dtype: str) -> Any:
+        """A matrix whose rows (or columns, if fewer) are orthogonal, of length `gain`."""
+        tall = self.rng.standard_normal((max(shape), min(shape)))
+        q, r = np.linalg.qr(tall)
+        q = gain * q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
+        return _rounded(q if shape[0] >= shape[1] else np.ascontiguousarray(q.T), dtype)
+
+
+def _rounded(values: Any, dtype: str) -> Any:
+    return np.asarray(values, np.float64 if dtype == "float64" else np.float32)
+
+
+def normal_cdf(x: float) -> float:
+    """The probability that a standard normal number is below x."""
+    return 0.5 * math.erfc(-x / math.sqrt(2.0))

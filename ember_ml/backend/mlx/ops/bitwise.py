@@ -1,0 +1,49 @@
+"""Operations on the bits of integers and on bools, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+from mlx.core import bitwise_and as bitwise_and
+from mlx.core import bitwise_invert as bitwise_invert
+from mlx.core import bitwise_or as bitwise_or
+from mlx.core import bitwise_xor as bitwise_xor
+
+from ember_ml.backend.mlx.bits import as_unsigned
+
+
+def bitwise_left_shift(x: Any, y: Any) -> Any:
+    """A processor counts a shift modulo its word; beyond the dtype's bits nothing is left."""
+    x, y = mx.broadcast_arrays(x, y)
+    beyond = y >= 8 * x.dtype.size
+    out = mx.left_shift(x, mx.where(beyond, mx.zeros_like(y), y))
+    return mx.where(beyond, mx.zeros_like(out), out)
+
+
+def bitwise_right_shift(x: Any, y: Any) -> Any:
+    """Beyond the dtype's bits only the sign is left."""
+    x, y = mx.broadcast_arrays(x, y)
+    last = 8 * x.dtype.size - 1
+    out = mx.right_shift(x, mx.minimum(y, last))
+    return (
+        out
+        if mx.issubdtype(x.dtype, mx.signedinteger)
+        else mx.where(y > last, mx.zeros_like(out), out)
+    )
+
+
+def count_ones(x: Any) -> Any:
+    """Sums of neighbouring bits, pairs, nibbles, and of all bytes by a multiplication."""
+    bits = as_unsigned(x).astype(mx.uint64)
+    bits = bits - ((bits >> 1) & 0x5555555555555555)
+    bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
+    bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F
+    return ((bits * 0x0101010101010101) >> 56).astype(mx.int64)
+
+
+RIGHT_SCALARS = LEFT_SCALARS = {
+    "bitwise_and": bitwise_and,
+    "bitwise_or": bitwise_or,
+    "bitwise_xor": bitwise_xor,
+}

@@ -1,0 +1,14 @@
+"""The parts of complex numbers, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+from mlx.core import conj as conj
+from mlx.core import imag as imag
+from mlx.core import real as real
+
+
+def angle(x: Any) -> Any:
+    return mx.arctan2(mx.imag(x), mx.real(x))

@@ -1,0 +1,106 @@
+"""Tensors out of plain arguments. What is spaced is computed on the host, in float64, and rounded once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx.core import tril as tril
+from mlx.core import triu as triu
+
+from ember_ml.backend.mlx import from_host, to_device
+
+
+def zeros(shape: Any, *, dtype: Any, device: str) -> Any:
+    """Zeros."""
+    return mx.zeros(shape, dtype)
+
+
+def ones(shape: Any, *, dtype: Any, device: str) -> Any:
+    """Ones."""
+    return mx.ones(shape, dtype)
+
+
+empty = zeros
+
+
+def filled(x: Any, shape: Any) -> Any:
+    """x in every place."""
+    return mx.full(shape, x, x.dtype)
+
+
+def eye(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+    """Ones on a diagonal."""
+    return mx.eye(n_rows, n_cols, k, dtype)
+
+
+def tri(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+    """Ones on and below a diagonal."""
+    return mx.tri(n_rows, n_cols, k, dtype)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: str) -> Any:
+    """A range; integers are exact."""
+    if step == 0:
+        raise ValueError("step must not be 0")
+    start, stop = (0, start) if stop is None else (start, stop)
+    exact = all(hasattr(value, "__index__") for value in (start, stop, step))
+    wide = np.uint64 if exact and dtype == mx.uint64 else None
+    return from_host(np.arange(start, stop, step, wide), dtype, device, None)
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
+) -> Any:
+    """Equal distances; rounded down for integers."""
+    made = np.linspace(start, stop, num, endpoint)
+    return from_host(
+        np.floor(made) if mx.issubdtype(dtype, mx.integer) else made, dtype, device, None
+    )
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    *,
+    base: float = 10.0,
+    dtype: Any,
+    device: str,
+    endpoint: bool = True,
+) -> Any:
+    """Powers at equal distances."""
+    return from_host(np.logspace(start, stop, num, endpoint, base), dtype, device, None)
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
+) -> Any:
+    """Equal ratios."""
+    if not start * stop > 0:
+        raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
+    return from_host(np.geomspace(start, stop, num, endpoint), dtype, device, None)
+
+
+def _like(x: Any, value: Any, dtype: Any, device: Any) -> Any:
+    made = mx.full(x.shape, mx.array(value, x.dtype if dtype is None else dtype))
+    return made if device is None else to_device(made, device)
+
+
+def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Zeros in the shape of x."""
+    return _like(x, 0, dtype, device)
+
+
+def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Ones in the shape of x."""
+    return _like(x, 1, dtype, device)
+
+
+empty_like = zeros_like
+
+
+def coordinate_matrices(tensors: Any, indexing: str = "xy") -> Any:
+    """The coordinates of a grid."""
+    return mx.meshgrid(*tensors, indexing=indexing)

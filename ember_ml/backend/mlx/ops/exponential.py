@@ -1,0 +1,56 @@
+"""Exponentials, logarithms and roots, element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mlx.core as mx
+from mlx.core import exp as exp
+from mlx.core import log as log
+from mlx.core import log1p as log1p
+from mlx.core import log2 as log2
+from mlx.core import log10 as log10
+from mlx.core import logaddexp as logaddexp
+from mlx.core import rsqrt as rsqrt
+from mlx.core import sqrt as sqrt
+
+from ember_ml.backend.mlx.bits import complex_of, copysign
+
+_LOG2 = math.log(2.0)
+
+
+def exp2(x: Any) -> Any:
+    if x.dtype == mx.complex64:
+        return mx.exp(complex_of(mx.real(x) * _LOG2, mx.imag(x) * _LOG2))
+    return mx.power(mx.array(2, x.dtype), x)
+
+
+def expm1(x: Any) -> Any:
+    if x.dtype != mx.complex64:
+        return mx.expm1(x)
+    size, angle = mx.real(x), mx.imag(x)
+    real = mx.expm1(size) * mx.cos(angle) - 2 * mx.square(mx.sin(angle / 2))
+    imaginary = mx.where(angle == 0, angle, mx.exp(size) * mx.sin(angle))
+    endless = mx.isinf(size) & ~mx.isfinite(angle)
+    real = mx.where(endless, mx.where(size > 0, math.inf, -1.0), real)
+    return complex_of(real, mx.where(endless & (size < 0), 0.0, imaginary))
+
+
+def logaddexp2(x: Any, y: Any) -> Any:
+    high, low = mx.maximum(x, y), mx.minimum(x, y)
+    distance = mx.where(high == low, mx.zeros_like(high), low - high)
+    return high + mx.log1p(exp2(distance)) / _LOG2
+
+
+def cbrt(x: Any) -> Any:
+    """The power of 1/3, then a step of Newton's."""
+    size = mx.abs(x).astype(mx.float32)
+    regular = (size > 0) & mx.isfinite(size)
+    base = mx.where(regular, size, 1.0)
+    root = mx.power(base, 1 / 3)
+    root = (root - (root - base / (root * root)) / 3).astype(x.dtype)
+    return mx.where(regular, copysign(root, x), x)
+
+
+RIGHT_SCALARS = LEFT_SCALARS = {"logaddexp": logaddexp}

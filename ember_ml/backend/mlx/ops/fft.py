@@ -1,0 +1,66 @@
+"""Discrete Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+from mlx.core.fft import fft as fft
+from mlx.core.fft import fftshift as fftshift
+from mlx.core.fft import ifft as ifft
+from mlx.core.fft import ifftshift as ifftshift
+from mlx.core.fft import irfft as irfft
+from mlx.core.fft import rfft as rfft
+
+_SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _lengths(x: Any, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
+    """Lengths and axes as MLX wants them: both or none given, no -1."""
+    if s is None:
+        return s, axes
+    axes = range(-len(s), 0) if axes is None else axes
+    own = [x.shape[axis] for axis in axes]
+    if halved:
+        own[-1] = 2 * (own[-1] - 1)
+    return [own[at] if length == -1 else length for at, length in enumerate(s)], tuple(axes)
+
+
+def _along(transform: Callable[..., Any], default: Any, halved: bool = False) -> Callable[..., Any]:
+    def transformed(x: Any, s: Any = None, axes: Any = default, norm: str = "backward") -> Any:
+        s, axes = _lengths(x, s, axes, halved)
+        return transform(x, s, axes, norm)
+
+    return transformed
+
+
+fftn = _along(mx.fft.fftn, None)
+ifftn = _along(mx.fft.ifftn, None)
+rfftn = _along(mx.fft.rfftn, None)
+irfftn = _along(mx.fft.irfftn, None, halved=True)
+fft2 = _along(mx.fft.fftn, (-2, -1))
+ifft2 = _along(mx.fft.ifftn, (-2, -1))
+rfft2 = _along(mx.fft.rfftn, (-2, -1))
+irfft2 = _along(mx.fft.irfftn, (-2, -1), halved=True)
+
+
+def hfft(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The real transform of a Hermitian signal."""
+    return mx.fft.irfft(mx.conjugate(x.astype(mx.complex64)), n, axis, _SWAPPED.get(norm, norm))
+
+
+def ihfft(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The inverse of `hfft`."""
+    return mx.conjugate(mx.fft.rfft(x, n, axis, _SWAPPED.get(norm, norm)))
+
+
+def fftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+    """The frequencies of `fft`."""
+    steps = [*range((n + 1) // 2), *range(-(n // 2), 0)]
+    return mx.array([step / (n * d) for step in steps], dtype)
+
+
+def rfftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+    """The frequencies of `rfft`."""
+    return mx.array([step / (n * d) for step in range(n // 2 + 1)], dtype)

@@ -1,0 +1,71 @@
+"""Elements chosen by position or by condition. MLX does not check indices in its arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx.core import where as where
+
+from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+from ember_ml.backend.mlx import indexing
+from ember_ml.backend.mlx.indexing import getitem as getitem
+
+
+def setitem(x: Any, value: Any, key: Any) -> Any:
+    return indexing.setitem(x, key, value)
+
+
+def additem(x: Any, value: Any, key: Any) -> Any:
+    return indexing.additem(x, key, value)
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+    if x.size:
+        return mx.take(x, indices, axis)
+    if indices.size and (axis is None or x.shape[axis] == 0):
+        raise IndexOutOfRangeError(f"take: axis={axis} of the shape {x.shape} is empty")
+    shape = mx.take(x, indices, axis).shape
+    return mx.zeros(shape, x.dtype)  # the gradient of an empty gather kills the process
+
+
+def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
+    return mx.take_along_axis(x, indices, axis)
+
+
+def put_along_axis(x: Any, indices: Any, values: Any, axis: int = -1) -> Any:
+    if x.ndim != indices.ndim or x.ndim == 0:
+        raise ShapeError(
+            f"put_along_axis: x has shape {x.shape}, indices {indices.shape}: their axes differ"
+        )
+    shape = list(x.shape)
+    shape[axis] = indices.shape[axis]
+    values = mx.broadcast_to(values, shape)
+    if values.size == 0:
+        return x
+    return mx.put_along_axis(x, mx.broadcast_to(indices, shape), values, axis)
+
+
+def nonzero(x: Any) -> Any:
+    return [mx.array(found) for found in np.nonzero(np.array(x != 0))]
+
+
+def argwhere(x: Any) -> Any:
+    return mx.array(np.argwhere(np.array(x != 0)))
+
+
+def unravel_index(indices: Any, shape: Any) -> Any:
+    rest = indices.astype(mx.int64)
+    out = []
+    for length in reversed(shape):
+        out.append(rest % length)
+        rest = rest // length
+    return out[::-1]
+
+
+def ravel_multi_index(multi_index: Any, shape: Any) -> Any:
+    out = mx.array(0, mx.int64)
+    for part, length in zip(multi_index, shape, strict=True):
+        out = out * length + part.astype(mx.int64)
+    return out

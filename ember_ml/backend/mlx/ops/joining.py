@@ -1,0 +1,21 @@
+"""Tensors put together and taken apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+from mlx.core import stack as stack
+
+from ember_ml._core.errors import AxisError
+
+
+def concat(arrays: Any, axis: int | None = 0) -> Any:
+    ndim = arrays[0].ndim
+    if axis is not None and not -ndim <= axis < ndim:  # MLX returns a single array as it is
+        raise AxisError(f"concat: axis={axis} is out of range for the shape {arrays[0].shape}")
+    return mx.concatenate(arrays, axis)
+
+
+def split_at(x: Any, indices: Any, axis: int = 0) -> Any:
+    return mx.split(x, list(indices), axis)

@@ -1,0 +1,96 @@
+"""Matrices as products of simpler ones. LAPACK runs on the CPU, whatever the default device.
+
+Nothing is computed until the values are read, so that nothing can be raised here: a matrix that has
+no decomposition gives NaN.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml._core.errors import ArgumentError
+from ember_ml.backend.mlx.ops.linearalg import complex_matrices
+from ember_ml.backend.mlx.ops.linearalg.diagonals import diagonal
+from ember_ml.backend.mlx.ops.linearalg.precision import finite, where_matrix, widened
+
+_CPU = mx.cpu
+
+eigvals = widened(finite(partial(mx.linalg.eigvals, stream=_CPU)))
+eigh = widened(finite(partial(mx.linalg.eigh, stream=_CPU)))
+eigvalsh = widened(finite(partial(mx.linalg.eigvalsh, stream=_CPU)))
+svdvals = widened(finite(partial(mx.linalg.svd, compute_uv=False, stream=_CPU)))
+
+
+@widened
+@finite
+def eig(x: Any) -> Any:
+    """The eigenvalues and eigenvectors, which MLX (0.32) gives conjugated if x is complex."""
+    values, vectors = mx.linalg.eig(x, stream=_CPU)
+    if x.dtype != mx.complex64 or x.size == 0:
+        return values, vectors
+    choices = vectors, mx.conjugate(vectors)
+    errors = [mx.abs(x @ v - v * values[..., None, :]).sum(axis=(-2, -1)) for v in choices]
+    return values, where_matrix(errors[0] <= errors[1], *choices)
+
+
+@widened
+def cholesky(x: Any, upper: bool = False) -> Any:
+    """The triangle L of x = L L^H; LAPACK leaves what is not positive on its diagonal."""
+    if x.dtype == mx.complex64:
+        lower = complex_matrices.cholesky(x)
+    else:
+        lower = mx.linalg.cholesky(x, stream=_CPU)
+    values = mx.real(diagonal(lower))
+    lower = where_matrix((values > 0).all(axis=-1), lower, mx.nan)
+    return mx.conjugate(lower.swapaxes(-2, -1)) if upper else lower
+
+
+@widened
+def qr(x: Any, mode: str = "reduced") -> Any:
+    """The factors of x = Q R; MLX has the reduced ones, of which those of (x, 1) are complete."""
+    if mode not in ("reduced", "complete"):
+        raise ArgumentError(f'qr: mode must be "reduced" or "complete", not {mode!r}')
+    rows, columns = x.shape[-2:]
+    if x.dtype == mx.complex64:
+        return complex_matrices.qr(x, rows if mode == "complete" else min(rows, columns))
+    if mode == "reduced" or rows <= columns:
+        return tuple(mx.linalg.qr(x, stream=_CPU))
+    identity = mx.broadcast_to(mx.eye(rows), (*x.shape[:-2], rows, rows))
+    q, r = mx.linalg.qr(mx.concatenate([x, identity], -1), stream=_CPU)
+    return q, r[..., :columns]
+
+
+@widened
+@finite
+def svd(x: Any, full_matrices: bool = True) -> Any:
+    """The factors of x = U diag(S) Vh. MLX's are square: a long matrix is cut to its R first."""
+    rows, columns = x.shape[-2:]
+    if full_matrices or rows == columns:
+        return tuple(mx.linalg.svd(x, stream=_CPU))
+    if rows < columns:
+        u, s, vh = svd(x.swapaxes(-2, -1), full_matrices=False)
+        return vh.swapaxes(-2, -1), s, u.swapaxes(-2, -1)
+    q, r = qr(x)
+    u, s, vh = mx.linalg.svd(r, stream=_CPU)
+    return q @ u, s, vh
+
+
+@widened
+def lu(x: Any) -> Any:
+    """The factors of x = P L U."""
+    rows, columns = x.shape[-2:]
+    if x.size == 0:  # 0 x 0 would end the process
+        parts = (rows, rows), (rows, min(rows, columns)), (min(rows, columns), columns)
+        return tuple(
+            [
+                mx.broadcast_to(mx.eye(*part, dtype=x.dtype), (*x.shape[:-2], *part))
+                for part in parts
+            ]
+        )
+    order, lower, upper = (
+        complex_matrices.lu(x) if x.dtype == mx.complex64 else mx.linalg.lu(x, stream=_CPU)
+    )
+    return mx.eye(rows, dtype=x.dtype)[order], lower, upper

@@ -1,0 +1,46 @@
+"""Diagonals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+
+def diagonal(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
+    """A diagonal of the matrices in two axes.
+
+    An empty one is made anew: MLX may not return from a sum over a view of nothing.
+    """
+    out = mx.diagonal(x, offset, axis1, axis2)
+    return out if out.size else mx.zeros(out.shape, out.dtype)
+
+
+def diag_embed(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
+    """Matrices with the last axis of x on a diagonal."""
+    size = x.shape[-1] + abs(offset)
+    rows = mx.pad(x, [(0, 0)] * (x.ndim - 1) + [(max(-offset, 0), max(offset, 0))])
+    out = mx.where(mx.eye(size, k=offset, dtype=mx.bool_), rows[..., None], mx.zeros((), x.dtype))
+    return _moved(out, axis1, axis2)
+
+
+def _moved(x: Any, axis1: int, axis2: int) -> Any:
+    """The last two axes of x brought to axis1 and axis2."""
+    places = axis1 % x.ndim, axis2 % x.ndim
+    order = list(range(x.ndim - 2))
+    for place, axis in sorted(zip(places, (x.ndim - 2, x.ndim - 1), strict=True)):
+        order.insert(place, axis)
+    return mx.transpose(x, order)
+
+
+def _block_diag(tensors: list[Any]) -> Any:
+    blocks = [mx.atleast_2d(block) for block in tensors]
+    if any(block.ndim > 2 for block in blocks):
+        raise ValueError("the shapes are not those of matrices")
+    width = sum(block.shape[1] for block in blocks)
+    rows, before = [], 0
+    for block in blocks:
+        after = width - before - block.shape[1]
+        rows.append(mx.pad(block, [(0, 0), (before, after)]))
+        before += block.shape[1]
+    return mx.concatenate(rows, 0)

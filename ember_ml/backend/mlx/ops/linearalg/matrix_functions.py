@@ -1,0 +1,29 @@
+"""Determinants, on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend.mlx.ops.linearalg.decompositions import eigvals
+from ember_ml.backend.mlx.ops.linearalg.precision import widened
+
+
+@widened
+def det(x: Any) -> Any:
+    """The determinant; of a complex matrix, for which MLX has no LU, from its eigenvalues."""
+    if x.dtype == mx.complex64:
+        return eigvals(x).prod(axis=-1)
+    return mx.linalg.det(x, stream=mx.cpu)
+
+
+@widened
+def slogdet(x: Any) -> Any:
+    """The sign and the logarithm of the size of the determinant."""
+    if x.dtype != mx.complex64:
+        return tuple(mx.linalg.slogdet(x, stream=mx.cpu))
+    values = eigvals(x)
+    size = mx.abs(values)
+    phases = mx.where(size == 0, 0, values / mx.where(size == 0, 1, size))
+    return phases.prod(axis=-1), mx.log(size).sum(axis=-1)

@@ -1,0 +1,58 @@
+"""What MLX's LAPACK takes: float32, and finite numbers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+_HALF = (mx.float16, mx.bfloat16)
+
+
+def _wide(value: Any) -> Any:
+    return (
+        value.astype(mx.float32) if isinstance(value, mx.array) and value.dtype in _HALF else value
+    )
+
+
+def _narrow(value: Any, dtype: Any) -> Any:
+    return value.astype(dtype) if value.dtype == mx.float32 else value
+
+
+def widened(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, computing half precision in float32; what is then float32 is cast back."""
+
+    @functools.wraps(function)
+    def adapted(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if x.dtype not in _HALF:
+            return function(x, *args, **kwargs)
+        out = function(*[_wide(value) for value in (x, *args)], **kwargs)
+        if isinstance(out, tuple):
+            return tuple([_narrow(part, x.dtype) for part in out])
+        return _narrow(out, x.dtype)
+
+    return adapted
+
+
+def where_matrix(condition: Any, x: Any, y: Any) -> Any:
+    """`where` with one condition for each matrix (or, of a decomposition's values, each vector)."""
+    ndim = max(part.ndim for part in (x, y) if isinstance(part, mx.array))
+    return mx.where(condition.reshape(condition.shape + (1,) * (ndim - condition.ndim)), x, y)
+
+
+def finite(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, giving NaN for a matrix that is not finite, which LAPACK may not survive."""
+
+    @functools.wraps(function)
+    def adapted(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if x.size == 0:
+            return function(x, *args, **kwargs)
+        usable = mx.isfinite(x).all(axis=(-2, -1))
+        out = function(where_matrix(usable, x, mx.zeros_like(x)), *args, **kwargs)
+        if isinstance(out, tuple):
+            return tuple([where_matrix(usable, part, mx.nan) for part in out])
+        return where_matrix(usable, out, mx.nan)
+
+    return adapted

@@ -1,0 +1,69 @@
+"""Systems of linear equations, on the CPU; nothing is read, so that a singular matrix gives NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend.mlx.ops.linearalg.complex_matrices import blocks
+from ember_ml.backend.mlx.ops.linearalg.diagonals import diagonal
+from ember_ml.backend.mlx.ops.linearalg.precision import where_matrix, widened
+
+
+def _regular(triangle: Any) -> tuple[Any, Any]:
+    """The triangle, an identity in place of a singular one; and which are regular."""
+    usable = (diagonal(triangle) != 0).all(axis=-1)
+    return where_matrix(usable, triangle, mx.eye(triangle.shape[-1], dtype=triangle.dtype)), usable
+
+
+def _solve_real(x: Any, y: Any) -> Any:
+    """The z with x z = y: P L U z = y. MLX's `solve` fails as it is evaluated if x is singular."""
+    order, lower, upper = mx.linalg.lu(x, stream=mx.cpu)
+    upper, usable = _regular(upper)
+    batch = mx.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    rows = mx.broadcast_to(mx.argsort(order, axis=-1)[..., None], (*batch, x.shape[-1], 1))
+    z = mx.take_along_axis(mx.broadcast_to(y, (*batch, *y.shape[-2:])), rows, -2)
+    z = mx.linalg.solve_triangular(lower, z, stream=mx.cpu)
+    z = mx.linalg.solve_triangular(upper, z, upper=True, stream=mx.cpu)
+    return where_matrix(mx.broadcast_to(usable, batch), z, mx.nan)
+
+
+def _solve(x: Any, y: Any) -> Any:
+    if x.shape[-1] != x.shape[-2] or x.shape[-1] != y.shape[-2]:
+        raise ValueError("the shapes are not those of a square matrix and of as many rows")
+    batch = mx.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    if 0 in (*x.shape, *y.shape):  # 0 x 0 would end the process
+        return mx.zeros((*batch, *y.shape[-2:]), x.dtype)
+    if x.dtype != mx.complex64:
+        return _solve_real(x, y)
+    z = _solve_real(blocks(x), mx.concatenate([mx.real(y), mx.imag(y)], -2))
+    real, imag = mx.split(z, 2, axis=-2)
+    return real + 1j * imag
+
+
+@widened
+def solve(x: Any, y: Any) -> Any:
+    """The z with x z = y."""
+    return _solve(x, y[:, None]).squeeze(-1) if y.ndim == 1 else _solve(x, y)
+
+
+@widened
+def inv(x: Any) -> Any:
+    """The inverse of a square matrix."""
+    return _solve(x, mx.eye(x.shape[-1], dtype=x.dtype))
+
+
+@widened
+def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = False) -> Any:
+    """The z with x z = y for a triangle x."""
+    triangle = mx.triu(x) if upper else mx.tril(x)
+    if unit_diagonal:
+        triangle = mx.where(mx.eye(x.shape[-1], dtype=mx.bool_), 1, triangle)
+    if 0 in (*x.shape, *y.shape) or x.dtype == mx.complex64:
+        return solve(triangle, y)
+    triangle, usable = _regular(triangle)
+    columns = y[:, None] if y.ndim == 1 else y
+    z = mx.linalg.solve_triangular(triangle, columns, upper=upper, stream=mx.cpu)
+    z = where_matrix(mx.broadcast_to(usable, z.shape[:-2]), z, mx.nan)
+    return z.squeeze(-1) if y.ndim == 1 else z

@@ -1,0 +1,123 @@
+"""The same elements in another shape or order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx.core import flatten as flatten
+from mlx.core import squeeze as squeeze
+from mlx.core import swapaxes as swapaxes
+from mlx.core import transpose as permute_dims  # noqa: F401
+
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError
+from ember_ml.backend.mlx.ops.indexing import take
+
+
+def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
+    if copy is False:
+        raise ArgumentError(
+            "reshape: MLX does not tell whether it copies, so copy=False is not for it"
+        )
+    return x.reshape(shape)
+
+
+def broadcast_to(x: Any, shape: Any) -> Any:
+    return mx.broadcast_to(x, (shape,) if isinstance(shape, int) else shape)
+
+
+def flip(x: Any, axis: Any = None) -> Any:
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    key = [slice(None)] * x.ndim
+    for one in axes:
+        if key[one].step is not None:
+            raise AxisError(f"flip: axis={axis} names an axis twice")
+        key[one] = slice(None, None, -1)
+    return x[tuple(key)]
+
+
+def roll(x: Any, shift: Any, axis: Any = None) -> Any:
+    if axis is None:
+        total = shift if isinstance(shift, int) else sum(shift)
+        return mx.roll(x, total % max(x.size, 1))
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    whole = tuple(one % max(x.shape[at], 1) for one, at in zip(shifts, axes, strict=True))
+    return mx.roll(x, whole, axes)
+
+
+def tile(x: Any, repetitions: Any) -> Any:
+    return mx.tile(x, repetitions)
+
+
+def expand_dims(x: Any, axis: Any = 0) -> Any:
+    return mx.expand_dims(x, axis)
+
+
+def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
+    if isinstance(repeats, int):
+        return mx.repeat(x, repeats, axis)
+    counts = np.asarray(repeats)
+    if counts.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"repeat: repeats must be integers, not {counts.dtype}")
+    length = x.size if axis is None else x.shape[axis]
+    counts = np.broadcast_to(counts.astype(np.int64), (length,))
+    return take(x, mx.array(np.repeat(np.arange(length), counts)), axis)
+
+
+def unfold(x: Any, axis: int, size: int, step: int = 1) -> Any:
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"unfold: axis={axis} is out of range for the shape {x.shape}")
+    last = mx.moveaxis(x, axis, -1)
+    length = last.shape[-1]
+    if not 0 <= size <= length or step < 1:
+        raise ArgumentError(
+            f"unfold: size={size} must be 0 to {length}, the length, and step={step} positive"
+        )
+    shape = (*last.shape[:-1], (length - size) // step + 1, size)
+    strides = [math.prod(last.shape[at + 1 :]) for at in range(last.ndim - 1)]
+    windows = (
+        mx.as_strided(last, shape, (*strides, step, 1))
+        if math.prod(shape)
+        else mx.zeros(shape, x.dtype)
+    )
+    return mx.moveaxis(windows, -2, axis if axis >= 0 else axis - 1)
+
+
+def copy(x: Any) -> Any:
+    return mx.array(x)
+
+
+def view_as_real(x: Any) -> Any:
+    return mx.stack([mx.real(x), mx.imag(x)], axis=-1)
+
+
+def view_as_complex(x: Any) -> Any:
+    if x.ndim == 0 or x.shape[-1] != 2:
+        raise ShapeError(
+            f"view_as_complex: the last axis must be of length 2; the shape is {x.shape}"
+        )
+    return make_complex(x[..., 0], x[..., 1])
+
+
+def make_complex(real: Any, imag: Any) -> Any:
+    real, imag = mx.broadcast_arrays(real.astype(mx.float32), imag.astype(mx.float32))
+    return _join_parts(real, imag)
+
+
+@mx.custom_function
+def _join_parts(real: Any, imag: Any) -> Any:
+    """The parts side by side in memory: real + 1j * imag would make NaNs of infinities."""
+    return mx.stack([real, imag], axis=-1).view(mx.complex64).squeeze(-1)
+
+
+@_join_parts.vjp
+def _(primals: Any, cotangent: Any, output: Any) -> tuple[Any, Any]:
+    return mx.real(cotangent), mx.imag(cotangent)
+
+
+@_join_parts.jvp
+def _(primals: Any, tangents: Any) -> Any:
+    return _join_parts(*tangents)

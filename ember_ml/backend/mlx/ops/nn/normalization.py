@@ -1,0 +1,38 @@
+"""Normalization over trailing axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml._core.errors import AxisError, ShapeError
+
+
+def _rows(x: Any, axis: int, *weights: Any) -> list[Any]:
+    """X and the weights with the axes that are normalised folded into one."""
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"axis={axis} is out of range for the shape {x.shape}")
+    normalised = x.shape[axis % x.ndim :]
+    for weight in weights:
+        if weight is not None and weight.shape != normalised:
+            raise ShapeError(
+                f"a weight of the shape {weight.shape}; the normalised axes are {normalised}"
+            )
+    if len(normalised) == 1:
+        return [x, *weights]
+    folded = x.reshape(*x.shape[: axis % x.ndim], math.prod(normalised))
+    return [folded, *(weight if weight is None else weight.reshape(-1) for weight in weights)]
+
+
+def layer_norm(
+    x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axis: int = -1
+) -> Any:
+    rows, weight, bias = _rows(x, axis, weight, bias)
+    return mx.fast.layer_norm(rows, weight, bias, eps).reshape(x.shape)
+
+
+def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, axis: int = -1) -> Any:
+    rows, weight = _rows(x, axis, weight)
+    return mx.fast.rms_norm(rows, weight, eps).reshape(x.shape)

@@ -1,0 +1,41 @@
+"""Rotary position embedding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+
+def rope(
+    x: Any,
+    positions: Any = None,
+    *,
+    base: float = 10000.0,
+    offset: int = 0,
+    interleaved: bool = False,
+) -> Any:
+    if x.ndim < 2 or x.shape[-1] % 2:
+        raise ValueError(f"the shape {x.shape} is not (..., time, even features)")
+    if positions is None and x.size:
+        stacked = x.reshape(-1, *x.shape[-2:])[:, None]
+        options: dict[str, Any] = {
+            "traditional": interleaved,
+            "base": base,
+            "scale": 1.0,
+            "offset": offset,
+        }
+        return mx.fast.rope(stacked, x.shape[-1], **options).reshape(x.shape)
+    return _turn(x, positions, base, offset, interleaved) if x.size else x
+
+
+def _turn(x: Any, positions: Any, base: float, offset: int, interleaved: bool) -> Any:
+    pairs = x.shape[-1] // 2
+    speeds = mx.power(base, mx.arange(pairs, dtype=mx.float32) / -pairs)
+    angles = (positions + offset).astype(mx.float32)[..., None] * speeds
+    cos, sin = mx.cos(angles), mx.sin(angles)
+    wide = x.astype(mx.float32)
+    first, second = (wide[..., 0::2], wide[..., 1::2]) if interleaved else mx.split(wide, 2, -1)
+    turned = [first * cos - second * sin, first * sin + second * cos]
+    joined = mx.stack(turned, -1) if interleaved else mx.concatenate(turned, -1)
+    return joined.reshape(x.shape).astype(x.dtype)

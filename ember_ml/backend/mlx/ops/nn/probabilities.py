@@ -1,0 +1,18 @@
+"""Softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+
+def softmax(x: Any, axis: int = -1) -> Any:
+    return mx.softmax(x, axis, precise=True)
+
+
+def log_softmax(x: Any, axis: int = -1) -> Any:
+    if x.size == 0:
+        return x
+    wide = x.astype(mx.float32)
+    return (wide - mx.logsumexp(wide, axis, keepdims=True)).astype(x.dtype)

@@ -1,0 +1,29 @@
+"""Linear, embedding, one-hot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml._core.errors import ArgumentTypeError
+
+_INTEGERS = (
+    *(mx.int8, mx.int16, mx.int32, mx.int64),
+    *(mx.uint8, mx.uint16, mx.uint32, mx.uint64),
+)
+
+
+def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    return mx.matmul(x, weight.T) if bias is None else mx.addmm(bias, x, weight.T)
+
+
+def embedding(weight: Any, indices: Any) -> Any:
+    if indices.dtype not in _INTEGERS:
+        raise ArgumentTypeError(f"embedding: indices must be integers, not {indices.dtype}")
+    return mx.take(weight, indices, axis=0)
+
+
+def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> Any:
+    dtype = mx.float32 if dtype is None else dtype
+    return mx.moveaxis((x[..., None] == mx.arange(num_classes)).astype(dtype), -1, axis)

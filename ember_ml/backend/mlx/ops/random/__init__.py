@@ -1,0 +1,1 @@
+"""Random draws of this backend's own generator."""

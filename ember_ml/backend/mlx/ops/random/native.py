@@ -1,0 +1,108 @@
+"""Draws of MLX's generator, and of the host's for what it lacks; half precision in float32."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from ember_ml.backend.host_random import Stream, below, normal_cdf
+
+_STREAM = Stream()
+
+
+def seed(value: int) -> None:
+    """Begin anew."""
+    mx.random.seed(value)
+    _STREAM.reseed(value)
+
+
+def get_state() -> Any:
+    """The state, fit for JSON."""
+    state: Any = mx.random.state
+    return {"key": state[0].tolist(), "host": _STREAM.state}
+
+
+def set_state(state: Any) -> None:
+    """Go back to a state: MLX's is its seed, split into two 32-bit halves."""
+    high, low = state["key"]
+    mx.random.seed((high << 32) | low)
+    _STREAM.state = state["host"]
+
+
+def normal(shape: Any, mean: float, std: float, *, dtype: Any, device: str) -> Any:
+    """The normal distribution."""
+    return mx.random.normal(shape, loc=mean, scale=std).astype(dtype)
+
+
+def uniform(shape: Any, low: float, high: float, *, dtype: Any, device: str) -> Any:
+    """From low up to, but not including, high."""
+    values = mx.random.uniform(low, high, shape)
+    if (low, high) == (0.0, 1.0) and dtype == mx.float32:
+        return values
+    return mx.minimum(values, below(high, str(dtype).removeprefix("mlx.core."))).astype(dtype)
+
+
+def truncated_normal(
+    shape: Any, mean: float, std: float, lower: float, upper: float, *, dtype: Any, device: str
+) -> Any:
+    """The normal distribution between bounds; from the host in the tails, where erf is 1."""
+    if normal_cdf(upper) - normal_cdf(lower) < 0.01:
+        values = mx.array(_STREAM.truncated_normal(shape, 0.0, 1.0, lower, upper, dtype="float32"))
+    else:
+        values = mx.random.truncated_normal(lower, upper, shape)
+    return (mean + std * values).astype(dtype)
+
+
+def exponential(shape: Any, rate: float, *, dtype: Any, device: str) -> Any:
+    """The exponential distribution of mean 1 / rate."""
+    return (mx.log1p(-mx.random.uniform(shape=shape)) * (-1.0 / rate)).astype(dtype)
+
+
+def laplace(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+    """The Laplace distribution."""
+    return mx.random.laplace(shape, loc=loc, scale=scale).astype(dtype)
+
+
+def gumbel(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+    """The Gumbel distribution."""
+    values = mx.maximum(mx.random.uniform(shape=shape), 2.0**-25)
+    return (loc - scale * mx.log(-mx.log(values))).astype(dtype)
+
+
+def cauchy(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+    """The Cauchy distribution."""
+    return (loc + scale * mx.tan(math.pi * (mx.random.uniform(shape=shape) - 0.5))).astype(dtype)
+
+
+def gamma(shape: Any, alpha: float, beta: float, *, dtype: Any, device: str) -> Any:
+    """The gamma distribution of shape alpha and rate beta, from the host."""
+    return mx.array(_STREAM.gamma(shape, alpha, beta, dtype="float32")).astype(dtype)
+
+
+def beta(shape: Any, a: float, b: float, *, dtype: Any, device: str) -> Any:
+    """The beta distribution, from the host."""
+    return mx.array(_STREAM.beta(shape, a, b, dtype="float32")).astype(dtype)
+
+
+def poisson(shape: Any, rate: Any, *, dtype: Any, device: str) -> Any:
+    """Counts at a rate, from the host."""
+    if isinstance(rate, mx.array):
+        rate = np.array(rate.astype(mx.float32))
+    return mx.array(_STREAM.poisson(shape, rate, dtype="int64")).astype(dtype)
+
+
+def integers(shape: Any, low: int, high: int, *, dtype: Any, device: str) -> Any:
+    """Integers from low up to, but not including, high: 64 bits in parts, for MLX draws with 24."""
+    bits = mx.zeros(shape, mx.uint64)
+    for _ in range(4):
+        bits = bits * 65536 + mx.random.randint(0, 65536, shape).astype(mx.uint64)
+    span = mx.array(np.array(high - low, np.uint64))
+    return ((bits % span).astype(mx.int64) + mx.array(low, mx.int64)).astype(dtype)
+
+
+def permutation(length: int, *, dtype: Any, device: str) -> Any:
+    """0 to length - 1 in random order."""
+    return mx.random.permutation(length).astype(dtype)

@@ -1,0 +1,24 @@
+"""Rounding to integers and keeping within bounds, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+from mlx.core import ceil as ceil
+from mlx.core import floor as floor
+from mlx.core import maximum as maximum
+from mlx.core import minimum as minimum
+from mlx.core import round as round
+from mlx.core import trunc as trunc
+
+
+def fmax(x: Any, y: Any) -> Any:
+    return mx.where(mx.isnan(x), y, mx.where(mx.isnan(y), x, mx.maximum(x, y)))
+
+
+def fmin(x: Any, y: Any) -> Any:
+    return mx.where(mx.isnan(x), y, mx.where(mx.isnan(y), x, mx.minimum(x, y)))
+
+
+RIGHT_SCALARS = LEFT_SCALARS = {"maximum": maximum, "minimum": minimum}

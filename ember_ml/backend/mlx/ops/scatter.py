@@ -1,0 +1,103 @@
+"""Values gathered into slots by index, and the values of a slot combined.
+
+Segment numbers in MLX arrays are looked at only where the count has to be read from them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+
+_HALF = (mx.float16, mx.bfloat16)
+
+
+def _count(data: Any, ids: Any, num_segments: int | None) -> int:
+    if ids.ndim != 1 or data.shape[:1] != ids.shape:
+        raise ShapeError(f"segment_ids of shape {ids.shape} for data of shape {data.shape}")
+    if num_segments is not None:
+        return num_segments
+    if ids.size and int(ids.min().item()) < 0:
+        raise IndexOutOfRangeError("a segment number is negative")
+    return int(ids.max().item()) + 1 if ids.size else 0
+
+
+def _zeros(data: Any, count: int) -> Any:
+    return mx.zeros((count, *data.shape[1:]), data.dtype)
+
+
+def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    zeros = _zeros(data, _count(data, segment_ids, num_segments))
+    if data.size == 0:
+        return zeros
+    if data.dtype in _HALF:
+        return (
+            zeros.astype(mx.float32).at[segment_ids].add(data.astype(mx.float32)).astype(data.dtype)
+        )
+    return zeros.at[segment_ids].add(data)
+
+
+def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    wide = data.astype(mx.float32) if data.dtype in _HALF else data
+    total = segment_sum(wide, segment_ids, num_segments)
+    counts = segment_sum(mx.ones(segment_ids.shape), segment_ids, total.shape[0])
+    counts = mx.maximum(counts, 1).reshape(-1, *[1] * (data.ndim - 1))
+    return (total / counts).astype(data.dtype)
+
+
+def _fold(data: Any, ids: Any, start: Any, method: str, num_segments: int | None) -> Any:
+    """Each segment folded, from an element of `start` that stands beside its data."""
+    out = _zeros(data, _count(data, ids, num_segments))
+    if data.size == 0:
+        return out
+    out[ids] = start
+    return getattr(out.at[ids], method)(data)
+
+
+def _extreme(data: Any, ids: Any, num_segments: int | None, method: str) -> Any:
+    @mx.custom_function
+    def fold(data: Any) -> Any:
+        out = _fold(data, ids, data, method, num_segments)
+        if data.size == 0 or not mx.issubdtype(data.dtype, mx.floating):
+            return out
+        nans = segment_sum(mx.isnan(data).astype(mx.int32), ids, out.shape[0])
+        return mx.where(nans > 0, mx.array(mx.nan, data.dtype), out)  # MLX passes over some
+
+    @fold.vjp
+    def _(data: Any, cotangent: Any, output: Any) -> Any:
+        chosen = (data == output[ids]).astype(data.dtype)
+        ties = mx.maximum(segment_sum(chosen, ids, output.shape[0]), 1)
+        return (cotangent / ties)[ids] * chosen
+
+    return fold(data)
+
+
+def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _extreme(data, segment_ids, num_segments, "maximum")
+
+
+def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _extreme(data, segment_ids, num_segments, "minimum")
+
+
+def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    if data.dtype in _HALF:
+        return segment_prod(data.astype(mx.float32), segment_ids, num_segments).astype(data.dtype)
+
+    @mx.custom_function
+    def fold(data: Any) -> Any:
+        return _fold(data, segment_ids, mx.ones_like(data), "multiply", num_segments)
+
+    @fold.vjp
+    def _(data: Any, cotangent: Any, output: Any) -> Any:
+        """Of each element, the product of the others: without division by zero."""
+        is_zero = data == 0
+        rest = mx.where(is_zero, 1, data)
+        others = segment_prod(rest, segment_ids, output.shape[0])[segment_ids] / rest
+        zeros = segment_sum(is_zero.astype(mx.int32), segment_ids, output.shape[0])[segment_ids]
+        others = mx.where(zeros - is_zero.astype(mx.int32) > 0, 0, others)
+        return cotangent[segment_ids] * mx.conj(others)
+
+    return fold(data)

@@ -1,0 +1,31 @@
+"""Distinct elements: how many there are depends on values, so they are found on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from ember_ml.backend.mlx.ops.indexing import take
+
+
+def _host(x: Any) -> Any:
+    return np.array(x.astype(mx.float32) if x.dtype == mx.bfloat16 else x)
+
+
+def unique_all(x: Any) -> Any:
+    _, first, inverse, counts = np.unique(
+        _host(x), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    indices = mx.array(first)
+    return take(x, indices), indices, mx.array(inverse.reshape(x.shape)), mx.array(counts)
+
+
+def unique_values(x: Any) -> Any:
+    return unique_all(x)[0]
+
+
+def unique_rows(x: Any) -> Any:
+    found = np.unique(_host(x), return_index=True, return_inverse=True, return_counts=True, axis=0)
+    return [mx.array(part) for part in found[1:]]

@@ -1,0 +1,27 @@
+"""Slices of fixed size whose place may be a value on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+
+def _within(x: Any, starts: Any, sizes: Any) -> Any:
+    """The starts, moved so that the slice lies within x: MLX reads whatever memory is there."""
+    lengths = mx.array(x.shape, mx.int64)
+    starts = starts.astype(mx.int64)
+    starts = mx.where(starts < 0, starts + lengths, starts)
+    return mx.clip(starts, 0, lengths - mx.array(sizes, mx.int64))
+
+
+def dynamic_slice(x: Any, starts: Any, sizes: Any) -> Any:
+    if x.ndim == 0 or 0 in sizes:
+        return x.reshape(()) if x.ndim == 0 else mx.zeros(sizes, x.dtype)
+    return mx.slice(x, _within(x, starts, sizes), tuple(range(x.ndim)), sizes)
+
+
+def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Any:
+    if x.ndim == 0 or update.size == 0:
+        return update if x.ndim == 0 else x
+    return mx.slice_update(x, update, _within(x, starts, update.shape), tuple(range(x.ndim)))

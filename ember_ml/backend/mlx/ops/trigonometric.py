@@ -1,0 +1,56 @@
+"""Circular and hyperbolic functions and their inverses, element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mlx.core as mx
+from mlx.core import acos as acos
+from mlx.core import acosh as acosh
+from mlx.core import asin as asin
+from mlx.core import asinh as asinh
+from mlx.core import atan as atan
+from mlx.core import atan2 as atan2
+from mlx.core import atanh as atanh
+from mlx.core import cos as cos
+from mlx.core import cosh as cosh
+from mlx.core import sinh as sinh
+from mlx.core import tan as tan
+
+from ember_ml.backend.mlx.bits import complex_of, copysign
+
+deg2rad = mx.radians
+rad2deg = mx.degrees
+
+
+def sin(x: Any) -> Any:
+    """The sign of zero kept."""
+    return mx.where(x == 0, x, mx.sin(x))
+
+
+def tanh(x: Any) -> Any:
+    """The limits +1 and -1 keep the sign of the imaginary part."""
+    out = mx.tanh(x)
+    if x.dtype != mx.complex64:
+        return out
+    real, imaginary = mx.real(x), mx.imag(x)
+    limit = complex_of(copysign(mx.ones_like(real), real), copysign(mx.zeros_like(real), imaginary))
+    return mx.where(mx.isinf(real) & mx.isfinite(imaginary), limit, out)
+
+
+def hypot(x: Any, y: Any) -> Any:
+    x, y = mx.abs(x), mx.abs(y)
+    high, low = mx.maximum(x, y), mx.minimum(x, y)
+    regular = (high > 0) & mx.isfinite(high)
+    ratio = mx.where(regular, low, 0) / mx.where(regular, high, 1)
+    out = mx.where(regular, high * mx.sqrt(1 + ratio * ratio), high)
+    return mx.where(mx.isinf(x) | mx.isinf(y), mx.array(math.inf, x.dtype), out)
+
+
+def sinc(x: Any) -> Any:
+    angle = math.pi * mx.where(x == 0, mx.ones_like(x), x)
+    return mx.where(x == 0, mx.ones_like(x), mx.sin(angle) / angle)
+
+
+RIGHT_SCALARS = LEFT_SCALARS = {"atan2": atan2}

@@ -1,0 +1,46 @@
+"""Reading and writing an index of a NumPy array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml._core.errors import ShapeError
+
+
+def getitem(data: Any, key: Any) -> Any:
+    """Read an index."""
+    return np.asarray(data)[key]
+
+
+def _fit(value: Any, shape: tuple[int, ...]) -> Any:
+    """The value, broadcast to what it replaces; leading axes of length 1 may be too many."""
+    while np.ndim(value) > len(shape) and value.shape[0] == 1:
+        value = value[0]
+    try:
+        return np.broadcast_to(value, shape)
+    except ValueError:
+        raise ShapeError(
+            f"a value of shape {np.shape(value)} does not fit the shape {shape} of the index"
+        ) from None
+
+
+def setitem(data: Any, key: Any, value: Any) -> Any:
+    """A copy with an index written."""
+    out = np.array(data)
+    try:
+        out[key] = value
+    except (
+        ValueError,
+        TypeError,
+    ):  # NumPy has rules of its own for masks and for empty and 0-d results
+        out[key] = _fit(value, out[key].shape)
+    return out
+
+
+def additem(data: Any, key: Any, value: Any) -> Any:
+    """A copy with a value added at an index; places named twice are added to twice."""
+    out = np.array(data)
+    np.add.at(out, key, _fit(value, out[key].shape))
+    return out

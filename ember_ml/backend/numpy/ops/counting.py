@@ -1,0 +1,15 @@
+"""How often values occur."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """Counts, or sums of weights."""
+    out = np.bincount(x.astype(np.int64), weights, minlength)
+    if weights is None:
+        return out
+    return out.astype(weights.dtype if weights.dtype.kind == "f" else np.float32)

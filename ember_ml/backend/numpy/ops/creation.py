@@ -1,0 +1,92 @@
+"""Tensors out of plain arguments. What is spaced is computed in float64 and rounded once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import empty as empty
+from numpy import empty_like as empty_like
+from numpy import ones as ones
+from numpy import ones_like as ones_like
+from numpy import zeros as zeros
+from numpy import zeros_like as zeros_like
+
+from ember_ml.backend.numpy import cast
+
+
+def filled(x: Any, shape: Any) -> Any:
+    """x in every place."""
+    return np.array(np.broadcast_to(x, shape))
+
+
+def eye(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+    """Ones on a diagonal."""
+    return np.eye(n_rows, n_cols, k, dtype)
+
+
+def tri(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+    """Ones on and below a diagonal."""
+    return np.tri(n_rows, n_cols, k, dtype)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: str) -> Any:
+    """A range; integers are exact."""
+    if step == 0:
+        raise ValueError("step must not be 0")
+    start, stop = (0, start) if stop is None else (start, stop)
+    if dtype.kind in "iu" and all(hasattr(value, "__index__") for value in (start, stop, step)):
+        return np.arange(start, stop, step, dtype)
+    return cast(np.arange(start, stop, step), dtype)
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
+) -> Any:
+    """Equal distances."""
+    return np.linspace(start, stop, num, endpoint, dtype=dtype)
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    *,
+    base: float = 10.0,
+    dtype: Any,
+    device: str,
+    endpoint: bool = True,
+) -> Any:
+    """Powers at equal distances."""
+    return cast(np.logspace(start, stop, num, endpoint, base), dtype)
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
+) -> Any:
+    """Equal ratios."""
+    if not start * stop > 0:
+        raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
+    return cast(np.geomspace(start, stop, num, endpoint), dtype)
+
+
+def _check_matrix(x: Any) -> None:
+    if x.ndim < 2:
+        raise ValueError(f"matrices have at least 2 dimensions; the shape is {x.shape}")
+
+
+def tril(x: Any, k: int = 0) -> Any:
+    """Zeros above a diagonal."""
+    _check_matrix(x)
+    return np.tril(x, k)
+
+
+def triu(x: Any, k: int = 0) -> Any:
+    """Zeros below a diagonal."""
+    _check_matrix(x)
+    return np.triu(x, k)
+
+
+def coordinate_matrices(tensors: Any, indexing: str = "xy") -> Any:
+    """The coordinates of a grid."""
+    return np.meshgrid(*tensors, indexing=indexing)

@@ -1,0 +1,68 @@
+"""Discrete Fourier transforms; half precision is widened, for NumPy scales in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.fft import fftshift as fftshift
+from numpy.fft import ifftshift as ifftshift
+
+
+def _lengths(x: Any, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
+    """Lengths and axes as NumPy wants them: both or none given, no -1."""
+    if s is None:
+        return s, axes
+    axes = range(-len(s), 0) if axes is None else axes
+    own = [x.shape[axis] for axis in axes]
+    if halved:
+        own[-1] = 2 * (own[-1] - 1)
+    return [own[at] if length == -1 else length for at, length in enumerate(s)], tuple(axes)
+
+
+def _wide(x: Any) -> Any:
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
+def _along_axis(transform: Callable[..., Any]) -> Callable[..., Any]:
+    def transformed(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+        return transform(_wide(x), n, axis, norm)
+
+    return transformed
+
+
+def _along_axes(
+    transform: Callable[..., Any], default: Any, halved: bool = False
+) -> Callable[..., Any]:
+    def transformed(x: Any, s: Any = None, axes: Any = default, norm: str = "backward") -> Any:
+        s, axes = _lengths(x, s, axes, halved)
+        return transform(_wide(x), s, axes, norm)
+
+    return transformed
+
+
+fft = _along_axis(np.fft.fft)
+ifft = _along_axis(np.fft.ifft)
+rfft = _along_axis(np.fft.rfft)
+irfft = _along_axis(np.fft.irfft)
+hfft = _along_axis(np.fft.hfft)
+ihfft = _along_axis(np.fft.ihfft)
+fftn = _along_axes(np.fft.fftn, None)
+ifftn = _along_axes(np.fft.ifftn, None)
+rfftn = _along_axes(np.fft.rfftn, None)
+irfftn = _along_axes(np.fft.irfftn, None, halved=True)
+fft2 = _along_axes(np.fft.fftn, (-2, -1))
+ifft2 = _along_axes(np.fft.ifftn, (-2, -1))
+rfft2 = _along_axes(np.fft.rfftn, (-2, -1))
+irfft2 = _along_axes(np.fft.irfftn, (-2, -1), halved=True)
+
+
+def fftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+    """The frequencies of `fft`."""
+    return np.fft.fftfreq(n, d).astype(dtype)
+
+
+def rfftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+    """The frequencies of `rfft`."""
+    return np.fft.rfftfreq(n, d).astype(dtype)

@@ -1,0 +1,66 @@
+"""Elements chosen by position or by condition."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy import argwhere as argwhere
+from numpy import nonzero as nonzero
+from numpy import where as where
+
+from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+from ember_ml.backend.numpy import indexing
+from ember_ml.backend.numpy.indexing import getitem as getitem
+
+
+def setitem(x: Any, value: Any, key: Any) -> Any:
+    return indexing.setitem(x, key, value)
+
+
+def additem(x: Any, value: Any, key: Any) -> Any:
+    return indexing.additem(x, key, value)
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+    return np.take(x, indices.astype(np.intp, copy=False), axis)
+
+
+def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
+    _check_rank("take_along_axis", x, indices)
+    return np.take_along_axis(x, indices.astype(np.intp, copy=False), axis)
+
+
+def put_along_axis(x: Any, indices: Any, values: Any, axis: int = -1) -> Any:
+    _check_rank("put_along_axis", x, indices)
+    out = np.array(x)
+    np.put_along_axis(out, indices.astype(np.intp, copy=False), values, axis)
+    return out
+
+
+def _check_rank(op: str, x: Any, indices: Any) -> None:
+    if x.ndim != indices.ndim or x.ndim == 0:
+        raise ShapeError(
+            f"{op}: x has shape {x.shape}, indices {indices.shape}: as many axes are needed"
+        )
+
+
+def unravel_index(indices: Any, shape: Any) -> Any:
+    size = math.prod(shape)
+    if indices.size and not (indices.min() >= 0 and indices.max() < size):
+        raise IndexOutOfRangeError(
+            f"unravel_index: an index is out of range for the shape {tuple(shape)}"
+        )
+    return np.unravel_index(indices.astype(np.int64), tuple(shape))
+
+
+def ravel_multi_index(multi_index: Any, shape: Any) -> Any:
+    out = np.int64(0)
+    for part, length in zip(multi_index, shape, strict=True):
+        if part.size and not (part.min() >= 0 and part.max() < length):
+            raise IndexOutOfRangeError(
+                f"ravel_multi_index: an index is out of range for the shape {tuple(shape)}"
+            )
+        out = out * length + part.astype(np.int64)
+    return out

@@ -1,0 +1,83 @@
+"""Matrices as products of simpler ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ember_ml._core.errors import ArgumentError
+from ember_ml.backend.numpy.ops.linearalg.precision import widened
+
+
+@widened
+def cholesky(x: Any, upper: bool = False) -> Any:
+    """The triangle L of x = L L^H."""
+    return np.linalg.cholesky(x, upper=upper)
+
+
+@widened
+def qr(x: Any, mode: str = "reduced") -> Any:
+    """The factors of x = Q R."""
+    if mode not in ("reduced", "complete"):
+        raise ArgumentError(f'qr: mode must be "reduced" or "complete", not {mode!r}')
+    return tuple(np.linalg.qr(x, mode))
+
+
+@widened
+def svd(x: Any, full_matrices: bool = True) -> Any:
+    """The factors of x = U diag(S) Vh."""
+    return tuple(np.linalg.svd(x, full_matrices))
+
+
+@widened
+def svdvals(x: Any) -> Any:
+    """The singular values."""
+    return np.linalg.svd(x, compute_uv=False)
+
+
+@widened
+def eigh(x: Any) -> Any:
+    """The eigenvalues and eigenvectors of a Hermitian matrix."""
+    return tuple(np.linalg.eigh(x))
+
+
+@widened
+def eigvalsh(x: Any) -> Any:
+    """The eigenvalues of a Hermitian matrix."""
+    return np.linalg.eigvalsh(x)
+
+
+@widened
+def eig(x: Any) -> Any:
+    """The eigenvalues and eigenvectors; NumPy gives real ones where it can."""
+    dtype = np.result_type(x.dtype, np.complex64)
+    return tuple([part.astype(dtype) for part in np.linalg.eig(x)])
+
+
+@widened
+def eigvals(x: Any) -> Any:
+    """The eigenvalues; NumPy gives real ones where it can."""
+    return np.linalg.eigvals(x).astype(np.result_type(x.dtype, np.complex64))
+
+
+@widened
+def lu(x: Any) -> Any:
+    """The factors of x = P L U, column by column for the whole stack; NumPy has no LU."""
+    rows, columns = x.shape[-2:]
+    steps = min(rows, columns)
+    work = x.reshape(math.prod(x.shape[:-2]), rows, columns).copy()  # L below the diagonal, U above
+    order = np.tile(np.arange(rows), (len(work), 1))
+    stack = np.arange(len(work))
+    for k in range(steps):
+        pivot = k + np.abs(work[:, k:, k]).argmax(1)
+        for array in (work, order):
+            array[stack, k], array[stack, pivot] = array[stack, pivot], array[stack, k].copy()
+        head = work[:, k, k, None]
+        work[:, k + 1 :, k] /= np.where(head == 0, 1, head)
+        work[:, k + 1 :, k + 1 :] -= work[:, k + 1 :, k, None] * work[:, k, None, k + 1 :]
+    permutation = np.swapaxes(np.eye(rows, dtype=x.dtype)[order], -2, -1)
+    lower = np.tril(work[:, :, :steps], -1) + np.eye(rows, steps, dtype=x.dtype)
+    parts = permutation, lower, np.triu(work[:, :steps])
+    return tuple([part.reshape(*x.shape[:-2], *part.shape[1:]) for part in parts])

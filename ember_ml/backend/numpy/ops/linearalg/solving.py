@@ -1,0 +1,21 @@
+"""Systems of linear equations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.numpy.ops.linearalg.precision import widened
+
+inv = widened(np.linalg.inv)
+solve = widened(np.linalg.solve)
+
+
+@widened
+def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = False) -> Any:
+    """The z with x z = y for a triangle x, for which NumPy has no routine of its own."""
+    triangle = np.triu(x) if upper else np.tril(x)
+    if unit_diagonal:
+        triangle = np.where(np.eye(x.shape[-1], dtype=bool), np.ones((), x.dtype), triangle)
+    return np.linalg.solve(triangle, y)

@@ -1,0 +1,64 @@
+"""The same elements in another shape or order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import broadcast_to as broadcast_to
+from numpy import flip as flip
+from numpy import roll as roll
+from numpy import transpose as permute_dims  # noqa: F401
+from numpy.lib.stride_tricks import sliding_window_view
+
+from ember_ml._core.errors import ArgumentError, AxisError, ShapeError
+
+
+def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
+    lengths = (shape,) if isinstance(shape, int) else shape
+    if min(lengths, default=0) < -1:
+        raise ShapeError(f"reshape: shape={shape} has a negative length")
+    return np.reshape(x, shape, copy=copy)
+
+
+def tile(x: Any, repetitions: Any) -> Any:
+    return np.tile(x, repetitions)
+
+
+def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
+    return np.repeat(x, repeats if isinstance(repeats, int) else np.asarray(repeats), axis)
+
+
+def unfold(x: Any, axis: int, size: int, step: int = 1) -> Any:
+    if size < 0 or step < 1:
+        raise ArgumentError(
+            f"unfold: size={size} must not be negative, step={step} must be positive"
+        )
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"unfold: axis={axis} is out of range for the shape {x.shape}")
+    windows = sliding_window_view(x, size, axis=axis)
+    return windows[(slice(None),) * (axis % x.ndim) + (slice(None, None, step),)]
+
+
+def copy(x: Any) -> Any:
+    return np.array(x)
+
+
+def view_as_real(x: Any) -> Any:
+    return np.stack([np.real(x), np.imag(x)], axis=-1)
+
+
+def view_as_complex(x: Any) -> Any:
+    if x.ndim == 0 or x.shape[-1] != 2:
+        raise ShapeError(
+            f"view_as_complex: the last axis must be of length 2; the shape is {x.shape}"
+        )
+    return make_complex(x[..., 0], x[..., 1])
+
+
+def make_complex(real: Any, imag: Any) -> Any:
+    real, imag = np.broadcast_arrays(real, imag)
+    out = np.empty(real.shape, np.complex128 if real.dtype == np.float64 else np.complex64)
+    out.real = real
+    out.imag = imag
+    return out

@@ -1,0 +1,27 @@
+"""What kernels for neural networks share: no warnings, and float16 computed in float32."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Run without warnings; float16 arrays go in as float32 and come back rounded."""
+
+    @functools.wraps(function)
+    def run(x: Any, *args: Any, **kwargs: Any) -> Any:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            if x.dtype != np.float16:
+                return function(x, *args, **kwargs)
+            return function(_wide(x), *map(_wide, args), **kwargs).astype(np.float16)
+
+    return run
+
+
+def _wide(value: Any) -> Any:
+    is_half = isinstance(value, (np.ndarray, np.generic)) and value.dtype == np.float16
+    return value.astype(np.float32) if is_half else value

@@ -1,0 +1,52 @@
+"""Normalization over trailing axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml._core.errors import AxisError, ShapeError
+from ember_ml.backend.numpy.ops.nn._kernel import kernel
+
+
+def _rows(x: Any, axis: int, *weights: Any) -> Any:
+    """X with the axes that are normalised folded into one; the weights' shapes checked."""
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"axis={axis} is out of range for the shape {x.shape}")
+    normalised = x.shape[axis % x.ndim :]
+    for weight in weights:
+        if weight is not None and weight.shape != normalised:
+            raise ShapeError(
+                f"a weight of the shape {weight.shape}; the normalised axes are {normalised}"
+            )
+    return x.reshape(*x.shape[: axis % x.ndim], int(np.prod(normalised)))
+
+
+def _mean_square(rows: Any) -> Any:
+    """(..., 1): the mean of the squares, in one pass over the memory."""
+    return (np.einsum("...i,...i->...", rows, rows) / rows.shape[-1])[..., None]
+
+
+@kernel
+def layer_norm(
+    x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axis: int = -1
+) -> Any:
+    rows = _rows(x, axis, weight, bias)
+    rows = rows - rows.mean(axis=-1, keepdims=True)
+    rows /= np.sqrt(_mean_square(rows) + eps)
+    out = rows.reshape(x.shape)
+    if weight is not None:
+        out *= weight
+    if bias is not None:
+        out += bias
+    return out
+
+
+@kernel
+def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, axis: int = -1) -> Any:
+    rows = _rows(x, axis, weight)
+    out = (rows / np.sqrt(_mean_square(rows) + eps)).reshape(x.shape)
+    if weight is not None:
+        out *= weight
+    return out

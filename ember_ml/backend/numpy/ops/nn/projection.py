@@ -1,0 +1,35 @@
+"""Linear, embedding, one-hot."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ember_ml._core.errors import ArgumentTypeError, IndexOutOfRangeError
+from ember_ml.backend.numpy.ops.nn._kernel import kernel
+
+
+@kernel
+def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])  # one product, not one for each matrix
+    out = np.matmul(rows, weight.T)
+    if bias is not None:
+        out += bias
+    return out.reshape(*x.shape[:-1], weight.shape[0])
+
+
+def embedding(weight: Any, indices: Any) -> Any:
+    if indices.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"embedding: indices must be integers, not {indices.dtype}")
+    if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
+        raise IndexOutOfRangeError(
+            f"embedding: indices {indices.min()} to {indices.max()} into {weight.shape[0]} rows"
+        )
+    return weight[indices]
+
+
+def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> Any:
+    dtype = np.float32 if dtype is None else dtype
+    return np.moveaxis((np.asarray(x)[..., None] == np.arange(num_classes)).astype(dtype), -1, axis)

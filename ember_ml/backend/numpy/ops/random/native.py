@@ -1,0 +1,64 @@
+"""Draws of NumPy's generator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.host_random import Stream, below
+
+_STREAM = Stream()
+
+seed = _STREAM.reseed
+
+
+def get_state() -> Any:
+    """The state, fit for JSON."""
+    return _STREAM.state
+
+
+def set_state(state: Any) -> None:
+    """Go back to a state."""
+    _STREAM.state = state
+
+
+def _precision(dtype: Any) -> Any:
+    return np.float64 if dtype == np.float64 else np.float32
+
+
+def normal(shape: Any, mean: float, std: float, *, dtype: Any, device: str) -> Any:
+    """The normal distribution."""
+    values = _STREAM.rng.standard_normal(shape, _precision(dtype))
+    return np.asarray(mean + std * values, dtype)
+
+
+def uniform(shape: Any, low: float, high: float, *, dtype: Any, device: str) -> Any:
+    """From low up to, but not including, high."""
+    values = _STREAM.rng.random(shape, _precision(dtype))
+    if (low, high) != (0.0, 1.0):
+        values = low + (high - low) * values
+    elif dtype != np.float16:
+        return np.asarray(values)
+    return np.asarray(np.minimum(values, below(high, dtype.name)), dtype)
+
+
+def _by_stream(name: str) -> Any:
+    draw = getattr(_STREAM, name)
+
+    def native(*parameters: Any, dtype: Any, device: str) -> Any:
+        return draw(*parameters, dtype=dtype.name).astype(dtype, copy=False)
+
+    return native
+
+
+truncated_normal = _by_stream("truncated_normal")
+exponential = _by_stream("exponential")
+laplace = _by_stream("laplace")
+gumbel = _by_stream("gumbel")
+cauchy = _by_stream("cauchy")
+gamma = _by_stream("gamma")
+beta = _by_stream("beta")
+integers = _by_stream("integers")
+poisson = _by_stream("poisson")
+permutation = _by_stream("permutation")

@@ -1,0 +1,57 @@
+"""Values gathered into slots by index, and the values of a slot combined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+
+
+def _count(ids: Any, data: Any, num_segments: int | None) -> int:
+    """The number of segments, after a look at the ids."""
+    if ids.ndim != 1 or data.shape[:1] != ids.shape:
+        raise ShapeError(f"segment_ids of shape {ids.shape} for data of shape {data.shape}")
+    low, high = (int(ids.min()), int(ids.max())) if ids.size else (0, -1)
+    count = high + 1 if num_segments is None else num_segments
+    if low < 0 or high >= count:
+        raise IndexOutOfRangeError(
+            f"segment {low if low < 0 else high} is out of range for {count} segments"
+        )
+    return count
+
+
+def _reduce(ufunc: Any, data: Any, ids: Any, num_segments: int | None) -> Any:
+    """Sort the data by segment and fold each run."""
+    out = np.zeros((_count(ids, data, num_segments), *data.shape[1:]), data.dtype)
+    if data.size:
+        order = np.argsort(ids, kind="stable")
+        present, starts = np.unique(ids[order], return_index=True)
+        dtype = np.float32 if data.dtype == np.float16 else data.dtype
+        out[present] = ufunc.reduceat(data[order], starts, axis=0, dtype=dtype)
+    return out
+
+
+def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _reduce(np.add, data, segment_ids, num_segments)
+
+
+def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _reduce(np.multiply, data, segment_ids, num_segments)
+
+
+def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _reduce(np.maximum, data, segment_ids, num_segments)
+
+
+def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _reduce(np.minimum, data, segment_ids, num_segments)
+
+
+def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    wide = data.astype(np.float32) if data.dtype == np.float16 else data
+    total = _reduce(np.add, wide, segment_ids, num_segments)
+    counts = np.bincount(segment_ids.astype(np.intp), minlength=total.shape[0])
+    counts = np.maximum(counts, 1).astype(np.real(total).dtype)
+    return (total / counts.reshape(-1, *[1] * (data.ndim - 1))).astype(data.dtype)

@@ -1,0 +1,15 @@
+"""Correlation of signals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ember_ml._core.errors import ArgumentError, ShapeError
+
+
+def correlate(x, y, mode="valid"):
+    if x.ndim != 1 or y.ndim != 1 or 0 in (x.size, y.size):
+        raise ShapeError(f"correlate takes two vectors, not shapes {x.shape} and {y.shape}")
+    if mode not in ("full", "same", "valid"):
+        raise ArgumentError(f"correlate: mode={mode!r}; there are 'full', 'same' and 'valid'")
+    return np.correlate(x, y, mode)

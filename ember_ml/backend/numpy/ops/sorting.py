@@ -1,0 +1,39 @@
+"""Order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    """The elements in order."""
+    out = np.sort(x, axis, stable=stable)
+    return np.flip(out, axis) if descending else out
+
+
+def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    """The indices in order; from behind for a descending one, so that equal elements keep theirs."""
+    if x.ndim == 0:
+        raise IndexError("a 0-d array has no axes")
+    if not descending:
+        return np.argsort(x, axis, stable=stable)
+    backwards = np.argsort(np.flip(x, axis), axis, stable=stable)
+    return np.flip(x.shape[axis] - 1 - backwards, axis)
+
+
+def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True) -> Any:
+    """The first k in order."""
+    order = argsort(x, axis, descending=largest)
+    if not 0 <= k <= x.shape[axis]:
+        raise ValueError(f"k={k} is out of range for an axis of length {x.shape[axis]}")
+    indices = np.take(order, np.arange(k), axis)
+    return np.take_along_axis(x, indices, axis), indices
+
+
+def searchsorted(x1: Any, x2: Any, sorter: Any = None, *, side: str = "left") -> Any:
+    """Places in a sorted vector."""
+    if x1.ndim != 1:
+        raise ValueError(f"x1 must be a vector; its shape is {x1.shape}")
+    return np.searchsorted(x1, x2, side, sorter)

@@ -1,0 +1,15 @@
+"""How often values occur."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """Counts, or sums of weights."""
+    if weights is None:
+        return torch.bincount(x, minlength=minlength)
+    target = weights.dtype if weights.is_floating_point() else torch.float32
+    return torch.bincount(x, weights.double(), minlength).to(target)

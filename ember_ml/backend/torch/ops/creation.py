@@ -1,0 +1,115 @@
+"""Tensors out of plain arguments. What is spaced is computed in float64 and rounded once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import empty_like as empty_like
+from torch import ones_like as ones_like
+from torch import zeros_like as zeros_like
+
+from ember_ml.backend.torch import cast
+
+
+def zeros(shape: Any, *, dtype: Any, device: str) -> Any:
+    """Zeros."""
+    return torch.zeros(shape, dtype=dtype, device=device)
+
+
+def ones(shape: Any, *, dtype: Any, device: str) -> Any:
+    """Ones."""
+    return torch.ones(shape, dtype=dtype, device=device)
+
+
+def empty(shape: Any, *, dtype: Any, device: str) -> Any:
+    """Unset memory."""
+    return torch.empty(shape, dtype=dtype, device=device)
+
+
+def filled(x: Any, shape: Any) -> Any:
+    """x in every place."""
+    return x.expand(shape).clone(memory_format=torch.contiguous_format)
+
+
+def _offsets(n_rows: int, n_cols: Any, device: str) -> Any:
+    """How far above the main diagonal each place of a matrix is."""
+    columns = torch.arange(n_rows if n_cols is None else n_cols, device=device)
+    return columns - torch.arange(n_rows, device=device)[:, None]
+
+
+def eye(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+    """Ones on a diagonal."""
+    return (_offsets(n_rows, n_cols, device) == k).to(dtype)
+
+
+def tri(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+    """Ones on and below a diagonal."""
+    return (_offsets(n_rows, n_cols, device) <= k).to(dtype)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: str) -> Any:
+    """A range; integers are exact, and a range that ends before it starts is empty."""
+    if step == 0:
+        raise ValueError("step must not be 0")
+    start, stop = (0, start) if stop is None else (start, stop)
+    if (stop - start) / step <= 0:
+        return torch.empty(0, dtype=dtype, device=device)
+    exact = all(hasattr(value, "__index__") for value in (start, stop, step))
+    made = torch.arange(start, stop, step, dtype=torch.int64 if exact else torch.float64)
+    return made.to(dtype).to(device)
+
+
+def _linspace(start: Any, stop: Any, num: int, endpoint: bool) -> Any:
+    wide = torch.complex128 if isinstance(start + stop, complex) else torch.float64
+    return torch.linspace(start, stop, num if endpoint else num + 1, dtype=wide)[:num]
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
+) -> Any:
+    """Equal distances; rounded down for integers."""
+    made = _linspace(start, stop, num, endpoint)
+    whole = not dtype.is_floating_point and not dtype.is_complex
+    return cast(made.floor() if whole else made, dtype).to(device)
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    *,
+    base: float = 10.0,
+    dtype: Any,
+    device: str,
+    endpoint: bool = True,
+) -> Any:
+    """Powers at equal distances."""
+    return cast(torch.pow(base, _linspace(start, stop, num, endpoint)), dtype).to(device)
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
+) -> Any:
+    """Equal ratios."""
+    if not start * stop > 0:
+        raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
+    made = start * torch.pow(stop / start, _linspace(0.0, 1.0, num, endpoint))
+    if endpoint and num > 1:
+        made[-1] = stop
+    return cast(made, dtype).to(device)
+
+
+def tril(x: Any, k: int = 0) -> Any:
+    """Zeros above a diagonal."""
+    return torch.tril(x, k)
+
+
+def triu(x: Any, k: int = 0) -> Any:
+    """Zeros below a diagonal."""
+    return torch.triu(x, k)
+
+
+def coordinate_matrices(tensors: Any, indexing: str = "xy") -> Any:
+    """The coordinates of a grid."""
+    return torch.meshgrid(*tensors, indexing=indexing)

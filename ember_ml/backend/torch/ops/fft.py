@@ -1,0 +1,71 @@
+"""Discrete Fourier transforms; torch has none of half precision on a CPU, so that is widened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_HALF = (torch.float16, torch.bfloat16)
+
+
+def _apply(transform: Callable[..., Any], x: Any, lengths: Any, axes: Any, norm: str) -> Any:
+    x = x.float() if x.dtype in _HALF else x
+    along = range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
+    if x.numel() or not all(x.shape[axis] for axis in along):
+        return transform(x, lengths, axes, norm)
+    # MKL fails on an empty batch: transform a batch of one and keep none of it.
+    filled = x.new_zeros([length or 1 for length in x.shape])
+    kept = tuple(slice(None if length else 0) for length in x.shape)
+    return transform(filled, lengths, axes, norm)[kept]
+
+
+def _along_axis(transform: Callable[..., Any]) -> Callable[..., Any]:
+    def transformed(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+        return _apply(transform, x, n, axis, norm)
+
+    return transformed
+
+
+def _along_axes(transform: Callable[..., Any], default: Any) -> Callable[..., Any]:
+    def transformed(x: Any, s: Any = None, axes: Any = default, norm: str = "backward") -> Any:
+        return _apply(transform, x, s, axes, norm)
+
+    return transformed
+
+
+fft = _along_axis(torch.fft.fft)
+ifft = _along_axis(torch.fft.ifft)
+rfft = _along_axis(torch.fft.rfft)
+irfft = _along_axis(torch.fft.irfft)
+hfft = _along_axis(torch.fft.hfft)
+ihfft = _along_axis(torch.fft.ihfft)
+fftn = _along_axes(torch.fft.fftn, None)
+ifftn = _along_axes(torch.fft.ifftn, None)
+rfftn = _along_axes(torch.fft.rfftn, None)
+irfftn = _along_axes(torch.fft.irfftn, None)
+fft2 = _along_axes(torch.fft.fftn, (-2, -1))
+ifft2 = _along_axes(torch.fft.ifftn, (-2, -1))
+rfft2 = _along_axes(torch.fft.rfftn, (-2, -1))
+irfft2 = _along_axes(torch.fft.irfftn, (-2, -1))
+
+
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """Zero frequency to the middle."""
+    return torch.fft.fftshift(x, axes)
+
+
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """The inverse of `fftshift`."""
+    return torch.fft.ifftshift(x, axes)
+
+
+def fftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+    """The frequencies of `fft`."""
+    return torch.fft.fftfreq(n, d, dtype=dtype, device=device)
+
+
+def rfftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+    """The frequencies of `rfft`."""
+    return torch.fft.rfftfreq(n, d, dtype=dtype, device=device)

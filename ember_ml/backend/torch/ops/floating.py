@@ -1,0 +1,28 @@
+"""Signs, exponents and neighbours of floating-point numbers, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import copysign as copysign
+from torch import frexp as frexp
+from torch import nan_to_num as nan_to_num
+from torch import nextafter as nextafter
+from torch import signbit as signbit
+
+from ember_ml.backend.torch.scalars import left, right
+
+
+def ldexp(x: Any, exponent: Any) -> Any:
+    """In two steps: the power itself may overflow where the product does not."""
+    wide = x if x.dtype is torch.float64 else x.float()
+    limit = 2200 if wide.dtype is torch.float64 else 300
+    exponent = torch.clamp(exponent.to(torch.int64), -limit, limit)
+    half = torch.div(exponent, 2, rounding_mode="floor")
+    first, second = (torch.exp2(part.to(wide.dtype)) for part in (half, exponent - half))
+    return (wide * first * second).to(x.dtype)
+
+
+RIGHT_SCALARS = {"copysign": right(copysign), "nextafter": right(nextafter)}
+LEFT_SCALARS = {"copysign": left(copysign), "nextafter": left(nextafter)}

@@ -1,0 +1,88 @@
+"""Elements chosen by position or by condition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+from ember_ml.backend.torch import indexing
+from ember_ml.backend.torch.indexing import getitem as getitem
+
+
+def setitem(x: Any, value: Any, key: Any) -> Any:
+    return indexing.setitem(x, key, value)
+
+
+def additem(x: Any, value: Any, key: Any) -> Any:
+    return indexing.additem(x, key, value)
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    before = (slice(None),) * (axis + x.ndim if axis < 0 else axis)
+    if indices.ndim:
+        return x[(*before, indices.long())]
+    return x[(*before, indices.long().reshape(1))].squeeze(
+        axis
+    )  # a 0-d index would be read here and now
+
+
+def _from_front(op: str, x: Any, indices: Any, axis: int) -> Any:
+    if x.ndim != indices.ndim or x.ndim == 0:
+        raise ShapeError(
+            f"{op}: x has shape {tuple(x.shape)}, indices {tuple(indices.shape)}: their axes differ"
+        )
+    indices = indices.long()
+    return torch.where(indices < 0, indices + x.shape[axis], indices)
+
+
+def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
+    indices = _from_front("take_along_axis", x, indices, axis)
+    try:
+        return torch.take_along_dim(x, indices, axis)
+    except RuntimeError as error:
+        raise _explained(error) from error
+
+
+def put_along_axis(x: Any, indices: Any, values: Any, axis: int = -1) -> Any:
+    indices = _from_front("put_along_axis", x, indices, axis)
+    shape = list(x.shape)
+    shape[axis] = indices.shape[axis]
+    indices = indices.broadcast_to(shape)
+    try:
+        return x.scatter(axis, indices, values.broadcast_to(shape))
+    except RuntimeError as error:
+        raise _explained(error) from error
+
+
+def _explained(error: RuntimeError) -> Exception:
+    """For torch an index out of range is a RuntimeError."""
+    return IndexOutOfRangeError(str(error)) if "out of bounds" in str(error) else error
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    return torch.where(condition if condition.dtype is torch.bool else condition != 0, x, y)
+
+
+def nonzero(x: Any) -> Any:
+    if x.ndim == 0:
+        raise ShapeError("nonzero: a 0-d tensor has no axis to give indices of")
+    return torch.nonzero(x, as_tuple=True)
+
+
+def argwhere(x: Any) -> Any:
+    return torch.argwhere(x)
+
+
+def unravel_index(indices: Any, shape: Any) -> Any:
+    return torch.unravel_index(indices.long(), tuple(shape))
+
+
+def ravel_multi_index(multi_index: Any, shape: Any) -> Any:
+    out = 0
+    for part, length in zip(multi_index, shape, strict=True):
+        out = out * length + part.long()
+    return out

@@ -1,0 +1,30 @@
+"""Tensors put together and taken apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ember_ml._core.errors import ShapeError
+
+
+def concat(arrays: Any, axis: int | None = 0) -> Any:
+    if axis is None:
+        return torch.cat([x.reshape(-1) for x in arrays])
+    ndim = arrays[0].ndim
+    if any(x.ndim != ndim for x in arrays):  # torch passes over empty ones of one axis
+        raise ShapeError(f"concat: the numbers of axes differ: {[tuple(x.shape) for x in arrays]}")
+    return torch.cat(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0) -> Any:
+    return torch.stack(arrays, axis)
+
+
+def split_at(x: Any, indices: Any, axis: int = 0) -> Any:
+    return x.tensor_split(tuple(indices), axis)
+
+
+def unstack(x: Any, axis: int = 0) -> Any:
+    return x.unbind(axis)

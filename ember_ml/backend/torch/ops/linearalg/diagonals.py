@@ -1,0 +1,21 @@
+"""Diagonals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def diagonal(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
+    """A diagonal of the matrices in two axes."""
+    return torch.diagonal(x, offset, axis1, axis2)
+
+
+def diag_embed(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
+    """Matrices with the last axis of x on a diagonal."""
+    return torch.diag_embed(x, offset, axis1, axis2)
+
+
+def _block_diag(tensors: list[Any]) -> Any:
+    return torch.block_diag(*tensors)

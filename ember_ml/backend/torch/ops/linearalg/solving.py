@@ -1,0 +1,40 @@
+"""Systems of linear equations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ember_ml.backend.torch.ops.linearalg.precision import widened
+
+inv = widened(torch.linalg.inv)
+
+
+def _columns(x: Any, y: Any) -> Any:
+    """The matrices y, one for each x: torch takes y for vectors wherever its shape allows it."""
+    if y.ndim == 1:
+        return y.unsqueeze(-1)
+    batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    return y.expand(*batch, *y.shape[-2:])
+
+
+@widened
+def solve(x: Any, y: Any) -> Any:
+    """The z with x z = y."""
+    out = torch.linalg.solve(x, _columns(x, y))
+    return out.squeeze(-1) if y.ndim == 1 else out
+
+
+@widened
+def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = False) -> Any:
+    """The z with x z = y for a triangle x."""
+    columns = _columns(x, y)
+    out = torch.linalg.solve_triangular(x, columns, upper=upper, unitriangular=unit_diagonal)
+    return out.squeeze(-1) if y.ndim == 1 else out
+
+
+def pinv(x: Any, rtol: Any = None) -> Any:
+    """The pseudo-inverse, whose gradient torch knows where that of the singular vectors fails."""
+    tolerance = max(x.shape[-2:]) * torch.finfo(x.dtype).eps if rtol is None else rtol
+    return widened(torch.linalg.pinv)(x, rtol=tolerance)

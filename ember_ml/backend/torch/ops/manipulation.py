@@ -1,0 +1,127 @@
+"""The same elements in another shape or order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ember_ml._core.errors import ArgumentTypeError, AxisError, ShapeError
+
+
+def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
+    if copy is None:
+        return x.reshape(shape)
+    return x.clone().reshape(shape) if copy else x.view(shape)
+
+
+def permute_dims(x: Any, axes: Any = None) -> Any:
+    return x.permute(tuple(range(x.ndim - 1, -1, -1)) if axes is None else tuple(axes))
+
+
+def broadcast_to(x: Any, shape: Any) -> Any:
+    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    if min(lengths, default=0) < 0:
+        raise ShapeError(f"broadcast_to: shape={shape} has a negative length")
+    return x.broadcast_to(lengths)
+
+
+def flip(x: Any, axis: Any = None) -> Any:
+    if axis is None:
+        axis = range(x.ndim)
+    return x.flip((axis,) if isinstance(axis, int) else tuple(axis))
+
+
+def roll(x: Any, shift: Any, axis: Any = None) -> Any:
+    if axis is None:
+        return x.roll(shift if isinstance(shift, int) else sum(shift))
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    return x.roll(shifts, axes) if axes else x
+
+
+def tile(x: Any, repetitions: Any) -> Any:
+    return x.tile((repetitions,) if isinstance(repetitions, int) else tuple(repetitions))
+
+
+def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
+    if isinstance(repeats, int):
+        return x.repeat_interleave(repeats, dim=axis)
+    counts = np.asarray(repeats)
+    if counts.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"repeat: repeats must be integers, not {counts.dtype}")
+    length = x.numel() if axis is None else x.shape[axis]
+    counts = np.broadcast_to(counts.astype(np.int64), (length,)).copy()
+    return x.repeat_interleave(torch.from_numpy(counts).to(x.device), dim=axis)
+
+
+def unfold(x: Any, axis: int, size: int, step: int = 1) -> Any:
+    if x.ndim == 0:
+        raise AxisError(f"unfold: axis={axis} is out of range for a 0-d tensor")
+    return x.unfold(axis, size, step)
+
+
+def copy(x: Any) -> Any:
+    return x.clone()
+
+
+def view_as_real(x: Any) -> Any:
+    return torch.view_as_real(x.resolve_conj())
+
+
+def view_as_complex(x: Any) -> Any:
+    if x.ndim == 0 or x.shape[-1] != 2:
+        raise ShapeError(
+            f"view_as_complex: the last axis must be of length 2; the shape is {tuple(x.shape)}"
+        )
+    return make_complex(x[..., 0], x[..., 1])
+
+
+def make_complex(real: Any, imag: Any) -> Any:
+    if real.dtype in (torch.float16, torch.bfloat16):
+        real, imag = real.float(), imag.float()
+    return torch.complex(real, imag)
+
+
+def squeeze(x: Any, axis: Any = None) -> Any:
+    if axis is None:
+        return x.squeeze()
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    if any(x.shape[one] != 1 for one in axes):
+        raise ShapeError(f"squeeze: axis={axis} is not of length 1 in the shape {tuple(x.shape)}")
+    return x.squeeze(axes)
+
+
+def expand_dims(x: Any, axis: Any = 0) -> Any:
+    if isinstance(axis, int):
+        return x.unsqueeze(axis)
+    ndim = x.ndim + len(axis)
+    axes = {one + ndim if one < 0 else one for one in axis}
+    if len(axes) != len(axis) or not axes <= set(range(ndim)):
+        raise AxisError(f"expand_dims: axis={axis} does not name {len(axis)} of {ndim} axes")
+    for one in sorted(axes):
+        x = x.unsqueeze(one)
+    return x
+
+
+def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
+    return x.swapaxes(axis1, axis2)
+
+
+def moveaxis(x: Any, source: Any, destination: Any) -> Any:
+    return x.movedim(source, destination)
+
+
+def matrix_transpose(x: Any) -> Any:
+    if x.ndim < 2:
+        raise ShapeError(f"matrix_transpose needs two axes or more; the shape is {tuple(x.shape)}")
+    return x.mT
+
+
+def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
+    return x.flatten(start_axis, end_axis)
+
+
+def ravel(x: Any) -> Any:
+    return x.reshape(-1)

@@ -1,0 +1,40 @@
+"""Activations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import celu as celu
+from torch import relu as relu
+from torch import selu as selu
+from torch.nn import functional as F
+from torch.nn.functional import elu as elu
+from torch.nn.functional import leaky_relu as leaky_relu
+from torch.nn.functional import mish as mish
+from torch.nn.functional import relu6 as relu6
+from torch.nn.functional import silu as silu
+from torch.nn.functional import softsign as softsign
+from torch.nn.functional import tanhshrink as tanhshrink
+from torch.nn.functional import threshold as threshold
+
+__all__ = [
+    *("celu", "elu", "gelu", "hard_shrink", "hard_sigmoid", "hard_swish", "hardtanh"),
+    *("leaky_relu", "mish", "relu", "relu6", "selu", "silu", "soft_shrink", "softsign"),
+    *("tanhshrink", "threshold"),
+]
+
+
+def gelu(x: Any, approximate: bool = False) -> Any:
+    return F.gelu(x, approximate="tanh" if approximate in (True, "tanh") else "none")
+
+
+def hardtanh(x: Any, min_value: float = -1.0, max_value: float = 1.0) -> Any:
+    return F.hardtanh(x, min_value, max_value)
+
+
+def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
+    return F.hardshrink(x, threshold)
+
+
+def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
+    return F.softshrink(x, threshold)

@@ -1,0 +1,70 @@
+"""Normalization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from ember_ml._core.errors import AxisError
+
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+def _trailing(x: Any, axis: int) -> Any:
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"axis={axis} is out of range for the shape {tuple(x.shape)}")
+    return x.shape[axis:]
+
+
+def layer_norm(
+    x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axis: int = -1
+) -> Any:
+    return F.layer_norm(x, _trailing(x, axis), weight, bias, eps)
+
+
+def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, axis: int = -1) -> Any:
+    return F.rms_norm(x, _trailing(x, axis), weight, eps)
+
+
+def group_norm(
+    x: Any, weight: Any = None, bias: Any = None, num_groups: int = 1, eps: float = 1e-5
+) -> Any:
+    return torch.group_norm(x, num_groups, weight, bias, eps)
+
+
+def batch_norm(
+    x: Any,
+    mean: Any,
+    variance: Any,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    axis: int = 1,
+) -> Any:
+    # One multiply-add, differentiable in the statistics too; torch.batch_norm is not.
+    wide = torch.float32 if x.dtype in _HALVES else x.dtype
+    _trailing(x, axis)
+    for vector in (mean, variance, weight, bias):
+        if vector is not None and vector.shape != (x.shape[axis],):
+            raise ValueError(f"a shape of {tuple(vector.shape)} for {x.shape[axis]} channels")
+    scale = torch.rsqrt(variance.to(wide) + eps)
+    scale = scale if weight is None else scale * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    along = (-1, *(1,) * (x.ndim - 1 - axis % x.ndim))
+    return torch.addcmul(shift.view(along), x.to(wide), scale.view(along)).to(x.dtype)
+
+
+def batch_norm_train(
+    x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axis: int = 1
+) -> tuple[Any, Any, Any]:
+    if x.ndim < 2:
+        raise ValueError(f"the shape {tuple(x.shape)} has no axis beside the channels")
+    channels = x.movedim(axis, 1)
+    out = torch.batch_norm(
+        channels, weight, bias, None, None, True, 0.0, eps, torch.backends.cudnn.enabled
+    )
+    axes = [other for other in range(x.ndim) if other != axis % x.ndim]
+    variance, mean = torch.var_mean(x, axes, correction=0)
+    return out.movedim(1, axis), mean, variance

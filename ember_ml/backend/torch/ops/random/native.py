@@ -1,0 +1,119 @@
+"""Draws of torch's global generator. Half precision is drawn in float32 and rounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.distributions import Beta, Gamma
+
+from ember_ml.backend.host_random import below, normal_cdf
+
+seed = torch.manual_seed
+
+
+def get_state() -> Any:
+    """The state, fit for JSON."""
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return {"cpu": _text(torch.get_rng_state()), "cuda": [_text(state) for state in devices]}
+
+
+def set_state(state: Any) -> None:
+    """Go back to a state."""
+    torch.set_rng_state(_bytes(state["cpu"]))
+    if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all([_bytes(text) for text in state["cuda"]])
+
+
+def _text(state: Any) -> str:
+    return bytes(state.tolist()).hex()
+
+
+def _bytes(text: str) -> Any:
+    return torch.tensor(list(bytes.fromhex(text)), dtype=torch.uint8)
+
+
+def _precision(dtype: Any) -> Any:
+    return torch.float64 if dtype is torch.float64 else torch.float32
+
+
+def _empty(shape: Any, dtype: Any, device: str) -> Any:
+    return torch.empty(shape, dtype=_precision(dtype), device=device)
+
+
+def normal(shape: Any, mean: float, std: float, *, dtype: Any, device: str) -> Any:
+    """The normal distribution."""
+    return _empty(shape, dtype, device).normal_(mean, std).to(dtype)
+
+
+def uniform(shape: Any, low: float, high: float, *, dtype: Any, device: str) -> Any:
+    """From low up to, but not including, high."""
+    values = _empty(shape, dtype, device).uniform_(low, high)
+    if (low, high) == (0.0, 1.0) and values.dtype is dtype:
+        return values
+    return values.clamp(max=below(high, str(dtype).removeprefix("torch."))).to(dtype)
+
+
+def truncated_normal(
+    shape: Any, mean: float, std: float, lower: float, upper: float, *, dtype: Any, device: str
+) -> Any:
+    """The normal distribution between bounds, by the inverse of its cdf."""
+    sign = -1.0 if lower + upper > 0 else 1.0  # the lower tail has the finer numbers
+    low, high = sorted((sign * lower, sign * upper))
+    values = _empty(shape, dtype, device).uniform_()
+    values = normal_cdf(low) + (normal_cdf(high) - normal_cdf(low)) * values
+    values = torch.special.ndtri(values).clamp(low, high)
+    return (mean + sign * std * values).to(dtype)
+
+
+def exponential(shape: Any, rate: float, *, dtype: Any, device: str) -> Any:
+    """The exponential distribution of mean 1 / rate."""
+    return _empty(shape, dtype, device).exponential_(rate).to(dtype)
+
+
+def laplace(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+    """The Laplace distribution: the difference of two exponential numbers."""
+    values = (
+        _empty(shape, dtype, device).exponential_() - _empty(shape, dtype, device).exponential_()
+    )
+    return (loc + scale * values).to(dtype)
+
+
+def gumbel(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+    """The Gumbel distribution: the negative logarithm of an exponential number."""
+    return (loc - scale * _empty(shape, dtype, device).exponential_().log()).to(dtype)
+
+
+def cauchy(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+    """The Cauchy distribution."""
+    return (loc + scale * _empty(shape, dtype, device).cauchy_()).to(dtype)
+
+
+def gamma(shape: Any, alpha: float, beta: float, *, dtype: Any, device: str) -> Any:
+    """The gamma distribution of shape alpha and rate beta."""
+    options = {"dtype": _precision(dtype), "device": device}
+    return (
+        Gamma(torch.tensor(alpha, **options), torch.tensor(beta, **options)).sample(shape).to(dtype)
+    )
+
+
+def beta(shape: Any, a: float, b: float, *, dtype: Any, device: str) -> Any:
+    """The beta distribution."""
+    options = {"dtype": _precision(dtype), "device": device}
+    return Beta(torch.tensor(a, **options), torch.tensor(b, **options)).sample(shape).to(dtype)
+
+
+def integers(shape: Any, low: int, high: int, *, dtype: Any, device: str) -> Any:
+    """Integers from low up to, but not including, high."""
+    return torch.randint(low, high, shape, dtype=torch.int64, device=device).to(dtype)
+
+
+def poisson(shape: Any, rate: Any, *, dtype: Any, device: str) -> Any:
+    """Counts at a rate."""
+    rates = torch.as_tensor(rate, device=device).to(torch.float64).expand(shape)
+    return torch.poisson(rates).to(dtype)
+
+
+def permutation(length: int, *, dtype: Any, device: str) -> Any:
+    """0 to length - 1 in random order."""
+    return torch.randperm(length, device=device).to(dtype)

@@ -1,0 +1,70 @@
+"""Values gathered into slots by index, and the values of a slot combined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+
+_HALF = (torch.float16, torch.bfloat16)
+
+
+def _prepare(data: Any, ids: Any, num_segments: int | None) -> tuple[Any, Any]:
+    """Zeros to write to, and the ids as torch takes them."""
+    if ids.ndim != 1 or data.shape[:1] != ids.shape:
+        raise ShapeError(
+            f"segment_ids of shape {tuple(ids.shape)} for data of shape {tuple(data.shape)}"
+        )
+    if num_segments is None:
+        num_segments = int(ids.max()) + 1 if ids.numel() else 0
+    zeros = data.new_zeros((num_segments, *data.shape[1:]))
+    return zeros, ids.long()
+
+
+def _in_range(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A call for whose RuntimeError an index out of range is the reason."""
+    try:
+        return call(*args, **kwargs)
+    except RuntimeError as error:
+        if "out of bounds" in str(error):
+            raise IndexOutOfRangeError(str(error)) from error
+        raise
+
+
+def _reduce(data: Any, ids: Any, num_segments: int | None, reduce: str) -> Any:
+    zeros, ids = _prepare(data, ids, num_segments)
+    ids = ids.reshape(-1, *[1] * (data.ndim - 1)).expand(data.shape)
+    return _in_range(zeros.scatter_reduce, 0, ids, data, reduce, include_self=False)
+
+
+def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    if data.dtype in _HALF:
+        return segment_sum(data.float(), segment_ids, num_segments).to(data.dtype)
+    zeros, ids = _prepare(data, segment_ids, num_segments)
+    return _in_range(zeros.index_add, 0, ids, data)
+
+
+def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    if data.dtype in _HALF:
+        return segment_prod(data.float(), segment_ids, num_segments).to(data.dtype)
+    return _reduce(data, segment_ids, num_segments, "prod")
+
+
+def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _reduce(data, segment_ids, num_segments, "amax")
+
+
+def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _reduce(data, segment_ids, num_segments, "amin")
+
+
+def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    if data.dtype in _HALF:
+        return segment_mean(data.float(), segment_ids, num_segments).to(data.dtype)
+    total = segment_sum(data, segment_ids, num_segments)
+    ones = torch.ones_like(segment_ids, dtype=data.real.dtype if data.is_complex() else data.dtype)
+    counts = segment_sum(ones, segment_ids, total.shape[0]).clamp(min=1)
+    return total / counts.reshape(-1, *[1] * (data.ndim - 1))

@@ -1,0 +1,28 @@
+"""Slices of fixed size whose place may be a value on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def _mesh(x: Any, starts: Any, sizes: Any) -> tuple[Any, ...]:
+    """The indices that the slice takes along each axis, shaped to broadcast."""
+    lengths = torch.tensor(x.shape, device=x.device)
+    starts = torch.where(starts < 0, starts + lengths, starts)
+    starts = starts.clamp(lengths * 0, lengths - torch.tensor(sizes, device=x.device))
+    mesh = []
+    for axis, size in enumerate(sizes):
+        shape = [1] * x.ndim
+        shape[axis] = size
+        mesh.append((torch.arange(size, device=x.device) + starts[axis]).reshape(shape))
+    return tuple(mesh)
+
+
+def dynamic_slice(x: Any, starts: Any, sizes: Any) -> Any:
+    return x[_mesh(x, starts, sizes)] if x.ndim else x
+
+
+def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Any:
+    return x.index_put(_mesh(x, starts, update.shape), update) if x.ndim else update

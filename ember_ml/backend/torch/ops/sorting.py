@@ -1,0 +1,46 @@
+"""Order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def _check_axis(x: Any) -> None:
+    if x.ndim == 0:
+        raise IndexError("a 0-d tensor has no axes")
+
+
+def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    """The elements in order."""
+    _check_axis(x)
+    return torch.sort(x, dim=axis, descending=descending, stable=stable)[0]
+
+
+def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    """The indices in order."""
+    _check_axis(x)
+    return torch.argsort(x, dim=axis, descending=descending, stable=stable)
+
+
+def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True) -> Any:
+    """The first k in order; torch has none of bools."""
+    _check_axis(x)
+    if x.dtype is torch.bool:
+        values, indices = torch.topk(x.byte(), k, axis, largest, sorted)
+        return values.bool(), indices
+    return torch.topk(x, k, axis, largest, sorted)
+
+
+def searchsorted(x1: Any, x2: Any, sorter: Any = None, *, side: str = "left") -> Any:
+    """Places in a sorted vector; torch's own search loses its way among NaNs."""
+    if x1.ndim != 1:
+        raise ValueError(f"x1 must be a vector; its shape is {tuple(x1.shape)}")
+    x1 = x1 if sorter is None else x1[sorter.long()]
+    if not x1.is_floating_point():
+        return torch.searchsorted(x1, x2, side=side)
+    numbers = torch.sum(~torch.isnan(x1))
+    found = torch.searchsorted(x1.nan_to_num(torch.inf, torch.inf, -torch.inf), x2, side=side)
+    beyond = numbers if side == "left" else x1.numel()
+    return torch.where(torch.isnan(x2), beyond, torch.minimum(found, numbers))

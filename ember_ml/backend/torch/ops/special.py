@@ -1,0 +1,67 @@
+"""Special functions, element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import digamma as digamma
+from torch import erf as erf
+from torch import erfc as erfc
+from torch import erfinv as erfinv
+from torch import lgamma as lgamma
+from torch import logit as logit
+from torch import sigmoid as sigmoid
+from torch import xlogy as xlogy
+from torch.special import entr as entr
+from torch.special import xlog1py as xlog1py
+
+from ember_ml.backend.torch.scalars import left, right
+
+
+def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """For functions without half precision."""
+
+    def kernel(x: Any) -> Any:
+        if x.dtype in (torch.float16, torch.bfloat16):
+            return function(x.float()).to(x.dtype)
+        return function(x)
+
+    return kernel
+
+
+log_sigmoid = torch.nn.functional.logsigmoid
+log_ndtr = _in_float32(torch.special.log_ndtr)
+ndtri = _in_float32(torch.special.ndtri)
+
+
+def ndtr(x: Any) -> Any:
+    """As torch's own is zero in the lower tail."""
+    return torch.erfc(x * -math.sqrt(0.5)) / 2
+
+
+def i0(x: Any) -> Any:
+    """As torch's own is NaN at infinity."""
+    return torch.where(torch.isinf(x), x.abs(), torch.i0(x))
+
+
+def polygamma(x: Any, n: int = 1) -> Any:
+    """As torch's own trigamma has nine digits."""
+    if n == 1:
+        return _in_float32(lambda wide: torch.special.zeta(2.0, wide))(x)
+    return torch.polygamma(n, x)
+
+
+def betaln(x: Any, y: Any) -> Any:
+    return torch.lgamma(x) + torch.lgamma(y) - torch.lgamma(x + y)
+
+
+def softplus(x: Any, beta: float = 1.0) -> Any:
+    """Beyond the threshold the function is linear; torch's own 20 is too low for float64."""
+    return torch.nn.functional.softplus(x, beta, threshold=50.0)
+
+
+RIGHT_SCALARS = {"xlogy": xlogy, "xlog1py": xlog1py, "betaln": right(betaln)}
+LEFT_SCALARS = {"xlogy": xlogy, "xlog1py": xlog1py, "betaln": left(betaln)}

@@ -1,0 +1,30 @@
+"""Functions of two tensors, for a Python number in place of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def right(function: Callable[[Any, Any], Any]) -> Callable[[Any, float], Any]:
+    """The function with a number on the right."""
+
+    def of_scalar(tensor: Any, number: float) -> Any:
+        return function(
+            tensor, torch.scalar_tensor(number, dtype=tensor.dtype, device=tensor.device)
+        )
+
+    return of_scalar
+
+
+def left(function: Callable[[Any, Any], Any]) -> Callable[[float, Any], Any]:
+    """The function with a number on the left."""
+
+    def of_scalar(number: float, tensor: Any) -> Any:
+        return function(
+            torch.scalar_tensor(number, dtype=tensor.dtype, device=tensor.device), tensor
+        )
+
+    return of_scalar

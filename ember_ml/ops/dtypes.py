@@ -1,0 +1,181 @@
+"""Dtypes: casting, promotion, limits."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ember_ml._core.convert import as_dtype, convert_to_tensor
+from ember_ml._core.dispatch import op
+from ember_ml._core.dtype import (
+    DEFAULT_FLOAT,
+    INTEGER_RANGES,
+    PYTHON_TYPES,
+    EmberDType,
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    promote,
+    promote_scalar,
+    real_part,
+)
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DTypeError
+from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor, TensorLike
+
+__all__ = [
+    "FloatLimits",
+    "IntegerLimits",
+    "astype",
+    "can_cast",
+    "cast",
+    "finfo",
+    "iinfo",
+    "isdtype",
+    "result_type",
+]
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "bool": ("bool",),
+    "signed integer": ("int",),
+    "unsigned integer": ("uint",),
+    "integral": ("int", "uint"),
+    "real floating": ("float",),
+    "complex floating": ("complex",),
+    "numeric": ("int", "uint", "float", "complex"),
+}
+"""The standard's names for kinds of dtypes."""
+
+
+class FloatLimits(NamedTuple):
+    """What a floating dtype can hold; of a complex dtype, what its components can."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: EmberDType
+
+
+class IntegerLimits(NamedTuple):
+    """What an integer dtype can hold."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: EmberDType
+
+
+def _float_limits(dtype: EmberDType, fraction: int, exponent: int) -> FloatLimits:
+    """The limits of a binary format with that many bits of fraction and that greatest exponent."""
+    greatest = (2.0 - 2.0**-fraction) * 2.0**exponent
+    return FloatLimits(
+        dtype.bits, 2.0**-fraction, greatest, -greatest, 2.0 ** (1 - exponent), dtype
+    )
+
+
+FLOAT_LIMITS = {
+    limits.dtype: limits
+    for limits in (
+        _float_limits(float16, 10, 15),
+        _float_limits(bfloat16, 7, 127),
+        _float_limits(float32, 23, 127),
+        _float_limits(float64, 52, 1023),
+    )
+}
+
+
+@op
+def astype(
+    x: TensorLike, dtype: DTypeLike, *, copy: bool = True, device: str | None = None
+) -> Tensor:
+    """x in another dtype. A complex tensor has no real value: take `real`, `imag` or `abs` of it.
+
+    Args:
+        x: the tensor.
+        dtype: the dtype to have.
+        copy: False allows x itself where it has the dtype already.
+        device: the device to be on, if not that of x.
+    """
+
+
+def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
+    """x, a tensor or anything that makes one, in that dtype."""
+    if isinstance(x, EmberTensor):
+        return astype(x, dtype, copy=False)
+    return convert_to_tensor(x, dtype)
+
+
+def floating(x: Tensor) -> Tensor:
+    """x, in float32 if its elements are integers or bools: what an op with a `lift` rule computes in."""
+    return x if x.dtype.kind in ("float", "complex") else astype(x, DEFAULT_FLOAT)
+
+
+def _dtype_of(value: Any) -> EmberDType:
+    """The dtype of a tensor or another library's array, or the dtype that a value means."""
+    if isinstance(value, (EmberDType, str, type)):
+        return as_dtype(value)
+    return as_dtype(getattr(value, "dtype", value))
+
+
+def can_cast(from_: DTypeLike | TensorLike, to: DTypeLike) -> bool:
+    """Whether promotion leads from a dtype, or a tensor's dtype, to another."""
+    target = as_dtype(to)
+    try:
+        return promote(_dtype_of(from_), target) is target
+    except DTypeError:
+        return False
+
+
+def finfo(type: DTypeLike | TensorLike, /) -> FloatLimits:
+    """The limits of a floating or complex dtype, or of a tensor's."""
+    dtype = real_part(_dtype_of(type))
+    if dtype not in FLOAT_LIMITS:
+        raise ArgumentTypeError(f"finfo takes floating dtypes, not {dtype}; see iinfo")
+    return FLOAT_LIMITS[dtype]
+
+
+def iinfo(type: DTypeLike | TensorLike, /) -> IntegerLimits:
+    """The limits of an integer dtype, or of a tensor's."""
+    dtype = _dtype_of(type)
+    if dtype not in INTEGER_RANGES:
+        raise ArgumentTypeError(f"iinfo takes integer dtypes, not {dtype}; see finfo")
+    low, high = INTEGER_RANGES[dtype]
+    return IntegerLimits(dtype.bits, high, low, dtype)
+
+
+def _is_of(dtype: EmberDType, kind: DTypeLike) -> bool:
+    if isinstance(kind, str) and kind in KINDS:
+        return dtype.kind in KINDS[kind]
+    try:
+        return dtype is as_dtype(kind)
+    except ArgumentTypeError:
+        names = ", ".join(KINDS)
+        raise ArgumentError(f"isdtype: {kind!r} is neither a dtype nor a kind ({names})") from None
+
+
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
+    """Whether a dtype is of a kind, is a dtype, or either of several.
+
+    Args:
+        dtype: the dtype.
+        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
+            "numeric", a dtype, or a tuple of these.
+    """
+    given = as_dtype(dtype)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return any(_is_of(given, one) for one in kinds)
+
+
+def result_type(*arrays_and_dtypes: TensorLike | DTypeLike) -> EmberDType:
+    """The dtype of an operation on such operands: tensors and dtypes are promoted, Python scalars are weak."""
+    if not arrays_and_dtypes:
+        raise ArgumentError("result_type needs at least one tensor, dtype or scalar")
+    weak = [type(value) for value in arrays_and_dtypes if type(value) in PYTHON_TYPES]
+    strong = [_dtype_of(value) for value in arrays_and_dtypes if type(value) not in PYTHON_TYPES]
+    dtype = strong[0] if strong else PYTHON_TYPES[weak[0]]
+    for other in strong[1:]:
+        dtype = promote(dtype, other)
+    for scalar in weak:
+        dtype = promote_scalar(dtype, scalar)
+    return dtype

@@ -1,0 +1,78 @@
+"""What the namespace offers on the active backend, and the standard's constants."""
+
+from __future__ import annotations
+
+import math
+
+from ember_ml._core import runtime
+from ember_ml._core.dtype import DEFAULT_COMPLEX, DEFAULT_FLOAT, DEFAULT_INT, EmberDType
+from ember_ml.backend import devices as _devices
+from ember_ml.ops.dtypes import isdtype
+
+__all__ = [
+    "NamespaceInfo",
+    "__array_api_version__",
+    "__array_namespace_info__",
+    "e",
+    "inf",
+    "nan",
+    "newaxis",
+    "pi",
+]
+
+__array_api_version__ = "2024.12"
+
+e = math.e
+inf = math.inf
+nan = math.nan
+newaxis = None
+pi = math.pi
+
+STANDARD_DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float32", "float64", "complex64", "complex128"),
+)
+"""The dtypes that the standard knows; float16 and bfloat16 are ours."""
+
+
+class NamespaceInfo:
+    """The standard's inspection functions, for the active backend."""
+
+    def capabilities(self) -> dict[str, bool | int | None]:
+        """What not every array library can do."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        """Where new tensors are made."""
+        return _devices.default_device()
+
+    def devices(self) -> list[str]:
+        """Every device of the active backend."""
+        return _devices.available_devices()
+
+    def default_dtypes(self, *, device: str | None = None) -> dict[str, EmberDType]:
+        """What Python's numbers become, and the dtype of indices; the same on every device."""
+        _devices.resolve(runtime.active(), device)
+        return {
+            "real floating": DEFAULT_FLOAT,
+            "complex floating": DEFAULT_COMPLEX,
+            "integral": DEFAULT_INT,
+            "indexing": DEFAULT_INT,
+        }
+
+    def dtypes(
+        self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, EmberDType]:
+        """The standard's dtypes that the active backend has, all or those of a kind (see `isdtype`)."""
+        backend = runtime.active()
+        _devices.resolve(backend, device)
+        return {
+            dtype.name: dtype
+            for dtype in runtime.NATIVE[backend]
+            if dtype.name in STANDARD_DTYPES and (kind is None or isdtype(dtype, kind))
+        }
+
+
+def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  (the standard's name)
+    """The inspection functions of the array API standard."""
+    return NamespaceInfo()

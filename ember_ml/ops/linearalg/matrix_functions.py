@@ -1,0 +1,159 @@
+"""Determinants, powers, exponentials and ranks of matrices, and of stacks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ember_ml._core import rules
+from ember_ml._core.dispatch import MaskLike, composite, op, unary
+from ember_ml._core.errors import ArgumentTypeError, ShapeError
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.comparison import greater
+from ember_ml.ops.complex_numbers import conj
+from ember_ml.ops.contraction import matmul
+from ember_ml.ops.creation import ones_like
+from ember_ml.ops.elementwise import abs, add, divide, multiply, pow, subtract
+from ember_ml.ops.exponential import log2
+from ember_ml.ops.indexing import where
+from ember_ml.ops.linearalg.decompositions import svd, svdvals
+from ember_ml.ops.linearalg.diagonals import diag_embed, diagonal
+from ember_ml.ops.linearalg.precision import default_rtol, narrowed, widened
+from ember_ml.ops.linearalg.results import SlogdetResult
+from ember_ml.ops.linearalg.solving import inv, solve
+from ember_ml.ops.manipulation import expand_dims, matrix_transpose
+from ember_ml.ops.reduction import count_nonzero, max, sum
+from ember_ml.ops.rounding import ceil, clip
+
+__all__ = [
+    "det",
+    "expm",
+    "matrix_exp",
+    "matrix_power",
+    "matrix_rank",
+    "null_space",
+    "orth",
+    "slogdet",
+]
+
+
+@unary(rule=rules.FLOAT)
+def det(x: TensorLike) -> Tensor:
+    """The determinant."""
+
+
+@op(rule=rules.FLOAT)
+def slogdet(x: TensorLike) -> SlogdetResult:
+    """The sign of the determinant and the logarithm of its size: 0 and -inf where it is 0."""
+
+
+def _check_square(op_name: str, x: Tensor) -> None:
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{op_name} takes square matrices; the shape is {x.shape}")
+
+
+def identity_like(x: Tensor) -> Tensor:
+    """The identity for each square matrix of x."""
+    return diag_embed(ones_like(diagonal(x)))
+
+
+@composite(rule=rules.FLOAT)
+def matrix_power(x: TensorLike, n: int) -> Tensor:
+    """The product of n copies of x; of its inverse, if n is negative."""
+    _check_square("matrix_power", x)
+    if type(n) is not int:
+        raise ArgumentTypeError(f"matrix_power: n must be an int, not {n!r}")
+    square = inv(widened(x)) if n < 0 else widened(x)
+    out = identity_like(square) if n == 0 else None
+    rest = -n if n < 0 else n
+    while rest:
+        if rest & 1:
+            out = square if out is None else matmul(out, square)
+        rest >>= 1
+        square = matmul(square, square) if rest else square
+    return narrowed(out, x)
+
+
+MAX_SQUARINGS = 16
+PADE_RADIUS = 5.371920351148152
+"""The 1-norm below which the approximant of degree 13 is exact to float64."""
+PADE = [1.0]
+"""Its coefficients, that of the constant first."""
+for _k in range(13):
+    PADE.append(PADE[-1] * (13 - _k) / ((26 - _k) * (_k + 1)))
+
+
+def _polynomial(powers: Sequence[Tensor], coefficients: Sequence[float]) -> Tensor:
+    """The sum of coefficients times powers."""
+    out = multiply(powers[0], coefficients[0])
+    for power, coefficient in zip(powers[1:], coefficients[1:], strict=True):
+        out = add(out, multiply(power, coefficient))
+    return out
+
+
+def _pade(x: Tensor) -> Tensor:
+    """The exponential of a small matrix: (V - U)^-1 (V + U), U the odd powers and V the even."""
+    x2 = matmul(x, x)
+    x4 = matmul(x2, x2)
+    x6 = matmul(x4, x2)
+    low, high = (identity_like(x), x2, x4, x6), (x2, x4, x6)
+    odd = add(matmul(x6, _polynomial(high, PADE[9::2])), _polynomial(low, PADE[1:9:2]))
+    even = add(matmul(x6, _polynomial(high, PADE[8::2])), _polynomial(low, PADE[0:8:2]))
+    odd = matmul(x, odd)
+    return solve(subtract(even, odd), add(even, odd))
+
+
+@composite(rule=rules.FLOAT)
+def expm(x: TensorLike) -> Tensor:
+    """The matrix exponential, 1 + x + x^2 / 2! + ...: a Pade approximant, scaled and squared.
+
+    Reference: Higham, "The Scaling and Squaring Method for the Matrix Exponential Revisited", 2005.
+    """
+    _check_square("expm", x)
+    wide = widened(x)
+    if 0 in x.shape:
+        return narrowed(wide, x)
+    size = max(sum(abs(wide), axis=-2), axis=-1)
+    halvings = clip(ceil(log2(clip(divide(size, PADE_RADIUS), 1.0))), 0.0, float(MAX_SQUARINGS))
+    halvings = expand_dims(expand_dims(halvings, -1), -1)
+    out = _pade(divide(wide, pow(2.0, halvings)))
+    for step in range(MAX_SQUARINGS):
+        out = where(greater(halvings, float(step)), matmul(out, out), out)
+    return narrowed(out, x)
+
+
+matrix_exp = expm
+
+
+@composite(rule=rules.FLOAT)
+def matrix_rank(x: TensorLike, rtol: MaskLike | None = None) -> Tensor:
+    """How many singular values are not zero, as an int64.
+
+    Args:
+        rtol: singular values up to rtol times the largest count as zero: one number, or one for
+            each matrix; else max(m, n) eps.
+    """
+    tolerance = default_rtol(x) if rtol is None else rtol
+    values = svdvals(widened(x))
+    if 0 in x.shape[-2:]:
+        return count_nonzero(values, axis=-1)
+    largest = max(values, axis=-1, keepdims=True)
+    return count_nonzero(greater(values, multiply(largest, expand_dims(tolerance, -1))), axis=-1)
+
+
+def _check_matrix(op_name: str, x: Tensor) -> None:
+    if x.ndim != 2:
+        raise ShapeError(f"{op_name} takes one matrix; the shape is {x.shape}")
+
+
+@composite(rule=rules.FLOAT)
+def orth(x: TensorLike, rtol: MaskLike | None = None) -> Tensor:
+    """An orthonormal basis of the range of a matrix: as many columns as its rank, which is read."""
+    _check_matrix("orth", x)
+    return svd(x, full_matrices=False).U[:, : int(matrix_rank(x, rtol))]
+
+
+@composite(rule=rules.FLOAT)
+def null_space(x: TensorLike, rtol: MaskLike | None = None) -> Tensor:
+    """An orthonormal basis of the null space of a matrix: n - rank columns; the rank is read."""
+    _check_matrix("null_space", x)
+    return conj(matrix_transpose(svd(x).Vh[int(matrix_rank(x, rtol)) :]))

@@ -1,0 +1,126 @@
+"""Losses of scores against classes and against label sequences."""
+
+from __future__ import annotations
+
+from ember_ml import ops
+from ember_ml._core import rules
+from ember_ml._core.dispatch import IndexLike, MaskLike, composite
+from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.indexing import normalize_axis
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops.nn._shapes import along
+from ember_ml.ops.nn.losses import reduce, same_shape
+from ember_ml.ops.nn.probabilities import log_softmax
+
+__all__ = ["cross_entropy", "nll_loss"]
+
+
+def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return shape[:axis] + shape[axis + 1 :]
+
+
+def _picked(
+    op: str, scores: Tensor, classes: Tensor, weight: Tensor | None, ignore_index: int, axis: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The negative scores of the right classes, their weights, and which targets count."""
+    if classes.shape != _without(scores.shape, axis):
+        raise ShapeError(
+            f"{op}: classes of the shape {classes.shape}; "
+            f"the scores {scores.shape} without axis {axis} take {_without(scores.shape, axis)}"
+        )
+    counts = classes != ignore_index
+    safe = ops.where(counts, classes, 0)
+    picked = ops.take_along_axis(scores, ops.expand_dims(safe, axis=axis), axis=axis)
+    share = ops.astype(counts, scores.dtype)
+    if weight is not None:
+        along(op, "weight", weight, scores, axis)
+        share = share * ops.reshape(ops.take(weight, ops.reshape(safe, (-1,)), axis=0), safe.shape)
+    return ops.where(counts, -ops.squeeze(picked, axis=axis), 0.0) * share, share, counts
+
+
+def _reduce_weighted(op: str, loss: Tensor, share: Tensor, reduction: str) -> Tensor:
+    if reduction != "mean":
+        return reduce(op, loss, reduction)
+    total = ops.sum(share)
+    return ops.where(total == 0, float("nan"), ops.sum(loss) / ops.where(total == 0, 1.0, total))
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def nll_loss(
+    x: TensorLike,
+    targets: IndexLike,
+    weight: TensorLike | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    axis: int = -1,
+) -> Tensor:
+    """-weight[target] * x[target] of log-probabilities x, with the classes on an axis.
+
+    The mean is over the weights of the targets that are not `ignore_index`; NaN if there are none.
+    """
+    axis = normalize_axis("nll_loss", axis, x.ndim)
+    loss, share, _ = _picked("nll_loss", x, targets, weight, ignore_index, axis)
+    return _reduce_weighted("nll_loss", loss, share, reduction)
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def cross_entropy(
+    logits: TensorLike,
+    targets: MaskLike,
+    weight: TensorLike | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+    axis: int = -1,
+) -> Tensor:
+    """The cross entropy of softmax(logits) along the axis of classes with the targets.
+
+    An index beyond the classes raises an IndexError on NumPy and torch; MLX does not look.
+
+    Args:
+        logits: scores of the classes.
+        targets: integers, of the logits' shape without `axis`; or probabilities, of their shape.
+        weight: a factor of each class.
+        ignore_index: targets of this value do not count.
+        label_smoothing: the share of the target that is spread over all classes.
+        reduction: "mean" (weighted: over the weights of the targets that count), "sum" or "none".
+        axis: the axis of classes.
+    """
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentError(
+            f"cross_entropy: label_smoothing must be from 0 to 1, not {label_smoothing}"
+        )
+    axis = normalize_axis("cross_entropy", axis, logits.ndim)
+    scores = log_softmax(logits, axis)
+    if not targets.dtype.is_integer:
+        return _soft_cross_entropy(scores, targets, weight, label_smoothing, reduction, axis)
+    loss, share, counts = _picked("cross_entropy", scores, targets, weight, ignore_index, axis)
+    if label_smoothing > 0:
+        weighted = (
+            scores
+            if weight is None
+            else scores * along("cross_entropy", "weight", weight, scores, axis)
+        )
+        spread = ops.where(counts, -ops.sum(weighted, axis=axis), 0.0)
+        loss = loss * (1.0 - label_smoothing) + spread * (label_smoothing / scores.shape[axis])
+    return _reduce_weighted("cross_entropy", loss, share, reduction)
+
+
+def _soft_cross_entropy(
+    scores: Tensor,
+    targets: Tensor,
+    weight: Tensor | None,
+    label_smoothing: float,
+    reduction: str,
+    axis: int,
+) -> Tensor:
+    same_shape("cross_entropy", scores, targets)
+    targets = ops.astype(targets, scores.dtype)
+    if label_smoothing > 0:
+        targets = targets * (1.0 - label_smoothing) + label_smoothing / scores.shape[axis]
+    if weight is not None:
+        scores = scores * along("cross_entropy", "weight", weight, scores, axis)
+    return reduce("cross_entropy", -ops.sum(scores * targets, axis=axis), reduction)

@@ -1,0 +1,34 @@
+"""Noise for training."""
+
+from __future__ import annotations
+
+from ember_ml import ops
+from ember_ml._core import rules
+from ember_ml._core.dispatch import composite
+from ember_ml._core.errors import ArgumentError
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.random import Generator, draw
+
+__all__ = ["dropout"]
+
+
+@composite(rule=rules.FLOAT)
+def dropout(
+    x: TensorLike, rate: float = 0.5, training: bool = True, *, seed: int | Generator | None = None
+) -> Tensor:
+    """X with each element set to 0 at the given rate and the others divided by 1 - rate.
+
+    Args:
+        x: the tensor; returned as it is when not training.
+        rate: the probability that an element is dropped.
+        training: whether to drop at all.
+        seed: an int or a `Generator`; else the backend's generator draws.
+    """
+    if not 0 <= rate <= 1:
+        raise ArgumentError(f"dropout: rate must be from 0 to 1, not {rate}")
+    if not training or rate == 0:
+        return x
+    if rate == 1:
+        return ops.zeros_like(x)
+    kept = draw("uniform", x.shape, 0.0, 1.0, like=x, dtype="float32", seed=seed) >= rate
+    return ops.where(kept, x / (1.0 - rate), 0.0)

@@ -1,0 +1,118 @@
+"""Tensors made longer at their edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from ember_ml._core.convert import check_integer
+from ember_ml._core.dispatch import composite, op
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.indexing import index
+from ember_ml.ops.joining import concat
+from ember_ml.ops.manipulation import broadcast_to, flip
+
+__all__ = ["pad", "pad_constant"]
+
+Widths: TypeAlias = "int | Sequence[int] | Sequence[Sequence[int]]"
+
+
+@op
+def pad_constant(
+    x: TensorLike, widths: Sequence[tuple[int, int]], value: bool | int | float | complex = 0
+) -> Tensor:
+    """x with `value` before and after it along each axis."""
+
+
+@composite
+def pad(
+    x: TensorLike,
+    pad_width: Widths,
+    mode: str = "constant",
+    constant_values: bool | int | float | complex = 0,
+) -> Tensor:
+    """x made longer before and after, along each axis.
+
+    Args:
+        x: the tensor.
+        pad_width: one number, one pair (before, after) for all axes, or a pair for each axis.
+        mode: "constant" puts in a value, "edge" repeats the last element, "reflect" mirrors x
+            at it, "symmetric" mirrors x behind it, "wrap" goes on at the other end.
+        constant_values: the value that "constant" puts in.
+    """
+    widths = _pairs(pad_width, x.ndim)
+    if mode == "constant":
+        _check_value(constant_values, x)
+        return pad_constant(x, widths, constant_values)
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise ArgumentError(
+            f"pad: mode={mode!r} must be 'constant', 'edge', 'reflect', 'symmetric' or 'wrap'"
+        )
+    for axis, (before, after) in enumerate(widths):
+        x = _extend(x, axis, before, after, mode)
+    return x
+
+
+def _pairs(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
+    """(before, after) for each axis."""
+    if isinstance(pad_width, int):
+        pairs = [(pad_width, pad_width)] * ndim
+    else:
+        given: list[Any] = list(pad_width)
+        if len(given) == 1 and isinstance(given[0], int):
+            given = given * 2
+        nested = [given] if len(given) == 2 and isinstance(given[0], int) else given
+        pairs = [(int(before), int(after)) for before, after in nested]
+        pairs = pairs * ndim if len(pairs) == 1 else pairs
+    if len(pairs) != ndim or any(width < 0 for pair in pairs for width in pair):
+        raise ArgumentError(
+            f"pad: pad_width={pad_width} is no pair of widths, 0 or more, for each of {ndim} axes"
+        )
+    return pairs
+
+
+def _check_value(value: bool | int | float | complex, x: Tensor) -> None:
+    if type(value) is int:
+        check_integer(value, x.dtype)
+    if isinstance(value, complex) and not x.dtype.is_complex:
+        raise ArgumentTypeError(f"pad: constant_values={value} does not fit {x.dtype}")
+
+
+def _slice(x: Tensor, axis: int, start: int, count: int) -> Tensor:
+    return index(x, (slice(None),) * axis + (slice(start, start + count),))
+
+
+def _beyond(x: Tensor, axis: int, width: int, mode: str, *, before: bool) -> list[Tensor]:
+    """What continues x beyond one end, block by block outwards, mirrored in turn or wrapped."""
+    length = x.shape[axis]
+    skip = 1 if mode == "reflect" and length > 1 else 0  # the mirror's own element
+    mirrored = mode != "wrap"
+    blocks = []
+    while width > 0:
+        count = min(width, length - skip)
+        low = skip if before == mirrored else length - skip - count
+        block = _slice(x, axis, low, count)
+        blocks.append(flip(block, axis=axis) if mirrored else block)
+        mirrored = mode != "wrap" and not mirrored
+        width -= count
+    return blocks
+
+
+def _edge(x: Tensor, axis: int, width: int, *, before: bool) -> list[Tensor]:
+    """The last element of one end, repeated."""
+    end = _slice(x, axis, 0 if before else x.shape[axis] - 1, 1)
+    return [broadcast_to(end, (*x.shape[:axis], width, *x.shape[axis + 1 :]))]
+
+
+def _extend(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
+    if before == after == 0:
+        return x
+    if x.shape[axis] == 0:
+        raise ShapeError(f"pad: mode={mode!r} continues nothing: axis {axis} of {x.shape} is empty")
+    if mode == "edge":
+        front, back = _edge(x, axis, before, before=True), _edge(x, axis, after, before=False)
+    else:
+        front = _beyond(x, axis, before, mode, before=True)
+        back = _beyond(x, axis, after, mode, before=False)
+    return concat([*front[::-1], x, *back], axis=axis)

@@ -1,0 +1,105 @@
+"""One draw: from the host's stream if a seed is given, else by the backend's own generator."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import ember_ml.ops.random.native  # noqa: F401  (declares the draws)
+from ember_ml._core import runtime
+from ember_ml._core.convert import as_dtype
+from ember_ml._core.dispatch import OPS
+from ember_ml._core.dtype import DEFAULT_FLOAT, DEFAULT_INT, EmberDType
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml._core.tensor import DTypeLike, Tensor, wrap
+from ember_ml.backend import devices
+from ember_ml.backend.host_random import Stream
+
+if TYPE_CHECKING:
+    from ember_ml.ops.random.generator import Generator
+
+__all__: list[str] = []
+
+Shape: TypeAlias = "int | Sequence[int]"
+Seed: TypeAlias = "int | Generator | None"
+
+_INTEGER_DRAWS = frozenset({"choice", "integers", "permutation", "poisson"})
+
+
+def draw(
+    name: str,
+    shape: Any,
+    *parameters: Any,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    like: Tensor | None = None,
+    seed: Seed = None,
+) -> Tensor:
+    """A tensor of draws of the distribution `name`, on the active backend or where `like` is."""
+    backend = runtime.active() if like is None else like.backend
+    target = _dtype(name, dtype, like)
+    place = devices.resolve(backend, device) if like is None else like.device
+    kind = runtime.native_dtype(backend, target)
+    if seed is None:
+        made = OPS[f"random.native.{name}"].natives[backend](
+            shape, *parameters, dtype=kind, device=place
+        )
+        return wrap(made, backend)
+    array = getattr(stream(seed), name)(shape, *parameters, dtype=target.name)
+    return wrap(runtime.LOADED[backend].from_host(array, kind, place, None), backend)
+
+
+def _dtype(name: str, dtype: DTypeLike | None, like: Tensor | None) -> EmberDType:
+    if name in _INTEGER_DRAWS:
+        return DEFAULT_INT if dtype is None else as_dtype(dtype)
+    if dtype is None:
+        return like.dtype if like is not None and like.dtype.is_floating else DEFAULT_FLOAT
+    target = as_dtype(dtype)
+    if not target.is_floating:
+        raise ArgumentTypeError(f"{name} draws floating-point numbers, not {target}")
+    return target
+
+
+def stream(seed: int | Generator) -> Stream:
+    """The stream of a generator, or a new one of a seed."""
+    from ember_ml.ops.random.generator import Generator
+
+    return seed.stream if isinstance(seed, Generator) else Stream(check_seed(seed))
+
+
+def check_seed(seed: Any) -> int:
+    """A seed as an int."""
+    try:
+        value = operator.index(seed)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"seed must be an int or a random.Generator, not {seed!r}"
+        ) from None
+    if value < 0:
+        raise ArgumentError(f"seed must not be negative: {value}")
+    return value
+
+
+def as_shape(op: str, shape: Shape) -> tuple[int, ...]:
+    """A shape as a tuple."""
+    try:
+        found = (
+            (operator.index(shape),)
+            if not isinstance(shape, Sequence)
+            else tuple(map(operator.index, shape))
+        )
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{op}: shape must be an int or a sequence of ints, not {shape!r}"
+        ) from None
+    if any(length < 0 for length in found):
+        raise ArgumentError(f"{op}: the shape {found} has a negative length")
+    return found
+
+
+def check(op: str, holds: bool, rule: str, **given: Any) -> None:
+    """Raise unless a condition on the parameters holds."""
+    if not holds:
+        values = ", ".join(f"{name}={value}" for name, value in given.items())
+        raise ArgumentError(f"{op}: {rule}, not {values}")

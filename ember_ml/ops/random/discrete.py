@@ -1,0 +1,243 @@
+"""Draws of integers, classes and orders. For `seed` see `continuous`."""
+
+from __future__ import annotations
+
+import math
+
+from ember_ml import ops
+from ember_ml._core import runtime
+from ember_ml._core.convert import as_dtype, convert_to_tensor
+from ember_ml._core.dtype import (
+    DEFAULT_INT,
+    INTEGER_RANGES,
+    EmberDType,
+    bool_,
+    float32,
+    float64,
+    int64,
+)
+from ember_ml._core.errors import ArgumentTypeError, AxisError, ShapeError
+from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor, TensorLike
+from ember_ml.ops.random._draw import Seed, Shape, as_shape, check, draw
+
+__all__ = ["bernoulli", "categorical", "choice", "permutation", "poisson", "randint", "shuffle"]
+
+
+def randint(
+    low: int,
+    high: int | None = None,
+    shape: Shape = (),
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    seed: Seed = None,
+) -> Tensor:
+    """Integers from low up to, but not including, high; from 0 up to low if there is no high."""
+    low, high = (0, low) if high is None else (low, high)
+    check("randint", low < high, "low must be below high", low=low, high=high)
+    target = DEFAULT_INT if dtype is None else as_dtype(dtype)
+    if not target.is_integer:
+        raise ArgumentTypeError(f"randint draws integers, not {target}")
+    first = max(INTEGER_RANGES[target][0], INTEGER_RANGES[int64][0])
+    last = min(INTEGER_RANGES[target][1], INTEGER_RANGES[int64][1] - 1)
+    rule = f"the bounds for {target} are {first} and {last + 1}"
+    check("randint", first <= low and high - 1 <= last, rule, low=low, high=high)
+    return draw(
+        "integers", as_shape("randint", shape), low, high, dtype=target, device=device, seed=seed
+    )
+
+
+def bernoulli(
+    p: TensorLike = 0.5,
+    shape: Shape | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    seed: Seed = None,
+) -> Tensor:
+    """True with probability p.
+
+    Args:
+        p: a number from 0 to 1, or a tensor of them (whose values are not checked).
+        shape: the shape of the result, which a tensor p broadcasts to; else that of p.
+        dtype: the dtype of the result; else bool.
+        device: where a result without a tensor p is made.
+        seed: an int or a `Generator`; else the backend's generator draws.
+    """
+    if isinstance(p, (bool, int, float)):
+        check("bernoulli", 0 <= p <= 1, "p must be from 0 to 1", p=p)
+        size = as_shape("bernoulli", () if shape is None else shape)
+        drawn = draw("uniform", size, 0.0, 1.0, device=device, seed=seed) < p
+    else:
+        p = convert_to_tensor(p)
+        size = p.shape if shape is None else as_shape("bernoulli", shape)
+        drawn = draw("uniform", size, 0.0, 1.0, dtype=_precision(p), like=p, seed=seed) < p
+    return drawn if dtype is None or as_dtype(dtype) is bool_ else ops.astype(drawn, dtype)
+
+
+def _precision(x: Tensor) -> EmberDType:
+    return float64 if x.dtype is float64 else float32
+
+
+def categorical(
+    logits: TensorLike, num_samples: int | None = None, axis: int = -1, *, seed: Seed = None
+) -> Tensor:
+    """Classes with the probabilities softmax(logits) along an axis.
+
+    Args:
+        logits: the scores of the classes.
+        num_samples: how many to draw of each, along a new last axis; else one, without it.
+        axis: the axis of classes.
+        seed: an int or a `Generator`; else the backend's generator draws.
+    """
+    logits = convert_to_tensor(logits)
+    if not -logits.ndim <= axis < logits.ndim:
+        raise AxisError(f"categorical: axis={axis} is out of range for the shape {logits.shape}")
+    if logits.shape[axis] == 0:
+        raise ShapeError(f"categorical: no classes on axis {axis} of the shape {logits.shape}")
+    scores = ops.moveaxis(logits, axis, -1)
+    shape = scores.shape
+    if num_samples is not None:
+        shape = (*shape[:-1], *as_shape("categorical", num_samples), shape[-1])
+        scores = ops.expand_dims(scores, axis=-2)
+    noise = draw("gumbel", shape, 0.0, 1.0, dtype=_precision(logits), like=logits, seed=seed)
+    return ops.argmax(scores + noise, axis=-1)
+
+
+def poisson(
+    rate: TensorLike,
+    shape: Shape | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    seed: Seed = None,
+) -> Tensor:
+    """Counts of events at a rate; on MLX the host draws, also without a seed.
+
+    Args:
+        rate: a number, or a tensor of them (whose values are not checked).
+        shape: the shape of the result, which the rates broadcast to; else that of the rates.
+        dtype: the dtype of the result; else int64.
+        device: where a result without a tensor of rates is made.
+        seed: an int or a `Generator`; else the backend's generator draws.
+    """
+    if isinstance(rate, (bool, int, float)):
+        check("poisson", 0 <= rate < math.inf, "rate must be finite and not negative", rate=rate)
+        size = as_shape("poisson", () if shape is None else shape)
+        return draw("poisson", size, float(rate), dtype=dtype, device=device, seed=seed)
+    rate = convert_to_tensor(rate)
+    size = rate.shape if shape is None else as_shape("poisson", shape)
+    given = rate.native if seed is None else _host(rate)
+    return draw("poisson", size, given, dtype=dtype, like=rate, seed=seed)
+
+
+def _host(x: Tensor) -> object:
+    return runtime.LOADED[x.backend].to_portable(x.native)
+
+
+def permutation(
+    x: int | TensorLike, axis: int = 0, *, device: str | None = None, seed: Seed = None
+) -> Tensor:
+    """0 to x - 1 in random order, or a tensor with its slices along an axis in random order."""
+    if isinstance(x, int):
+        check("permutation", x >= 0, "the length must not be negative", x=x)
+        return draw("permutation", x, device=device, seed=seed)
+    x = convert_to_tensor(x)
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"permutation: axis={axis} is out of range for the shape {x.shape}")
+    return ops.take(x, draw("permutation", x.shape[axis], like=x, seed=seed), axis=axis)
+
+
+def shuffle(x: TensorLike, axis: int = 0, *, seed: Seed = None) -> Tensor:
+    """A tensor with its slices along an axis in random order."""
+    return permutation(convert_to_tensor(x), axis, seed=seed)
+
+
+def choice(
+    a: int | TensorLike,
+    shape: Shape = (),
+    replace: bool = True,
+    p: TensorLike | None = None,
+    axis: int = 0,
+    *,
+    device: str | None = None,
+    seed: Seed = None,
+) -> Tensor:
+    """Some of the integers 0 to a - 1, or of a tensor's slices along an axis.
+
+    Args:
+        a: how many there are to choose from, or the tensor.
+        shape: the shape of the choice; it takes the place of `axis`.
+        replace: whether one may be chosen again.
+        p: the probabilities, scaled to the sum 1; else all are equal.
+        axis: the axis of a tensor's slices.
+        device: where a choice of integers is made.
+        seed: an int or a `Generator`; else the backend's generator draws.
+    """
+    size = as_shape("choice", shape)
+    if isinstance(a, int):
+        like = None if p is None else convert_to_tensor(p)
+        return _choose(a, size, replace, p, like, device, seed)
+    a = convert_to_tensor(a)
+    if not -a.ndim <= axis < a.ndim:
+        raise AxisError(f"choice: axis={axis} is out of range for the shape {a.shape}")
+    axis %= a.ndim
+    chosen = _choose(a.shape[axis], (math.prod(size),), replace, p, a, None, seed)
+    picked = ops.take(a, chosen, axis=axis)
+    return ops.reshape(picked, (*a.shape[:axis], *size, *a.shape[axis + 1 :]))
+
+
+def _choose(
+    count: int,
+    shape: tuple[int, ...],
+    replace: bool,
+    p: TensorLike | None,
+    like: EmberTensor | None,
+    device: str | None,
+    seed: Seed,
+) -> Tensor:
+    total = math.prod(shape)
+    enough = total == 0 or (count > 0 if replace else total <= count)
+    check(
+        "choice",
+        enough,
+        "there are too few to choose from",
+        count=count,
+        shape=shape,
+        replace=replace,
+    )
+    if p is not None and like is not None:
+        return _choose_weighted(
+            count, shape, replace, convert_to_tensor(p, backend=like.backend), seed
+        )
+    if replace:
+        return draw("integers", shape, 0, max(count, 1), device=device, like=like, seed=seed)
+    order = draw("permutation", count, device=device, like=like, seed=seed)
+    return ops.reshape(order[:total], shape)
+
+
+def _choose_weighted(
+    count: int, shape: tuple[int, ...], replace: bool, p: Tensor, seed: Seed
+) -> Tensor:
+    total = math.prod(shape)
+    if p.shape != (count,):
+        raise ShapeError(
+            f"choice: p has the shape {p.shape}; {count} to choose from take ({count},)"
+        )
+    p = ops.astype(p, _precision(p))
+    valid = bool(ops.all(p >= 0)) and 0 < float(ops.sum(p)) < math.inf
+    check("choice", valid, "p must be probabilities with a positive sum", p=p.tolist()[:8])
+    possible = int(ops.sum(ops.astype(p > 0, int64)))
+    check(
+        "choice", replace or total <= possible, "p leaves too few to choose from", possible=possible
+    )
+    if seed is not None:
+        return draw("choice", shape, count, replace, _host(p), like=p, seed=seed)
+    if not replace:
+        likely = ops.log(ops.where(p > 0, p, 1.0)) + draw("gumbel", (count,), 0.0, 1.0, like=p)
+        keys = ops.where(p > 0, likely, -math.inf)
+        return ops.reshape(ops.argsort(keys, descending=True)[:total], shape)
+    edges = ops.cumulative_sum(p / ops.sum(p))
+    spots = draw("uniform", (total,), 0.0, 1.0, like=p)
+    found = ops.searchsorted(edges[:-1], spots, side="right")
+    return ops.reshape(found, shape)

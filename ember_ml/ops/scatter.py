@@ -1,0 +1,213 @@
+"""Values gathered into slots by index, and the values of a slot combined."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ember_ml._core import rules
+from ember_ml._core.dispatch import IndexLike, composite, op
+from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.indexing import check_range, host_array, host_checked, normalize_axis
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.indexing import index, ravel_multi_index
+from ember_ml.ops.manipulation import moveaxis, reshape
+
+__all__ = [
+    "scatter",
+    "scatter_add",
+    "scatter_max",
+    "scatter_mean",
+    "scatter_min",
+    "scatter_mul",
+    "scatter_nd",
+    "segment_max",
+    "segment_mean",
+    "segment_min",
+    "segment_prod",
+    "segment_sum",
+    "unsorted_segment_max",
+    "unsorted_segment_mean",
+    "unsorted_segment_min",
+    "unsorted_segment_prod",
+    "unsorted_segment_sum",
+]
+
+
+def _check_slots(name: str, given: dict[str, Any]) -> None:
+    _, ids, count = list(given.values())[:3]
+    where = f"{name} into {'as many slots as needed' if count is None else f'{count} slots'}"
+    check_range(host_array(ids), 2**63 if count is None else count, where, negative=False)
+
+
+def _check_tuples(name: str, given: dict[str, Any]) -> None:
+    array, shape = host_array(given["indices"]), tuple(given["shape"])
+    if array is not None and array.ndim:
+        for axis, length in zip(range(array.shape[-1]), shape, strict=False):
+            where = f"{name} along axis {axis} of the shape {shape}"
+            check_range(array[..., axis], length, where, negative=False)
+
+
+@host_checked(_check_slots)
+@op(rule=rules.NUMERIC)
+def segment_sum(
+    data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None
+) -> Tensor:
+    """out[s] = sum of data[i] over all i with segment_ids[i] == s; 0 for a segment without data.
+
+    Args:
+        data: the values, along the first axis.
+        segment_ids: the segment of each, in any order.
+        num_segments: how many segments there are; without it as many as the greatest number needs,
+            which has to be read from the device.
+    """
+
+
+@host_checked(_check_slots)
+@op(rule=rules.NUMERIC)
+def segment_prod(
+    data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None
+) -> Tensor:
+    """The product of each segment, 0 for one without data; arguments as in `segment_sum`."""
+
+
+@host_checked(_check_slots)
+@op(rule=rules.FLOAT)
+def segment_mean(
+    data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None
+) -> Tensor:
+    """The mean of each segment, 0 for one without data; arguments as in `segment_sum`."""
+
+
+@host_checked(_check_slots)
+@op(rule=rules.ORDERED)
+def segment_max(
+    data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None
+) -> Tensor:
+    """The greatest value of each segment, 0 for one without data; arguments as in `segment_sum`."""
+
+
+@host_checked(_check_slots)
+@op(rule=rules.ORDERED)
+def segment_min(
+    data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None
+) -> Tensor:
+    """The least value of each segment, 0 for one without data; arguments as in `segment_sum`."""
+
+
+unsorted_segment_sum = segment_sum
+unsorted_segment_prod = segment_prod
+unsorted_segment_mean = segment_mean
+unsorted_segment_max = segment_max
+unsorted_segment_min = segment_min
+
+AGGREGATIONS: dict[str, Callable[..., Tensor]] = {
+    "add": segment_sum,
+    "sum": segment_sum,
+    "mean": segment_mean,
+    "max": segment_max,
+    "min": segment_min,
+    "mul": segment_prod,
+    "prod": segment_prod,
+}
+
+
+@host_checked(_check_slots)
+@composite
+def scatter(
+    values: TensorLike,
+    indices: IndexLike,
+    dim_size: int | None = None,
+    aggr: str = "add",
+    axis: int = 0,
+) -> Tensor:
+    """The values put into the slots that the indices name, those of one slot combined.
+
+    Args:
+        values: the values; where there are more than indices, the leading ones are taken.
+        indices: the slot of each, along one axis.
+        dim_size: how many slots there are; without it the greatest index + 1, 0 if there is none.
+        aggr: "add" (or "sum"), "mean", "max", "min", "mul" (or "prod"). A slot without values is 0.
+        axis: the axis of `values` that the indices go along.
+    """
+    if aggr not in AGGREGATIONS:
+        raise ArgumentError(
+            f"scatter: aggr={aggr!r}; there are {', '.join(map(repr, AGGREGATIONS))}"
+        )
+    axis = normalize_axis("scatter", axis, values.ndim)
+    if indices.ndim != 1 or indices.shape[0] > values.shape[axis]:
+        raise ShapeError(
+            f"scatter: indices of shape {indices.shape} for {values.shape[axis]} values along "
+            f"axis {axis} of the shape {values.shape}; one axis of at most as many is needed"
+        )
+    leading = index(moveaxis(values, axis, 0), slice(indices.shape[0]))
+    return moveaxis(AGGREGATIONS[aggr](leading, indices, dim_size), 0, axis)
+
+
+@host_checked(_check_slots)
+@composite
+def scatter_add(
+    values: TensorLike, indices: IndexLike, dim_size: int | None = None, axis: int = 0
+) -> Tensor:
+    """`scatter` with the sum of a slot's values."""
+    return scatter(values, indices, dim_size, "add", axis)
+
+
+@host_checked(_check_slots)
+@composite
+def scatter_mean(
+    values: TensorLike, indices: IndexLike, dim_size: int | None = None, axis: int = 0
+) -> Tensor:
+    """`scatter` with the mean of a slot's values."""
+    return scatter(values, indices, dim_size, "mean", axis)
+
+
+@host_checked(_check_slots)
+@composite
+def scatter_max(
+    values: TensorLike, indices: IndexLike, dim_size: int | None = None, axis: int = 0
+) -> Tensor:
+    """`scatter` with the greatest of a slot's values."""
+    return scatter(values, indices, dim_size, "max", axis)
+
+
+@host_checked(_check_slots)
+@composite
+def scatter_min(
+    values: TensorLike, indices: IndexLike, dim_size: int | None = None, axis: int = 0
+) -> Tensor:
+    """`scatter` with the least of a slot's values."""
+    return scatter(values, indices, dim_size, "min", axis)
+
+
+@host_checked(_check_slots)
+@composite
+def scatter_mul(
+    values: TensorLike, indices: IndexLike, dim_size: int | None = None, axis: int = 0
+) -> Tensor:
+    """`scatter` with the product of a slot's values."""
+    return scatter(values, indices, dim_size, "mul", axis)
+
+
+@host_checked(_check_tuples, position=0)
+@composite
+def scatter_nd(indices: IndexLike, updates: TensorLike, shape: Sequence[int]) -> Tensor:
+    """Zeros of that shape with updates[i] added at tuple(indices[i]).
+
+    The shape of `updates` is indices.shape[:-1] + shape[indices.shape[-1]:].
+    """
+    depth = indices.shape[-1] if indices.ndim else 0
+    shape = tuple(shape)
+    if not 1 <= depth <= len(shape) or updates.shape != (*indices.shape[:-1], *shape[depth:]):
+        raise ShapeError(
+            f"scatter_nd: indices of shape {indices.shape} and updates of shape {updates.shape} "
+            f"do not fit the shape {shape}"
+        )
+    count = math.prod(indices.shape[:-1])
+    tuples = reshape(indices, (count, depth))
+    places = ravel_multi_index(
+        [index(tuples, (slice(None), at)) for at in range(depth)], shape[:depth]
+    )
+    rows = reshape(updates, (count, *shape[depth:]))
+    return reshape(segment_sum(rows, places, math.prod(shape[:depth])), shape)

@@ -1,0 +1,118 @@
+"""Convolutions of signals along one axis: direct, by FFT, and causal."""
+
+from __future__ import annotations
+
+from ember_ml import ops
+from ember_ml._core import rules
+from ember_ml._core.dispatch import composite, op
+from ember_ml._core.errors import ArgumentError, AxisError, ShapeError
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.fft import fft, ifft, irfft, rfft
+from ember_ml.ops.signal._geometry import CONVOLUTION, narrow
+from ember_ml.ops.signal.convolution import conv_general
+
+__all__ = ["causal_conv1d", "convolve", "correlate", "fast_fft_length", "fft_conv"]
+
+
+@op(rule=rules.CONTRACTION)
+def correlate(x: TensorLike, y: TensorLike, mode: str = "valid") -> Tensor:
+    """sum_n x[n + k] conj(y[n]) of two signals, for every k where they overlap.
+
+    Args:
+        x: a vector.
+        y: a vector.
+        mode: "full" (any overlap), "valid" (the shorter within the longer) or "same" (as many as
+            the longer has, in the middle of "full").
+    """
+
+
+@composite(rule=rules.CONTRACTION)
+def convolve(x: TensorLike, y: TensorLike, mode: str = "full") -> Tensor:
+    """sum_n x[k - n] y[n] of two vectors; the modes are those of `correlate`."""
+    if x.ndim != 1 or y.ndim != 1:
+        raise ShapeError(f"convolve takes two vectors, not shapes {x.shape} and {y.shape}")
+    longer, shorter = (x, y) if len(x) >= len(y) else (y, x)
+    return correlate(longer, ops.flip(ops.conj(shorter)), mode)
+
+
+def fast_fft_length(length: int) -> int:
+    """The least even number from `length` up without a prime factor above 5: quick to transform."""
+    best = 1 << max(length - 1, 1).bit_length()
+    five = 1
+    while five < best:
+        odd = five
+        while odd < best:
+            rest = -(-length // odd)
+            best = min(best, odd << max((rest - 1).bit_length(), 1))
+            odd *= 3
+        five *= 5
+    return best
+
+
+def _span(mode: str, length: int, taps: int) -> slice:
+    """The part of the full convolution that is asked for."""
+    if mode == "causal":
+        return slice(0, length)
+    if mode == "full":
+        return slice(0, length + taps - 1)
+    if mode == "same":
+        return slice((taps - 1) // 2, (taps - 1) // 2 + length)
+    raise ArgumentError(f"fft_conv: mode={mode!r}; there are 'causal', 'full' and 'same'")
+
+
+def _last(x: Tensor, axis: int) -> Tensor:
+    """`axis` (from the end) moved to the end; a vector is one along any axis."""
+    return x if axis == -1 or x.ndim == 1 else ops.moveaxis(x, axis, -1)
+
+
+@composite(rule=CONVOLUTION)
+def fft_conv(x: TensorLike, kernel: TensorLike, mode: str = "causal", axis: int = -1) -> Tensor:
+    """sum_n x[k - n] kernel[n] along an axis by FFT: n log n steps, however long the kernel.
+
+    Args:
+        x: (..., length).
+        kernel: (..., taps); its other axes broadcast with those of x.
+        mode: "causal" (the first `length` elements of "full": none sees a later x), "full"
+            (length + taps - 1 elements) or "same" (`length` elements in the middle of "full").
+        axis: the axis of the signal in x, and of the taps in a kernel that is not a vector.
+    """
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"fft_conv: axis={axis} is out of range for the shape {x.shape}")
+    axis = axis - x.ndim if axis >= 0 else axis
+    dtype = x.dtype
+    x, kernel = _last(x, axis), _last(kernel, axis)
+    length, taps = x.shape[-1], kernel.shape[-1]
+    if length == 0 or taps == 0:
+        raise ShapeError(f"fft_conv: a signal of {length} and a kernel of {taps} elements")
+    part = _span(mode, length, taps)
+    size = fast_fft_length(length + (min(taps, length) if mode == "causal" else taps) - 1)
+    kernel = kernel[..., :length] if mode == "causal" else kernel
+    if x.dtype.is_complex:
+        y = ifft(ops.multiply(fft(x, size), fft(kernel, size)), size)
+    else:
+        y = irfft(ops.multiply(rfft(x, size), rfft(kernel, size)), size)
+    y = y[..., part] if axis == -1 else ops.moveaxis(y[..., part], -1, axis)
+    return narrow(y, dtype)
+
+
+@composite(rule=CONVOLUTION)
+def causal_conv1d(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """Each channel filtered by itself, without a look ahead.
+
+    y[b, c, t] = sum_k weight[c, k] x[b, c, t - taps + 1 + k] + bias[c]
+
+    Args:
+        x: (batch, channels, length).
+        weight: (channels, taps); the last tap meets the present element.
+        bias: (channels,).
+    """
+    if x.ndim != 3 or weight.ndim != 2 or weight.shape[0] != x.shape[1] or 0 in weight.shape:
+        raise ShapeError(
+            f"causal_conv1d takes x (batch, channels, length) and weight (channels, taps), "
+            f"not shapes {x.shape} and {weight.shape}"
+        )
+    channels, taps = weight.shape
+    if bias is not None and bias.shape != (channels,):
+        raise ShapeError(f"causal_conv1d: bias must have the shape ({channels},), not {bias.shape}")
+    filters = ops.reshape(weight, (channels, 1, taps))
+    return conv_general(x, filters, bias, (1,), ((taps - 1, 0),), (1,), channels)

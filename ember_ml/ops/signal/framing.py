@@ -1,0 +1,69 @@
+"""Signals in overlapping frames, and back."""
+
+from __future__ import annotations
+
+from ember_ml import ops
+from ember_ml._core.dispatch import composite
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError
+from ember_ml._core.tensor import Tensor, TensorLike
+
+__all__ = ["frame", "overlap_add"]
+
+
+def check_steps(op: str, **steps: int) -> None:
+    """Lengths in samples must be positive integers."""
+    for name, value in steps.items():
+        if not isinstance(value, int):
+            raise ArgumentTypeError(f"{op}: {name} must be an integer, not {value!r}")
+        if value < 1:
+            raise ArgumentError(f"{op}: {name}={value} must be at least 1")
+
+
+@composite
+def frame(
+    x: TensorLike, frame_length: int, hop_length: int, axis: int = -1, pad_end: bool = False
+) -> Tensor:
+    """Overlapping pieces of a signal: (..., samples) -> (..., frames, frame_length).
+
+    Args:
+        hop_length: samples from the start of a frame to the start of the next.
+        axis: the axis of the samples; that of the frames takes its place, each frame's follows it.
+        pad_end: fill up with zeros, so that a frame starts at every hop; else samples at the end
+            that do not fill a frame are left out.
+    """
+    check_steps("frame", frame_length=frame_length, hop_length=hop_length)
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"frame: axis={axis} is out of range for the shape {x.shape}")
+    axis %= x.ndim
+    samples = x.shape[axis]
+    if pad_end and samples:
+        missing = (-(-samples // hop_length) - 1) * hop_length + frame_length - samples
+        x = ops.pad_constant(x, [(0, max(missing, 0) if at == axis else 0) for at in range(x.ndim)])
+    elif samples < frame_length:
+        raise ShapeError(
+            f"frame: frame_length={frame_length} exceeds the {samples} samples of axis {axis}; "
+            "pad_end=True fills up with zeros"
+        )
+    return ops.moveaxis(ops.unfold(x, axis, frame_length, hop_length), -1, axis + 1)
+
+
+@composite
+def overlap_add(x: TensorLike, hop_length: int) -> Tensor:
+    """The sum of frames, each `hop_length` after the one before it: the transpose of `frame`.
+
+    (..., frames, frame_length) -> (..., (frames - 1) hop_length + frame_length)
+    """
+    check_steps("overlap_add", hop_length=hop_length)
+    if x.ndim < 2 or 0 in x.shape[-2:]:
+        raise ShapeError(f"overlap_add takes (..., frames, frame_length), not the shape {x.shape}")
+    *batch, frames, length = x.shape
+    parts = -(-length // hop_length)
+    blocks = frames + parts
+    keep = [(0, 0)] * len(batch)
+    x = ops.pad_constant(x, [*keep, (0, 0), (0, parts * hop_length - length)])
+    x = ops.reshape(x, (*batch, frames, parts, hop_length))
+    x = ops.pad_constant(ops.swapaxes(x, -3, -2), [*keep, (0, 0), (0, parts), (0, 0)])
+    # rows of frames + parts blocks, read as rows of one block less: each row moves one block on
+    x = ops.reshape(x, (*batch, parts * blocks, hop_length))[..., : parts * (blocks - 1), :]
+    x = ops.sum(ops.reshape(x, (*batch, parts, (blocks - 1) * hop_length)), axis=-2, dtype=x.dtype)
+    return x[..., : (frames - 1) * hop_length + length]

@@ -1,0 +1,172 @@
+"""Other lengths for the spatial axes: adaptive and global pooling, interpolation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ember_ml import ops
+from ember_ml._core import rules
+from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.dispatch import composite
+from ember_ml._core.errors import ArgumentError
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops.signal import _geometry as geometry
+from ember_ml.ops.signal._geometry import Lengths
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool_general",
+    "global_avg_pool",
+    "global_max_pool",
+    "interpolate",
+    "interpolate_general",
+]
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def adaptive_avg_pool_general(x: TensorLike, output_size: tuple[int, ...]) -> Tensor:
+    """Means of as many windows as asked for on each spatial axis; they cover it evenly."""
+    x = geometry.floating("adaptive_avg_pool", x)
+    for axis, count in enumerate(output_size, 2):
+        length = x.shape[axis]
+        before = (slice(None),) * axis
+        parts = [
+            x[(*before, slice(at * length // count, -(-(at + 1) * length // count)))]
+            for at in range(count)
+        ]
+        x = ops.concat([ops.mean(part, axis=axis, keepdims=True) for part in parts], axis=axis)
+    return x
+
+
+@composite(rule=rules.REAL_FLOAT)
+def adaptive_avg_pool1d(
+    x: TensorLike, output_size: Lengths, data_format: str = "channels_first"
+) -> Tensor:
+    """(batch, channels, length) -> (batch, channels, output_size) by the means of even windows."""
+    x, _ = geometry.channels_first("adaptive_avg_pool1d", x, 1, data_format)
+    size = geometry.per_axis("adaptive_avg_pool1d", "output_size", output_size, 1)
+    return geometry.restore(adaptive_avg_pool_general(x, size), data_format)
+
+
+@composite(rule=rules.REAL_FLOAT)
+def adaptive_avg_pool2d(
+    x: TensorLike, output_size: Lengths, data_format: str = "channels_first"
+) -> Tensor:
+    """(batch, channels, height, width) -> (batch, channels, *output_size) by means, as in 1d."""
+    x, _ = geometry.channels_first("adaptive_avg_pool2d", x, 2, data_format)
+    size = geometry.per_axis("adaptive_avg_pool2d", "output_size", output_size, 2)
+    return geometry.restore(adaptive_avg_pool_general(x, size), data_format)
+
+
+def _space(name: str, x: Tensor, data_format: str) -> tuple[int, ...]:
+    geometry.channels_first(name, x, x.ndim - 2, data_format)
+    first = 1 if data_format == "channels_last" else 2
+    return tuple(range(first, first + x.ndim - 2))
+
+
+@composite(rule=rules.REAL_FLOAT)
+def global_avg_pool(
+    x: TensorLike, keepdims: bool = False, data_format: str = "channels_first"
+) -> Tensor:
+    """The mean of each channel over all spatial axes: (batch, channels)."""
+    return ops.mean(x, axis=_space("global_avg_pool", x, data_format), keepdims=keepdims)
+
+
+@composite(rule=rules.REAL_FLOAT)
+def global_max_pool(
+    x: TensorLike, keepdims: bool = False, data_format: str = "channels_first"
+) -> Tensor:
+    """The greatest value of each channel over all spatial axes: (batch, channels)."""
+    x = geometry.floating("global_max_pool", x)
+    return ops.max(x, axis=_space("global_max_pool", x, data_format), keepdims=keepdims)
+
+
+def _nearest(length: int, count: int, scale: float | None) -> list[int]:
+    """The element that each of `count` takes its value from."""
+    if scale is None:
+        return [at * length // count for at in range(count)]
+    return [min(int(at / scale), length - 1) for at in range(count)]
+
+
+def _positions(length: int, count: int, scale: float | None, align_corners: bool) -> list[float]:
+    """Where, between the elements of an axis, each of `count` lies."""
+    if align_corners:
+        return [at * (length - 1) / max(count - 1, 1) for at in range(count)]
+    step = length / count if scale is None else 1 / scale
+    return [min(max((at + 0.5) * step - 0.5, 0.0), length - 1.0) for at in range(count)]
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def interpolate_general(
+    x: TensorLike,
+    size: tuple[int, ...],
+    scale: tuple[float, ...] | None,
+    mode: str,
+    align_corners: bool,
+) -> Tensor:
+    """What every `interpolate` comes to: arguments given for each spatial axis, channels first."""
+    x = geometry.floating("interpolate", x)
+    for axis, count in enumerate(size, 2):
+        length, factor = x.shape[axis], None if scale is None else scale[axis - 2]
+        if mode == "nearest":
+            x = ops.take(x, _nearest(length, count, factor), axis=axis)
+            continue
+        places = _positions(length, count, factor, align_corners)
+        lows = [int(place) for place in places]
+        shape = (count, *[1] * (x.ndim - 1 - axis))
+        part = convert_to_tensor(
+            [p - n for p, n in zip(places, lows, strict=True)], x.dtype, backend=x.backend
+        )
+        low = ops.take(x, lows, axis=axis)
+        high = ops.take(x, [min(n + 1, length - 1) for n in lows], axis=axis)
+        x = ops.add(low, ops.multiply(ops.subtract(high, low), ops.reshape(part, shape)))
+    return x
+
+
+def _factors(scale_factor: float | Sequence[float], rank: int) -> tuple[float, ...]:
+    given = scale_factor if isinstance(scale_factor, Sequence) else [scale_factor] * rank
+    if len(given) != rank or min(given) <= 0:
+        raise ArgumentError(
+            f"interpolate: scale_factor={scale_factor} must be positive, {rank} times"
+        )
+    return tuple(map(float, given))
+
+
+@composite(rule=rules.REAL_FLOAT)
+def interpolate(
+    x: TensorLike,
+    size: Lengths | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    data_format: str = "channels_first",
+) -> Tensor:
+    """The spatial axes brought to other lengths.
+
+    Args:
+        x: (batch, channels, space...), or (batch, space..., channels) with "channels_last".
+        size: the new lengths; one integer, or one for each spatial axis.
+        scale_factor: in place of size, what the lengths are multiplied with.
+        mode: "nearest", or "linear" along each axis (bilinear in two dimensions).
+        align_corners: in "linear", whether first and last elements stay where they are.
+    """
+    rank = x.ndim - 2
+    x, shape = geometry.channels_first("interpolate", x, rank, data_format)
+    if (size is None) == (scale_factor is None) or mode not in ("nearest", "linear"):
+        raise ArgumentError(
+            f"interpolate takes size or scale_factor and mode 'nearest' or 'linear'; "
+            f"got size={size}, scale_factor={scale_factor}, mode={mode!r}"
+        )
+    scale = None
+    if scale_factor is not None:
+        scale = _factors(scale_factor, rank)
+        size = [math.floor(n * factor) for n, factor in zip(shape[2:], scale, strict=True)]
+    lengths = geometry.per_axis("interpolate", "size", size or 0, rank)
+    return geometry.restore(
+        interpolate_general(x, lengths, scale, mode, align_corners), data_format
+    )

@@ -1,0 +1,88 @@
+"""Slices of fixed size whose place may be a value on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ember_ml._core.dispatch import IndexLike, Op, op
+from ember_ml._core.errors import ShapeError
+from ember_ml._core.indexing import around
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+from ember_ml.ops.indexing import index, index_update, like
+from ember_ml.ops.joining import stack
+
+__all__ = ["dynamic_slice", "dynamic_update_slice"]
+
+
+def _check(name: str, sizes: Sequence[int], starts: Any, shape: tuple[int, ...]) -> None:
+    count = starts.shape[0] if isinstance(starts, EmberTensor) else len(starts)
+    fits = len(sizes) == len(shape) and all(
+        0 <= size <= length for size, length in zip(sizes, shape, strict=True)
+    )
+    if not fits or count != len(shape):
+        raise ShapeError(f"{name}: {count} starts and the sizes {tuple(sizes)} do not fit {shape}")
+
+
+def _key(starts: Sequence[int], sizes: Sequence[int], shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """The index of a slice that starts at plain numbers, moved to lie within the shape."""
+    key = []
+    for start, size, length in zip(starts, sizes, shape, strict=True):
+        first = max(0, min(start + length if start < 0 else start, length - size))
+        key.append(slice(first, first + size))
+    return tuple(key)
+
+
+def _is_plain(starts: Any) -> bool:
+    return isinstance(starts, (list, tuple)) and all(type(start) is int for start in starts)
+
+
+def _joined(starts: Any) -> Any:
+    return stack(list(starts)) if isinstance(starts, (list, tuple)) else starts
+
+
+def _read(op: Op) -> Callable[..., Any]:
+    name, dispatch = op.name, op.function
+
+    def call(x: Any, starts: Any, sizes: Sequence[int]) -> Tensor:
+        if not isinstance(x, EmberTensor):
+            return dispatch(x, starts, sizes)
+        _check(name, sizes, starts, x.shape)
+        if _is_plain(starts):
+            return index(x, _key(starts, sizes, x.shape))
+        return dispatch(x, _joined(starts), tuple(sizes))
+
+    return call
+
+
+@around(_read)
+@op
+def dynamic_slice(x: TensorLike, starts: IndexLike, sizes: Sequence[int]) -> Tensor:
+    """The slice of x of those sizes that starts at `starts`, moved to lie within x if need be.
+
+    Args:
+        x: the tensor.
+        starts: one for each axis, in one tensor or in a list of numbers and 0-d tensors.
+        sizes: one length for each axis.
+    """
+
+
+def _write(op: Op) -> Callable[..., Any]:
+    name, dispatch = op.name, op.function
+
+    def call(x: Any, update: Any, starts: Any) -> Tensor:
+        if not isinstance(x, EmberTensor):
+            return dispatch(x, update, starts)
+        update = like(update, x)
+        _check(name, update.shape, starts, x.shape)
+        if _is_plain(starts):
+            return index_update(x, _key(starts, update.shape, x.shape), update)
+        return dispatch(x, update, _joined(starts))
+
+    return call
+
+
+@around(_write)
+@op
+def dynamic_update_slice(x: TensorLike, update: TensorLike, starts: IndexLike) -> Tensor:
+    """A copy of x with the slice that starts at `starts` replaced; see `dynamic_slice`."""

@@ -1,0 +1,84 @@
+"""Moments of a sample, and the normal density."""
+
+from __future__ import annotations
+
+import math
+
+from ember_ml import ops
+from ember_ml._core import rules
+from ember_ml._core.dispatch import composite
+from ember_ml._core.errors import ShapeError
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.dtypes import floating
+from ember_ml.ops.reduction import Axes
+
+__all__ = ["corrcoef", "cov", "gaussian", "kurtosis", "skew", "standardize"]
+
+
+@composite(rule=rules.REAL_FLOAT)
+def gaussian(x: TensorLike, mean: TensorLike = 0.0, std: TensorLike = 1.0) -> Tensor:
+    """The normal density: exp(-((x - mean) / std)^2 / 2) / (std sqrt(2 pi))."""
+    z = ops.divide(ops.subtract(floating(x), mean), std)
+    density = ops.divide(ops.exp(ops.multiply(ops.square(z), -0.5)), math.sqrt(2 * math.pi))
+    return ops.divide(density, std)
+
+
+def _rows(name: str, x: Tensor) -> Tensor:
+    """Variables as rows, floating."""
+    if x.ndim > 2:
+        raise ShapeError(f"{name} takes a vector or a matrix; the shape is {x.shape}")
+    x = floating(x)
+    return ops.reshape(x, (1, -1)) if x.ndim < 2 else x
+
+
+@composite(rule=rules.FLOAT)
+def cov(x: TensorLike, *, rowvar: bool = True, correction: float = 1.0) -> Tensor:
+    """The covariances between the rows of a matrix; of a vector its variance.
+
+    Args:
+        x: a variable in each row, an observation in each column.
+        rowvar: False if the variables are the columns.
+        correction: subtracted from the number of observations; NaN where nothing is left.
+    """
+    rows = _rows("cov", x)
+    rows = rows if rowvar or x.ndim < 2 else ops.swapaxes(rows, 0, 1)
+    freedom = rows.shape[1] - correction
+    centred = ops.subtract(rows, ops.mean(rows, 1, keepdims=True))
+    product = ops.matmul(centred, ops.conj(ops.swapaxes(centred, 0, 1)))
+    out = ops.multiply(product, 1 / freedom if freedom > 0 else math.nan)
+    return out if x.ndim == 2 else ops.reshape(out, ())
+
+
+@composite(rule=rules.FLOAT)
+def corrcoef(x: TensorLike, *, rowvar: bool = True) -> Tensor:
+    """The correlations between the rows of a matrix (the columns, unless `rowvar`); NaN of a constant one."""
+    rows = _rows("corrcoef", x)
+    rows = rows if rowvar or x.ndim < 2 else ops.swapaxes(rows, 0, 1)
+    unit = standardize(rows, 1)
+    product = ops.matmul(unit, ops.conj(ops.swapaxes(unit, 0, 1)))
+    out = ops.divide(product, rows.shape[1])
+    return out if x.ndim == 2 else ops.reshape(out, ())
+
+
+@composite(rule=rules.FLOAT)
+def standardize(x: TensorLike, axis: Axes = None, *, correction: float = 0.0) -> Tensor:
+    """(x - mean(x)) / std(x) along the axes: z-scores; NaN where std(x) is 0."""
+    offset = ops.subtract(x, ops.mean(x, axis, keepdims=True))
+    scale = ops.std(x, axis, correction=correction, keepdims=True)
+    return ops.divide(offset, ops.where(ops.equal(scale, 0), ops.nan, scale))
+
+
+@composite(rule=rules.REAL_FLOAT)
+def skew(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+    """The third moment of the z-scores along the axes; NaN of a constant."""
+    z = standardize(x, axis)
+    return ops.mean(ops.multiply(ops.square(z), z), axis, keepdims=keepdims)
+
+
+@composite(rule=rules.REAL_FLOAT)
+def kurtosis(
+    x: TensorLike, axis: Axes = None, *, excess: bool = True, keepdims: bool = False
+) -> Tensor:
+    """The fourth moment of the z-scores along the axes, less the normal distribution's 3 if `excess`."""
+    out = ops.mean(ops.square(ops.square(standardize(x, axis))), axis, keepdims=keepdims)
+    return ops.subtract(out, 3) if excess else out

@@ -1,0 +1,183 @@
+"""What the conformance table cannot say of shapes, joining, choosing and scattering: errors and functions of many."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ember_ml import ops
+from ember_ml._core.convert import convert_to_tensor
+
+
+def matrix():
+    return ops.reshape(ops.arange(6), (2, 3))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ops.reshape(x, (4, 2)),
+        lambda x: ops.reshape(x, (-1, -1)),
+        lambda x: ops.reshape(x, (-2, 3)),
+        lambda x: ops.squeeze(x, 0),
+        lambda x: ops.squeeze(x, 5),
+        lambda x: ops.expand_dims(x, 4),
+        lambda x: ops.permute_dims(x, (0, 0)),
+        lambda x: ops.permute_dims(x, (0,)),
+        lambda x: ops.moveaxis(x, 0, 2),
+        lambda x: ops.moveaxis(x, (0, 1), (0, 0)),
+        lambda x: ops.matrix_transpose(ops.ravel(x)),
+        lambda x: ops.broadcast_to(x, (2, 4)),
+        lambda x: ops.broadcast_to(x, (-1, 3)),
+        lambda x: ops.flip(x, 2),
+        lambda x: ops.flip(x, (0, 0)),
+        lambda x: ops.roll(x, 1, 2),
+        lambda x: ops.repeat(x, -1),
+        lambda x: ops.repeat(x, [1, 2, 3], axis=0),
+        lambda x: ops.unfold(x, 1, 4),
+        lambda x: ops.unfold(x, 1, 2, 0),
+        lambda x: ops.unfold(x, 2, 1),
+        lambda x: ops.view_as_complex(x),
+        lambda x: ops.broadcast_arrays(x, ops.ones((4,))),
+        lambda x: ops.pad(x, -1),
+        lambda x: ops.pad(x, [(1, 1)] * 3),
+        lambda x: ops.pad(x, 1, mode="mirror"),
+        lambda x: ops.pad(ops.zeros((0,)), 1, mode="reflect"),
+        lambda x: ops.concat([x, ops.ones((4, 2))]),
+        lambda x: ops.concat([x, ops.ones((0,))]),
+        lambda x: ops.concat([ops.ones(())]),
+        lambda x: ops.concat([x], axis=2),
+        lambda x: ops.concat([]),
+        lambda x: ops.stack([x, ops.ones((3, 2))]),
+        lambda x: ops.split(x, 2, axis=1),
+        lambda x: ops.split(x, 0),
+        lambda x: ops.chunk(x, 0),
+        lambda x: ops.take_along_axis(x, ops.ravel(x), axis=0),
+        lambda x: ops.put_along_axis(x, [[0]], ops.ones((2, 2))),
+        lambda x: ops.nonzero(ops.ones(())),
+        lambda x: ops.gather_nd(x, [[0, 0, 0]]),
+        lambda x: ops.select([], []),
+        lambda x: ops.dynamic_slice(x, [0, 0], (3, 1)),
+        lambda x: ops.dynamic_slice(x, [0], (1, 1)),
+        lambda x: ops.scatter(x, [0, 1, 0]),
+        lambda x: ops.scatter(x, [[0], [1]]),
+        lambda x: ops.scatter(x, [0], aggr="median"),
+        lambda x: ops.segment_sum(x, [0, 1, 0]),
+        lambda x: ops.scatter_nd([[0]], x, (2, 3)),
+    ],
+)
+def test_bad_shapes_and_arguments_are_value_errors(backend: str, call) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        call(matrix())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ops.expand_dims(x, 4),
+        lambda x: ops.take(x, [0, 3], axis=1),
+        lambda x: ops.take(x, -7),
+        lambda x: ops.take(x, np.array([2, -3]), axis=0),
+        lambda x: ops.take(ops.zeros((0, 2)), ops.asarray([0]), axis=0),
+        lambda x: ops.gather(x, [2]),
+        lambda x: ops.gather_nd(x, [[0, 3]]),
+        lambda x: ops.take_along_axis(x, [[3], [0]], axis=1),
+        lambda x: ops.put_along_axis(x, [[-4], [0]], 1, axis=1),
+        lambda x: ops.unravel_index([6], (2, 3)),
+        lambda x: ops.index_update(x, 2, 0),
+        lambda x: ops.delete(x, 6),
+        lambda x: ops.insert(x, 7, 0),
+        lambda x: ops.scatter(x, [0, -1]),
+        lambda x: ops.scatter(x, [0, 2], 2),
+        lambda x: ops.scatter(x, np.array([0, 2]), dim_size=1, aggr="max"),
+        lambda x: ops.scatter(x, ops.asarray([0, -1])),
+        lambda x: ops.segment_mean(x, [0, 5], num_segments=5),
+        lambda x: ops.scatter_nd([[2, 0]], [1.0], (2, 3)),
+    ],
+)
+def test_indices_from_the_host_are_checked_on_every_backend(backend: str, call) -> None:
+    with pytest.raises(IndexError):
+        call(matrix())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ops.take(x, [0.5], axis=0),
+        lambda x: ops.repeat(x, [0.5, 1.5], axis=0),
+        lambda x: ops.where(x, x),
+        lambda x: ops.concat(3),
+        lambda x: ops.scatter(ops.astype(x, "complex64"), [0, 1], aggr="max"),
+        lambda x: ops.index_update(x, 0, 1j),
+        lambda x: ops.masked_fill(x, x, ops.asarray(1j)),
+        lambda x: ops.pad(x, 1, constant_values=1j),
+    ],
+)
+def test_bad_types_are_type_errors(backend: str, call) -> None:
+    with pytest.raises(TypeError):
+        call(matrix())
+
+
+def test_split_names_the_sizes(backend: str) -> None:
+    with pytest.raises(ValueError, match="length 7, which is not 3 equal parts"):
+        ops.split(ops.zeros((7, 2)), 3)
+
+
+def test_reshape_without_a_copy(backend: str) -> None:
+    x = ops.ones((2, 3))
+    if backend == "mlx":
+        with pytest.raises(ValueError, match="MLX"):
+            ops.reshape(x, (6,), copy=False)
+        return
+    assert ops.reshape(x, (6,), copy=False).shape == (6,)
+    with pytest.raises(ValueError, match=r".+"):
+        ops.reshape(ops.permute_dims(x), (6,), copy=False)
+
+
+def test_broadcasting_keeps_each_dtype(backend: str) -> None:
+    first, second, third = ops.broadcast_arrays(ops.ones((3, 1)), ops.arange(2), True)
+    assert (first.dtype, second.dtype, third.dtype) == ("float32", "int64", "bool")
+    assert first.shape == second.shape == third.shape == (3, 2)
+    assert ops.broadcast_arrays() == []
+    assert ops.broadcast_shapes((2, 1), (), (5,), (1, 1, 1)) == (1, 2, 5)
+    assert ops.broadcast_shapes((0,), (1,)) == (0,)
+
+
+def test_where_with_a_condition_alone_finds_it(backend: str) -> None:
+    rows, columns = ops.where(convert_to_tensor([[0, 1], [2, 0]]))
+    assert (rows.tolist(), columns.tolist()) == ([0, 1], [1, 0])
+    assert ops.where([True, False], 1.5, 0).tolist() == [1.5, 0.0]
+
+
+def test_select_takes_the_first_that_holds(backend: str) -> None:
+    x = ops.arange(6)
+    chosen = ops.select([x < 2, x < 4], [x, ops.multiply(x, 10)], -1)
+    assert chosen.tolist() == [0, 1, 20, 30, -1, -1]
+
+
+@pytest.mark.parametrize(("n", "k", "m"), [(3, 0, None), (3, 1, 4), (4, -1, 2), (2, 5, 3), (0, 0, 2)])
+def test_triangles(backend: str, n: int, k: int, m: int | None) -> None:
+    for ours, numpy in ((ops.tril_indices, np.tril_indices), (ops.triu_indices, np.triu_indices)):
+        for got, want in zip(ours(n, k, m), numpy(n, k, m), strict=True):
+            assert got.dtype == "int64"
+            assert got.tolist() == want.tolist()
+
+
+def test_scatter_of_the_seeds(backend: str) -> None:
+    assert ops.scatter(ops.ones((10,)), convert_to_tensor([0, 1, 0])).tolist() == [2.0, 1.0]
+    empty = ops.scatter(convert_to_tensor([]), convert_to_tensor([], dtype="int32"))
+    assert empty.shape == (0,)
+    sparse = ops.scatter(ops.ones((10000,)), convert_to_tensor([0, 9999]))
+    assert sparse.shape == (10000,)
+    assert sparse.sum().item() == 2.0
+
+
+@pytest.mark.parametrize("starts", [[1, 0], (1, -3)], ids=str)
+def test_a_slice_may_start_at_a_tensor(backend: str, starts) -> None:
+    x = matrix()
+    want = ops.dynamic_slice(x, starts, (1, 2)).tolist()
+    assert want == [[3, 4]]
+    assert ops.dynamic_slice(x, convert_to_tensor(list(starts)), (1, 2)).tolist() == want
+    mixed = [convert_to_tensor(starts[0]), starts[1]]
+    assert ops.dynamic_slice(x, mixed, (1, 2)).tolist() == want
+    assert ops.dynamic_update_slice(x, [[7, 8]], mixed).tolist() == [[0, 1, 2], [7, 8, 5]]
