@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from ember_ml._core import runtime
 from ember_ml._core.dtype import EmberDType
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
+from ember_ml._core.methods import TensorMethods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from ember_ml._core.methods import TensorMethods
-else:
-
-    class TensorMethods:
-        """Filled by `ember_ml.ops`: the ops that are methods too."""
-
-        __slots__ = ()
 
 
 class EmberTensor(TensorMethods):
@@ -211,9 +204,6 @@ class EmberTensor(TensorMethods):
         raise ArgumentTypeError(
             "tensors are not pickled; save them with safetensors, or send x.numpy()"
         )
-
-    def __hash__(self) -> int:
-        return id(self)
 
     def __repr__(self) -> str:
         values = runtime.host().format_array(runtime.LOADED[self._backend].to_portable(self._data))

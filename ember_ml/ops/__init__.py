@@ -6,6 +6,7 @@ own; what is in `nn` and `signal` is here as well.
 
 import sys as _sys
 
+from ember_ml._core import methods as _methods
 from ember_ml._core.dtype import bfloat16 as bfloat16
 from ember_ml._core.dtype import bool_ as bool
 from ember_ml._core.dtype import bool_ as bool_
@@ -66,7 +67,6 @@ from ember_ml.ops.linearalg import trace as trace
 from ember_ml.ops.manipulation import *
 from ember_ml.ops.nan_reduction import *
 from ember_ml.ops.nn import *
-from ember_ml.ops.operators import install as _install
 from ember_ml.ops.padding import *
 from ember_ml.ops.quantiles import *
 from ember_ml.ops.reduction import *
@@ -78,5 +78,6 @@ from ember_ml.ops.slicing import *
 from ember_ml.ops.sorting import *
 from ember_ml.ops.special import *
 from ember_ml.ops.trigonometric import *
+from ember_ml.ops.vectorize import *
 
-_install(_sys.modules[__name__])
+_methods.ops = _sys.modules[__name__]

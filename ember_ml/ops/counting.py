@@ -11,6 +11,7 @@ from ember_ml._core.dispatch import MaskLike, composite, op
 from ember_ml._core.dtype import DEFAULT_FLOAT
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.creation import filled
 from ember_ml.ops.dtypes import floating
 
 __all__ = ["bincount", "histogram"]
@@ -28,17 +29,20 @@ def bincount(x: TensorLike, weights: MaskLike | None = None, minlength: int = 0)
 
 
 def _spread(values: Tensor, bins: int, bounds: tuple[float, float] | None) -> Tensor:
-    """The edges of bins of equal width between bounds, which are the extreme values unless given."""
+    """The edges of bins of equal width between the bounds, or else the extreme values."""
     if bins < 1:
         raise ArgumentError(f"histogram: bins must be at least 1, not {bins}")
     if bounds is not None and not bounds[0] <= bounds[1]:
         raise ArgumentError(f"histogram: range must go up, not {bounds}")
     if bounds is None and values.size == 0:
         bounds = (0.0, 1.0)
-    low, high = (ops.min(values), ops.max(values)) if bounds is None else _like(bounds, values)
+    if bounds is None:
+        low, high = ops.min(values), ops.max(values)
+    else:
+        low, high = _like(bounds[0], values), _like(bounds[1], values)
     half = ops.where(ops.equal(low, high), _like(0.5, values), 0)
     low, high = ops.subtract(low, half), ops.add(high, half)
-    steps = _like(list(range(bins)), values)
+    steps = ops.subtract(ops.cumsum(filled(ops.ones_like(low), bins), 0), 1)
     inner = ops.add(low, ops.multiply(steps, ops.divide(ops.subtract(high, low), bins)))
     return ops.concat([inner, ops.reshape(high, (1,))], axis=0)
 

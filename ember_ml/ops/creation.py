@@ -97,7 +97,7 @@ def eye(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """A matrix with ones on the k-th diagonal, counted upwards from the main one, and zeros elsewhere."""
+    """A matrix with ones on the k-th diagonal above the main one, and zeros elsewhere."""
 
 
 def identity(n: int, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
@@ -142,7 +142,7 @@ def linspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """`num` numbers at equal distances from start to stop, which is the last one unless `endpoint` is False."""
+    """`num` numbers at equal distances from start to stop, which is the last if `endpoint`."""
 
 
 @creation
@@ -156,7 +156,7 @@ def logspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """base to the power of linspace(start, stop, num)."""
+    """The powers base ** linspace(start, stop, num)."""
 
 
 @creation
@@ -235,7 +235,7 @@ def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
 
 @composite(rule=rules.NUMERIC)
 def vander(x: TensorLike, n: int | None = None, *, increasing: bool = False) -> Tensor:
-    """The powers of a vector as columns, from n - 1 down to 0, or up if `increasing`. Dtypes as in `prod`."""
+    """The powers of a vector as columns, n - 1 to 0 (0 to n - 1 if `increasing`)."""
     if x.ndim != 1:
         raise ShapeError(f"vander takes a vector; the shape is {x.shape}")
     length = x.shape[0]
@@ -274,7 +274,7 @@ def array(obj: TensorLike, dtype: DTypeLike | None = None, *, device: str | None
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
-    """A tensor of another library's array, through DLPack; it shares the memory where that is possible."""
+    """A tensor of another library's array through DLPack, sharing its memory where possible."""
     if not hasattr(x, "__dlpack__"):
         raise ArgumentTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__")
     backend = runtime.active()

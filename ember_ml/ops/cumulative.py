@@ -24,22 +24,22 @@ __all__ = [
 
 @op
 def cumsum(x: TensorLike, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """The sums of the first 1, 2, ... elements along the axis, or of the flat tensor. Dtypes as in `sum`."""
+    """The running sums along the axis, or of the flat tensor; dtypes as in `sum`."""
 
 
 @op
 def cumprod(x: TensorLike, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """The products of the first 1, 2, ... elements along the axis, or of the flat tensor. Dtypes as in `sum`."""
+    """The running products along the axis, or of the flat tensor; dtypes as in `sum`."""
 
 
 @op(rule=rules.ORDERED)
 def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
-    """The greatest of the first 1, 2, ... elements along the axis, or of the flat tensor; NaN after a NaN."""
+    """The greatest element so far along the axis, or in the flat tensor; NaN from a NaN on."""
 
 
 @op(rule=rules.ORDERED)
 def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
-    """The least of the first 1, 2, ... elements along the axis, or of the flat tensor; NaN after a NaN."""
+    """The least element so far along the axis, or in the flat tensor; NaN from a NaN on."""
 
 
 @op(rule=rules.REAL_FLOAT)

@@ -89,7 +89,7 @@ FLOAT_LIMITS = {
 def astype(
     x: TensorLike, dtype: DTypeLike, *, copy: bool = True, device: str | None = None
 ) -> Tensor:
-    """x in another dtype. A complex tensor has no real value: take `real`, `imag` or `abs` of it.
+    """The tensor in another dtype. A complex one has no real value: take `real`, `imag` or `abs`.
 
     Args:
         x: the tensor.
@@ -107,7 +107,7 @@ def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
 
 def floating(x: Tensor) -> Tensor:
-    """x, in float32 if its elements are integers or bools: what an op with a `lift` rule computes in."""
+    """The tensor, in float32 if it is of integers or bools."""
     return x if x.dtype.kind in ("float", "complex") else astype(x, DEFAULT_FLOAT)
 
 
@@ -159,8 +159,8 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 
     Args:
         dtype: the dtype.
-        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
-            "numeric", a dtype, or a tuple of these.
+        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
+            "complex floating", "numeric", a dtype, or a tuple of these.
     """
     given = as_dtype(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -168,7 +168,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 
 
 def result_type(*arrays_and_dtypes: TensorLike | DTypeLike) -> EmberDType:
-    """The dtype of an operation on such operands: tensors and dtypes are promoted, Python scalars are weak."""
+    """The dtype that operands promote to: tensors, dtypes, and Python scalars, which are weak."""
     if not arrays_and_dtypes:
         raise ArgumentError("result_type needs at least one tensor, dtype or scalar")
     weak = [type(value) for value in arrays_and_dtypes if type(value) in PYTHON_TYPES]

@@ -63,7 +63,7 @@ class NamespaceInfo:
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, EmberDType]:
-        """The standard's dtypes that the active backend has, all or those of a kind (see `isdtype`)."""
+        """The standard's dtypes that the backend has, all or those of a kind (see `isdtype`)."""
         backend = runtime.active()
         _devices.resolve(backend, device)
         return {

@@ -19,7 +19,7 @@ def _counts(missing: Tensor, axis: Axes, keepdims: bool) -> Tensor:
 
 
 def _ratio(total: Tensor, count: Tensor) -> Tensor:
-    """total / count in total's dtype; NaN where count is not positive."""
+    """The total over the count, in its own dtype; NaN where nothing was counted."""
     divisor = ops.astype(ops.maximum(count, 1), real_part(total.dtype))
     return ops.where(ops.greater(count, 0), ops.divide(total, divisor), ops.nan)
 

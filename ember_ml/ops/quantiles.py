@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from ember_ml import ops
 from ember_ml._core import rules
-from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dispatch import composite
 from ember_ml._core.dtype import DEFAULT_FLOAT, DEFAULT_INT, float64
 from ember_ml._core.errors import ArgumentError
@@ -34,7 +33,7 @@ METHODS: dict[str, Callable[[Any, Any, Callable[[Any], Any]], Any]] = {
 
 
 def _shares(q: Any) -> tuple[Shares, tuple[int, ...]]:
-    """q as a vector, and the shape it had."""
+    """The quantiles as a vector, and the shape they had."""
     if isinstance(q, EmberTensor):
         return ops.reshape(q, (-1,)), q.shape
     plain = q.tolist() if hasattr(q, "tolist") else q
@@ -42,39 +41,43 @@ def _shares(q: Any) -> tuple[Shares, tuple[int, ...]]:
 
 
 def _merged(name: str, x: Tensor, axis: Axes) -> Tensor:
-    """x with the axes that are folded as one, at the end."""
+    """The tensor with the axes that are folded as one, at the end."""
     axes = normalize_axes(name, range(x.ndim) if axis is None else axis, x.ndim)
     kept = [one for one in range(x.ndim) if one not in axes]
-    length = math.prod(x.shape[one] for one in axes)
+    length = math.prod([x.shape[one] for one in axes])
     moved = ops.permute_dims(x, (*kept, *axes))
     return ops.reshape(moved, (*(x.shape[one] for one in kept), length))
 
 
-def _places(
-    shares: Shares, length: int, method: str, like: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The indices below and above each quantile, and the weight of the latter."""
-    if isinstance(shares, EmberTensor):
-        wide = float64 if like.dtype is float64 else DEFAULT_FLOAT
-        position = ops.multiply(ops.clip(ops.astype(shares, wide), 0.0, 1.0), float(length - 1))
-        low, high = ops.floor(position), ops.ceil(position)
-        weight = METHODS[method](position, low, ops.round)
-        return ops.cast(low, DEFAULT_INT), ops.cast(high, DEFAULT_INT), ops.cast(weight, like.dtype)
-    positions = [share * (length - 1) for share in shares]
-    weights = [METHODS[method](one, math.floor(one), round) for one in positions]
-    place = {"backend": like.backend, "device": like.device}
-    return (
-        convert_to_tensor([math.floor(one) for one in positions], DEFAULT_INT, **place),
-        convert_to_tensor([math.ceil(one) for one in positions], DEFAULT_INT, **place),
-        convert_to_tensor(weights, like.dtype, **place),
-    )
+def _fixed(ordered: Tensor, shares: list[float], method: str) -> Tensor:
+    """The elements at plain shares, which become the first axis."""
+
+    def pick(share: float) -> Tensor:
+        position = share * (ordered.shape[-1] - 1)
+        below, above = math.floor(position), math.ceil(position)
+        weight = float(METHODS[method](position, below, round))
+        if weight in (0.0, 1.0) or below == above:
+            return ordered[..., above if weight == 1.0 else below]
+        low, high = ordered[..., below], ordered[..., above]
+        mixed = ops.add(ops.multiply(low, 1 - weight), ops.multiply(high, weight))
+        return ops.where(ops.equal(low, high), low, mixed)
+
+    return ops.stack([pick(share) for share in shares], axis=0)
 
 
-def _mix(low: Tensor, high: Tensor, weight: Tensor) -> Tensor:
-    """(1 - weight) low + weight high, exact at both ends, whatever is infinite."""
+def _traced(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
+    """The elements at the shares in a tensor, which become the first axis."""
+    wide = float64 if ordered.dtype is float64 else DEFAULT_FLOAT
+    length = float(ordered.shape[-1] - 1)
+    position = ops.multiply(ops.clip(ops.astype(shares, wide), 0.0, 1.0), length)
+    below, above = ops.floor(position), ops.ceil(position)
+    weight = ops.astype(METHODS[method](position, below, ops.round), ordered.dtype)
+    low = ops.take(ordered, ops.astype(below, DEFAULT_INT), axis=-1)
+    high = ops.take(ordered, ops.astype(above, DEFAULT_INT), axis=-1)
     mixed = ops.add(ops.multiply(low, ops.subtract(1, weight)), ops.multiply(high, weight))
-    ends = ops.where(ops.equal(weight, 1), high, mixed)
-    return ops.where(ops.logical_or(ops.equal(weight, 0), ops.equal(low, high)), low, ends)
+    mixed = ops.where(ops.equal(weight, 1), high, mixed)
+    mixed = ops.where(ops.logical_or(ops.equal(weight, 0), ops.equal(low, high)), low, mixed)
+    return ops.moveaxis(mixed, -1, 0)
 
 
 def _quantile(
@@ -87,13 +90,14 @@ def _quantile(
         raise ArgumentError(f"{name}: q is out of range in {shares}; a share is between 0 and 1")
     values = _merged(name, floating(x), axis)
     shape += folded_shape(x.shape, axis, keepdims)
-    if values.shape[-1] == 0:
+    if 0 in (values.shape[-1], *shape):
         return ops.full_like(ops.broadcast_to(ops.sum(values), shape), ops.nan)
     ordered = ops.sort(values, axis=-1)
-    low, high, weight = _places(shares, values.shape[-1], method, values)
-    found = _mix(ops.take(ordered, low, axis=-1), ops.take(ordered, high, axis=-1), weight)
-    found = ops.where(ops.isnan(ordered[..., -1:]), ops.nan, found)
-    return ops.reshape(ops.moveaxis(found, -1, 0), shape)
+    if isinstance(shares, list):
+        found = _fixed(ordered, shares, method)
+    else:
+        found = _traced(ordered, shares, method)
+    return ops.reshape(ops.where(ops.isnan(ordered[..., -1]), ops.nan, found), shape)
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -105,14 +109,15 @@ def quantile(
     keepdims: bool = False,
     method: str = "linear",
 ) -> Tensor:
-    """The values below which a share q of the elements along the axes lies; NaN where there is a NaN.
+    """The value below which a share q of the elements along the axes lies; NaN if one is NaN.
 
     Args:
         x: the tensor.
         q: a share between 0 and 1, or a vector of them, which becomes the first axis of the result.
         axis: the axes to fold.
         keepdims: whether folded axes stay, with length 1.
-        method: what to take between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+        method: what to take between two elements: "linear", "lower", "higher", "midpoint",
+            "nearest".
     """
     return _quantile("quantile", x, _shares(q), axis, keepdims, method)
 
@@ -138,5 +143,5 @@ def percentile(
 
 @composite(rule=rules.REAL_FLOAT)
 def median(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """The middle element along the axes, the mean of the two in the middle of an even number; NaN of nothing."""
+    """The element in the middle along the axes, or the mean of the two there; NaN of nothing."""
     return quantile(x, 0.5, axis, keepdims=keepdims)

@@ -46,7 +46,8 @@ def sum(
 ) -> Tensor:
     """The sum along the axes; 0 of nothing.
 
-    Integers and bools are summed in 64 bits, half precision in float32. `dtype` is what `x` is cast to first.
+    Integers and bools are summed in 64 bits, half precision in float32 (and rounded once).
+    `dtype` is what x is cast to first.
     """
 
 
@@ -66,7 +67,7 @@ def mean(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
 def var(
     x: TensorLike, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """The mean of |x - mean(x)|^2 along the axes, with n - correction for n; NaN where that is not positive."""
+    """sum(|x - mean(x)|^2) / (n - correction) along the axes; NaN unless n > correction."""
 
 
 @composite(rule=rules.FLOAT)
@@ -109,12 +110,12 @@ def logsumexp(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Te
 
 @reduction(rule=rules.ORDERED)
 def argmax(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the first greatest element (or NaN) along the axis; of the flat tensor without one."""
+    """The index of the first greatest element (or NaN) along the axis, or in the flat tensor."""
 
 
 @reduction(rule=rules.ORDERED)
 def argmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the first least element (or NaN) along the axis; of the flat tensor without one."""
+    """The index of the first least element (or NaN) along the axis, or in the flat tensor."""
 
 
 amax = reduce_max = max

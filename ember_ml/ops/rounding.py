@@ -9,7 +9,7 @@ from typing import Any
 from ember_ml._core import rules
 from ember_ml._core.convert import as_backend, convert_to_tensor
 from ember_ml._core.dispatch import binary, composite, op, unary
-from ember_ml._core.errors import DTypeError
+from ember_ml._core.errors import ArgumentError, DTypeError
 from ember_ml._core.tensor import Tensor, TensorLike
 
 __all__ = [
@@ -71,6 +71,8 @@ def _bound(bound: Tensor | float | Sequence[Any], x: Tensor, name: str) -> Any:
     if type(bound) is float and x.dtype.is_integer:
         if math.isinf(bound) and (bound > 0) == (name == "max"):
             return None
+        if not math.isfinite(bound):
+            raise ArgumentError(f"clip: {name}={bound} is no bound for {x.dtype}")
         return math.ceil(bound) if name == "min" else math.floor(bound)
     if type(bound) in (bool, int, float):
         return bound

@@ -1,4 +1,4 @@
-"""Order: sorting, the greatest few, places in a sorted vector. NaN counts as the greatest of all."""
+"""Order: sorting, the greatest few, places in a sorted vector. NaN is above all numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: boo
 def argsort(
     x: TensorLike, axis: int = -1, *, descending: bool = False, stable: bool = True
 ) -> Tensor:
-    """The indices that put the elements along the axis in order; equal ones stay in theirs if `stable`."""
+    """The indices that put the elements along the axis in order; `stable` keeps that of equals."""
 
 
 @op(rule=rules.ORDERED)
@@ -61,11 +61,11 @@ def searchsorted(
 
 @composite(rule=rules.REAL)
 def digitize(x: TensorLike, bins: TensorLike, *, right: bool = False) -> Tensor:
-    """The bin of each element, i where bins[i-1] <= x < bins[i]; with `right`, bins[i-1] < x <= bins[i]."""
+    """The i of bins[i-1] <= x < bins[i], or of bins[i-1] < x <= bins[i] if `right`."""
     return searchsorted(bins, x, side="left" if right else "right")
 
 
 @composite(rule=rules.REAL)
 def bucketize(x: TensorLike, boundaries: TensorLike, *, right: bool = False) -> Tensor:
-    """As torch's: i where boundaries[i-1] < x <= boundaries[i]; with `right`, the other side is open."""
+    """As `digitize` with `right` turned about: bins are closed above unless `right`."""
     return searchsorted(boundaries, x, side="right" if right else "left")

@@ -129,7 +129,7 @@ def test_namespace_info_tells_of_the_active_backend(backend: str) -> None:
     assert {name for name in info.dtypes() if not has_dtype(backend, name)} == set()
     assert "float16" not in info.dtypes()
     assert set(info.dtypes(kind="real floating")) <= {"float32", "float64"}
-    assert list(info.dtypes(kind=("bool", "complex floating")))[0] == "bool"
+    assert "bool" in info.dtypes(kind=("bool", "complex floating"))
     assert info.dtypes(device=info.default_device()) == info.dtypes()
     with pytest.raises(ValueError, match="abacus"):
         info.dtypes(device="abacus")

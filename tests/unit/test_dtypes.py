@@ -140,8 +140,8 @@ def test_dtypes_compare_with_anything() -> None:
     assert float32 != DTYPES["float64"]
     assert float32 is not None
     for other in (None, object(), 3, float32.name.encode()):
-        assert not float32 == other
         assert float32 != other
+        assert (float32 == other) is False
     assert {float32: 1}["float32"] == 1
     assert pickle.loads(pickle.dumps(float32)) is float32
     assert (str(float32), repr(float32), float32.itemsize) == ("float32", "ember_ml.float32", 4)

@@ -116,7 +116,8 @@ def test_writes_as_numpy_does(backend: str, key) -> None:
     for value in (
         np.array(-1),
         np.full(region.shape, -2),
-        -1 - np.arange(max(region.shape[-1:], default=1))[: region.shape[-1] if region.ndim else None],
+        -1
+        - np.arange(max(region.shape[-1:], default=1))[: region.shape[-1] if region.ndim else None],
     ):
         if np.ndim(value) > region.ndim or (value.ndim == 1 and repeats(key)):
             continue
@@ -252,7 +253,9 @@ def test_what_was_written_does_not_change_with_its_source(backend: str) -> None:
     assert x.tolist() == [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "int64", "uint8", "bool", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "int8", "int64", "uint8", "bool", "complex64"]
+)
 def test_writing_keeps_the_dtype(backend: str, dtype: str) -> None:
     x = ops.zeros((3,), dtype=dtype)
     x[0] = 1

@@ -1,4 +1,4 @@
-"""What the conformance table cannot say of shapes, joining, choosing and scattering: errors and functions of many."""
+"""Errors, and functions of many tensors: what the conformance table cannot say of these families."""
 
 from __future__ import annotations
 
@@ -155,7 +155,9 @@ def test_select_takes_the_first_that_holds(backend: str) -> None:
     assert chosen.tolist() == [0, 1, 20, 30, -1, -1]
 
 
-@pytest.mark.parametrize(("n", "k", "m"), [(3, 0, None), (3, 1, 4), (4, -1, 2), (2, 5, 3), (0, 0, 2)])
+@pytest.mark.parametrize(
+    ("n", "k", "m"), [(3, 0, None), (3, 1, 4), (4, -1, 2), (2, 5, 3), (0, 0, 2)]
+)
 def test_triangles(backend: str, n: int, k: int, m: int | None) -> None:
     for ours, numpy in ((ops.tril_indices, np.tril_indices), (ops.triu_indices, np.triu_indices)):
         for got, want in zip(ours(n, k, m), numpy(n, k, m), strict=True):

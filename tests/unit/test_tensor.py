@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import gc
-import inspect
 import math
 import operator
 import pickle
@@ -16,10 +14,9 @@ import pytest
 import torch
 
 from ember_ml import ops
-from ember_ml._core import methods
+from ember_ml._core.methods import TensorMethods
 from ember_ml.backend import BACKENDS, use_backend
 from ember_ml.nn import tensor
-from ember_ml.ops import operators
 
 A = np.array([[7.0, -2.0, 3.5], [0.5, 4.0, -6.0]], np.float32)
 B = np.array([[2.0, 3.0, -1.5], [1.0, -4.0, 2.0]], np.float32)
@@ -79,7 +76,10 @@ def test_matmul_and_unary(backend):
     check(~tensor.array([True, False]), [False, True])
 
 
-@pytest.mark.parametrize("name", operators.ARITHMETIC)
+@pytest.mark.parametrize(
+    "name",
+    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split(),
+)
 def test_in_place_operators(backend, name):
     function = getattr(operator, f"i{name}")
     first, second = (A, B.T) if name == "matmul" else (I, J)
@@ -269,22 +269,10 @@ def test_native_arrays_as_operands(backend):
     assert (x + np.ones(2, np.float32)).backend == backend
 
 
-def test_methods_are_declared_for_the_type_checker():
-    tree = ast.parse(inspect.getsource(methods))
-    body = next(node for node in tree.body if isinstance(node, ast.ClassDef)).body
-    declared = {node.name for node in body if isinstance(node, ast.FunctionDef)}
-    assert {name for name in declared if not name.startswith("_")} == {
-        *operators.METHODS,
-        *operators.SHAPED,
-        *operators.PROPERTIES,
-    }
-    for name in declared:
-        assert hasattr(tensor.Tensor, name)
-
-
 def test_methods_are_the_ops(backend):
     x = tensor.array(np.abs(A) / 10)
-    for name in operators.METHODS:
+    special = {"reshape", "transpose", "permute", "mT", "real", "imag"}
+    for name in {name for name in vars(TensorMethods) if not name.startswith("_")} - special:
         required = {
             "dot": (tensor.array(B.T),),
             "matmul": (tensor.array(B.T),),

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.comparison import equal, not_equal
 from ember_ml.ops.complex_numbers import conj, real
@@ -46,6 +46,8 @@ def vector_norm(
     Args:
         ord: the order; inf and -inf give the largest and the smallest |x|, 0 how many are not zero.
     """
+    if isinstance(ord, str):
+        raise ArgumentTypeError(f"vector_norm: ord must be a number, not {ord!r}")
     wide = widened(x)
     if ord == 2:
         squares = real(multiply(conj(wide), wide)) if x.dtype.is_complex else multiply(wide, wide)

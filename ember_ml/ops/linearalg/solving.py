@@ -50,10 +50,10 @@ def solve_triangular(
 @composite(rule=rules.FLOAT)
 def cholesky_solve(x: TensorLike, y: TensorLike, upper: bool = False) -> Tensor:
     """The z with A z = y, given A's Cholesky factor x."""
-    adjoint = conj(matrix_transpose(x))
-    if upper:
-        return solve_triangular(x, solve_triangular(adjoint, y), upper=True)
-    return solve_triangular(adjoint, solve_triangular(x, y), upper=True)
+    factor = widened(x)
+    adjoint = conj(matrix_transpose(factor))
+    lower, raised = (adjoint, factor) if upper else (factor, adjoint)
+    return narrowed(solve_triangular(raised, solve_triangular(lower, widened(y)), upper=True), x)
 
 
 def _inverse_values(values: Tensor, rtol: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,7 +72,7 @@ def pinv(x: TensorLike, rtol: MaskLike | None = None) -> Tensor:
             each matrix; else max(m, n) eps.
     """
     if 0 in x.shape[-2:]:
-        return matrix_transpose(widened(x))
+        return narrowed(matrix_transpose(widened(x)), x)
     u, values, vh = svd(widened(x), full_matrices=False)
     inverse, _ = _inverse_values(values, default_rtol(x) if rtol is None else rtol)
     v, uh = conj(matrix_transpose(vh)), conj(matrix_transpose(u))

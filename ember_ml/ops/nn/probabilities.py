@@ -18,6 +18,8 @@ __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin", "sparsemax"]
 @in_float32
 def softmax(x: TensorLike, axis: int = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis, without overflow; a row of -inf gives NaN."""
+    if x.size == 0:
+        return x
     weights = ops.exp(x - ops.max(x, axis=axis, keepdims=True))
     return weights / ops.sum(weights, axis=axis, keepdims=True)
 
@@ -26,6 +28,8 @@ def softmax(x: TensorLike, axis: int = -1) -> Tensor:
 @in_float32
 def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     """log(softmax(x)) along an axis, without overflow or underflow."""
+    if x.size == 0:
+        return x
     shifted = x - ops.max(x, axis=axis, keepdims=True)
     return shifted - ops.log(ops.sum(ops.exp(shifted), axis=axis, keepdims=True))
 

@@ -51,7 +51,7 @@ def cov(x: TensorLike, *, rowvar: bool = True, correction: float = 1.0) -> Tenso
 
 @composite(rule=rules.FLOAT)
 def corrcoef(x: TensorLike, *, rowvar: bool = True) -> Tensor:
-    """The correlations between the rows of a matrix (the columns, unless `rowvar`); NaN of a constant one."""
+    """The correlations between the rows (columns, unless `rowvar`) of a matrix; NaN if constant."""
     rows = _rows("corrcoef", x)
     rows = rows if rowvar or x.ndim < 2 else ops.swapaxes(rows, 0, 1)
     unit = standardize(rows, 1)
@@ -79,6 +79,6 @@ def skew(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
 def kurtosis(
     x: TensorLike, axis: Axes = None, *, excess: bool = True, keepdims: bool = False
 ) -> Tensor:
-    """The fourth moment of the z-scores along the axes, less the normal distribution's 3 if `excess`."""
+    """The fourth moment of the z-scores along the axes, less 3 (the normal one's) if `excess`."""
     out = ops.mean(ops.square(ops.square(standardize(x, axis))), axis, keepdims=keepdims)
     return ops.subtract(out, 3) if excess else out

@@ -1,4 +1,4 @@
-"""Rows for `ember_ml.ops.creation`. Dtypes that not every backend has are tried in `tests/unit/test_dtypes.py`."""
+"""Rows for `ember_ml.ops.creation`; rarer dtypes are tried in `tests/unit/test_dtypes.py`."""
 
 from __future__ import annotations
 

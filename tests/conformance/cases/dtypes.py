@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tests.conformance.table import ALL, COMPLEXES, FLOATS, case, positive, real
 
 REAL = tuple(name for name in ALL if name not in COMPLEXES)

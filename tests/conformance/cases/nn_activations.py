@@ -34,12 +34,8 @@ for name, function in SIMPLE.items():
         dtypes=FLOATS,
         reference=by_torch(function),
     )
-    case(
-        f"nn.activations.{name}",
-        np.float32(np.nan),
-        dtypes=("float32",),
-        reference=by_torch(function),
-    )
+    nan = real(2, transform=lambda x: x * np.nan)
+    case(f"nn.activations.{name}", nan, dtypes=FLOATS, reference=by_torch(function))
 
 unary_cases("nn.activations.relu", lambda x: np.maximum(x, 0))
 

@@ -28,7 +28,7 @@ def summed(dtype: str) -> str:
 def fold_cases(
     key: str, reference: Callable[..., Any], *, empty: bool = True, **options: Any
 ) -> None:
-    """Rows for a reduction: every kind of axis, kept or not, 0-d, not contiguous, nothing to fold."""
+    """Rows for a reduction: every kind of axis, kept or not, 0-d, not contiguous, empty."""
     for axis in AXES:
         case(key, real(2, 3, 4), reference=reference, axis=axis, **options)
     for axis in (None, 1, (0, 2), ()):

@@ -79,7 +79,12 @@ case("sorting.sort", real(5, 6), reference=ordered, stable=False)
 
 
 def check_topk(
-    got: Any, x: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = True
+    got: Any,
+    x: Any,
+    k: int,
+    axis: int = -1,
+    largest: bool = True,
+    sorted: bool = True,  # noqa: A002
 ) -> None:
     """The right values, and indices that lead to them."""
     want = np.take(ordered(x, axis, descending=largest), np.arange(k), axis)

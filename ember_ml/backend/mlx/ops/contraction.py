@@ -87,8 +87,8 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
     """The sum of products over several axes."""
     if not isinstance(axes, int):
         axes = [[part] if isinstance(part, int) else list(part) for part in axes]
-    elif axes > min(x.ndim, y.ndim):
-        raise ValueError("there are fewer axes in x or y")
+    elif not 0 <= axes <= min(x.ndim, y.ndim):
+        raise ValueError("there are not so many axes in x or y")
     if x.dtype in INTEGERS:
         return exact(partial(mx.tensordot, axes=axes, stream=mx.cpu), x, y)
     return mx.tensordot(x, y, axes)

@@ -1,4 +1,4 @@
-"""Tensors out of plain arguments. What is spaced is computed on the host, in float64, and rounded once."""
+"""Tensors out of plain arguments; spaced numbers in float64 on the host, rounded once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ empty = zeros
 
 
 def filled(x: Any, shape: Any) -> Any:
-    """x in every place."""
+    """The value in every place."""
     return mx.full(shape, x, x.dtype)
 
 

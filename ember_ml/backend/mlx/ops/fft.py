@@ -13,6 +13,8 @@ from mlx.core.fft import ifftshift as ifftshift
 from mlx.core.fft import irfft as irfft
 from mlx.core.fft import rfft as rfft
 
+from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
+
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
@@ -55,12 +57,21 @@ def ihfft(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") 
     return mx.conjugate(mx.fft.rfft(x, n, axis, _SWAPPED.get(norm, norm)))
 
 
+def _samples(n: int, dtype: Any) -> int:
+    """The number of samples, checked."""
+    if n < 1:
+        raise ArgumentError(f"the number of samples must be positive, not {n}")
+    if not mx.issubdtype(dtype, mx.inexact):
+        raise UnsupportedDTypeError(f"frequencies are floating-point numbers, not {dtype}")
+    return n
+
+
 def fftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
     """The frequencies of `fft`."""
-    steps = [*range((n + 1) // 2), *range(-(n // 2), 0)]
+    steps = [*range((_samples(n, dtype) + 1) // 2), *range(-(n // 2), 0)]
     return mx.array([step / (n * d) for step in steps], dtype)
 
 
 def rfftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
     """The frequencies of `rfft`."""
-    return mx.array([step / (n * d) for step in range(n // 2 + 1)], dtype)
+    return mx.array([step / (n * d) for step in range(_samples(n, dtype) // 2 + 1)], dtype)

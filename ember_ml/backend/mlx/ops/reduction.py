@@ -1,4 +1,4 @@
-"""Folding axes. MLX neither widens integers nor keeps half precision from overflowing on the way."""
+"""Folding axes. MLX neither widens integers nor keeps half precision from overflowing."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def count_nonzero(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 
 def _complex_logsumexp(x: Any, axis: Any, keepdims: bool) -> Any:
-    """Shifted by the greatest finite real part; MLX's own forgets which way the imaginary part wraps."""
+    """Shifted by the greatest finite real part; MLX's own is off by turns."""
     peak = mx.max(mx.real(x), axis, keepdims=True)
     peak = mx.stop_gradient(mx.where(mx.isfinite(peak), peak, 0.0))
     out = mx.log(mx.sum(mx.exp(x - peak), axis, keepdims=True)) + peak

@@ -20,7 +20,7 @@ def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = Tru
 
 
 def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
-    """The indices in order; from behind for a descending one, so that equal elements keep theirs."""
+    """The indices in order; sorted from behind if descending, so that equal ones keep theirs."""
     if not descending:
         return mx.argsort(x, axis).astype(mx.int64)
     backwards = mx.argsort(_flip(x, axis), axis).astype(mx.int64)

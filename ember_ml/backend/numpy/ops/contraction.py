@@ -12,10 +12,16 @@ from numpy import matmul as matmul
 from numpy import vdot as vdot
 from numpy.linalg import cross as cross
 from numpy.linalg import outer as outer
-from numpy.linalg import tensordot as tensordot
 from numpy.linalg import vecdot as vecdot
 
 from ember_ml._core.errors import ArgumentTypeError
+
+
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+    """The sum of products over several axes."""
+    if isinstance(axes, int) and axes < 0:
+        raise ValueError("the number of axes is negative")
+    return np.tensordot(x, y, axes)
 
 
 def bmm(x: Any, y: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Tensors out of plain arguments. What is spaced is computed in float64 and rounded once."""
+"""Tensors out of plain arguments; spaced numbers in float64, rounded once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ember_ml.backend.numpy import cast
 
 
 def filled(x: Any, shape: Any) -> Any:
-    """x in every place."""
+    """The value in every place."""
     return np.array(np.broadcast_to(x, shape))
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.fft import fftshift as fftshift
 from numpy.fft import ifftshift as ifftshift
 
+from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
+
 
 def _lengths(x: Any, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
     """Lengths and axes as NumPy wants them: both or none given, no -1."""
@@ -58,11 +60,20 @@ rfft2 = _along_axes(np.fft.rfftn, (-2, -1))
 irfft2 = _along_axes(np.fft.irfftn, (-2, -1), halved=True)
 
 
+def _samples(n: int, dtype: Any) -> int:
+    """The number of samples, checked."""
+    if n < 1:
+        raise ArgumentError(f"the number of samples must be positive, not {n}")
+    if not np.issubdtype(dtype, np.inexact):
+        raise UnsupportedDTypeError(f"frequencies are floating-point numbers, not {dtype}")
+    return n
+
+
 def fftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
     """The frequencies of `fft`."""
-    return np.fft.fftfreq(n, d).astype(dtype)
+    return np.fft.fftfreq(_samples(n, dtype), d).astype(dtype)
 
 
 def rfftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
     """The frequencies of `rfft`."""
-    return np.fft.rfftfreq(n, d).astype(dtype)
+    return np.fft.rfftfreq(_samples(n, dtype), d).astype(dtype)

@@ -14,7 +14,7 @@ def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = Tru
 
 
 def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
-    """The indices in order; from behind for a descending one, so that equal elements keep theirs."""
+    """The indices in order; sorted from behind if descending, so that equal ones keep theirs."""
     if x.ndim == 0:
         raise IndexError("a 0-d array has no axes")
     if not descending:

@@ -49,8 +49,8 @@ def cross(x: Any, y: Any, axis: int = -1) -> Any:
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
     """The sum of products over several axes, whose lengths must be the same."""
     if isinstance(axes, int):
-        if axes > min(x.ndim, y.ndim):
-            raise ValueError("there are fewer axes in x or y")
+        if not 0 <= axes <= min(x.ndim, y.ndim):
+            raise ValueError("there are not so many axes in x or y")
         of_x, of_y = list(range(x.ndim - axes, x.ndim)), list(range(axes))
     else:
         of_x, of_y = ([part] if isinstance(part, int) else list(part) for part in axes)

@@ -1,4 +1,4 @@
-"""Tensors out of plain arguments. What is spaced is computed in float64 and rounded once."""
+"""Tensors out of plain arguments; spaced numbers in float64, rounded once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def empty(shape: Any, *, dtype: Any, device: str) -> Any:
 
 
 def filled(x: Any, shape: Any) -> Any:
-    """x in every place."""
+    """The value in every place."""
     return x.expand(shape).clone(memory_format=torch.contiguous_format)
 
 

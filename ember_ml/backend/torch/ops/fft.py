@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
+
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -61,11 +63,20 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
     return torch.fft.ifftshift(x, axes)
 
 
+def _samples(n: int, dtype: Any) -> int:
+    """The number of samples, checked."""
+    if n < 1:
+        raise ArgumentError(f"the number of samples must be positive, not {n}")
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise UnsupportedDTypeError(f"frequencies are floating-point numbers, not {dtype}")
+    return n
+
+
 def fftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
     """The frequencies of `fft`."""
-    return torch.fft.fftfreq(n, d, dtype=dtype, device=device)
+    return torch.fft.fftfreq(_samples(n, dtype), d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
     """The frequencies of `rfft`."""
-    return torch.fft.rfftfreq(n, d, dtype=dtype, device=device)
+    return torch.fft.rfftfreq(_samples(n, dtype), d, dtype=dtype, device=device)

@@ -1,4 +1,4 @@
-"""Folding axes. torch takes no axes for all of them, and an axis of a 0-d tensor: neither is let through."""
+"""Folding axes. To torch no axes are all axes, and a 0-d tensor has one: neither is let through."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 
 def _moment(native: Any, x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
-    """torch's variance or deviation; NaN, and no warning, where there are too few elements."""
+    """The variance or deviation; NaN, and no warning, where there are too few elements."""
     if count(x.shape, axis) <= correction or x.numel() == 0:
         shape = folded_shape(x.shape, axis, keepdims)
         return torch.full(shape, torch.nan, dtype=x.real.dtype, device=x.device)

@@ -14,17 +14,18 @@ import mlx.core as mx
 from ember_ml._core.errors import ArgumentError
 from ember_ml.backend.mlx.ops.linearalg import complex_matrices
 from ember_ml.backend.mlx.ops.linearalg.diagonals import diagonal
-from ember_ml.backend.mlx.ops.linearalg.precision import finite, where_matrix, widened
+from ember_ml.backend.mlx.ops.linearalg.precision import finite, square, where_matrix, widened
 
 _CPU = mx.cpu
 
-eigvals = widened(finite(partial(mx.linalg.eigvals, stream=_CPU)))
-eigh = widened(finite(partial(mx.linalg.eigh, stream=_CPU)))
-eigvalsh = widened(finite(partial(mx.linalg.eigvalsh, stream=_CPU)))
+eigvals = widened(square(finite(partial(mx.linalg.eigvals, stream=_CPU))))
+eigh = widened(square(finite(partial(mx.linalg.eigh, stream=_CPU))))
+eigvalsh = widened(square(finite(partial(mx.linalg.eigvalsh, stream=_CPU))))
 svdvals = widened(finite(partial(mx.linalg.svd, compute_uv=False, stream=_CPU)))
 
 
 @widened
+@square
 @finite
 def eig(x: Any) -> Any:
     """The eigenvalues and eigenvectors, which MLX (0.32) gives conjugated if x is complex."""
@@ -37,6 +38,7 @@ def eig(x: Any) -> Any:
 
 
 @widened
+@square
 def cholesky(x: Any, upper: bool = False) -> Any:
     """The triangle L of x = L L^H; LAPACK leaves what is not positive on its diagonal."""
     if x.dtype == mx.complex64:

@@ -26,7 +26,11 @@ def diag_embed(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any
 
 def _moved(x: Any, axis1: int, axis2: int) -> Any:
     """The last two axes of x brought to axis1 and axis2."""
+    if not all(-x.ndim <= axis < x.ndim for axis in (axis1, axis2)):
+        raise ValueError(f"the result has {x.ndim} axes")
     places = axis1 % x.ndim, axis2 % x.ndim
+    if places[0] == places[1]:
+        raise ValueError("axis1 and axis2 are the same axis")
     order = list(range(x.ndim - 2))
     for place, axis in sorted(zip(places, (x.ndim - 2, x.ndim - 1), strict=True)):
         order.insert(place, axis)

@@ -7,10 +7,11 @@ from typing import Any
 import mlx.core as mx
 
 from ember_ml.backend.mlx.ops.linearalg.decompositions import eigvals
-from ember_ml.backend.mlx.ops.linearalg.precision import widened
+from ember_ml.backend.mlx.ops.linearalg.precision import square, widened
 
 
 @widened
+@square
 def det(x: Any) -> Any:
     """The determinant; of a complex matrix, for which MLX has no LU, from its eigenvalues."""
     if x.dtype == mx.complex64:
@@ -19,6 +20,7 @@ def det(x: Any) -> Any:
 
 
 @widened
+@square
 def slogdet(x: Any) -> Any:
     """The sign and the logarithm of the size of the determinant."""
     if x.dtype != mx.complex64:

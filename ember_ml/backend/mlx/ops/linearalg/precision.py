@@ -1,4 +1,4 @@
-"""What MLX's LAPACK takes: float32, and finite numbers."""
+"""What LAPACK takes: matrices of float32 and, if it is to survive, of finite numbers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,30 @@ def _narrow(value: Any, dtype: Any) -> Any:
 
 
 def widened(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, computing half precision in float32; what is then float32 is cast back."""
+    """The function of matrices, computing half precision in float32 and casting that back."""
 
     @functools.wraps(function)
     def adapted(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if x.ndim < 2:
+            raise ValueError("the shape is not that of matrices")
         if x.dtype not in _HALF:
             return function(x, *args, **kwargs)
         out = function(*[_wide(value) for value in (x, *args)], **kwargs)
         if isinstance(out, tuple):
             return tuple([_narrow(part, x.dtype) for part in out])
         return _narrow(out, x.dtype)
+
+    return adapted
+
+
+def square(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, refusing matrices that are not square in the same words on every backend."""
+
+    @functools.wraps(function)
+    def adapted(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if x.shape[-1] != x.shape[-2]:
+            raise ValueError("the shape is not that of square matrices")
+        return function(x, *args, **kwargs)
 
     return adapted
 

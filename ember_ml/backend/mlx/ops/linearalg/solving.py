@@ -8,7 +8,7 @@ import mlx.core as mx
 
 from ember_ml.backend.mlx.ops.linearalg.complex_matrices import blocks
 from ember_ml.backend.mlx.ops.linearalg.diagonals import diagonal
-from ember_ml.backend.mlx.ops.linearalg.precision import where_matrix, widened
+from ember_ml.backend.mlx.ops.linearalg.precision import square, where_matrix, widened
 
 
 def _regular(triangle: Any) -> tuple[Any, Any]:
@@ -30,8 +30,8 @@ def _solve_real(x: Any, y: Any) -> Any:
 
 
 def _solve(x: Any, y: Any) -> Any:
-    if x.shape[-1] != x.shape[-2] or x.shape[-1] != y.shape[-2]:
-        raise ValueError("the shapes are not those of a square matrix and of as many rows")
+    if x.shape[-1] != y.shape[-2]:
+        raise ValueError("the shapes are not those of a matrix and of as many rows")
     batch = mx.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     if 0 in (*x.shape, *y.shape):  # 0 x 0 would end the process
         return mx.zeros((*batch, *y.shape[-2:]), x.dtype)
@@ -43,18 +43,21 @@ def _solve(x: Any, y: Any) -> Any:
 
 
 @widened
+@square
 def solve(x: Any, y: Any) -> Any:
     """The z with x z = y."""
     return _solve(x, y[:, None]).squeeze(-1) if y.ndim == 1 else _solve(x, y)
 
 
 @widened
+@square
 def inv(x: Any) -> Any:
     """The inverse of a square matrix."""
     return _solve(x, mx.eye(x.shape[-1], dtype=x.dtype))
 
 
 @widened
+@square
 def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = False) -> Any:
     """The z with x z = y for a triangle x."""
     triangle = mx.triu(x) if upper else mx.tril(x)

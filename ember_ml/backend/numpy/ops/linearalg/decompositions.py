@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml.backend.numpy.ops.linearalg.precision import widened
+from ember_ml.backend.numpy.ops.linearalg.precision import square, widened
 
 
 @widened
+@square
 def cholesky(x: Any, upper: bool = False) -> Any:
     """The triangle L of x = L L^H."""
     return np.linalg.cholesky(x, upper=upper)
@@ -38,18 +39,21 @@ def svdvals(x: Any) -> Any:
 
 
 @widened
+@square
 def eigh(x: Any) -> Any:
     """The eigenvalues and eigenvectors of a Hermitian matrix."""
     return tuple(np.linalg.eigh(x))
 
 
 @widened
+@square
 def eigvalsh(x: Any) -> Any:
     """The eigenvalues of a Hermitian matrix."""
     return np.linalg.eigvalsh(x)
 
 
 @widened
+@square
 def eig(x: Any) -> Any:
     """The eigenvalues and eigenvectors; NumPy gives real ones where it can."""
     dtype = np.result_type(x.dtype, np.complex64)
@@ -57,6 +61,7 @@ def eig(x: Any) -> Any:
 
 
 @widened
+@square
 def eigvals(x: Any) -> Any:
     """The eigenvalues; NumPy gives real ones where it can."""
     return np.linalg.eigvals(x).astype(np.result_type(x.dtype, np.complex64))

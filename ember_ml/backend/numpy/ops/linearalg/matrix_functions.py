@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.backend.numpy.ops.linearalg.precision import widened
+from ember_ml.backend.numpy.ops.linearalg.precision import square, widened
 
-det = widened(np.linalg.det)
+det = widened(square(np.linalg.det))
 
 
 @widened
+@square
 def slogdet(x: Any) -> Any:
     """The sign and the logarithm of the size of the determinant."""
     return tuple(np.linalg.slogdet(x))

@@ -1,4 +1,4 @@
-"""Half precision, which LAPACK does not have."""
+"""What LAPACK takes: matrices, of full precision."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ def _cast(value: Any, source: type, target: type) -> Any:
 
 
 def widened(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, computing float16 in float32; what is then float32 is cast back."""
+    """The function of matrices, computing float16 in float32; what is float32 is cast back."""
 
     @functools.wraps(function)
     def adapted(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if x.ndim < 2:
+            raise ValueError("the shape is not that of matrices")
         if x.dtype != np.float16:
             return function(x, *args, **kwargs)
         out = function(*[_cast(value, np.float16, np.float32) for value in (x, *args)], **kwargs)
@@ -26,5 +28,17 @@ def widened(function: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(out, tuple):
                 return tuple([_cast(part, np.float32, np.float16) for part in out])
             return _cast(out, np.float32, np.float16)
+
+    return adapted
+
+
+def square(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, refusing matrices that are not square in the same words on every backend."""
+
+    @functools.wraps(function)
+    def adapted(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if x.shape[-1] != x.shape[-2]:
+            raise ValueError("the shape is not that of square matrices")
+        return function(x, *args, **kwargs)
 
     return adapted

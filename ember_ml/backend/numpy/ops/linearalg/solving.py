@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.backend.numpy.ops.linearalg.precision import widened
+from ember_ml.backend.numpy.ops.linearalg.precision import square, widened
 
-inv = widened(np.linalg.inv)
-solve = widened(np.linalg.solve)
+inv = widened(square(np.linalg.inv))
+solve = widened(square(np.linalg.solve))
 
 
 @widened
+@square
 def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = False) -> Any:
     """The z with x z = y for a triangle x, for which NumPy has no routine of its own."""
     triangle = np.triu(x) if upper else np.tril(x)

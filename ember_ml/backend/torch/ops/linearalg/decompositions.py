@@ -7,17 +7,18 @@ from typing import Any
 import torch
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml.backend.torch.ops.linearalg.precision import widened
+from ember_ml.backend.torch.ops.linearalg.precision import square, widened
 
-eig = widened(torch.linalg.eig)
-eigh = widened(torch.linalg.eigh)
-eigvals = widened(torch.linalg.eigvals)
-eigvalsh = widened(torch.linalg.eigvalsh)
+eig = widened(square(torch.linalg.eig))
+eigh = widened(square(torch.linalg.eigh))
+eigvals = widened(square(torch.linalg.eigvals))
+eigvalsh = widened(square(torch.linalg.eigvalsh))
 lu = widened(torch.linalg.lu)
 svdvals = widened(torch.linalg.svdvals)
 
 
 @widened
+@square
 def cholesky(x: Any, upper: bool = False) -> Any:
     """The triangle L of x = L L^H."""
     return torch.linalg.cholesky(x, upper=upper)

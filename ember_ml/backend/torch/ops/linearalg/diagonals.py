@@ -9,6 +9,8 @@ import torch
 
 def diagonal(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
     """A diagonal of the matrices in two axes."""
+    if x.ndim < 2:
+        raise ValueError("the shape is not that of matrices")
     return torch.diagonal(x, offset, axis1, axis2)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from ember_ml.backend.torch.ops.linearalg.precision import widened
+from ember_ml.backend.torch.ops.linearalg.precision import square, widened
 
-det = widened(torch.linalg.det)
-expm = widened(torch.linalg.matrix_exp)
-slogdet = widened(torch.linalg.slogdet)
+det = widened(square(torch.linalg.det))
+expm = widened(square(torch.linalg.matrix_exp))
+slogdet = widened(square(torch.linalg.slogdet))

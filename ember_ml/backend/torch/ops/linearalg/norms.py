@@ -6,10 +6,7 @@ from typing import Any
 
 import torch
 
-from ember_ml.backend.torch.ops.linearalg.precision import widened
 
-
-@widened
 def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """(sum |x|^ord)^(1 / ord) over the axes."""
     if axis is not None and not isinstance(axis, int) and len(axis) == 0:

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from ember_ml.backend.torch.ops.linearalg.precision import widened
+from ember_ml.backend.torch.ops.linearalg.precision import square, widened
 
-inv = widened(torch.linalg.inv)
+inv = widened(square(torch.linalg.inv))
 
 
 def _columns(x: Any, y: Any) -> Any:
@@ -20,6 +20,7 @@ def _columns(x: Any, y: Any) -> Any:
 
 
 @widened
+@square
 def solve(x: Any, y: Any) -> Any:
     """The z with x z = y."""
     out = torch.linalg.solve(x, _columns(x, y))
@@ -27,6 +28,7 @@ def solve(x: Any, y: Any) -> Any:
 
 
 @widened
+@square
 def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = False) -> Any:
     """The z with x z = y for a triangle x."""
     columns = _columns(x, y)

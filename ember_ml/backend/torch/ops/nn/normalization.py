@@ -43,17 +43,22 @@ def batch_norm(
     eps: float = 1e-5,
     axis: int = 1,
 ) -> Any:
-    # One multiply-add, differentiable in the statistics too; torch.batch_norm is not.
+    # Not torch.batch_norm, which has no gradient for the statistics.
     wide = torch.float32 if x.dtype in _HALVES else x.dtype
     _trailing(x, axis)
     for vector in (mean, variance, weight, bias):
         if vector is not None and vector.shape != (x.shape[axis],):
             raise ValueError(f"a shape of {tuple(vector.shape)} for {x.shape[axis]} channels")
-    scale = torch.rsqrt(variance.to(wide) + eps)
-    scale = scale if weight is None else scale * weight
-    shift = -mean * scale if bias is None else bias - mean * scale
     along = (-1, *(1,) * (x.ndim - 1 - axis % x.ndim))
-    return torch.addcmul(shift.view(along), x.to(wide), scale.view(along)).to(x.dtype)
+    scale = torch.rsqrt(variance.to(wide) + eps)
+    scale = (scale if weight is None else scale * weight).view(along)
+    centred = x.to(wide) - mean.view(along)
+    out = (
+        centred * scale
+        if bias is None
+        else torch.addcmul(bias.to(wide).view(along), centred, scale)
+    )
+    return out.to(x.dtype)
 
 
 def batch_norm_train(
