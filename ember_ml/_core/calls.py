@@ -114,7 +114,7 @@ def general(op: Op) -> Callable[..., Any]:
         x = args[0]
         backend = x._backend
         if body is not None and backend not in natives:
-            return body(*args, **kwargs)
+            return body(*args, **kwargs) if x._tag in kernels else recover(key, args, kwargs)
         try:
             if dtype_at is not None and ("dtype" in kwargs or len(args) > dtype_at):
                 args, kwargs = _native_dtype(args, kwargs, dtype_at, backend)
@@ -177,7 +177,7 @@ def several(op: Op) -> Callable[..., Any]:
         if backend is None or tag is None:
             return recover(key, args, kwargs)
         if body is not None and backend not in natives:
-            return body(*args, **kwargs)
+            return body(*args, **kwargs) if tag in kernels else recover(key, args, kwargs)
         try:
             out = kernels[tag][0](*native, *args[count:], **kwargs)
         except Exception as error:
@@ -203,10 +203,11 @@ def sequence(op: Op) -> Callable[..., Any]:
                 elif value._tag is not tag:
                     return recover(key, (tensors, *args), kwargs)
                 native.append(value._data)
-        if backend is None:
+        if backend is None or tag is None:
             return recover(key, (tensors, *args), kwargs)
         if body is not None and backend not in natives:
-            return body(tensors, *args, **kwargs)
+            usual = tag in kernels
+            return body(tensors, *args, **kwargs) if usual else recover(key, (tensors, *args), kwargs)
         try:
             out = kernels[tag][0](native, *args, **kwargs)
         except Exception as error:

@@ -22,8 +22,6 @@ def build_creation(op: Op, default: Callable[..., EmberDType]) -> Callable[..., 
     def create(
         *args: Any, dtype: Any = None, device: str | None = None, **kwargs: Any
     ) -> EmberTensor:
-        from ember_ml._core import explain
-
         backend = runtime.active()
         try:
             native = op.natives[backend]
@@ -34,6 +32,8 @@ def build_creation(op: Op, default: Callable[..., EmberDType]) -> Callable[..., 
         try:
             out = native(*args, dtype=runtime.native_dtype(backend, target), device=place, **kwargs)
         except Exception as error:
+            from ember_ml._core import explain
+
             raise explain.explain(op, args, kwargs, error) from error
         return wrap(out, backend)
 

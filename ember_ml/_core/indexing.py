@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -125,11 +126,7 @@ def _native(part: Any, backend: str, shape: Sequence[int], axis: int) -> Any:
     if type(part) in _BASIC:
         return part
     if _is_mask(part):
-        if tuple(part.shape) != tuple(shape[axis : axis + part.ndim]):
-            raise IndexOutOfRangeError(
-                f"a mask of shape {tuple(part.shape)} does not fit axis {axis} and following "
-                f"of the shape {tuple(shape)}"
-            )
+        part = _fitted(part, tuple(shape[axis : axis + part.ndim]))
     elif not isinstance(part, EmberTensor):
         check_range(part, shape[axis], f"axis {axis} of the shape {tuple(shape)}")
     if isinstance(part, EmberTensor):
@@ -137,6 +134,17 @@ def _native(part: Any, backend: str, shape: Sequence[int], axis: int) -> Any:
     from ember_ml._core.convert import as_backend
 
     return as_backend(part, backend)._data
+
+
+def _fitted(mask: Any, shape: tuple[int, ...]) -> Any:
+    """A mask of that shape; as in the standard, a length of 0 stands for any length."""
+    given = tuple(mask.shape)
+    if given == shape:
+        return mask
+    if not all(length in (0, wanted) for length, wanted in zip(given, shape, strict=True)):
+        raise IndexOutOfRangeError(f"a mask of shape {given} for axes of the shape {shape}")
+    false, _ = runtime.host().parse(False, None)
+    return false.repeat(math.prod(shape)).reshape(shape)
 
 
 def _is_plain(key: tuple[Any, ...], shape: Sequence[int]) -> bool:

@@ -53,7 +53,8 @@ class Op:
 
     Attributes:
         kernels: tag -> (native function, tag of its result). The result's tag is learned by the first call and
-            is only used where it follows from the operands': for unary and binary ops.
+            is only used where it follows from the operands': for unary and binary ops. A composite without a
+            native function stands here with its body, under the dtypes that its rule takes.
         natives: backend -> native function, whatever the dtype.
         body: the composite's Python body, which serves backends without a native function.
         roles: what each leading tensor parameter is: operand, sequence, index or mask.
@@ -100,9 +101,12 @@ class Op:
         """Enter a backend's function, if it has one."""
         family = _family(backend, self.family)
         native = getattr(family, self.name, None)
-        if native is None:
+        if native is not None:
+            self.natives[backend] = native
+        elif self.body is not None:
+            native = self.body
+        else:
             return
-        self.natives[backend] = native
         refused = getattr(family, "UNSUPPORTED_DTYPES", {}).get(self.name, ())
         known = runtime.NATIVE[backend]
         dtypes = [dtype for dtype in known if self.rule.takes(dtype) and dtype.name not in refused]

@@ -100,7 +100,7 @@ class EmberTensor(TensorMethods):
         """The elements as a NumPy array; without a copy where the memory can be shared."""
         return runtime.LOADED[self._backend].to_host(self._data)
 
-    def item(self) -> bool | int | float | complex:
+    def item(self) -> Any:
         """The only element, as a Python scalar."""
         if self.size != 1:
             raise ShapeError(f"item() needs a tensor of one element; the shape is {self.shape}")

@@ -28,8 +28,11 @@ def parse(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any], str]:
     from_python = isinstance(data, (list, tuple, range)) and isinstance(
         _leaf(data), (bool, int, float, complex, list, tuple, range)
     )
+    integral = dtype is not None and dtype.startswith(("int", "uint"))
     try:
         array = np.asarray(_plain(data))
+        if from_python and integral and array.dtype.kind in "iuO":
+            array = np.asarray(_plain(data), dtype)  # exact, or an OverflowError
     except ValueError as error:
         raise ShapeError(f"nested sequences of unequal length make no tensor: {error}") from None
     if array.dtype.kind not in "biufc":

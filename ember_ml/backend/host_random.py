@@ -12,18 +12,19 @@ from ember_ml._core.errors import ArgumentError
 Shape = tuple[int, ...]
 
 
+_FLOATS = {"float64": (52, -1022), "float32": (23, -126), "float16": (10, -14), "bfloat16": (7, -126)}
+"""Bits of the fraction, and the exponent of the smallest normal number."""
+
+
 def below(high: float, dtype: str) -> float:
-    """The largest number of a floating dtype that is less than `high`."""
-    kind = np.dtype("float32" if dtype == "bfloat16" else dtype).type
-    with np.errstate(over="ignore"):
-        value = kind(high)
-        if float(value) >= high:
-            value = np.nextafter(value, kind(-np.inf))
-    if dtype != "bfloat16" or int(value.view(np.uint32)) & 0xFFFF == 0:
-        return float(value)
-    bits = np.uint32(int(value.view(np.uint32)) & 0xFFFF0000)
-    bits = bits if value > 0 else np.uint32(int(bits) + 0x10000)
-    return float(bits.view(np.float32))
+    """The largest normal number of a floating dtype that is less than `high`."""
+    bits, least = _FLOATS[dtype]
+    if high == 0:
+        return -(2.0**least)
+    mantissa, exponent = math.frexp(high)
+    exponent -= 2 if mantissa == 0.5 else 1  # below a power of two the numbers lie closer
+    step = math.ldexp(1.0, max(exponent, least) - bits)
+    return (math.ceil(high / step) - 1) * step
 
 
 class Stream:

@@ -170,13 +170,9 @@ def _chain_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     for length in range(1, count):
         for first in range(count - length):
             last = first + length
-            costs[first, last], splits[first, last] = min(
-                (
-                    costs[first, cut]
-                    + costs[cut + 1, last]
-                    + sizes[first] * sizes[cut + 1] * sizes[last + 1],
-                    cut,
-                )
-                for cut in range(first, last)
-            )
+            for cut in range(first, last):
+                work = sizes[first] * sizes[cut + 1] * sizes[last + 1]
+                cost = costs[first, cut] + costs[cut + 1, last] + work
+                if (first, last) not in costs or cost < costs[first, last]:
+                    costs[first, last], splits[first, last] = cost, cut
     return splits

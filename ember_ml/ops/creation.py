@@ -54,7 +54,8 @@ def _spaced_dtype(start: Any, stop: Any, *args: Any, **kwargs: Any) -> EmberDTyp
 
 def _range_dtype(start: Any, stop: Any = None, step: Any = 1) -> EmberDType:
     given = [value for value in (start, stop, step) if value is not None]
-    return DEFAULT_INT if all(hasattr(value, "__index__") for value in given) else DEFAULT_FLOAT
+    whole = all(isinstance(value, int) or hasattr(value, "__index__") for value in given)
+    return DEFAULT_INT if whole else DEFAULT_FLOAT
 
 
 @creation

@@ -1,4 +1,4 @@
-"""Errors, and functions of many tensors: what the conformance table cannot say of these families."""
+"""Errors, functions of many tensors and gradients: what the conformance table does not say."""
 
 from __future__ import annotations
 
@@ -183,3 +183,34 @@ def test_a_slice_may_start_at_a_tensor(backend: str, starts) -> None:
     mixed = [convert_to_tensor(starts[0]), starts[1]]
     assert ops.dynamic_slice(x, mixed, (1, 2)).tolist() == want
     assert ops.dynamic_update_slice(x, [[7, 8]], mixed).tolist() == [[0, 1, 2], [7, 8, 5]]
+
+
+def gradient(backend: str, function, values: list[float]) -> list[float]:
+    """Of the sum of function(values), by the framework's own differentiation."""
+    if backend == "torch":
+        import torch
+
+        leaf = torch.tensor(values, requires_grad=True)
+        function(convert_to_tensor(leaf)).native.sum().backward()
+        return leaf.grad.tolist()
+    import mlx.core as mx
+
+    return mx.grad(lambda x: function(convert_to_tensor(x)).native.sum())(mx.array(values)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("aggr", "want"),
+    [
+        ("add", [1, 1, 1, 1, 1, 1]),
+        ("mean", [1 / 3, 1 / 3, 1 / 3, 1 / 2, 1 / 2, 1]),
+        ("max", [0, 0, 1, 1 / 2, 1 / 2, 1]),  # ties share
+        ("min", [0, 1, 0, 1 / 2, 1 / 2, 1]),
+        ("mul", [0, 6, 0, 0, 0, 1]),  # of each, the product of the others
+    ],
+)
+def test_gradients_of_scatter(backend: str, aggr: str, want) -> None:
+    if backend == "numpy":
+        pytest.skip("NumPy has no differentiation of its own")
+    values, slots = [2.0, 0.0, 3.0, 0.0, 0.0, 4.0], [1, 1, 1, 0, 0, 3]
+    got = gradient(backend, lambda x: ops.scatter(x, slots, aggr=aggr), values)
+    np.testing.assert_allclose(got, want, rtol=1e-6)

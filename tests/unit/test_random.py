@@ -9,6 +9,7 @@ import threading
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 from ember_ml import ops, use_backend
@@ -159,7 +160,7 @@ def test_uniform_stays_below_high(backend, seed, bounds):
             assert drawn.max() < bounds[1]
 
 
-@pytest.mark.parametrize("high", [1.0, -1.0, 0.0, 0.1, 3.7, -3.7, 1e-3, 65504.0])
+@pytest.mark.parametrize("high", [1.0, -1.0, 0.1, 3.7, -3.7, 0.25, -4.0, 1e-3, 65504.0, 65519.0])
 def test_below(high):
     for dtype in ("float16", "float32", "float64"):
         kind = np.dtype(dtype).type
@@ -168,6 +169,9 @@ def test_below(high):
     half = np.float32(below(high, "bfloat16"))
     assert half < high
     assert half.view(np.uint32) & 0xFFFF == 0
+    after = torch.nextafter(torch.tensor(half).bfloat16(), torch.tensor(np.inf).bfloat16())
+    assert float(after) >= high
+    assert -1e-4 < below(0.0, "float16") < 0
 
 
 def test_truncated_normal_stays_inside(backend, seed):

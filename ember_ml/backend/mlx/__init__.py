@@ -58,14 +58,14 @@ def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
         raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
     if array.dtype == np.float64:
         array = array.astype(np.float32)
-    return cast(mx.array(np.ascontiguousarray(array)), dtype)
+    return cast(mx.array(np.asarray(array, order="C")), dtype)
 
 
 def to_host(data: Any) -> Any:
     """To a NumPy array, sharing memory where that is possible."""
     if data.dtype == mx.bfloat16:
         raise ArgumentTypeError("NumPy has no bfloat16; take x.astype('float32').numpy()")
-    return np.array(data)
+    return np.asarray(data)
 
 
 def to_portable(data: Any) -> Any:
@@ -80,6 +80,8 @@ def from_backend(source: Any, data: Any, dtype: Any, device: str) -> Any:
 
 def scalar(value: Any, dtype: Any, device: str) -> Any:
     """A 0-d array."""
+    if type(value) is int and value >= 2**63:
+        return mx.array(np.uint64(value))
     return mx.array(value, dtype)
 
 
@@ -106,9 +108,7 @@ def tolist(data: Any) -> Any:
 
 
 def to_dlpack(data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-    """The array's DLPack capsule, through the host's memory."""
-    if copy is False:
-        raise BufferError("MLX does not lend its memory: a copy is needed")
+    """The array's DLPack capsule: that of a NumPy view of its memory."""
     return to_host(data).__dlpack__(
         stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
     )

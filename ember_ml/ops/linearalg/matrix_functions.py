@@ -63,14 +63,14 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
     if type(n) is not int:
         raise ArgumentTypeError(f"matrix_power: n must be an int, not {n!r}")
     square = inv(widened(x)) if n < 0 else widened(x)
-    out = identity_like(square) if n == 0 else None
+    out: Tensor | None = None
     rest = -n if n < 0 else n
     while rest:
         if rest & 1:
             out = square if out is None else matmul(out, square)
         rest >>= 1
         square = matmul(square, square) if rest else square
-    return narrowed(out, x)
+    return narrowed(identity_like(square) if out is None else out, x)
 
 
 MAX_SQUARINGS = 16

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from ember_ml._core import rules
@@ -25,7 +24,7 @@ from ember_ml.ops.reduction import max, min, sum
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
-MatrixOrd: TypeAlias = "int | float | Literal['fro', 'nuc'] | None"
+MatrixOrd: TypeAlias = "float | Literal['fro', 'nuc'] | None"
 
 
 def _root(squared: Tensor) -> Tensor:
@@ -37,9 +36,9 @@ def _root(squared: Tensor) -> Tensor:
 @composite(rule=rules.FLOAT)
 def vector_norm(
     x: TensorLike,
-    axis: int | Sequence[int] | None = None,
+    axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
-    ord: int | float = 2,
+    ord: float | str = 2,
 ) -> Tensor:
     """(sum |x|^ord)^(1 / ord) over the axes, by default over all.
 
@@ -86,7 +85,7 @@ def matrix_norm(x: TensorLike, keepdims: bool = False, ord: MatrixOrd = "fro") -
         out = {"nuc": sum, 2: max, -2: min}[ord](svdvals(wide), axis=-1)
     else:
         sums = sum(abs(wide), axis=-2 if ord in (1, -1) else -1)
-        out = (max if ord > 0 else min)(sums, axis=-1)
+        out = (max if ord in (1, math.inf) else min)(sums, axis=-1)
     return narrowed(expand_dims(expand_dims(out, -1), -1) if keepdims else out, x)
 
 
@@ -94,7 +93,7 @@ def matrix_norm(x: TensorLike, keepdims: bool = False, ord: MatrixOrd = "fro") -
 def norm(
     x: TensorLike,
     ord: MatrixOrd = None,
-    axis: int | Sequence[int] | None = None,
+    axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
 ) -> Tensor:
     """The norm of vectors along one axis, or of matrices in two.

@@ -84,14 +84,11 @@ def check_seed(seed: Any) -> int:
 def as_shape(op: str, shape: Shape) -> tuple[int, ...]:
     """A shape as a tuple."""
     try:
-        found = (
-            (operator.index(shape),)
-            if not isinstance(shape, Sequence)
-            else tuple(map(operator.index, shape))
-        )
+        lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
+        found = tuple([operator.index(length) for length in lengths])
     except TypeError:
         raise ArgumentTypeError(
-            f"{op}: shape must be an int or a sequence of ints, not {shape!r}"
+            f"{op}: shape must be an int or a tuple or list of ints, not {shape!r}"
         ) from None
     if any(length < 0 for length in found):
         raise ArgumentError(f"{op}: the shape {found} has a negative length")

@@ -58,7 +58,7 @@ def tri(n_rows: int, n_cols: int | None = None, **kwargs: Any) -> Any:
 for key, function in (("creation.eye", eye), ("creation.tri", tri)):
     for args in ((0,), (1,), (3,), (3, 4), (4, 2), (0, 3), (3, 0)):
         made(key, *args, reference=function)
-    for k in (-5, -1, 1, 5):
+    for k in (-(2**40), -5, -3, -1, 1, 4, 5, 2**40):
         made(key, 3, 4, reference=function, k=k)
     for dtype in COMMON:
         made(key, 3, reference=function, result=dtype, dtype=dtype)
@@ -178,7 +178,7 @@ case("creation.full_like", real(3), True, reference=np.full_like, dtype="bool", 
 for key, function in (("creation.tril", np.tril), ("creation.triu", np.triu)):
     for shape in ((3, 3), (2, 4), (4, 2), (2, 3, 3), (0, 3), (2, 3, 0), (1, 1)):
         case(key, real(*shape), reference=function)
-    for k in (-4, -1, 1, 4):
+    for k in (-(2**40), -4, -3, -1, 1, 4, 2**40):
         case(key, real(3, 4), reference=function, k=k)
     case(key, real(3, 4, transposed=True), 1, reference=function)
     case(key, real(3, 3, special=True), reference=function, dtypes=("float32", "float64"))

@@ -106,6 +106,15 @@ case(
 )
 
 
+def is_large_qr(result: Any, x: Any) -> None:
+    q, r = map(numbers, result)
+    close(q @ r / 1e19, x / 1e19, result.Q.dtype)
+
+
+large = real(4, 3, low=-1e19, high=1e19)  # the squares overflow
+case(f"{FAMILY}.qr", large, check=is_large_qr, dtypes=("float32", "float64", *COMPLEXES))
+
+
 def empty_qr(x: Any, mode: str) -> Any:
     return tuple(np.linalg.qr(x, mode))
 

@@ -15,8 +15,13 @@ _matmul = partial(mx.matmul, stream=mx.cpu)
 
 
 def matmul(x: Any, y: Any) -> Any:
-    """The matrix product."""
-    return exact(_matmul, x, y) if x.dtype in INTEGERS else mx.matmul(x, y)
+    """The matrix product; MLX refuses integers, and to ask for the dtype would cost every call."""
+    try:
+        return mx.matmul(x, y)
+    except ValueError:
+        if x.dtype not in INTEGERS:
+            raise
+        return exact(_matmul, x, y)
 
 
 def bmm(x: Any, y: Any) -> Any:

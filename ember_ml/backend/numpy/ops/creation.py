@@ -35,7 +35,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: s
     if step == 0:
         raise ValueError("step must not be 0")
     start, stop = (0, start) if stop is None else (start, stop)
-    if dtype.kind in "iu" and all(hasattr(value, "__index__") for value in (start, stop, step)):
+    if dtype.kind in "iu" and all(
+        isinstance(value, (int, np.integer)) for value in (start, stop, step)
+    ):
         return np.arange(start, stop, step, dtype)
     return cast(np.arange(start, stop, step), dtype)
 

@@ -12,4 +12,5 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     if weights is None:
         return torch.bincount(x, minlength=minlength)
     target = weights.dtype if weights.is_floating_point() else torch.float32
-    return torch.bincount(x, weights.double(), minlength).to(target)
+    wide = weights if weights.dtype is torch.float64 else weights.float()
+    return torch.bincount(x, wide, minlength).to(target)

@@ -55,7 +55,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: s
     start, stop = (0, start) if stop is None else (start, stop)
     if (stop - start) / step <= 0:
         return torch.empty(0, dtype=dtype, device=device)
-    exact = all(hasattr(value, "__index__") for value in (start, stop, step))
+    exact = all(isinstance(value, int) for value in (start, stop, step))
     made = torch.arange(start, stop, step, dtype=torch.int64 if exact else torch.float64)
     return made.to(dtype).to(device)
 

@@ -34,10 +34,9 @@ def _in_range(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise
 
 
-def _reduce(data: Any, ids: Any, num_segments: int | None, reduce: str) -> Any:
-    zeros, ids = _prepare(data, ids, num_segments)
-    ids = ids.reshape(-1, *[1] * (data.ndim - 1)).expand(data.shape)
-    return _in_range(zeros.scatter_reduce, 0, ids, data, reduce, include_self=False)
+def _reduce(data: Any, ids: Any, start: Any, reduce: str) -> Any:
+    spread = ids.reshape(-1, *[1] * (data.ndim - 1)).expand(data.shape)
+    return _in_range(start.scatter_reduce, 0, spread, data, reduce, include_self=False)
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
@@ -50,15 +49,26 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
 def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
     if data.dtype in _HALF:
         return segment_prod(data.float(), segment_ids, num_segments).to(data.dtype)
-    return _reduce(data, segment_ids, num_segments, "prod")
+    zeros, ids = _prepare(data, segment_ids, num_segments)
+    return _reduce(data, ids, zeros, "prod")
+
+
+def _extreme(data: Any, ids: Any, num_segments: int | None, reduce: str) -> Any:
+    """Torch gives a share of the gradient to a start that equals the result: NaN equals nothing."""
+    zeros, ids = _prepare(data, ids, num_segments)
+    if not data.dtype.is_floating_point:
+        return _reduce(data, ids, zeros, reduce)
+    out = _reduce(data, ids, torch.full_like(zeros, torch.nan), reduce)
+    filled = torch.zeros(len(zeros), dtype=torch.bool, device=data.device).index_fill(0, ids, True)
+    return torch.where(filled.reshape(-1, *[1] * (data.ndim - 1)), out, zeros)
 
 
 def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
-    return _reduce(data, segment_ids, num_segments, "amax")
+    return _extreme(data, segment_ids, num_segments, "amax")
 
 
 def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
-    return _reduce(data, segment_ids, num_segments, "amin")
+    return _extreme(data, segment_ids, num_segments, "amin")
 
 
 def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:

@@ -28,7 +28,9 @@ def qr(x: Any, width: int) -> tuple[Any, Any]:
     """Q with `width` columns, and R with a real diagonal, by Householder's reflections."""
     rows, columns = x.shape[-2:]
     q = mx.broadcast_to(mx.eye(rows, dtype=x.dtype), (*x.shape[:-2], rows, rows))
-    r = x
+    scale = mx.abs(x).max(axis=(-2, -1), keepdims=True) if x.size else mx.ones(())
+    scale = mx.where(scale == 0, 1, scale)
+    r = x / scale  # so that no square overflows
     index = mx.arange(rows)
     for k in range(min(rows, columns)):
         column = mx.where(index >= k, r[..., k], 0)
@@ -40,7 +42,7 @@ def qr(x: Any, width: int) -> tuple[Any, Any]:
         r = r - scaled @ (adjoint @ r)
         q = q - (q @ scaled) @ adjoint
     phase = mx.where(index < min(rows, columns), _phase(_padded_diagonal(r)), 1)
-    q, r = q * phase[..., None, :], r * mx.conjugate(phase)[..., None]
+    q, r = q * phase[..., None, :], r * mx.conjugate(phase)[..., None] * scale
     return q[..., :width], mx.triu(r)[..., :width, :]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,11 @@ def _rows(x: Any, axis: int, *weights: Any) -> Any:
             raise ShapeError(
                 f"a weight of the shape {weight.shape}; the normalised axes are {normalised}"
             )
-    return x.reshape(*x.shape[: axis % x.ndim], int(np.prod(normalised)))
+    return x.reshape(*x.shape[: axis % x.ndim], math.prod(normalised))
 
 
-def _mean_square(rows: Any) -> Any:
-    """(..., 1): the mean of the squares, in one pass over the memory."""
-    return (np.einsum("...i,...i->...", rows, rows) / rows.shape[-1])[..., None]
+def _mean(rows: Any) -> Any:
+    return np.add.reduce(rows, -1, keepdims=True) / rows.shape[-1]
 
 
 @kernel
@@ -33,8 +33,8 @@ def layer_norm(
     x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axis: int = -1
 ) -> Any:
     rows = _rows(x, axis, weight, bias)
-    rows = rows - rows.mean(axis=-1, keepdims=True)
-    rows /= np.sqrt(_mean_square(rows) + eps)
+    rows = rows - _mean(rows)
+    rows /= np.sqrt(_mean(rows * rows) + eps)
     out = rows.reshape(x.shape)
     if weight is not None:
         out *= weight
@@ -46,7 +46,7 @@ def layer_norm(
 @kernel
 def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, axis: int = -1) -> Any:
     rows = _rows(x, axis, weight)
-    out = (rows / np.sqrt(_mean_square(rows) + eps)).reshape(x.shape)
+    out = (rows / np.sqrt(_mean(rows * rows) + eps)).reshape(x.shape)
     if weight is not None:
         out *= weight
     return out

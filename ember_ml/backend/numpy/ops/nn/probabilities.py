@@ -13,19 +13,19 @@ def _shifted(x: Any, axis: int) -> Any:
     """X with its maximum along the axis at 0, in memory of its own."""
     if x.ndim == 0:
         raise IndexError("a 0-d array has no axes")
-    return x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    return x - np.maximum.reduce(x, axis, keepdims=True, initial=-np.inf)
 
 
 @kernel
 def softmax(x: Any, axis: int = -1) -> Any:
     weights = _shifted(x, axis)
     np.exp(weights, out=weights)
-    weights /= np.sum(weights, axis=axis, keepdims=True)
+    weights /= np.add.reduce(weights, axis, keepdims=True)
     return weights
 
 
 @kernel
 def log_softmax(x: Any, axis: int = -1) -> Any:
     scores = _shifted(x, axis)
-    scores -= np.log(np.sum(np.exp(scores), axis=axis, keepdims=True))
+    scores -= np.log(np.add.reduce(np.exp(scores), axis, keepdims=True))
     return scores
