@@ -1,7 +1,8 @@
 """What a call through Ember costs over the framework's own, beside keras.ops, in one run.
 
-Twelve common ops on 8x8 float32 tensors, where the arithmetic is next to nothing. Each figure is the best of many
-repetitions, and the contestants take turns, so that a noisy moment hits all of them alike.
+Twelve common ops on 8x8 float32 tensors, where the arithmetic is next to nothing. Each figure is
+the best of many repetitions, and the contestants take turns, so that a noisy moment hits all of
+them alike.
 
     python benchmarks/dispatch.py [backend ...]
 """
@@ -40,9 +41,12 @@ def arguments(name: str, x: Any) -> tuple[Any, ...]:
     """What the op is called with."""
     if OPS[name] == "binary" or name == "matmul":
         return x, x
-    return {"sum": (x, 1), "reshape": (x, (4, 16)), "concatenate": ([x, x], 0), "softmax": (x, -1)}.get(
-        name, (x,)
-    )
+    return {
+        "sum": (x, 1),
+        "reshape": (x, (4, 16)),
+        "concatenate": ([x, x], 0),
+        "softmax": (x, -1),
+    }.get(name, (x,))
 
 
 def native_ops(backend: str) -> tuple[Any, dict[str, Callable[..., Any]]]:
@@ -54,7 +58,9 @@ def native_ops(backend: str) -> tuple[Any, dict[str, Callable[..., Any]]]:
             e = np.exp(x - x.max(axis, keepdims=True))
             return e / e.sum(axis, keepdims=True)
 
-        functions = {name: getattr(np, name) for name in OPS if name != "softmax"} | {"softmax": softmax}
+        functions = {name: getattr(np, name) for name in OPS if name != "softmax"} | {
+            "softmax": softmax
+        }
         return np.ones((8, 8), np.float32), functions
     if backend == "torch":
         import torch
@@ -117,7 +123,10 @@ def measure(backend: str) -> list[dict[str, Any]]:
 def show(backend: str, rows: list[dict[str, Any]]) -> None:
     """Print a table with the overheads, in microseconds, and the goals missed."""
     print(f"\n{backend}: us a call on 8x8 float32, best of {REPEATS} x {CALLS}")
-    print(f"{'op':12} {'native':>8} {'ember':>8} {'keras':>8} {'over':>7} {'goal':>5} {'keras over / ember over':>24}")
+    print(
+        f"{'op':12} {'native':>8} {'ember':>8} {'keras':>8} "
+        f"{'over':>7} {'goal':>5} {'keras over / ember over':>24}"
+    )
     for row in rows:
         over = row["ember"] - row["native"]
         goal = GOALS.get(row["kind"], 1.0)
@@ -126,7 +135,8 @@ def show(backend: str, rows: list[dict[str, Any]]) -> None:
         shown = "-" if ratio is None else f"{ratio:.1f}x"
         mark = "" if over <= goal and (ratio is None or ratio >= 5) else "  <-- misses"
         print(
-            f"{row['op']:12} {row['native']:8.2f} {row['ember']:8.2f} {keras} {over:7.2f} {goal:5.1f} {shown:>24}{mark}"
+            f"{row['op']:12} {row['native']:8.2f} {row['ember']:8.2f} {keras} "
+            f"{over:7.2f} {goal:5.1f} {shown:>24}{mark}"
         )
 
 

@@ -10,8 +10,10 @@ GOAL = 1.3
 
 
 def cpu_seconds(statement: str) -> float:
-    """User and system time of the statement in a new interpreter, the interpreter's own start left out."""
-    code = f"import time; start = time.process_time(); {statement}; print(time.process_time() - start)"
+    """User and system time of the statement in a new interpreter, without its own start."""
+    code = (
+        f"import time; start = time.process_time(); {statement}; print(time.process_time() - start)"
+    )
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return float(out.stdout)
 
@@ -24,7 +26,10 @@ def main() -> None:
         for statement in statements:
             times[statement] = min(times[statement], cpu_seconds(statement))
     for statement, seconds in times.items():
-        print(f"{statement:26} {seconds * 1e3:7.1f} ms  {seconds / times['import numpy']:.2f}x (goal {GOAL}x)")
+        print(
+            f"{statement:26} {seconds * 1e3:7.1f} ms  "
+            f"{seconds / times['import numpy']:.2f}x (goal {GOAL}x)"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m ember_ml`: the version, the backends and devices, and which backend is active and why."""
+"""`python -m ember_ml`: the version, the backends and devices, which backend is active and why."""
 
 from __future__ import annotations
 

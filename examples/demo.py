@@ -1,6 +1,6 @@
 """The same small computation on every installed backend: one attention step and its cost.
 
-    python examples/demo.py
+python examples/demo.py
 """
 
 from __future__ import annotations
@@ -37,15 +37,21 @@ def run(backend: str) -> tuple[tensor.Tensor, float]:
 
 
 def main() -> None:
-    """Print a line a backend: the first values, the time, and the largest difference to the first backend."""
-    print(f"causal attention, batch {BATCH}, {HEADS} heads, {TIME} steps of {DIM}: the same code on each backend")
+    """Print a line a backend: first values, time, and largest difference to the first backend."""
+    print(
+        f"causal attention, batch {BATCH}, {HEADS} heads, {TIME} steps of {DIM}: "
+        "the same code on each backend"
+    )
     first = None
     for backend in ember_ml.backend.available():
         out, seconds = run(backend)
         first = out.numpy() if first is None else first
         values = "  ".join(f"{value: .4f}" for value in out[0, 0, 1, :4].tolist())
         difference = float(abs(out.numpy() - first).max())
-        print(f"{backend:8} {seconds * 1e3:7.2f} ms   {values} ...   largest difference {difference:.1e}")
+        print(
+            f"{backend:8} {seconds * 1e3:7.2f} ms   {values} ...   "
+            f"largest difference {difference:.1e}"
+        )
 
 
 if __name__ == "__main__":

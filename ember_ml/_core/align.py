@@ -43,7 +43,7 @@ def _tensors(op: Op, args: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
 
 
 def is_aligned(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the backend has seen this call as it should be, so that an error is the call's own."""
+    """Whether the backend has seen this call as it should be, so an error is the call's own."""
     names = list(op.signature.parameters)[: len(op.roles)]
     if any(name in kwargs for name in names) or len(args) == 0:
         return False
@@ -64,8 +64,8 @@ def _backend(op: Op, values: list[Any]) -> str:
     """The backend of the operands: their own, the active one where they differ or have none."""
     found = {value._backend for value in values if isinstance(value, EmberTensor)}
     if not found:
-        owners = {runtime.ARRAY_TYPES.get(type(value)) for value in values} - {None}
-        found = {owner for owner in owners if not runtime.LOADED[owner].IS_HOST}
+        owners = {runtime.ARRAY_TYPES.get(type(value)) for value in values}
+        found = {owner for owner in owners if owner and not runtime.LOADED[owner].IS_HOST}
     return found.pop() if len(found) == 1 else runtime.active()
 
 
@@ -135,7 +135,7 @@ def align(
     def convert(value: Any) -> Any:
         return value if type(value) in PYTHON_TYPES else _on_backend(op, value, backend)
 
-    prepared = [
+    prepared: list[Any] = [
         [convert(part) for part in value]
         if role == "sequence"
         else (None if value is None else convert(value))

@@ -1,8 +1,9 @@
 """The quick paths of a call, one for each form that an op can have.
 
-A call is a closure over plain data (a key, dictionaries of functions), which every framework's compiler can trace.
-The usual call (tensors of one backend and dtype) costs a lookup and a wrapper. Whatever is not usual (scalars
-of another kind, lists, promotion, two backends, an error) goes to `recover`.
+A call is a closure over plain data (a key, dictionaries of functions), which every framework's
+compiler can trace. The usual call (tensors of one backend and dtype) costs a lookup and a wrapper.
+Whatever is not usual (scalars of another kind, lists, promotion, two backends, an error) goes to
+`recover`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ember_ml._core.tensor import EmberTensor, wrap
 _new = object.__new__
 _tag_of = runtime.TAG_OF
 _INT32 = 2**31
+_MISSING: Any = object()
 
 
 def recover(
@@ -106,21 +108,24 @@ def general(op: Op) -> Callable[..., Any]:
     """For an op of one leading tensor, and arguments that are passed on."""
     key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
     names = list(op.signature.parameters)
-    dtype_at = names.index("dtype") if "dtype" in names else None
+    dtype_at = names.index("dtype") - 1 if "dtype" in names else None
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not args or type(args[0]) is not EmberTensor:
-            return recover(key, args, kwargs)
-        x = args[0]
+    def call(x: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
+        if type(x) is not EmberTensor:
+            return recover(key, args if x is _MISSING else (x, *args), kwargs)
         backend = x._backend
         if body is not None and backend not in natives:
-            return body(*args, **kwargs) if x._tag in kernels else recover(key, args, kwargs)
+            usual = x._tag in kernels
+            return body(x, *args, **kwargs) if usual else recover(key, (x, *args), kwargs)
         try:
             if dtype_at is not None and ("dtype" in kwargs or len(args) > dtype_at):
                 args, kwargs = _native_dtype(args, kwargs, dtype_at, backend)
-            out = kernels[x._tag][0](x._data, *args[1:], **kwargs)
+            if kwargs:
+                out = kernels[x._tag][0](x._data, *args, **kwargs)
+            else:
+                out = kernels[x._tag][0](x._data, *args)
         except Exception as error:
-            return recover(key, (x, *args[1:]), kwargs, error)
+            return recover(key, (x, *args), kwargs, error)
         if output is not None:
             return output(out, backend)
         tensor = _new(EmberTensor)
@@ -207,7 +212,9 @@ def sequence(op: Op) -> Callable[..., Any]:
             return recover(key, (tensors, *args), kwargs)
         if body is not None and backend not in natives:
             usual = tag in kernels
-            return body(tensors, *args, **kwargs) if usual else recover(key, (tensors, *args), kwargs)
+            return (
+                body(tensors, *args, **kwargs) if usual else recover(key, (tensors, *args), kwargs)
+            )
         try:
             out = kernels[tag][0](native, *args, **kwargs)
         except Exception as error:

@@ -154,7 +154,7 @@ def move(x: EmberTensor, backend: str) -> EmberTensor:
 
 
 def as_backend(value: TensorLike, backend: str, like: EmberDType | None = None) -> EmberTensor:
-    """An operand as a tensor of `backend`; Python scalars and lists take the dtype `like`, if given."""
+    """An operand as a tensor of `backend`; Python scalars and lists take dtype `like`, if given."""
     if isinstance(value, EmberTensor):
         moved = value if value._backend == backend else transfer(value, backend)
         return (

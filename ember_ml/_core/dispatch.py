@@ -1,13 +1,14 @@
 """Declaring ops: once, as typed and documented functions that run on the backend of their operands.
 
-A decorator turns a declaration into a dispatcher and enters it in the table of ops. Which parameters are
-tensors, and what comes back, is read from the annotations:
+A decorator turns a declaration into a dispatcher and enters it in the table of ops. Which
+parameters are tensors, and what comes back, is read from the annotations:
 
     TensorLike              an operand; all operands of a call are promoted to one dtype
     Sequence[TensorLike]    several operands in one argument
     IndexLike, MaskLike     a tensor with a dtype of its own
     ... | None              may be None
-    -> Tensor, tuple[Tensor, ...], list[Tensor], a NamedTuple of tensors, or anything else as the backend gives it
+    -> Tensor, tuple[Tensor, ...], list[Tensor], a NamedTuple of tensors, or anything else as the
+       backend gives it
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def creation(declared: F) -> F: ...
 @overload
 def creation(*, dtype: Callable[..., EmberDType]) -> Callable[[F], F]: ...
 def creation(declared: Any = None, *, dtype: Callable[..., EmberDType] = _default_float) -> Any:
-    """Declare an op that makes a tensor on the active backend from plain arguments, `dtype` and `device`.
+    """Declare an op that makes a tensor on the active backend: plain arguments, `dtype`, `device`.
 
     `dtype` here is a function of the arguments that gives the dtype where the caller gives none.
     """

@@ -146,8 +146,8 @@ def _promote_floats(x: EmberDType, y: EmberDType) -> EmberDType:
 def promote(x: EmberDType, y: EmberDType) -> EmberDType:
     """The dtype that holds both: the array API standard's table, with float16 and bfloat16 added.
 
-    bool gives way to anything, an integer gives way to a float or complex of any width. uint64 with a
-    signed integer has no answer and raises.
+    bool gives way to anything, an integer gives way to a float or complex of any width. uint64 with
+    a signed integer has no answer and raises.
     """
     if x is y:
         return x
@@ -164,7 +164,7 @@ def promote(x: EmberDType, y: EmberDType) -> EmberDType:
 
 
 def promote_scalar(dtype: EmberDType, scalar: type) -> EmberDType:
-    """The dtype of a tensor of `dtype` with a Python scalar, which is weak: only its kind counts."""
+    """The dtype of a tensor of `dtype` with a Python scalar; it is weak: only its kind counts."""
     if scalar is bool or dtype.kind == "complex":
         return dtype
     if scalar is int:

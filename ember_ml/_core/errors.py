@@ -1,7 +1,7 @@
 """Errors and warnings of Ember ML.
 
-Each derives from the built-in exception a Python programmer would expect, so `except ValueError` and the
-like work the same on every backend.
+Each derives from the built-in exception a Python programmer would expect, so `except ValueError`
+and the like work the same on every backend.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a framework's error to the one every backend raises: what, where, and what would be right."""
+"""From a framework's error to the one every backend raises: what, where, what would be right."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _describe(value: Any) -> str:
 
 
 def call_text(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The call as one would write it, tensors shown by dtype and shape: add(float32[2, 3], float32[4])."""
+    """The call as written, tensors by dtype and shape: add(float32[2, 3], float32[4])."""
     parts = [_describe(value) for value in args]
     parts += [f"{name}={_describe(value)}" for name, value in kwargs.items()]
     return f"{op.name}({', '.join(parts)})"

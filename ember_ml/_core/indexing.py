@@ -212,6 +212,13 @@ def normalize(key: Any, backend: str, shape: Sequence[int]) -> Any:
     return tuple(native) if type(key) is tuple else native[0]
 
 
+def native_key(key: Any, backend: str, shape: Sequence[int]) -> Any:
+    """`normalize`, the most usual index out of the way."""
+    if type(key) is int and shape and -shape[0] <= key < shape[0]:
+        return key
+    return normalize(key, backend, shape)
+
+
 def normalize_axis(op: str, axis: int, ndim: int) -> int:
     """An axis counted from the front, or an error that names the op."""
     if not -ndim <= axis < ndim:

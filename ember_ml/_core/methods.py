@@ -203,6 +203,13 @@ class TensorMethods:
             )
         return ops
 
+    def __getitem__(self, key: Any) -> EmberTensor:
+        return ops.indexing.index(self, key)
+
+    def __setitem__(self, key: Any, value: TensorLike) -> None:
+        this: Any = self
+        this._data = ops.index_update(self, key, value)._data
+
     @property
     def mT(self) -> EmberTensor:  # noqa: N802
         """The tensor with its last two axes swapped."""
@@ -330,7 +337,7 @@ class TensorMethods:
         """exp(x) over its sum along an axis."""
         return ops.softmax(self, axis=axis)
 
-    def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> EmberTensor:
+    def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> EmberTensor:  # noqa: A002
         """Each element, held between min and max."""
         return ops.clip(self, min, max)
 

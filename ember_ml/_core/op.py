@@ -52,9 +52,10 @@ class Op:
     """An entry in the table of ops.
 
     Attributes:
-        kernels: tag -> (native function, tag of its result). The result's tag is learned by the first call and
-            is only used where it follows from the operands': for unary and binary ops. A composite without a
-            native function stands here with its body, under the dtypes that its rule takes.
+        kernels: tag -> (native function, tag of its result). The result's tag is learned by the
+            first call and is only used where it follows from the operands': for unary and binary
+            ops. A composite without a native function stands here with its body, under the dtypes
+            that its rule takes.
         natives: backend -> native function, whatever the dtype.
         body: the composite's Python body, which serves backends without a native function.
         roles: what each leading tensor parameter is: operand, sequence, index or mask.
@@ -110,7 +111,9 @@ class Op:
         refused = getattr(family, "UNSUPPORTED_DTYPES", {}).get(self.name, ())
         known = runtime.NATIVE[backend]
         dtypes = [dtype for dtype in known if self.rule.takes(dtype) and dtype.name not in refused]
-        self.kernels.update({runtime.tag(backend, dtype): (native, None) for dtype in dtypes})
+        own = getattr(family, "BY_DTYPE", {}).get(self.name, {})
+        for dtype in dtypes:
+            self.kernels[runtime.tag(backend, dtype)] = own.get(dtype.name, native), None
         if self.kind == "binary":
             self.right.enter(backend, dtypes, getattr(family, "RIGHT_SCALARS", {}).get(self.name))
             self.left.enter(backend, dtypes, getattr(family, "LEFT_SCALARS", {}).get(self.name))

@@ -9,7 +9,7 @@ from ember_ml._core.errors import DTypeError, UnsupportedDTypeError
 
 
 class Rule(NamedTuple):
-    """The kinds of dtype that an op computes in, and whether integers and bools become floats first."""
+    """The kinds of dtype an op computes in, and whether integers and bools become floats first."""
 
     name: str
     kinds: frozenset[str]
@@ -37,7 +37,8 @@ class Rule(NamedTuple):
             and 16 in (x.bits, y.bits)
         ):
             raise DTypeError(
-                f"{op} does not mix {x} and {y}; cast one operand with astype to choose the precision"
+                f"{op} does not mix {x} and {y}; "
+                "cast one operand with astype to choose the precision"
             )
 
 

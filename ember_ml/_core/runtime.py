@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import threading
 from collections.abc import Callable
@@ -20,7 +19,7 @@ DTYPE_OF: dict[Any, EmberDType] = {}
 """Native dtype -> EmberDType, of all loaded backends together."""
 
 TAG_OF: dict[str, dict[Any, str]] = {}
-"""Backend -> native dtype -> tag: one string for a backend and dtype, so that one comparison tells both."""
+"""Backend -> native dtype -> tag: one string for both, so that one comparison tells both."""
 
 DTYPE_OF_TAG: dict[str, EmberDType] = {}
 """Tag -> EmberDType."""
@@ -72,7 +71,9 @@ def active() -> str:
 
 def host() -> Any:
     """NumPy helpers for what needs the host's memory: parsing lists, printing, seeding."""
-    return importlib.import_module("ember_ml.backend.host")
+    from ember_ml.backend import host
+
+    return host
 
 
 def native_dtype(backend: str, dtype: EmberDType) -> Any:

@@ -10,15 +10,16 @@ from ember_ml._core.errors import ArgumentTypeError, ShapeError
 from ember_ml._core.methods import TensorMethods
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 
 class EmberTensor(TensorMethods):
     """An n-dimensional array on one of the backends.
 
-    Make one with `tensor.array`, `tensor.convert_to_tensor` or an op such as `ops.zeros`. An op on tensors
-    runs on the backend they live on; the active backend only decides where new tensors are made.
-    Tensors are values: `x[i] = v` and `x += v` give this object a new value and touch no other tensor.
+    Make one with `tensor.array`, `tensor.convert_to_tensor` or an op such as `ops.zeros`. An op on
+    tensors runs on the backend they live on; the active backend only decides where new tensors are
+    made. Tensors are values: `x[i] = v` and `x += v` give this object a new value and touch no
+    other tensor.
     """
 
     __slots__ = ("__weakref__", "_backend", "_data", "_tag")
@@ -179,21 +180,6 @@ class EmberTensor(TensorMethods):
     def __contains__(self, value: object) -> bool:
         return bool((self == value).any())
 
-    def __getitem__(self, key: Any) -> EmberTensor:
-        backend = self._backend
-        return wrap(
-            runtime.LOADED[backend].getitem(self._data, native_key(key, backend, self._data.shape)),
-            backend,
-        )
-
-    def __setitem__(self, key: Any, value: TensorLike) -> None:
-        from ember_ml._core.convert import as_backend
-
-        backend = self._backend
-        data = as_backend(value, backend, self.dtype)._data
-        key = native_key(key, backend, self._data.shape)
-        self._data = runtime.LOADED[backend].setitem(self._data, key, data)
-
     def __copy__(self) -> EmberTensor:
         return wrap(self._data, self._backend)
 
@@ -227,15 +213,6 @@ def wrap(data: Any, backend: str) -> EmberTensor:
     tensor._backend = backend
     tensor._tag = runtime.TAG_OF[backend][data.dtype]
     return tensor
-
-
-def native_key(key: Any, backend: str, shape: Sequence[int]) -> Any:
-    """An index with its tensors, arrays and lists made native, and its numbers checked."""
-    from ember_ml._core.indexing import normalize
-
-    if type(key) is int and shape and -shape[0] <= key < shape[0]:
-        return key
-    return normalize(key, backend, shape)
 
 
 TensorLike: TypeAlias = Any

@@ -1,4 +1,4 @@
-"""What needs the host's memory whatever the backend: parsing nested lists, printing, NumPy conversion."""
+"""What needs the host's memory on any backend: parsing nested lists, printing, NumPy conversion."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ def parse(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any], str]:
     from_python = isinstance(data, (list, tuple, range)) and isinstance(
         _leaf(data), (bool, int, float, complex, list, tuple, range)
     )
-    integral = dtype is not None and dtype.startswith(("int", "uint"))
+    whole = dtype is not None and dtype.startswith(("int", "uint")) and isinstance(_leaf(data), int)
     try:
-        array = np.asarray(_plain(data))
-        if from_python and integral and array.dtype.kind in "iuO":
-            array = np.asarray(_plain(data), dtype)  # exact, or an OverflowError
+        # Python's integers in the dtype asked for: exact, or an OverflowError.
+        array = np.asarray(_plain(data), dtype if from_python and whole else None)
     except ValueError as error:
         raise ShapeError(f"nested sequences of unequal length make no tensor: {error}") from None
     if array.dtype.kind not in "biufc":

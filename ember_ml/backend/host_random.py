@@ -12,7 +12,12 @@ from ember_ml._core.errors import ArgumentError
 Shape = tuple[int, ...]
 
 
-_FLOATS = {"float64": (52, -1022), "float32": (23, -126), "float16": (10, -14), "bfloat16": (7, -126)}
+_FLOATS = {
+    "float64": (52, -1022),
+    "float32": (23, -126),
+    "float16": (10, -14),
+    "bfloat16": (7, -126),
+}
 """Bits of the fraction, and the exponent of the smallest normal number."""
 
 

@@ -13,7 +13,7 @@ class Backend(Protocol):
 
     ARRAY: type
     IS_HOST: bool
-    """Whether raw arrays of this framework are plain data that goes where the other operands are."""
+    """Whether this framework's raw arrays are plain data that goes where the other operands are."""
     DTYPES: dict[str, Any]
     """Name -> native dtype, of the dtypes it has."""
     version: str
@@ -56,12 +56,6 @@ class Backend(Protocol):
 
     def tolist(self, data: Any) -> Any:
         """Nested lists of Python scalars."""
-
-    def getitem(self, data: Any, key: Any) -> Any:
-        """Read an index."""
-
-    def setitem(self, data: Any, key: Any, value: Any) -> Any:
-        """A copy with an index written."""
 
     def to_dlpack(
         self, data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None

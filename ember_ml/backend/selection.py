@@ -42,7 +42,8 @@ BACKENDS: dict[str, BackendEntry] = {
 _chosen: str | None = None
 _reason = ""
 _scope: ContextVar[str | None] = ContextVar("ember_ml_backend", default=None)
-# Open scopes of all threads. While there is none, the ContextVar (which no compiler traces) is not read.
+# Open scopes of all threads. While there is none, the ContextVar (which no compiler traces) is not
+# read.
 _open_scopes = 0
 _lock = threading.Lock()
 
@@ -147,7 +148,7 @@ def get_backend_module() -> ModuleType:
 
 
 def set_backend(backend: str, *, persist: bool = False) -> None:
-    """Make new tensors on `backend` from now on, in all threads; existing tensors stay where they are.
+    """Make new tensors on `backend` from now on, in all threads; existing ones stay where they are.
 
     Args:
         backend: a name from `BACKENDS`.

@@ -1,14 +1,15 @@
-"""Every operation, under one namespace: the array API standard's names, NumPy's and PyTorch's usual ones, and more.
+"""Every operation, under one namespace.
 
-`ops.fft`, `ops.linearalg` (also `ops.linalg`), `ops.nn`, `ops.random`, `ops.signal` and `ops.stats` are namespaces of their
-own; what is in `nn` and `signal` is here as well.
+The array API standard's names, NumPy's and PyTorch's usual ones, and more. `ops.fft`,
+`ops.linearalg` (also `ops.linalg`), `ops.nn`, `ops.random`, `ops.signal` and `ops.stats` are
+namespaces of their own; what is in `nn` and `signal` is here as well.
 """
 
 import sys as _sys
 
 from ember_ml._core import methods as _methods
 from ember_ml._core.dtype import bfloat16 as bfloat16
-from ember_ml._core.dtype import bool_ as bool
+from ember_ml._core.dtype import bool_ as bool  # noqa: F401
 from ember_ml._core.dtype import bool_ as bool_
 from ember_ml._core.dtype import complex64 as complex64
 from ember_ml._core.dtype import complex128 as complex128

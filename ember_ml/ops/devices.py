@@ -40,7 +40,7 @@ def to_device(x: TensorLike, device: str) -> Tensor:
 
 
 def memory_usage(backend: str | None = None) -> dict[str, int]:
-    """Bytes that a backend (the active one unless named) holds on its device, as far as it keeps account."""
+    """Bytes that a backend (the active one unless named) holds on its device, as far as known."""
     return dict(runtime.load(backend or runtime.active()).memory_usage())
 
 

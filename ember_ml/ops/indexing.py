@@ -17,9 +17,10 @@ from ember_ml._core.indexing import (
     host_array,
     host_checked,
     host_shape,
+    native_key,
     normalize_axis,
 )
-from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike, native_key
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.ops.comparison import logical_not
 from ember_ml.ops.creation import tri
 from ember_ml.ops.dtypes import astype

@@ -43,12 +43,14 @@ def expected_dtype(case: Case, dtype: str, position: int = 0) -> str:
 
 
 def _wide(array: Any, lift: bool) -> Any:
-    """The values in the widest dtype of their kind, for the reference; floats where the op makes them so."""
+    """The values in their kind's widest dtype, for the reference; floats where the op lifts."""
     if lift and array.dtype.kind in "biu":
         return array.astype(np.float64)
     if array.dtype.kind == "u":
         return array.astype(np.uint64) if array.dtype == np.uint64 else array.astype(np.int64)
-    return array.astype({"b": np.bool_, "i": np.int64, "f": np.float64, "c": np.complex128}[array.dtype.kind])
+    return array.astype(
+        {"b": np.bool_, "i": np.int64, "f": np.float64, "c": np.complex128}[array.dtype.kind]
+    )
 
 
 def _build(case: Case, dtype: str) -> tuple[list[Any], list[Any]]:

@@ -1,8 +1,8 @@
 """The conformance table: rows that say how an op is tried and what must come out.
 
-A row is `case("elementwise.logaddexp", real(2, 3), real(3), reference=np.logaddexp)`. Inputs are samples (drawn
-anew for each dtype) or plain values. The reference gets the same values, rounded to the tested dtype, as float64,
-complex128 or int64 arrays.
+A row is `case("elementwise.logaddexp", real(2, 3), real(3), reference=np.logaddexp)`. Inputs are
+samples (drawn anew for each dtype) or plain values. The reference gets the same values, rounded to
+the tested dtype, as float64, complex128 or int64 arrays.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ class Sample:
     dtype: str | None = None  # a fixed dtype, for indices and masks
     special: bool = False  # with NaN, infinities and signed zeros among the values
     transposed: bool = False  # not contiguous
-    transform: Callable[[Any], Any] | None = None  # of the drawn array: to make it symmetric, sorted ...
+    transform: Callable[[Any], Any] | None = (
+        None  # of the drawn array: to make it symmetric, sorted ...
+    )
 
     def draw(self, rng: np.random.Generator, dtype: str) -> Any:
-        """The values, as an array that every value of `dtype` fits exactly (bfloat16 as float32)."""
+        """The values, as an array that any value of `dtype` fits exactly (bfloat16 as float32)."""
         name = self.dtype or dtype
         shape = self.shape[::-1] if self.transposed else self.shape
         array = _draw(rng, shape, name, self.low, self.high)
@@ -48,7 +50,9 @@ class Sample:
         return array if self.transform is None else self.transform(array).astype(array.dtype)
 
 
-def _draw(rng: np.random.Generator, shape: tuple[int, ...], name: str, low: float, high: float) -> Any:
+def _draw(
+    rng: np.random.Generator, shape: tuple[int, ...], name: str, low: float, high: float
+) -> Any:
     if name == "bool":
         return rng.random(shape) < 0.5
     if name in INTEGERS:
@@ -73,8 +77,10 @@ def positive(*shape: int, low: float = 0.5, high: float = 4.0, **options: Any) -
     return Sample(shape, low, high, **options)
 
 
-def integers(*shape: int, low: int = 0, high: int = 3, dtype: str = "int64", **options: Any) -> Sample:
-    """Integers from low to high, both included, whatever the dtype under test: indices and counts."""
+def integers(
+    *shape: int, low: int = 0, high: int = 3, dtype: str = "int64", **options: Any
+) -> Sample:
+    """Integers from low to high, both included, whatever the tested dtype: indices and counts."""
     return Sample(shape, low, high, dtype=dtype, **options)
 
 
@@ -101,7 +107,9 @@ class Case:
     def label(self) -> str:
         """The row, as a test's name."""
         shapes = "-".join(
-            "x".join(map(str, part.shape)) or "0d" for part in self.inputs if isinstance(part, Sample)
+            "x".join(map(str, part.shape)) or "0d"
+            for part in self.inputs
+            if isinstance(part, Sample)
         )
         plain = [str(part) for part in self.inputs if not isinstance(part, (Sample, list))]
         plain += [f"{name}={value}" for name, value in self.kwargs.items()]
@@ -119,8 +127,19 @@ def takes(key: str) -> tuple[str, ...]:
     """The dtypes that an op computes in, or casts to a float."""
     rule = OPS[key].rule
     kinds = rule.kinds | ({"bool", "int", "uint"} if rule.lift else set())
-    by_kind = {"bool": ("bool",), "int": INTEGERS[:4], "uint": INTEGERS[4:], "float": FLOATS, "complex": COMPLEXES}
-    return tuple(name for kind in ("bool", "int", "uint", "float", "complex") if kind in kinds for name in by_kind[kind])
+    by_kind = {
+        "bool": ("bool",),
+        "int": INTEGERS[:4],
+        "uint": INTEGERS[4:],
+        "float": FLOATS,
+        "complex": COMPLEXES,
+    }
+    return tuple(
+        name
+        for kind in ("bool", "int", "uint", "float", "complex")
+        if kind in kinds
+        for name in by_kind[kind]
+    )
 
 
 def case(
@@ -138,14 +157,16 @@ def case(
     Args:
         key: the op, as in `OPS`: "family.name".
         inputs: samples, lists of samples, and plain values, in the op's order.
-        reference: called with the values in place of the samples (and the same kwargs, unless it is a lambda
-            that takes none); gives the expected array, or a tuple of them.
-        dtypes: the dtypes to try; else all that the op's rule takes. Each is tried on each backend that has it.
-        result: the result's dtype: "same" (as the operands, floats where the op lifts integers), "real" (the
-            components' dtype of a complex result), "bool", a dtype's name, or a function of the dtype tried;
-            a tuple for several results.
+        reference: called with the values in place of the samples (and the same kwargs, unless it is
+            a lambda that takes none); gives the expected array, or a tuple of them.
+        dtypes: the dtypes to try; else all that the op's rule takes. Each is tried on each backend
+            that has it.
+        result: the result's dtype: "same" (as the operands, floats where the op lifts integers),
+            "real" (the components' dtype of a complex result), "bool", a dtype's name, or a
+            function of the dtype tried; a tuple for several results.
         rtol: a factor on the dtype's usual tolerance.
-        check: called as check(results, *values) in place of a comparison: for ops whose results are not unique.
+        check: called as check(results, *values) in place of a comparison: for ops whose results are
+            not unique.
         kwargs: keyword arguments of the op.
     """
     CASES.append(Case(key, inputs, kwargs, reference, dtypes or takes(key), result, rtol, check))
@@ -168,7 +189,9 @@ def _floats(key: str, options: dict[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in options.get("dtypes") or takes(key) if name in FLOATS)
 
 
-def unary_cases(key: str, reference: Callable[..., Any], low: float = -4.0, high: float = 4.0, **options: Any) -> None:
+def unary_cases(
+    key: str, reference: Callable[..., Any], low: float = -4.0, high: float = 4.0, **options: Any
+) -> None:
     """Rows for an op of one tensor: many shapes, not contiguous, special values."""
     special = options.pop("special", True) and bool(_floats(key, options))
     for shape in SHAPES:
@@ -179,18 +202,34 @@ def unary_cases(key: str, reference: Callable[..., Any], low: float = -4.0, high
         case(key, real(11, low=low, high=high, special=True), reference=reference, **options)
 
 
-def binary_cases(key: str, reference: Callable[..., Any], low: float = -4.0, high: float = 4.0, **options: Any) -> None:
+def binary_cases(
+    key: str, reference: Callable[..., Any], low: float = -4.0, high: float = 4.0, **options: Any
+) -> None:
     """Rows for an op of two tensors: broadcasting, not contiguous, special values."""
     special = options.pop("special", True) and bool(_floats(key, options))
     for first, second in PAIRS:
-        case(key, real(*first, low=low, high=high), real(*second, low=low, high=high), reference=reference, **options)
-    case(key, real(3, 4, low=low, high=high, transposed=True), real(3, 4, low=low, high=high), reference=reference, **options)
+        case(
+            key,
+            real(*first, low=low, high=high),
+            real(*second, low=low, high=high),
+            reference=reference,
+            **options,
+        )
+    case(
+        key,
+        real(3, 4, low=low, high=high, transposed=True),
+        real(3, 4, low=low, high=high),
+        reference=reference,
+        **options,
+    )
     if special:
         options["dtypes"] = _floats(key, options)
         case(key, real(5, 1, special=True), real(5, special=True), reference=reference, **options)
 
 
-def axis_cases(key: str, reference: Callable[..., Any], shape: tuple[int, ...] = (2, 3, 4), **options: Any) -> None:
+def axis_cases(
+    key: str, reference: Callable[..., Any], shape: tuple[int, ...] = (2, 3, 4), **options: Any
+) -> None:
     """Rows for an op along one axis: each axis, from both ends, and lengths 1."""
     for axis in range(-len(shape), len(shape)):
         case(key, real(*shape), reference=reference, axis=axis, **options)

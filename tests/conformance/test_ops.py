@@ -18,7 +18,7 @@ for module in pkgutil.iter_modules(cases.__path__):
     try:
         importlib.import_module(f"tests.conformance.cases.{module.name}")
     except (KeyError, ImportError, SyntaxError) as error:
-        print("NOT READY:", module.name, repr(error))
+        print("NOT READY:", module.name, repr(error))  # noqa: T201
 
 FOLDER = Path(__file__).parent
 

@@ -11,18 +11,25 @@ from ember_ml.nn import tensor
 
 
 def network(x: tensor.Tensor, weight: tensor.Tensor) -> tensor.Tensor:
-    """A bit of everything: contraction, broadcasting, scalars, reduction, indexing, creation, norms, attention."""
+    """A bit of everything.
+
+    Contraction, broadcasting, scalars, reduction, indexing, creation, norms, attention.
+    """
     hidden = ops.gelu(ops.matmul(ops.rms_norm(x), weight) + 0.5)
     heads = ops.permute_dims(ops.reshape(hidden, (2, 4, 2, 3)), (0, 2, 1, 3))
     mixed = ops.scaled_dot_product_attention(heads, heads, heads, causal=True)
     joined = ops.concat([mixed[:, 0], 1.0 - mixed[:, 1]], axis=-1)
-    scaled = joined * ops.arange(6, dtype="float32") / (1e-6 + ops.std(joined, axis=-1, keepdims=True))
+    scaled = (
+        joined * ops.arange(6, dtype="float32") / (1e-6 + ops.std(joined, axis=-1, keepdims=True))
+    )
     return ops.where(scaled > 0, ops.softmax(scaled, axis=-1), -scaled).sum(axis=1)
 
 
 def inputs() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    return rng.standard_normal((2, 4, 6)).astype(np.float32), rng.standard_normal((6, 6)).astype(np.float32)
+    return rng.standard_normal((2, 4, 6)).astype(np.float32), rng.standard_normal((6, 6)).astype(
+        np.float32
+    )
 
 
 def expected() -> np.ndarray:
@@ -42,13 +49,17 @@ def test_torch_compile_of_native_arrays_and_gradients():
     torch._dynamo.reset()
 
     def loss(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return ops.sum(network(tensor.convert_to_tensor(x), tensor.convert_to_tensor(weight))).native
+        return ops.sum(
+            network(tensor.convert_to_tensor(x), tensor.convert_to_tensor(weight))
+        ).native
 
     arrays = [torch.tensor(array, requires_grad=True) for array in inputs()]
     with use_backend("torch"):
         tensor.array(0.0)
         plain = torch.autograd.grad(loss(*arrays), arrays)
-        traced = torch.autograd.grad(torch.compile(loss, fullgraph=True, backend="aot_eager")(*arrays), arrays)
+        traced = torch.autograd.grad(
+            torch.compile(loss, fullgraph=True, backend="aot_eager")(*arrays), arrays
+        )
     for one, other in zip(plain, traced, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
@@ -64,7 +75,9 @@ def test_mlx_compile():
 
 def test_mlx_gradients_trace_through():
     def loss(x: mx.array, weight: mx.array) -> mx.array:
-        return ops.sum(network(tensor.convert_to_tensor(x), tensor.convert_to_tensor(weight))).native
+        return ops.sum(
+            network(tensor.convert_to_tensor(x), tensor.convert_to_tensor(weight))
+        ).native
 
     arrays = [torch.tensor(array, requires_grad=True) for array in inputs()]
     with use_backend("mlx"):

@@ -11,17 +11,20 @@ import pytest
 SCIPY = {
     "logsumexp": "scipy.special.logsumexp(x[0]), scipy.special.logsumexp(n[0])",
     "rfft": "scipy.fft.rfft(x), scipy.fft.rfft(n)",
-    "ttest_ind": "scipy.stats.ttest_ind(x[0], x[1]).statistic, scipy.stats.ttest_ind(n[0], n[1]).statistic",
+    "ttest_ind": "scipy.stats.ttest_ind(x[0], x[1]).statistic, "
+    "scipy.stats.ttest_ind(n[0], n[1]).statistic",
     "fftconvolve": "scipy.signal.fftconvolve(x[0], x[1]), scipy.signal.fftconvolve(n[0], n[1])",
     "kmeans2": "scipy.cluster.vq.kmeans2(x, x[:2])[0], scipy.cluster.vq.kmeans2(n, n[:2])[0]",
 }
 SKLEARN = {
     "StandardScaler": "StandardScaler().fit(x).transform(x), StandardScaler().fit(n).transform(n)",
-    "PCA": "abs(PCA(2, svd_solver='full').fit(x).transform(x)), abs(PCA(2, svd_solver='full').fit(n).transform(n))",
+    "PCA": "abs(PCA(2, svd_solver='full').fit(x).transform(x)), "
+    "abs(PCA(2, svd_solver='full').fit(n).transform(n))",
     "Ridge": "Ridge(solver='svd').fit(x, y).predict(x), Ridge(solver='svd').fit(n, m).predict(n)",
     "LogisticRegression": "LogisticRegression(solver='lbfgs').fit(x, c).decision_function(x), "
     "LogisticRegression(solver='lbfgs').fit(n, k).decision_function(n)",
-    "GaussianMixture": "GaussianMixture(2, init_params='random', random_state=0).fit(x).means_.sum(), "
+    "GaussianMixture": "GaussianMixture(2, init_params='random', random_state=0).fit(x)"
+    ".means_.sum(), "
     "GaussianMixture(2, init_params='random', random_state=0).fit(n).means_.sum()",
 }
 PRELUDE = """

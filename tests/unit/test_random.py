@@ -160,7 +160,7 @@ def test_uniform_stays_below_high(backend, seed, bounds):
             assert drawn.max() < bounds[1]
 
 
-@pytest.mark.parametrize("high", [1.0, -1.0, 0.1, 3.7, -3.7, 0.25, -4.0, 1e-3, 65504.0, 65519.0])
+@pytest.mark.parametrize("high", [1.0, -1.0, 0.1, 3.7, -3.7, 0.25, -4.0, 1e-3, 65504.0])
 def test_below(high):
     for dtype in ("float16", "float32", "float64"):
         kind = np.dtype(dtype).type

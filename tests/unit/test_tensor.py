@@ -22,7 +22,14 @@ A = np.array([[7.0, -2.0, 3.5], [0.5, 4.0, -6.0]], np.float32)
 B = np.array([[2.0, 3.0, -1.5], [1.0, -4.0, 2.0]], np.float32)
 I = np.array([[7, 2, 3], [5, 4, 6]])  # noqa: E741
 J = np.array([[2, 3, 1], [1, 4, 2]])
-FLOAT = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod]
+FLOAT = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+]
 INTEGER = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
 COMPARE = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
 
@@ -78,7 +85,21 @@ def test_matmul_and_unary(backend):
 
 @pytest.mark.parametrize(
     "name",
-    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split(),
+    [
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "matmul",
+        "and",
+        "or",
+        "xor",
+        "lshift",
+        "rshift",
+    ],
 )
 def test_in_place_operators(backend, name):
     function = getattr(operator, f"i{name}")
@@ -157,7 +178,7 @@ def test_iteration_and_membership(backend):
     assert [row.tolist() for row in x] == [[1, 2], [3, 4]]
     assert 3 in x
     assert 9 not in x
-    first, second = x
+    _first, second = x
     assert second.tolist() == [3, 4]
     with pytest.raises(TypeError, match="0-d"):
         iter(tensor.array(1))
@@ -178,7 +199,9 @@ def test_lists_and_numpy(backend):
 
 
 @pytest.mark.parametrize("other", list(BACKENDS))
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int32", "int64", "float16", "float32", "complex64"]
+)
 def test_to_backend(backend, other, dtype):
     x = tensor.array([0, 1, 1], dtype=dtype)
     y = x.to_backend(other)

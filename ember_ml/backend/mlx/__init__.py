@@ -9,12 +9,10 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
-from ember_ml.backend.mlx.indexing import getitem as getitem
-from ember_ml.backend.mlx.indexing import setitem as setitem
 
 ARRAY = mx.array
 IS_HOST = False
-# No float64: MLX has the dtype on a CPU, but computes exp, log, sin ... in it with float32's accuracy.
+# No float64: MLX has it on a CPU, but computes exp, log, sin ... in it with float32's accuracy.
 DTYPES = {
     name: getattr(mx, name if name != "bool" else "bool_")
     for name in (
@@ -46,7 +44,7 @@ def to_device(data: Any, device: str) -> Any:
 
 
 def adopt(data: Any) -> Any:
-    """A user's array, made fit to be a tensor's: one that no later in-place change of theirs reaches."""
+    """A user's array, made fit to be a tensor's: no later in-place change of theirs reaches it."""
     return mx.array(data)
 
 

@@ -74,7 +74,7 @@ def scalar(value: Any, dtype: Any, device: str) -> Any:
 
 
 def cast(data: Any, dtype: Any) -> Any:
-    """The array in another dtype; a complex array loses its imaginary part only when asked as `real`."""
+    """The array in another dtype; a complex one loses its imaginary part only by way of `real`."""
     if data.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
     with np.errstate(invalid="ignore", over="ignore"):
@@ -94,18 +94,6 @@ def item(data: Any) -> Any:
 def tolist(data: Any) -> Any:
     """Nested lists."""
     return data.tolist()
-
-
-def getitem(data: Any, key: Any) -> Any:
-    """Read an index."""
-    return np.asarray(data)[key]
-
-
-def setitem(data: Any, key: Any, value: Any) -> Any:
-    """A copy with an index written."""
-    out = np.array(data)
-    out[key] = value
-    return out
 
 
 def to_dlpack(data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:

@@ -10,8 +10,6 @@ import torch
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
 from ember_ml.backend import devices as _devices
 from ember_ml.backend import selection as _selection
-from ember_ml.backend.torch.indexing import getitem as getitem
-from ember_ml.backend.torch.indexing import setitem as setitem
 
 ARRAY = torch.Tensor
 IS_HOST = False

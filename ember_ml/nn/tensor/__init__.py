@@ -1,5 +1,5 @@
 """The public face of the tensor: the class, its dtypes, and how tensors are made."""
 
 from ember_ml._core.tensor import Tensor as Tensor
-from ember_ml.nn.tensor.common import *
-from ember_ml.nn.tensor.common.dtypes import *
+from ember_ml.nn.tensor.common import *  # noqa: F403
+from ember_ml.nn.tensor.common.dtypes import *  # noqa: F403

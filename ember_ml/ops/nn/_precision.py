@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,24 +15,23 @@ __all__: list[str] = []
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _cast(value: Any, dtype: EmberDType) -> Any:
-    return ops.astype(value, dtype) if isinstance(value, EmberTensor) else value
+def _cast(value: Any, dtype: EmberDType, target: EmberDType) -> Any:
+    if isinstance(value, EmberTensor) and value.dtype is dtype:
+        return ops.astype(value, target)
+    return value
 
 
 def in_float32(body: F) -> F:
-    """Let a composite body run in float32 where its operands are float16, bfloat16 or no floats."""
-    parameters = inspect.signature(body).parameters.values()
-    is_operand = [str(parameter.annotation).startswith("TensorLike") for parameter in parameters]
+    """Let a composite body run in float32 where its first operand is float16 or bfloat16."""
 
     @functools.wraps(body)
     def wide(*args: Any, **kwargs: Any) -> Any:
         dtype = args[0].dtype
-        if dtype.is_complex or (dtype.is_floating and dtype.bits != 16):
+        if not dtype.is_floating or dtype.bits != 16:
             return body(*args, **kwargs)
-        operands = zip(args, is_operand, strict=False)
-        out = body(*[_cast(x, float32) if lift else x for x, lift in operands], **kwargs)
-        if not dtype.is_floating:
-            return out
-        return tuple(_cast(x, dtype) for x in out) if type(out) is tuple else _cast(out, dtype)
+        out = body(*[_cast(x, dtype, float32) for x in args], **kwargs)
+        if type(out) is tuple:
+            return tuple(_cast(part, float32, dtype) for part in out)
+        return _cast(out, float32, dtype)
 
     return wide  # type: ignore[return-value]

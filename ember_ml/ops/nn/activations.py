@@ -42,14 +42,12 @@ def relu(x: TensorLike) -> Tensor:
 
 
 @composite(rule=rules.REAL_FLOAT)
-@in_float32
 def relu6(x: TensorLike) -> Tensor:
     """min(max(x, 0), 6)."""
     return ops.clip(x, 0.0, 6.0)
 
 
 @composite(rule=rules.REAL_FLOAT)
-@in_float32
 def hardtanh(x: TensorLike, min_value: float = -1.0, max_value: float = 1.0) -> Tensor:
     """x, kept between min_value and max_value."""
     return ops.clip(x, min_value, max_value)
@@ -135,7 +133,6 @@ def tanhshrink(x: TensorLike) -> Tensor:
 
 
 @composite(rule=rules.REAL_FLOAT)
-@in_float32
 def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """X where abs(x) is above the threshold, else 0."""
     return ops.where(ops.abs(x) <= threshold, 0.0, x)
@@ -149,7 +146,6 @@ def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 
 
 @composite(rule=rules.REAL_FLOAT)
-@in_float32
 def threshold(x: TensorLike, threshold: float, value: float) -> Tensor:
     """X where it is above the threshold, else value."""
     return ops.where(x <= threshold, value, x)

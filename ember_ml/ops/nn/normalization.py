@@ -97,7 +97,6 @@ def group_norm(
 
 
 @composite(rule=rules.REAL_FLOAT)
-@in_float32
 def instance_norm(
     x: TensorLike,
     weight: TensorLike | None = None,

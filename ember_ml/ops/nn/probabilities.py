@@ -9,7 +9,8 @@ from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.nn._precision import in_float32
 from ember_ml.ops.nn.activations import relu
-from ember_ml.ops.random import Generator, draw
+from ember_ml.ops.random import Generator
+from ember_ml.ops.random._draw import draw
 
 __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin", "sparsemax"]
 
@@ -35,7 +36,6 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
 
 
 @composite(rule=rules.REAL_FLOAT)
-@in_float32
 def softmin(x: TensorLike, axis: int = -1) -> Tensor:
     """softmax(-x) along an axis."""
     return softmax(-x, axis)

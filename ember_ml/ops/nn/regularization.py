@@ -7,7 +7,8 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops.random import Generator, draw
+from ember_ml.ops.random import Generator
+from ember_ml.ops.random._draw import draw
 
 __all__ = ["dropout"]
 

@@ -7,7 +7,6 @@ the numbers are the same on every backend, to the bit.
 
 from __future__ import annotations
 
-from ember_ml.ops.random._draw import draw as draw
 from ember_ml.ops.random.continuous import beta as beta
 from ember_ml.ops.random.continuous import cauchy as cauchy
 from ember_ml.ops.random.continuous import exponential as exponential

@@ -108,16 +108,16 @@ def make_complex(real: Any, imag: Any) -> Any:
 
 
 @mx.custom_function
-def _join_parts(real: Any, imag: Any) -> Any:
+def _join_parts(real, imag):
     """The parts side by side in memory: real + 1j * imag would make NaNs of infinities."""
     return mx.stack([real, imag], axis=-1).view(mx.complex64).squeeze(-1)
 
 
 @_join_parts.vjp
-def _(primals: Any, cotangent: Any, output: Any) -> tuple[Any, Any]:
+def _(primals, cotangent, output):
     return mx.real(cotangent), mx.imag(cotangent)
 
 
 @_join_parts.jvp
-def _(primals: Any, tangents: Any) -> Any:
+def _(primals, tangents):
     return _join_parts(*tangents)

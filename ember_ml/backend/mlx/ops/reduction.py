@@ -40,6 +40,16 @@ def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) 
     return _accumulate(mx.sum, 0, x, axis, dtype, keepdims)
 
 
+def _sum_wide(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The sum of a dtype that is its sum's too."""
+    if dtype is None and x.size:
+        return mx.sum(x, axis, keepdims)
+    return sum(x, axis, dtype=dtype, keepdims=keepdims)
+
+
+BY_DTYPE = {"sum": dict.fromkeys(("int64", "uint64", "float32", "complex64"), _sum_wide)}
+
+
 def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product."""
     return _accumulate(mx.prod, 1, x, axis, dtype, keepdims)

@@ -58,7 +58,7 @@ def _fold(data: Any, ids: Any, start: Any, method: str, num_segments: int | None
 
 def _extreme(data: Any, ids: Any, num_segments: int | None, method: str) -> Any:
     @mx.custom_function
-    def fold(data: Any) -> Any:
+    def fold(data):
         out = _fold(data, ids, data, method, num_segments)
         if data.size == 0 or not mx.issubdtype(data.dtype, mx.floating):
             return out
@@ -66,7 +66,7 @@ def _extreme(data: Any, ids: Any, num_segments: int | None, method: str) -> Any:
         return mx.where(nans > 0, mx.array(mx.nan, data.dtype), out)  # MLX passes over some
 
     @fold.vjp
-    def _(data: Any, cotangent: Any, output: Any) -> Any:
+    def _(data, cotangent, output):
         chosen = (data == output[ids]).astype(data.dtype)
         ties = mx.maximum(segment_sum(chosen, ids, output.shape[0]), 1)
         return (cotangent / ties)[ids] * chosen
@@ -87,11 +87,11 @@ def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -
         return segment_prod(data.astype(mx.float32), segment_ids, num_segments).astype(data.dtype)
 
     @mx.custom_function
-    def fold(data: Any) -> Any:
+    def fold(data):
         return _fold(data, segment_ids, mx.ones_like(data), "multiply", num_segments)
 
     @fold.vjp
-    def _(data: Any, cotangent: Any, output: Any) -> Any:
+    def _(data, cotangent, output):
         """Of each element, the product of the others: without division by zero."""
         is_zero = data == 0
         rest = mx.where(is_zero, 1, data)

@@ -18,7 +18,7 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     lengths = (shape,) if isinstance(shape, int) else shape
     if min(lengths, default=0) < -1:
         raise ShapeError(f"reshape: shape={shape} has a negative length")
-    return np.reshape(x, shape, copy=copy)
+    return x.reshape(shape) if copy is None else np.reshape(x, shape, copy=copy)
 
 
 def tile(x: Any, repetitions: Any) -> Any:
