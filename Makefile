@@ -34,7 +34,7 @@ imports: setup ## which part may import which
 check: lint types imports test ## everything CI runs
 
 bench: setup ## dispatch cost and import time against native calls and Keras
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt keras
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt keras jax
 	$(BIN)/python benchmarks/dispatch.py
 	$(BIN)/python benchmarks/import_time.py
 

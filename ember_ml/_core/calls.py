@@ -39,12 +39,35 @@ def unary(op: Op) -> Callable[..., Any]:
     key, kernels = op.key, op.kernels
 
     def call(x: Any) -> EmberTensor:
-        if type(x) is EmberTensor:
+        try:
+            kernel, tag = kernels[x._tag]
+            out = kernel(x._data)
+        except Exception as error:
+            return recover(key, (x,), {}, error)
+        if tag is None:
+            tag = _tag_of[x._backend][out.dtype]
+            kernels[x._tag] = kernel, tag
+        tensor = _new(EmberTensor)
+        tensor._data = out
+        tensor._backend = x._backend
+        tensor._tag = tag
+        return tensor
+
+    return call
+
+
+def binary(op: Op) -> Callable[..., Any]:
+    """For an op of two tensors and nothing else."""
+    key, kernels = op.key, op.kernels
+    with_scalar = _with_scalar(op)
+
+    def call(x: Any, y: Any) -> EmberTensor:
+        if type(x) is EmberTensor and type(y) is EmberTensor and x._tag is y._tag:
             try:
                 kernel, tag = kernels[x._tag]
-                out = kernel(x._data)
+                out = kernel(x._data, y._data)
             except Exception as error:
-                return recover(key, (x,), {}, error)
+                return recover(key, (x, y), {}, error)
             if tag is None:
                 tag = _tag_of[x._backend][out.dtype]
                 kernels[x._tag] = kernel, tag
@@ -53,53 +76,34 @@ def unary(op: Op) -> Callable[..., Any]:
             tensor._backend = x._backend
             tensor._tag = tag
             return tensor
-        return recover(key, (x,), {})
+        return with_scalar(x, y)
 
     return call
 
 
-def binary(op: Op) -> Callable[..., Any]:
-    """For an op of two tensors and nothing else."""
-    key, kernels = op.key, op.kernels
+def _with_scalar(op: Op) -> Callable[..., Any]:
+    """A binary op of a tensor and a Python number, on either side; else the careful path."""
+    key = op.key
     right_float, right_small, right_wide = op.right.floats, op.right.small, op.right.wide
     left_float, left_small, left_wide = op.left.floats, op.left.small, op.left.wide
 
     def call(x: Any, y: Any) -> EmberTensor:
         try:
-            if type(x) is EmberTensor:
-                like = x
-                kernel, tag = kernels[x._tag]
-                if type(y) is EmberTensor:
-                    if x._tag is not y._tag:
-                        return recover(key, (x, y), {})
-                    out = kernel(x._data, y._data)
-                elif type(y) is float:
-                    out = right_float[x._tag](x._data, y)
-                elif type(y) is int and -_INT32 <= y < _INT32:
-                    out = (right_small if 0 <= y <= 127 else right_wide)[x._tag](x._data, y)
-                else:
-                    return recover(key, (x, y), {})
-            elif type(y) is EmberTensor:
-                like = y
-                kernel, tag = kernels[y._tag]
-                if type(x) is float:
-                    out = left_float[y._tag](x, y._data)
-                elif type(x) is int and -_INT32 <= x < _INT32:
-                    out = (left_small if 0 <= x <= 127 else left_wide)[y._tag](x, y._data)
-                else:
-                    return recover(key, (x, y), {})
-            else:
-                return recover(key, (x, y), {})
+            if type(x) is EmberTensor and type(y) is float:
+                return wrap(right_float[x._tag](x._data, y), x._backend)
+            if type(x) is EmberTensor and type(y) is int and -_INT32 <= y < _INT32:
+                kernels = right_small if 0 <= y <= 127 else right_wide
+                return wrap(kernels[x._tag](x._data, y), x._backend)
+            if type(y) is EmberTensor and type(x) is float:
+                return wrap(left_float[y._tag](x, y._data), y._backend)
+            if type(y) is EmberTensor and type(x) is int and -_INT32 <= x < _INT32:
+                kernels = left_small if 0 <= x <= 127 else left_wide
+                return wrap(kernels[y._tag](x, y._data), y._backend)
+        except KeyError:  # no quick path for this dtype
+            return recover(key, (x, y), {})
         except Exception as error:
             return recover(key, (x, y), {}, error)
-        if tag is None:
-            tag = _tag_of[like._backend][out.dtype]
-            kernels[like._tag] = kernel, tag
-        tensor = _new(EmberTensor)
-        tensor._data = out
-        tensor._backend = like._backend
-        tensor._tag = tag
-        return tensor
+        return recover(key, (x, y), {})
 
     return call
 
@@ -118,20 +122,23 @@ def general(op: Op) -> Callable[..., Any]:
             usual = x._tag in kernels
             return body(x, *args, **kwargs) if usual else recover(key, (x, *args), kwargs)
         try:
+            kernel, tag = kernels[x._tag]
             if dtype_at is not None and ("dtype" in kwargs or len(args) > dtype_at):
                 args, kwargs = _native_dtype(args, kwargs, dtype_at, backend)
-            if kwargs:
-                out = kernels[x._tag][0](x._data, *args, **kwargs)
-            else:
-                out = kernels[x._tag][0](x._data, *args)
+                out = kernel(x._data, *args, **kwargs)
+                return wrap(out, backend) if output is None else output(out, backend)
+            out = kernel(x._data, *args, **kwargs) if kwargs else kernel(x._data, *args)
         except Exception as error:
             return recover(key, (x, *args), kwargs, error)
         if output is not None:
             return output(out, backend)
+        if tag is None:
+            tag = _tag_of[backend][out.dtype]
+            kernels[x._tag] = kernel, tag
         tensor = _new(EmberTensor)
         tensor._data = out
         tensor._backend = backend
-        tensor._tag = _tag_of[backend][out.dtype]
+        tensor._tag = tag
         return tensor
 
     return call
@@ -197,26 +204,27 @@ def sequence(op: Op) -> Callable[..., Any]:
     key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
 
     def call(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        backend = tag = None
-        native = []
-        if isinstance(tensors, (list, tuple)):
-            for value in tensors:
-                if type(value) is not EmberTensor:
-                    return recover(key, (tensors, *args), kwargs)
-                if tag is None:
-                    backend, tag = value._backend, value._tag
-                elif value._tag is not tag:
-                    return recover(key, (tensors, *args), kwargs)
-                native.append(value._data)
-        if backend is None or tag is None:
+        kind = type(tensors)
+        if (
+            not (kind is list or kind is tuple)
+            or not tensors
+            or type(tensors[0]) is not EmberTensor
+        ):
             return recover(key, (tensors, *args), kwargs)
+        tag, backend = tensors[0]._tag, tensors[0]._backend
+        native = []
+        for part in tensors:
+            if type(part) is not EmberTensor or part._tag is not tag:
+                return recover(key, (tensors, *args), kwargs)
+            native.append(part._data)
         if body is not None and backend not in natives:
             usual = tag in kernels
             return (
                 body(tensors, *args, **kwargs) if usual else recover(key, (tensors, *args), kwargs)
             )
         try:
-            out = kernels[tag][0](native, *args, **kwargs)
+            kernel = kernels[tag][0]
+            out = kernel(native, *args, **kwargs) if kwargs else kernel(native, *args)
         except Exception as error:
             return recover(key, (tensors, *args), kwargs, error)
         return wrap(out, backend) if output is None else output(out, backend)

@@ -101,6 +101,7 @@ def run(case: Case, backend: str, dtype: str) -> None:
         for tensor in _flatten(got):
             if isinstance(tensor, EmberTensor):
                 assert tensor.backend == backend
+                assert tensor._tag == runtime.TAG_OF[backend][tensor.native.dtype]
         if case.check is not None:
             case.check(got, *values, **case.kwargs)
             return

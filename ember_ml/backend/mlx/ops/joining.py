@@ -11,8 +11,8 @@ from ember_ml._core.errors import AxisError
 
 
 def concat(arrays: Any, axis: int | None = 0) -> Any:
-    ndim = arrays[0].ndim
-    if axis is not None and not -ndim <= axis < ndim:  # MLX returns a single array as it is
+    if len(arrays) == 1 and axis is not None and not -arrays[0].ndim <= axis < arrays[0].ndim:
+        # MLX returns a single array as it is
         raise AxisError(f"concat: axis={axis} is out of range for the shape {arrays[0].shape}")
     return mx.concatenate(arrays, axis)
 

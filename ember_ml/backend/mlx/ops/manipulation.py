@@ -21,7 +21,7 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
         raise ArgumentError(
             "reshape: MLX does not tell whether it copies, so copy=False is not for it"
         )
-    return x.reshape(shape)
+    return mx.reshape(x, (shape,) if type(shape) is int else shape)
 
 
 def broadcast_to(x: Any, shape: Any) -> Any:

@@ -1,4 +1,7 @@
-"""The same elements in another shape or order."""
+"""The same elements in another shape or order.
+
+Functions, not methods: torch parses the arguments of `x.reshape(...)` for a microsecond longer.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,27 @@ from ember_ml._core.errors import ArgumentTypeError, AxisError, ShapeError
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     if copy is None:
-        return x.reshape(shape)
+        return torch.reshape(x, (shape,) if type(shape) is int else shape)
     return x.clone().reshape(shape) if copy else x.view(shape)
 
 
 def permute_dims(x: Any, axes: Any = None) -> Any:
-    return x.permute(tuple(range(x.ndim - 1, -1, -1)) if axes is None else tuple(axes))
+    if axes is None:
+        return torch.t(x) if x.ndim == 2 else torch.permute(x, tuple(range(x.ndim - 1, -1, -1)))
+    return torch.permute(x, tuple(axes))
 
 
 def broadcast_to(x: Any, shape: Any) -> Any:
     lengths = (shape,) if isinstance(shape, int) else tuple(shape)
     if min(lengths, default=0) < 0:
         raise ShapeError(f"broadcast_to: shape={shape} has a negative length")
-    return x.broadcast_to(lengths)
+    return torch.broadcast_to(x, lengths)
 
 
 def flip(x: Any, axis: Any = None) -> Any:
     if axis is None:
         axis = range(x.ndim)
-    return x.flip((axis,) if isinstance(axis, int) else tuple(axis))
+    return torch.flip(x, (axis,) if isinstance(axis, int) else tuple(axis))
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Any:
@@ -86,16 +91,16 @@ def make_complex(real: Any, imag: Any) -> Any:
 
 def squeeze(x: Any, axis: Any = None) -> Any:
     if axis is None:
-        return x.squeeze()
+        return torch.squeeze(x)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     if any(x.shape[one] != 1 for one in axes):
         raise ShapeError(f"squeeze: axis={axis} is not of length 1 in the shape {tuple(x.shape)}")
-    return x.squeeze(axes)
+    return torch.squeeze(x, axes)
 
 
 def expand_dims(x: Any, axis: Any = 0) -> Any:
     if isinstance(axis, int):
-        return x.unsqueeze(axis)
+        return torch.unsqueeze(x, axis)
     ndim = x.ndim + len(axis)
     axes = {one + ndim if one < 0 else one for one in axis}
     if len(axes) != len(axis) or not axes <= set(range(ndim)):
@@ -106,11 +111,11 @@ def expand_dims(x: Any, axis: Any = 0) -> Any:
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
-    return x.swapaxes(axis1, axis2)
+    return torch.swapaxes(x, axis1, axis2)
 
 
 def moveaxis(x: Any, source: Any, destination: Any) -> Any:
-    return x.movedim(source, destination)
+    return torch.movedim(x, source, destination)
 
 
 def matrix_transpose(x: Any) -> Any:
@@ -120,8 +125,8 @@ def matrix_transpose(x: Any) -> Any:
 
 
 def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
-    return x.flatten(start_axis, end_axis)
+    return torch.flatten(x, start_axis, end_axis)
 
 
 def ravel(x: Any) -> Any:
-    return x.reshape(-1)
+    return torch.reshape(x, (-1,))

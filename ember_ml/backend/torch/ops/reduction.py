@@ -39,8 +39,8 @@ def _check_nonempty(name: str, x: Any, axis: Any) -> None:
 
 def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum."""
-    if dtype is None and (axis is None or (type(axis) is int and x.ndim)):
-        return torch.sum(x, axis, keepdims)
+    if dtype is None and type(axis) is int and x.ndim:
+        return torch.sum(x, axis, True) if keepdims else torch.sum(x, axis)
     if dtype is not None and x.dtype is not dtype:
         x = cast(x, dtype)
     if _folds(x, axis):

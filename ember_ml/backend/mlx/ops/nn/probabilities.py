@@ -11,6 +11,13 @@ def softmax(x: Any, axis: int = -1) -> Any:
     return mx.softmax(x, axis, precise=True)
 
 
+def _softmax_float32(x: Any, axis: int = -1) -> Any:
+    return mx.softmax(x, axis)
+
+
+BY_DTYPE = {"softmax": {"float32": _softmax_float32}}
+
+
 def log_softmax(x: Any, axis: int = -1) -> Any:
     if x.size == 0:
         return x
