@@ -73,7 +73,7 @@ def native_ops(backend: str) -> tuple[Any, dict[str, Callable[..., Any]]]:
 
 
 def keras_ops(backend: str) -> dict[str, Callable[..., Any]]:
-    """keras.ops on the same framework, if it is installed and has that backend (NumPy's needs jax)."""
+    """keras.ops on the same framework, if it is installed there (on NumPy it needs jax too)."""
     if backend not in ("numpy", "torch"):
         return {}
     os.environ["KERAS_BACKEND"] = backend

@@ -19,7 +19,7 @@ def _positional(
     op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The tensors of the call moved from keywords to their positions."""
-    names = list(op.signature.parameters)[: len(op.roles)]
+    names = op.names[: len(op.roles)]
     if kwargs and any(name in kwargs for name in names):
         bound = op.signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -44,7 +44,7 @@ def _tensors(op: Op, args: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
 
 def is_aligned(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether the backend has seen this call as it should be, so an error is the call's own."""
-    names = list(op.signature.parameters)[: len(op.roles)]
+    names = op.names[: len(op.roles)]
     if any(name in kwargs for name in names) or len(args) == 0:
         return False
     backends, dtypes = set(), set()

@@ -111,8 +111,7 @@ def _with_scalar(op: Op) -> Callable[..., Any]:
 def general(op: Op) -> Callable[..., Any]:
     """For an op of one leading tensor, and arguments that are passed on."""
     key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
-    names = list(op.signature.parameters)
-    dtype_at = names.index("dtype") - 1 if "dtype" in names else None
+    dtype_at = op.names.index("dtype") - 1 if "dtype" in op.names else None
 
     def call(x: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         if type(x) is not EmberTensor:
@@ -163,7 +162,7 @@ def several(op: Op) -> Callable[..., Any]:
     key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
     count = len(op.roles)
     is_operand = tuple(role == "operand" for role in op.roles)
-    names = frozenset(list(op.signature.parameters)[:count])
+    names = frozenset(op.names[:count])
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs and not names.isdisjoint(kwargs):

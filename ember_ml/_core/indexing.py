@@ -252,11 +252,11 @@ def host_checked(
     """Have `check(name, arguments)` look at a call whose argument at `position` is no tensor."""
 
     def build(op: Op) -> Callable[..., Any]:
-        name, dispatch, signature = op.name, op.function, op.signature
+        name, dispatch = op.name, op.function
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if len(args) <= position or type(args[position]) is not EmberTensor:
-                given = signature.bind(*args, **kwargs)
+                given = op.signature.bind(*args, **kwargs)
                 given.apply_defaults()
                 check(name, given.arguments)
             return dispatch(*args, **kwargs)

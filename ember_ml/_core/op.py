@@ -58,24 +58,27 @@ class Op:
             that its rule takes.
         natives: backend -> native function, whatever the dtype.
         body: the composite's Python body, which serves backends without a native function.
+        declared: the function under the decorators, for its signature and names.
         roles: what each leading tensor parameter is: operand, sequence, index or mask.
         output: wraps a native result that is not one array; None for one array.
     """
 
     __slots__ = (
+        "_signature",
         "body",
+        "declared",
         "family",
         "function",
         "kernels",
         "kind",
         "left",
         "name",
+        "names",
         "natives",
         "output",
         "right",
         "roles",
         "rule",
-        "signature",
     )
 
     def __init__(self, declared: Callable[..., Any], kind: str, rule: Rule) -> None:
@@ -88,10 +91,20 @@ class Op:
         self.left = ScalarKernels()
         self.right = ScalarKernels()
         self.natives: dict[str, Native] = {}
-        self.signature = inspect.signature(declared)
-        self.roles = _roles(self.signature)
-        self.output = _output(declared)
+        self.declared = inspect.unwrap(declared)
+        code = self.declared.__code__
+        self._signature: inspect.Signature | None = None  # made when first asked for
+        self.names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self.roles = _roles(self.declared.__annotations__)
+        self.output = _output(self.declared)
         self.function: Callable[..., Any] = declared
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The declared parameters."""
+        if self._signature is None:
+            self._signature = inspect.signature(self.declared)
+        return self._signature
 
     @property
     def key(self) -> str:
@@ -155,20 +168,20 @@ def _family(backend: str, family: str) -> ModuleType | None:
         return None
 
 
-def _roles(signature: inspect.Signature) -> tuple[str, ...]:
+def _roles(annotations: dict[str, str]) -> tuple[str, ...]:
     """The roles of the leading tensor parameters."""
     found = []
-    for parameter in signature.parameters.values():
-        annotation = str(parameter.annotation).removesuffix(" | None")
-        if annotation not in _ROLES:
+    for annotation in annotations.values():
+        role = _ROLES.get(annotation.removesuffix(" | None"))
+        if role is None:
             break
-        found.append(_ROLES[annotation])
+        found.append(role)
     return tuple(found)
 
 
 def _output(declared: Callable[..., Any]) -> Callable[[Any, str], Any] | None:
     """How a native result is wrapped, by the declared return type; None for a single tensor."""
-    annotation = str(inspect.get_annotations(declared).get("return"))
+    annotation = str(declared.__annotations__.get("return"))
     if annotation == "Tensor":
         return None
     if annotation.startswith("tuple[Tensor, "):

@@ -32,3 +32,8 @@ def folded_shape(
     if keepdims:
         return tuple(1 if one in axes else length for one, length in enumerate(shape))
     return tuple(length for one, length in enumerate(shape) if one not in axes)
+
+
+def within(k: int, n_rows: int, n_cols: int) -> int:
+    """A diagonal of a matrix, or the one just outside of it: frameworks take only so many bits."""
+    return max(-n_rows, min(k, n_cols))

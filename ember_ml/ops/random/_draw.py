@@ -14,9 +14,9 @@ from ember_ml._core.dtype import DEFAULT_FLOAT, DEFAULT_INT, EmberDType
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import DTypeLike, Tensor, wrap
 from ember_ml.backend import devices
-from ember_ml.backend.host_random import Stream
 
 if TYPE_CHECKING:
+    from ember_ml.backend.host_random import Stream
     from ember_ml.ops.random.generator import Generator
 
 __all__: list[str] = []
@@ -63,6 +63,7 @@ def _dtype(name: str, dtype: DTypeLike | None, like: Tensor | None) -> EmberDTyp
 
 def stream(seed: int | Generator) -> Stream:
     """The stream of a generator, or a new one of a seed."""
+    from ember_ml.backend.host_random import Stream
     from ember_ml.ops.random.generator import Generator
 
     return seed.stream if isinstance(seed, Generator) else Stream(check_seed(seed))

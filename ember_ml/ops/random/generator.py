@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
 from ember_ml._core import runtime
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.backend.host_random import Stream
 from ember_ml.ops.random import continuous, discrete
 from ember_ml.ops.random._draw import Shape, check_seed
 
@@ -29,6 +29,8 @@ class Generator:
     __slots__ = ("stream",)
 
     def __init__(self, seed: int | None = None) -> None:
+        from ember_ml.backend.host_random import Stream
+
         self.stream = Stream(None if seed is None else check_seed(seed))
 
     @property
@@ -133,13 +135,13 @@ class Generator:
         return discrete.choice(a, shape, replace, p, axis, seed=self, **options)
 
 
-_default = Generator()
 _waiting: dict[str, Any] = {"seed": None, "states": {}}
 
 
+@functools.cache
 def default_generator() -> Generator:
     """The generator that `set_seed` seeds; initial weights are drawn from it."""
-    return _default
+    return Generator()
 
 
 def _native(backend: str) -> Any:
@@ -154,7 +156,7 @@ def set_seed(seed: int) -> None:
     value = check_seed(seed)
     if value >= 2**64:
         raise ArgumentError(f"set_seed: the seed must be below 2**64, not {value}")
-    _default.stream.reseed(value)
+    default_generator().stream.reseed(value)
     _waiting.update(seed=value, states={})
     for backend in runtime.LOADED:
         _native(backend).seed(value)
@@ -164,7 +166,7 @@ def get_state() -> dict[str, Any]:
     """The state of the default generator and of every loaded backend's generator, fit for JSON."""
     states = {name: _native(name).get_state() for name in runtime.LOADED}
     return {
-        "default": _default.state,
+        "default": default_generator().state,
         "seed": _waiting["seed"],
         "backends": {**_waiting["states"], **states},
     }
@@ -172,7 +174,7 @@ def get_state() -> dict[str, Any]:
 
 def set_state(state: dict[str, Any]) -> None:
     """Go back to a state; a backend that is not loaded yet gets its own when it is."""
-    _default.state = state["default"]
+    default_generator().state = state["default"]
     _waiting.update(seed=state["seed"], states=dict(state["backends"]))
     for backend in runtime.LOADED:
         if backend in state["backends"]:

@@ -175,6 +175,9 @@ case(
 )
 case("creation.full_like", real(3), True, reference=np.full_like, dtype="bool", result="bool")
 
+made("creation.eye", 3, 4, reference=lambda *args, k: np.zeros((3, 4)), k=2**70)
+made("creation.tri", 3, 4, reference=lambda *args, k: np.ones((3, 4)), k=2**70)
+
 for key, function in (("creation.tril", np.tril), ("creation.triu", np.triu)):
     for shape in ((3, 3), (2, 4), (4, 2), (2, 3, 3), (0, 3), (2, 3, 0), (1, 1)):
         case(key, real(*shape), reference=function)

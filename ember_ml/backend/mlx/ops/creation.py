@@ -7,6 +7,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from ember_ml.backend.axes import within
 from ember_ml.backend.mlx import from_host, to_device
 
 
@@ -28,31 +29,26 @@ def filled(x: Any, shape: Any) -> Any:
     return mx.full(shape, x, x.dtype)
 
 
-def _within(k: int, n_rows: int, n_cols: int) -> int:
-    """The diagonal, or one just outside of the matrix: MLX takes 32 bits."""
-    return max(-n_rows, min(k, n_cols))
-
-
 def eye(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
     """Ones on a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
-    return mx.eye(n_rows, n_cols, _within(k, n_rows, n_cols), dtype)
+    return mx.eye(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 
 def tri(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
     """Ones on and below a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
-    return mx.tri(n_rows, n_cols, _within(k, n_rows, n_cols), dtype)
+    return mx.tri(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 
 def tril(x: Any, k: int = 0) -> Any:
     """Zeros above a diagonal."""
-    return mx.tril(x, _within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
+    return mx.tril(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 
 def triu(x: Any, k: int = 0) -> Any:
     """Zeros below a diagonal."""
-    return mx.triu(x, _within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
+    return mx.triu(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: str) -> Any:

@@ -12,6 +12,7 @@ from numpy import ones_like as ones_like
 from numpy import zeros as zeros
 from numpy import zeros_like as zeros_like
 
+from ember_ml.backend.axes import within
 from ember_ml.backend.numpy import cast
 
 
@@ -22,12 +23,14 @@ def filled(x: Any, shape: Any) -> Any:
 
 def eye(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
     """Ones on a diagonal."""
-    return np.eye(n_rows, n_cols, k, dtype)
+    n_cols = n_rows if n_cols is None else n_cols
+    return np.eye(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 
 def tri(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
     """Ones on and below a diagonal."""
-    return np.tri(n_rows, n_cols, k, dtype)
+    n_cols = n_rows if n_cols is None else n_cols
+    return np.tri(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: str) -> Any:
@@ -80,13 +83,13 @@ def _check_matrix(x: Any) -> None:
 def tril(x: Any, k: int = 0) -> Any:
     """Zeros above a diagonal."""
     _check_matrix(x)
-    return np.tril(x, k)
+    return np.tril(x, within(k, *x.shape[-2:]))
 
 
 def triu(x: Any, k: int = 0) -> Any:
     """Zeros below a diagonal."""
     _check_matrix(x)
-    return np.triu(x, k)
+    return np.triu(x, within(k, *x.shape[-2:]))
 
 
 def coordinate_matrices(tensors: Any, indexing: str = "xy") -> Any:

@@ -9,6 +9,7 @@ from torch import empty_like as empty_like
 from torch import ones_like as ones_like
 from torch import zeros_like as zeros_like
 
+from ember_ml.backend.axes import within
 from ember_ml.backend.torch import cast
 
 
@@ -32,20 +33,21 @@ def filled(x: Any, shape: Any) -> Any:
     return x.expand(shape).clone(memory_format=torch.contiguous_format)
 
 
-def _offsets(n_rows: int, n_cols: Any, device: str) -> Any:
+def _offsets(n_rows: int, n_cols: int, device: str) -> Any:
     """How far above the main diagonal each place of a matrix is."""
-    columns = torch.arange(n_rows if n_cols is None else n_cols, device=device)
-    return columns - torch.arange(n_rows, device=device)[:, None]
+    return torch.arange(n_cols, device=device) - torch.arange(n_rows, device=device)[:, None]
 
 
 def eye(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
     """Ones on a diagonal."""
-    return (_offsets(n_rows, n_cols, device) == k).to(dtype)
+    n_cols = n_rows if n_cols is None else n_cols
+    return (_offsets(n_rows, n_cols, device) == within(k, n_rows, n_cols)).to(dtype)
 
 
 def tri(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
     """Ones on and below a diagonal."""
-    return (_offsets(n_rows, n_cols, device) <= k).to(dtype)
+    n_cols = n_rows if n_cols is None else n_cols
+    return (_offsets(n_rows, n_cols, device) <= within(k, n_rows, n_cols)).to(dtype)
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: str) -> Any:
@@ -102,12 +104,12 @@ def geomspace(
 
 def tril(x: Any, k: int = 0) -> Any:
     """Zeros above a diagonal."""
-    return torch.tril(x, k)
+    return torch.tril(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 
 def triu(x: Any, k: int = 0) -> Any:
     """Zeros below a diagonal."""
-    return torch.triu(x, k)
+    return torch.triu(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 
 def coordinate_matrices(tensors: Any, indexing: str = "xy") -> Any:
