@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core import runtime
-from ember_ml._core.convert import as_backend, check_integer, convert_to_tensor, transfer
+from ember_ml._core.convert import (
+    as_backend,
+    check_integer,
+    convert_to_tensor,
+    native_backend,
+    transfer,
+)
 from ember_ml._core.dtype import PYTHON_TYPES, EmberDType, bool_, promote, promote_scalar
 from ember_ml._core.errors import ArgumentTypeError, UnsupportedDTypeError, UnsupportedOpError
 from ember_ml._core.tensor import EmberTensor, wrap
@@ -60,13 +66,22 @@ def is_aligned(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return all(runtime.tag(backend, dtype) in op.kernels for dtype in dtypes)
 
 
-def _backend(op: Op, values: list[Any]) -> str:
+def _backend(values: list[Any]) -> str:
     """The backend of the operands: their own, the active one where they differ or have none."""
     found = {value._backend for value in values if isinstance(value, EmberTensor)}
     if not found:
-        owners = {runtime.ARRAY_TYPES.get(type(value)) for value in values}
-        found = {owner for owner in owners if owner and not runtime.LOADED[owner].IS_HOST}
+        owners = [native_backend(value) for value in values]
+        found = {name for name in owners if name is not None and not runtime.LOADED[name].IS_HOST}
     return found.pop() if len(found) == 1 else runtime.active()
+
+
+def _plain_number(value: Any) -> Any:
+    """A number of a class derived from Python's (np.float64, an IntEnum) as Python's own: weak."""
+    kinds: tuple[Any, ...] = (int, float, complex)
+    for kind in kinds:
+        if isinstance(value, kind) and type(value) not in PYTHON_TYPES:
+            return kind(value)
+    return value
 
 
 def _on_backend(op: Op, value: Any, backend: str) -> EmberTensor:
@@ -78,7 +93,7 @@ def _on_backend(op: Op, value: Any, backend: str) -> EmberTensor:
     try:
         return convert_to_tensor(value, backend=backend)
     except (ValueError, TypeError) as error:
-        raise type(error)(f"{op.name}: {error}") from error
+        raise type(error)(f"{op.label}: {error}") from error
 
 
 def _common_dtype(op: Op, operands: list[Any]) -> EmberDType:
@@ -88,15 +103,15 @@ def _common_dtype(op: Op, operands: list[Any]) -> EmberDType:
     dtype = strong[0] if strong else PYTHON_TYPES[weak[0]]
     try:
         for other in strong[1:]:
-            op.rule.check_pair(op.name, dtype, other)
+            op.rule.check_pair(op.label, dtype, other)
             dtype = promote(dtype, other)
     except TypeError as error:
         raise type(error)(
-            str(error) if str(error).startswith(op.name) else f"{op.name}: {error}"
+            str(error) if str(error).startswith(op.label) else f"{op.label}: {error}"
         ) from None
     for scalar in weak:
         dtype = promote_scalar(dtype, scalar)
-    return op.rule.resolve(op.name, dtype)
+    return op.rule.resolve(op.label, dtype)
 
 
 def _cast(value: Any, dtype: EmberDType, backend: str) -> EmberTensor:
@@ -107,7 +122,7 @@ def _cast(value: Any, dtype: EmberDType, backend: str) -> EmberTensor:
 
 def _check_index(op: Op, value: EmberTensor) -> EmberTensor:
     if not value.dtype.is_integer and value.size:
-        raise ArgumentTypeError(f"{op.name}: indices must be integers, not {value.dtype}")
+        raise ArgumentTypeError(f"{op.label}: indices must be integers, not {value.dtype}")
     return value if value.dtype.is_integer else as_backend(value, value._backend, PYTHON_TYPES[int])
 
 
@@ -120,19 +135,20 @@ def align(
         if role == "sequence" and not isinstance(value, (list, tuple)):
             if not isinstance(value, EmberTensor):
                 raise ArgumentTypeError(
-                    f"{op.name} takes a list or tuple of tensors, not {value!r}"
+                    f"{op.label} takes a list or tuple of tensors, not {value!r}"
                 )
             args = (list(value), *args[1:])
         if role == "sequence" and len(args[0]) == 0:
-            raise ValueError(f"{op.name} needs at least one tensor")
-        if value is None and not _optional(op, value, args):
-            raise ArgumentTypeError(f"{op.name}: None is not a tensor")
+            raise ValueError(f"{op.label} needs at least one tensor")
+        if value is None and not _optional(op, args):
+            raise ArgumentTypeError(f"{op.label}: None is not a tensor")
     values = [value for _, value in _tensors(op, args)]
-    backend = _backend(op, values)
+    backend = _backend(values)
     if backend not in op.natives and op.body is None:
         raise UnsupportedOpError(f"the {backend} backend has no {op.key}")
 
     def convert(value: Any) -> Any:
+        value = _plain_number(value)
         return value if type(value) in PYTHON_TYPES else _on_backend(op, value, backend)
 
     prepared: list[Any] = [
@@ -145,7 +161,7 @@ def align(
     dtype = _common_dtype(op, operands) if operands else bool_
     runtime.native_dtype(backend, dtype)  # raises, naming the dtypes that the backend has
     if backend in op.natives and operands and runtime.tag(backend, dtype) not in op.kernels:
-        raise UnsupportedDTypeError(f"{op.name} on the {backend} backend does not take {dtype}")
+        raise UnsupportedDTypeError(f"{op.label} on the {backend} backend does not take {dtype}")
     for position, role in enumerate(op.roles[: len(prepared)]):
         value = prepared[position]
         if role == "sequence":
@@ -160,7 +176,7 @@ def align(
     return (*prepared, *args[len(op.roles) :]), kwargs
 
 
-def _optional(op: Op, value: Any, args: tuple[Any, ...]) -> bool:
+def _optional(op: Op, args: tuple[Any, ...]) -> bool:
     """Whether every None among the tensor arguments stands where None is allowed."""
     parameters = list(op.signature.parameters.values())
     return all(

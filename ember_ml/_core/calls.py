@@ -35,7 +35,9 @@ def recover(
 
 
 def unary(op: Op) -> Callable[..., Any]:
-    """For an op of one tensor and nothing else."""
+    """For an op of one tensor, x, and nothing else."""
+    if op.names != ("x",):
+        return general(op)
     key, kernels = op.key, op.kernels
 
     def call(x: Any) -> EmberTensor:
@@ -57,7 +59,9 @@ def unary(op: Op) -> Callable[..., Any]:
 
 
 def binary(op: Op) -> Callable[..., Any]:
-    """For an op of two tensors and nothing else."""
+    """For an op of two tensors, x and y, and nothing else."""
+    if op.names != ("x", "y"):
+        return several(op)
     key, kernels = op.key, op.kernels
     with_scalar = _with_scalar(op)
 
@@ -202,7 +206,9 @@ def sequence(op: Op) -> Callable[..., Any]:
     """For an op whose first argument is a sequence of tensors."""
     key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
 
-    def call(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(tensors: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
+        if tensors is _MISSING:
+            return recover(key, args, kwargs)
         kind = type(tensors)
         if (
             not (kind is list or kind is tuple)

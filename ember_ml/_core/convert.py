@@ -11,11 +11,10 @@ from ember_ml._core.dtype import (
     INTEGER_RANGES,
     PYTHON_TYPES,
     EmberDType,
-    promote_scalar,
 )
 from ember_ml._core.errors import ArgumentTypeError, BackendTransferWarning
 from ember_ml._core.tensor import DTypeLike, EmberTensor, TensorLike, wrap
-from ember_ml.backend import devices
+from ember_ml.backend import devices, selection
 
 
 def as_dtype(value: DTypeLike) -> EmberDType:
@@ -48,11 +47,15 @@ def check_integer(value: int, dtype: EmberDType) -> None:
             raise OverflowError(f"{value} does not fit {dtype} ({low} to {high})")
 
 
-def _native_backend(data: Any) -> str | None:
-    """The backend a native array belongs to."""
+def native_backend(data: Any) -> str | None:
+    """The backend a native array belongs to, loaded if it was not yet."""
     name = runtime.ARRAY_TYPES.get(type(data))
     if name is not None:
         return name
+    package = type(data).__module__.partition(".")[0]
+    for name, entry in selection.BACKENDS.items():
+        if entry.package == package:
+            runtime.load(name)
     for array_type, name in runtime.ARRAY_TYPES.items():
         if isinstance(data, array_type):
             return name
@@ -108,7 +111,7 @@ def convert_to_tensor(
         if copy is False:
             raise ValueError("copy=False: a Python scalar has no memory to share")
         return _scalar(data, backend, target or PYTHON_TYPES[type(data)], device)
-    owner = _native_backend(data)
+    owner = native_backend(data)
     if owner is None and hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
         data, owner = runtime.LOADED[backend].from_dlpack(data, None), backend
     if owner is not None and (owner == backend or not runtime.LOADED[owner].IS_HOST):
@@ -160,9 +163,6 @@ def as_backend(value: TensorLike, backend: str, like: EmberDType | None = None) 
         return (
             moved if like is None or moved.dtype is like else _adjust(moved, like, None, None, None)
         )
-    if type(value) in PYTHON_TYPES:
-        dtype = PYTHON_TYPES[type(value)] if like is None else promote_scalar(like, type(value))
-        return convert_to_tensor(value, dtype if like is None else like, backend=backend)
     return convert_to_tensor(value, like, backend=backend)
 
 

@@ -40,7 +40,7 @@ def call_text(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """The call as written, tensors by dtype and shape: add(float32[2, 3], float32[4])."""
     parts = [_describe(value) for value in args]
     parts += [f"{name}={_describe(value)}" for name, value in kwargs.items()]
-    return f"{op.name}({', '.join(parts)})"
+    return f"{op.label}({', '.join(parts)})"
 
 
 def _bad_axis(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
@@ -60,6 +60,9 @@ def _bad_axis(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | No
         for axis in given:
             if isinstance(axis, int) and not -tensor.ndim <= axis < tensor.ndim:
                 return f"{name}={axis} is out of range for the shape {tensor.shape}"
+        whole = [axis % tensor.ndim for axis in given if isinstance(axis, int) and tensor.ndim]
+        if len(set(whole)) < len(whole):
+            return f"{name}={tuple(given)} names an axis twice"
     return None
 
 
@@ -82,7 +85,7 @@ def explain(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], error: Except
     text = str(error).strip().split("\n")[0]
     if bad_axis is not None:
         return AxisError(f"{call}: {bad_axis}")
-    if op.kind == "binary" and _do_not_broadcast(args):
+    if op.kind == "binary" and not op.rule.contraction and _do_not_broadcast(args):
         return ShapeError(f"{call}: the shapes do not broadcast")
     if type(error).__name__.endswith("LinAlgError"):
         return LinAlgError(f"{call}: {text}")

@@ -33,6 +33,7 @@ class TensorMethods:
     def _update(self, name: str, out: Any) -> Any:
         """Give this tensor a new value of the same dtype and shape."""
         this: Any = self
+        out = out.to_backend(this._backend)
         if out.dtype is not this.dtype:
             raise DTypeError(f"{name} would change the dtype from {this.dtype} to {out.dtype}")
         if out.shape != this.shape:

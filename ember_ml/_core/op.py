@@ -111,6 +111,11 @@ class Op:
         """The op's name with its family: "elementwise.add"."""
         return f"{self.family}.{self.name}"
 
+    @property
+    def label(self) -> str:
+        """The op's name in messages: that of the function which users call."""
+        return self.name.lstrip("_")
+
     def bind(self, backend: str) -> None:
         """Enter a backend's function, if it has one."""
         family = _family(backend, self.family)

@@ -178,7 +178,8 @@ class EmberTensor(TensorMethods):
         return (self[index] for index in range(len(self)))
 
     def __contains__(self, value: object) -> bool:
-        return bool((self == value).any())
+        found = self == value
+        return isinstance(found, EmberTensor) and bool(found.any())
 
     def __copy__(self) -> EmberTensor:
         return wrap(self._data, self._backend)

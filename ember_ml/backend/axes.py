@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
+
+
+def listed(axis: int | Sequence[int]) -> tuple[int, ...]:
+    """The axes, or lengths, as a tuple; one alone may be any integer, NumPy's too."""
+    if isinstance(axis, int):
+        return (axis,)
+    try:
+        return tuple(axis)
+    except TypeError:
+        return (operator.index(axis),)  # type: ignore[arg-type]
 
 
 def normalize(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """The axes counted from the front, in ascending order; None means all of them."""
     if axis is None:
         return tuple(range(ndim))
-    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    given = listed(axis)
     if any(not -ndim <= one < ndim for one in given):
         raise IndexError(f"axis={axis} is out of range for {ndim} dimensions")
     axes = sorted(one % ndim for one in given)

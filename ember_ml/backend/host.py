@@ -2,53 +2,82 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from ember_ml._core.dtype import DTYPES, PYTHON_TYPES, promote, promote_scalar
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
 
-# What Python's own numbers become: the framework-wide defaults, not NumPy's.
-_PYTHON_DEFAULTS = {"float64": "float32", "complex128": "complex64", "int32": "int64"}
+
+def _leaves(data: Any) -> Iterator[Any]:
+    """What nested sequences hold."""
+    if isinstance(data, (list, tuple)):
+        for part in data:
+            yield from _leaves(part)
+    else:
+        yield data
 
 
-def _leaf(data: Any) -> Any:
-    """The first element of nested sequences, or the sequences' end."""
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return data
-
-
-def parse(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any], str]:
-    """An array of the data, and the dtype it has (or that Python's numbers should get)."""
-    if isinstance(data, (str, bytes)) or data is None or isinstance(data, (dict, set)):
-        raise ArgumentTypeError(
-            f"a tensor is made of numbers, not of {type(data).__name__}: {data!r:.60}"
-        )
-    from_python = isinstance(data, (list, tuple, range)) and isinstance(
-        _leaf(data), (bool, int, float, complex, list, tuple, range)
-    )
-    whole = dtype is not None and dtype.startswith(("int", "uint")) and isinstance(_leaf(data), int)
-    try:
-        # Python's integers in the dtype asked for: exact, or an OverflowError.
-        array = np.asarray(_plain(data), dtype if from_python and whole else None)
-    except ValueError as error:
-        raise ShapeError(f"nested sequences of unequal length make no tensor: {error}") from None
-    if array.dtype.kind not in "biufc":
-        if array.dtype == object and dtype is None and from_python:
-            raise OverflowError(f"an integer in {data!r:.60} does not fit 64 bits")
-        raise ArgumentTypeError(f"a tensor is made of numbers, not of {array.dtype}: {data!r:.60}")
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    name = array.dtype.name
-    return array, _PYTHON_DEFAULTS.get(name, name) if from_python else name
+def _is_tensor(data: Any) -> bool:
+    return hasattr(data, "_tag") and hasattr(data, "numpy")
 
 
 def _plain(data: Any) -> Any:
     """Nested sequences with every tensor in them read into host memory."""
     if isinstance(data, (list, tuple)):
         return [_plain(part) for part in data]
-    return data.numpy() if hasattr(data, "_backend") and hasattr(data, "numpy") else data
+    return data.numpy() if _is_tensor(data) else data
+
+
+def _dtype_of_leaves(leaves: list[Any]) -> str | None:
+    """What Python's numbers, and tensors among them, make together; None with other things."""
+    strong = [leaf.dtype for leaf in leaves if _is_tensor(leaf)]
+    weak = {type(leaf) for leaf in leaves if not _is_tensor(leaf)}
+    if not weak <= set(PYTHON_TYPES):
+        return None
+    by_kind = [kind for kind in PYTHON_TYPES if kind in weak]
+    start = functools.reduce(promote, strong) if strong else PYTHON_TYPES[by_kind[0]]
+    return functools.reduce(promote_scalar, by_kind, start).name
+
+
+def _array(data: Any, dtype: str | None) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(_plain(data), dtype)
+    except OverflowError:
+        raise OverflowError(f"an integer in {data!r:.60} does not fit {dtype}") from None
+    except ValueError as error:
+        raise ShapeError(f"nested sequences of unequal length make no tensor: {error}") from None
+
+
+def _parse_sequence(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any], str]:
+    leaves = list(_leaves(data))
+    inferred = _dtype_of_leaves(leaves) if leaves else "float32"
+    if inferred is None:
+        array = _array(data, None)
+        return array, array.dtype.name
+    target = dtype or inferred
+    # In the dtype asked for, integers are exact, or an OverflowError.
+    exact = target.startswith(("int", "uint")) and all(isinstance(leaf, int) for leaf in leaves)
+    array = _array(data, target if exact else None)
+    return array.astype(np.float64) if array.dtype == object and not exact else array, inferred
+
+
+def parse(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any], str]:
+    """An array of the data, and the dtype it has (or that Python's numbers should get)."""
+    if data is None or isinstance(data, (str, bytes, dict, set)):
+        kind = type(data).__name__
+        raise ArgumentTypeError(f"a tensor is made of numbers, not of {kind}: {data!r:.60}")
+    if isinstance(data, (list, tuple, range)):
+        array, name = _parse_sequence(list(data) if isinstance(data, range) else data, dtype)
+    else:
+        array = np.asarray(data)
+        name = array.dtype.name
+    if array.dtype.kind not in "biufc" or name not in DTYPES:
+        raise ArgumentTypeError(f"a tensor is made of numbers, not of {array.dtype}: {data!r:.60}")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), name
 
 
 def as_array(array: np.ndarray[Any, Any], dtype: Any, copy: bool | None) -> np.ndarray[Any, Any]:

@@ -15,12 +15,16 @@ import inspect
 import os
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, NamedTuple, TypeVar
 
-from ember_ml._core.errors import BackendNotInstalledError, UnknownBackendError
+from ember_ml._core.errors import (
+    ArgumentTypeError,
+    BackendNotInstalledError,
+    UnknownBackendError,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,7 +45,7 @@ BACKENDS: dict[str, BackendEntry] = {
 
 _chosen: str | None = None
 _reason = ""
-_scope: ContextVar[str | None] = ContextVar("ember_ml_backend", default=None)
+_scopes: ContextVar[tuple[str, ...]] = ContextVar("ember_ml_backend", default=())
 # Open scopes of all threads. While there is none, the ContextVar (which no compiler traces) is not
 # read.
 _open_scopes = 0
@@ -128,16 +132,16 @@ def _resolve() -> str:
 def get_backend() -> str:
     """The name of the active backend: where new tensors are made."""
     if _open_scopes:
-        name = _scope.get()
-        if name is not None:
-            return name
+        scopes = _scopes.get()
+        if scopes:
+            return scopes[-1]
     return _chosen or _resolve()
 
 
 def selection_reason() -> str:
     """Why the active backend is the active one."""
     name = get_backend()
-    if _open_scopes and _scope.get() is not None:
+    if _open_scopes and _scopes.get():
         return f"use_backend({name!r})"
     return _reason
 
@@ -180,13 +184,12 @@ class use_backend:  # noqa: N801  (a context manager, named as a function)
     def __init__(self, backend: str) -> None:
         import_backend(backend)
         self.backend = backend
-        self._tokens: list[Token[str | None]] = []
 
     def __enter__(self) -> use_backend:
         global _open_scopes
         with _lock:
             _open_scopes += 1
-        self._tokens.append(_scope.set(self.backend))
+        _scopes.set((*_scopes.get(), self.backend))
         return self
 
     def __exit__(
@@ -196,12 +199,17 @@ class use_backend:  # noqa: N801  (a context manager, named as a function)
         traceback: TracebackType | None,
     ) -> None:
         global _open_scopes
-        _scope.reset(self._tokens.pop())
+        _scopes.set(_scopes.get()[:-1])
         with _lock:
             _open_scopes -= 1
 
     def __call__(self, function: F) -> F:
         """Decorate a function or coroutine function; every call gets a scope of its own."""
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ArgumentTypeError(
+                f"use_backend does not decorate the generator {function.__qualname__}: between two "
+                "values its scope would be its caller's; open scopes within it where needed"
+            )
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core import rules
+from ember_ml._core.convert import as_backend
 from ember_ml._core.dispatch import composite, op
+from ember_ml._core.dtype import PYTHON_TYPES, promote_scalar
 from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.indexing import host_shape, normalize_axis
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
 from ember_ml.ops.dtypes import floating
 
@@ -93,6 +96,15 @@ def cumulative_prod(
     return ops.concat([first, out], axis=axis)
 
 
+def _spread(end: TensorLike, x: Tensor, shape: tuple[int, ...]) -> TensorLike:
+    """What stands beside x: a number in every place, in the dtype it has beside x."""
+    if host_shape(end):
+        return end
+    kind = type(end)
+    dtype = promote_scalar(x.dtype, kind) if kind in PYTHON_TYPES else None
+    return ops.broadcast_to(as_backend(end, x._backend, dtype), shape)
+
+
 @composite(rule=rules.NUMERIC)
 def diff(
     x: TensorLike,
@@ -108,14 +120,17 @@ def diff(
         x: the tensor.
         axis: the axis.
         n: how many times differences are taken.
-        prepend: what to put before x along the axis first, of x's shape otherwise.
-        append: what to put after x along the axis first, of x's shape otherwise.
+        prepend: what to put before x along the axis first, of x's shape otherwise, or a number.
+        append: what to put after x along the axis first, of x's shape otherwise, or a number.
     """
     if n < 0:
         raise ArgumentError(f"diff: n must not be negative, not {n}")
     if x.ndim == 0:
         raise ShapeError("diff needs at least one axis; the tensor is 0-d")
-    parts = [part for part in (prepend, x, append) if part is not None]
+    axis = normalize_axis("diff", axis, x.ndim)
+    beside = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    ends = [None if end is None else _spread(end, x, beside) for end in (prepend, append)]
+    parts = [part for part in (ends[0], x, ends[1]) if part is not None]
     out = ops.moveaxis(ops.concat(parts, axis=axis) if len(parts) > 1 else x, axis, -1)
     for _ in range(n):
         out = ops.subtract(out[..., 1:], out[..., :-1])

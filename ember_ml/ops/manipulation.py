@@ -10,6 +10,7 @@ from ember_ml._core.dispatch import binary, composite, op, unary
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.indexing import normalize_axes, normalize_axis
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+from ember_ml.backend.axes import listed
 
 __all__ = [
     "atleast_1d",
@@ -146,7 +147,7 @@ def squeeze(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
     """x without the axes named, which must be of length 1; by default without all such axes."""
     if axis is None:
         return reshape(x, tuple(length for length in x.shape if length != 1))
-    axes = normalize_axes("squeeze", axis, x.ndim)
+    axes = normalize_axes("squeeze", listed(axis), x.ndim)
     if any(x.shape[one] != 1 for one in axes):
         raise ShapeError(f"squeeze: axis={axis} is not of length 1 in the shape {x.shape}")
     return reshape(x, tuple(x.shape[one] for one in range(x.ndim) if one not in axes))
@@ -155,10 +156,11 @@ def squeeze(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
 @composite
 def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
     """x with new axes of length 1, which stand at those places of the result."""
-    count = 1 if isinstance(axis, int) else len(axis)
-    axes = normalize_axes("expand_dims", axis, x.ndim + count)
+    given = listed(axis)
+    ndim = x.ndim + len(given)
+    axes = normalize_axes("expand_dims", given, ndim)
     lengths = iter(x.shape)
-    return reshape(x, tuple(1 if one in axes else next(lengths) for one in range(x.ndim + count)))
+    return reshape(x, tuple(1 if one in axes else next(lengths) for one in range(ndim)))
 
 
 unsqueeze = expand_dims
@@ -178,8 +180,8 @@ def moveaxis(
     x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Tensor:
     """x with axes moved to other places, the rest in their order."""
-    sources = normalize_axes("moveaxis", source, x.ndim)
-    places = normalize_axes("moveaxis", destination, x.ndim)
+    sources = normalize_axes("moveaxis", listed(source), x.ndim)
+    places = normalize_axes("moveaxis", listed(destination), x.ndim)
     if len(sources) != len(places):
         raise ArgumentError(
             f"moveaxis: source={source} and destination={destination} differ in number"
@@ -247,10 +249,8 @@ def sliding_window_view(
     x: TensorLike, window_shape: int | Sequence[int], axis: int | Sequence[int] | None = None
 ) -> Tensor:
     """Every window of that shape over the axes (by default over all), as new last axes."""
-    sizes = (window_shape,) if isinstance(window_shape, int) else tuple(window_shape)
-    axes = (
-        tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    )
+    sizes = listed(window_shape)
+    axes = tuple(range(x.ndim)) if axis is None else listed(axis)
     if len(sizes) != len(axes):
         raise ArgumentError(
             f"sliding_window_view: window_shape={window_shape} is for {len(axes)} axes"

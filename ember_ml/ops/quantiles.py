@@ -13,7 +13,7 @@ from ember_ml._core.dtype import DEFAULT_FLOAT, DEFAULT_INT, float64
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.indexing import normalize_axes
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
-from ember_ml.backend.axes import folded_shape
+from ember_ml.backend.axes import folded_shape, listed
 from ember_ml.ops.dtypes import floating
 from ember_ml.ops.reduction import Axes
 
@@ -42,7 +42,7 @@ def _shares(q: Any) -> tuple[Shares, tuple[int, ...]]:
 
 def _merged(name: str, x: Tensor, axis: Axes) -> Tensor:
     """The tensor with the axes that are folded as one, at the end."""
-    axes = normalize_axes(name, range(x.ndim) if axis is None else axis, x.ndim)
+    axes = normalize_axes(name, range(x.ndim) if axis is None else listed(axis), x.ndim)
     kept = [one for one in range(x.ndim) if one not in axes]
     length = math.prod([x.shape[one] for one in axes])
     moved = ops.permute_dims(x, (*kept, *axes))

@@ -67,7 +67,7 @@ X = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
         (lambda: ops.cumulative_prod(2.0), ValueError),
         (lambda: ops.diff(X, n=-1), ValueError),
         (lambda: ops.diff(2.0), ValueError),
-        (lambda: ops.diff(X, prepend=2.0), ValueError),
+        (lambda: ops.diff(X, prepend=[2.0]), ValueError),
         (lambda: ops.stats.cov([[[1.0]]]), ValueError),
     ],
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from ember_ml import ops
+from ember_ml import ops, use_backend
 from ember_ml._core.convert import convert_to_tensor
 
 
@@ -91,6 +92,8 @@ def test_bad_shapes_and_arguments_are_value_errors(backend: str, call) -> None:
         lambda x: ops.scatter(x, [0, 2], 2),
         lambda x: ops.scatter(x, np.array([0, 2]), dim_size=1, aggr="max"),
         lambda x: ops.scatter(x, ops.asarray([0, -1])),
+        lambda x: ops.scatter(x, ops.asarray([0, -1]), aggr="mul"),
+        lambda x: ops.segment_max(x, ops.asarray([-1, 0])),
         lambda x: ops.segment_mean(x, [0, 5], num_segments=5),
         lambda x: ops.scatter_nd([[2, 0]], [1.0], (2, 3)),
     ],
@@ -98,6 +101,83 @@ def test_bad_shapes_and_arguments_are_value_errors(backend: str, call) -> None:
 def test_indices_from_the_host_are_checked_on_every_backend(backend: str, call) -> None:
     with pytest.raises(IndexError):
         call(matrix())
+
+
+@pytest.mark.parametrize("backend", ["numpy", "torch"])
+@pytest.mark.parametrize("bad", [3, -4])
+def test_tensors_of_indices_are_checked_where_that_costs_nothing(backend: str, bad: int) -> None:
+    with use_backend(backend):
+        x, places = matrix(), ops.asarray([[bad], [0]])
+        for call in (
+            lambda: ops.take_along_axis(x, places, axis=1),
+            lambda: ops.take_along_axis(x, places[:1], axis=1),
+            lambda: ops.put_along_axis(x, places, 1, axis=1),
+            lambda: ops.unravel_index(places + 3 if bad > 0 else places, (2, 3)),
+            lambda: ops.ravel_multi_index((ops.asarray([1]), places[0]), (2, 3)),
+            lambda: ops.ravel_multi_index((places[0], ops.asarray([1])), (2, 3)),
+        ):
+            with pytest.raises(IndexError):
+                call()
+
+
+def test_places_are_computed_under_torchs_transforms() -> None:
+    def around(flat):
+        parts = ops.unravel_index(convert_to_tensor(flat), (2, 3))
+        return ops.ravel_multi_index(parts, (2, 3)).native
+
+    with use_backend("torch"):
+        flat = torch.arange(6).reshape(2, 3)
+        compiled = torch.compile(around, fullgraph=True, backend="eager")
+        assert compiled(flat).tolist() == flat.tolist()
+        assert torch.vmap(around)(flat).tolist() == flat.tolist()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, one: ops.sum(x, axis=one),
+        lambda x, one: ops.prod(x, axis=one),
+        lambda x, one: ops.mean(x, axis=one),
+        lambda x, one: ops.var(x, axis=one),
+        lambda x, one: ops.max(x, axis=one),
+        lambda x, one: ops.any(x, axis=one),
+        lambda x, one: ops.argmax(x, axis=one),
+        lambda x, one: ops.logsumexp(x, axis=one),
+        lambda x, one: ops.median(x, axis=one),
+        lambda x, one: ops.norm(x, axis=one),
+        lambda x, one: ops.linalg.vector_norm(x, axis=one),
+        lambda x, one: ops.nanmax(x, axis=one),
+        lambda x, one: ops.cumsum(x, axis=one),
+        lambda x, one: ops.diff(x, axis=one),
+        lambda x, one: ops.sort(x, axis=one),
+        lambda x, one: ops.softmax(x, axis=one),
+        lambda x, one: ops.flip(x, axis=one),
+        lambda x, one: ops.roll(x, one, axis=one),
+        lambda x, one: ops.roll(x, one),
+        lambda x, one: ops.expand_dims(x, axis=one),
+        lambda x, one: ops.squeeze(x[:, :1], axis=one),
+        lambda x, one: ops.moveaxis(x, one, 0),
+        lambda x, one: ops.concat([x, x], axis=one),
+        lambda x, one: ops.stack([x, x], axis=one),
+        lambda x, one: ops.take(x, [0, 2], axis=one),
+        lambda x, one: ops.sliding_window_view(x, 2, axis=one),
+    ],
+)
+def test_an_axis_may_be_an_integer_of_numpy(backend: str, call) -> None:
+    x = ops.astype(matrix(), "float32")
+    assert call(x, np.int64(1)).tolist() == call(x, 1).tolist()
+
+
+@pytest.mark.parametrize(
+    "shape", [np.array([3, 2]), [3, 2], (np.int64(3), 2), np.int64(6)], ids=str
+)
+def test_a_shape_may_be_of_numpy(backend: str, shape) -> None:
+    want = tuple(np.ravel(shape).tolist())
+    assert ops.reshape(matrix(), shape).shape == want
+    assert ops.reshape(matrix(), shape, copy=True).shape == want
+    assert ops.broadcast_to(1.0, shape).shape == want
+    for made in (ops.zeros(shape), ops.ones(shape), ops.empty(shape), ops.full(shape, 2)):
+        assert made.shape == want
 
 
 @pytest.mark.parametrize(
@@ -188,8 +268,6 @@ def test_a_slice_may_start_at_a_tensor(backend: str, starts) -> None:
 def gradient(backend: str, function, values: list[float]) -> list[float]:
     """Of the sum of function(values), by the framework's own differentiation."""
     if backend == "torch":
-        import torch
-
         leaf = torch.tensor(values, requires_grad=True)
         function(convert_to_tensor(leaf)).native.sum().backward()
         return leaf.grad.tolist()

@@ -107,6 +107,31 @@ def test_embedding_looks_at_its_indices(backend, index):
             ops.cross_entropy(table, ops.array([0, 5, 1]))
 
 
+@pytest.mark.parametrize("index", [3, -1])
+@pytest.mark.parametrize("of_host", [list, np.array])
+def test_indices_from_the_host_are_checked_on_every_backend(backend, index, of_host):
+    table, places = some(3, 3), of_host([0, index, 1])
+    for call in (ops.embedding, ops.nll_loss, ops.cross_entropy):
+        with pytest.raises(IndexError, match=str(index)):
+            call(table, places)
+        call(table, of_host([0, 2, 1]))
+    with pytest.raises(IndexError, match=str(index)):
+        ops.cross_entropy(some(2, 3, 4), targets=of_host([[index] * 4] * 2), axis=1)
+
+
+@pytest.mark.parametrize("ignored", [-100, 7])
+def test_classes_to_ignore_may_be_out_of_range(backend, ignored):
+    scores = some(3, 4)
+    for call in (ops.nll_loss, ops.cross_entropy):
+        got = call(scores, [1, ignored, 3], ignore_index=ignored)
+        want = call(scores[np.array([0, 2])], [1, 3])
+        np.testing.assert_allclose(got.item(), want.item(), rtol=1e-6)
+
+
+def test_targets_may_be_lists_of_probabilities(backend):
+    assert ops.cross_entropy(some(2, 3), [[0.0, 9.0, 0.0], [1.0, 0.0, 0.0]]).shape == ()
+
+
 EXTREMES = [-np.inf, -1e30, -1e4, -100.0, 0.0, 100.0, 1e4, 1e30]
 POINTWISE = (
     *("celu", "elu", "gelu", "hard_sigmoid", "hard_swish", "leaky_relu", "mish", "relu", "relu6"),

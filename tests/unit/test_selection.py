@@ -170,6 +170,33 @@ def test_use_backend_as_decorator():
     assert get_backend() == before
 
 
+def test_a_shared_scope_in_several_threads():
+    scope = use_backend("numpy")
+    seen: list[str] = []
+    start = threading.Barrier(4)
+
+    def work() -> None:
+        start.wait()
+        with scope, scope:
+            seen.append(get_backend())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == ["numpy"] * 4
+    assert selection._open_scopes == 0
+
+
+def test_use_backend_does_not_decorate_generators():
+    with pytest.raises(TypeError, match="generator"):
+
+        @use_backend("numpy")
+        def values():
+            yield get_backend()
+
+
 def test_use_backend_after_an_error():
     before = get_backend()
     with pytest.raises(KeyError), use_backend("mlx"):
@@ -256,6 +283,24 @@ def test_module_prints_a_report(tmp_path):
         assert f"  {name}" in out
     assert "active: " in out
     assert "because of " in out
+
+
+def test_in_place_across_backends_stays_where_it_was():
+    with use_backend("numpy"):
+        x = tensor.array([1.0, 2.0])
+    with use_backend("torch"), pytest.warns(ember_ml.BackendTransferWarning):
+        x += tensor.array([3.0, 4.0])
+    assert (x.backend, x.tolist(), (x + x).tolist()) == ("numpy", [4.0, 6.0], [8.0, 12.0])
+
+
+def test_a_native_array_is_on_its_own_backend_loaded_or_not(tmp_path):
+    code = """
+import torch, ember_ml
+from ember_ml import ops
+with ember_ml.use_backend('numpy'):
+    print(ops.exp(torch.ones(2)).backend, ops.exp(torch.nn.Parameter(torch.ones(2))).backend)
+"""
+    assert run(code, tmp_path).stdout.split() == ["torch", "torch"]
 
 
 def test_mixed_backends_move_to_the_active_one():

@@ -178,6 +178,7 @@ def test_iteration_and_membership(backend):
     assert [row.tolist() for row in x] == [[1, 2], [3, 4]]
     assert 3 in x
     assert 9 not in x
+    assert None not in x
     _first, second = x
     assert second.tolist() == [3, 4]
     with pytest.raises(TypeError, match="0-d"):
@@ -282,6 +283,45 @@ def test_convert_to_tensor(backend):
     assert tensor.convert_to_tensor(np.arange(6)[::-2]).tolist() == [5, 3, 1]
     assert tensor.convert_to_tensor(torch.tensor([1.0, 2.0])).backend == backend
     assert tensor.Tensor([1.0]).dtype is tensor.float32
+
+
+def test_lists_follow_the_promotion_table(backend):
+    half = tensor.array(1.0, dtype="float16")
+    for data, dtype in (
+        ([True, 2], "int64"),
+        ([1, 2.5], "float32"),
+        ([[1], [2j]], "complex64"),
+        ([tensor.array(1.0), 2], "float32"),
+        ([half, 2.0], "float16"),
+        ([half, tensor.array(1.0)], "float32"),
+        ([np.int32(1), np.int32(2)], "int32"),
+        ([[], []], "float32"),
+    ):
+        assert tensor.array(data).dtype == dtype, data
+    assert tensor.array([10**30], dtype="float32").tolist() == [float(np.float32(1e30))]
+    for data in ([2**63], [2**63, -1], [2**70]):
+        with pytest.raises(OverflowError, match="does not fit int64"):
+            tensor.array(data)
+    for data in ([1, None], ["a"], [object()], np.longdouble(1)):
+        with pytest.raises(TypeError, match="numbers"):
+            tensor.array(data)
+
+
+def test_numbers_derived_from_pythons_are_weak(backend):
+    x = tensor.array([1.0, 2.0])
+    assert (x * np.float64(2)).dtype == "float32"
+    assert (np.sqrt(4.0) * x).tolist() == [2.0, 4.0]
+    assert (x + 2**70).tolist() == [float(np.float32(2**70))] * 2
+
+
+def test_operands_by_keyword(backend):
+    x = tensor.array([1.0, 2.0])
+    assert ops.exp(x=x).tolist() == ops.exp(x).tolist()
+    assert ops.add(x=x, y=1).tolist() == [2.0, 3.0]
+    assert ops.sum(x=x, axis=0).item() == 3.0
+    assert ops.concat(arrays=[x, x], axis=0).shape == (4,)
+    assert ops.where(condition=x > 1, x=x, y=0.0).tolist() == [0.0, 2.0]
+    assert ops.make_complex(real=x, imag=x).tolist() == [1 + 1j, 2 + 2j]
 
 
 def test_native_arrays_as_operands(backend):

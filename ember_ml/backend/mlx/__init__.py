@@ -78,7 +78,9 @@ def from_backend(source: Any, data: Any, dtype: Any, device: str) -> Any:
 
 def scalar(value: Any, dtype: Any, device: str) -> Any:
     """A 0-d array."""
-    if type(value) is int and value >= 2**63:
+    if type(value) is int and mx.issubdtype(dtype, mx.inexact):
+        value = float(value)
+    elif type(value) is int and value >= 2**63:
         return mx.array(np.uint64(value))
     return mx.array(value, dtype)
 

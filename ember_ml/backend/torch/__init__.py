@@ -60,7 +60,10 @@ def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
     """From a NumPy array, sharing memory where that is possible."""
     shareable = array.flags.writeable and all(stride >= 0 for stride in array.strides)
     if array.dtype.name not in DTYPES:  # uint16, uint32, uint64
-        array, shareable = array.astype(np.int64), False
+        wide = (
+            np.int64 if DTYPES["int64"] is torch.promote_types(dtype, torch.int64) else np.float64
+        )
+        array, shareable = array.astype(wide), False
     if copy is False and not (shareable and DTYPES[array.dtype.name] is dtype and device == "cpu"):
         raise ArgumentError("copy=False: the array's memory cannot be shared with torch as it is")
     source = torch.from_numpy(array) if shareable else torch.from_numpy(array.copy())

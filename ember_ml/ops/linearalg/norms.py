@@ -9,6 +9,7 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.backend.axes import listed
 from ember_ml.ops.comparison import equal, not_equal
 from ember_ml.ops.complex_numbers import conj, real
 from ember_ml.ops.dtypes import astype
@@ -105,7 +106,7 @@ def norm(
         return vector_norm(x, keepdims=keepdims, ord=2 if ord is None else ord)
     if axis is None and x.ndim != 2:
         raise ShapeError(f"norm: with an ord and no axis x is a vector or a matrix, not {x.shape}")
-    axes = (-2, -1) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = (-2, -1) if axis is None else listed(axis)
     if len(axes) == 1:
         return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, MaskLike, composite
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.indexing import normalize_axis
+from ember_ml._core.indexing import (
+    check_range,
+    host_array,
+    host_checked,
+    host_shape,
+    normalize_axis,
+)
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.nn._precision import in_float32
 from ember_ml.ops.nn._shapes import along
@@ -46,6 +54,15 @@ def _reduce_weighted(op: str, loss: Tensor, share: Tensor, reduction: str) -> Te
     return ops.where(total == 0, float("nan"), ops.sum(loss) / ops.where(total == 0, 1.0, total))
 
 
+def _check_classes(name: str, given: dict[str, Any]) -> None:
+    array, shape = host_array(given["targets"]), host_shape(next(iter(given.values())))
+    if array is not None and array.dtype.kind in "iu":
+        length = shape[normalize_axis(name, given["axis"], len(shape))]
+        where = f"{name} of {length} classes"
+        check_range(array[array != given["ignore_index"]], length, where, negative=False)
+
+
+@host_checked(_check_classes)
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def nll_loss(
@@ -65,6 +82,7 @@ def nll_loss(
     return _reduce_weighted("nll_loss", loss, share, reduction)
 
 
+@host_checked(_check_classes)
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def cross_entropy(
@@ -78,7 +96,7 @@ def cross_entropy(
 ) -> Tensor:
     """The cross entropy of softmax(logits) along the axis of classes with the targets.
 
-    An index beyond the classes raises an IndexError on NumPy and torch; MLX does not look.
+    An index beyond the classes raises an IndexError; MLX looks at lists and NumPy arrays only.
 
     Args:
         logits: scores of the classes.

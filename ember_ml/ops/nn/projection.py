@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, composite, op
+from ember_ml._core.indexing import check_range, host_array, host_checked, host_shape
 from ember_ml._core.rules import Rule
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
 
@@ -20,12 +23,20 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) ->
     return out if bias is None else out + bias
 
 
+def _check_rows(name: str, given: dict[str, Any]) -> None:
+    shape = host_shape(given["weight"])
+    if shape:
+        where = f"{name} of {shape[0]} rows"
+        check_range(host_array(given["indices"]), shape[0], where, negative=False)
+
+
+@host_checked(_check_rows)
 @composite
 def embedding(weight: TensorLike, indices: IndexLike) -> Tensor:
     """The rows of `weight` at `indices`: (..., features).
 
     An index must be from 0 to the number of rows - 1. NumPy and torch raise an IndexError if it is
-    not; MLX does not look, for its arrays may not be computed yet.
+    not; MLX looks at lists and NumPy arrays only, for its own may not be computed yet.
     """
     rows = ops.take(weight, ops.reshape(indices, (-1,)), axis=0)
     return ops.reshape(rows, (*indices.shape, *weight.shape[1:]))

@@ -57,6 +57,10 @@ case(
     check=exact(-1, -1, -1),
     dtypes=SIGNED,
 )
+for name in ("bitwise_left_shift", "bitwise_right_shift"):
+    key, reference = f"bitwise.{name}", getattr(np, name)
+    case(key, fixed(1, 5, -3, 100), fixed(-1, -2, -3, -70), reference=reference, dtypes=SIGNED)
+    case(key, top(0, 1), fixed(-1, -2), reference=reference, dtypes=SIGNED)
 case("bitwise.bitwise_right_shift", top(0, 1), fixed(1, 3), reference=np.bitwise_right_shift)
 
 

@@ -157,6 +157,11 @@ case(
     dtypes=("float32",),
 )
 case("cumulative.diff", real(3), reference=extended, prepend=[0, 1], append=[7], dtypes=("int64",))
+case("cumulative.diff", real(2, 3), reference=np.diff, prepend=2)
+case("cumulative.diff", real(2, 3), reference=np.diff, prepend=0, append=3, axis=0)
+case("cumulative.diff", real(2, 0), reference=np.diff, append=1, dtypes=("int64", "float32"))
+case("cumulative.diff", real(3), reference=np.diff, prepend=0.5, dtypes=("float16", "float32"))
+case("cumulative.diff", real(3), reference=np.diff, prepend=0.5, dtypes=("int8",), result="float32")
 
 
 def trapezoid(y: Any, x: Any = None, **kwargs: Any) -> Any:

@@ -14,18 +14,21 @@ from ember_ml.backend.mlx.bits import as_unsigned
 
 
 def bitwise_left_shift(x: Any, y: Any) -> Any:
-    """A processor counts a shift modulo its word; beyond the dtype's bits nothing is left."""
-    x, y = mx.broadcast_arrays(x, y)
+    """A processor counts a shift modulo its word; beyond the dtype's bits nothing is left.
+
+    A negative shift is a large one, as it is to NumPy.
+    """
+    x, y = mx.broadcast_arrays(x, as_unsigned(y))
     beyond = y >= 8 * x.dtype.size
-    out = mx.left_shift(x, mx.where(beyond, mx.zeros_like(y), y))
+    out = mx.left_shift(x, mx.where(beyond, mx.zeros_like(y), y).astype(x.dtype))
     return mx.where(beyond, mx.zeros_like(out), out)
 
 
 def bitwise_right_shift(x: Any, y: Any) -> Any:
-    """Beyond the dtype's bits only the sign is left."""
-    x, y = mx.broadcast_arrays(x, y)
+    """Beyond the dtype's bits only the sign is left; a negative shift is a large one."""
+    x, y = mx.broadcast_arrays(x, as_unsigned(y))
     last = 8 * x.dtype.size - 1
-    out = mx.right_shift(x, mx.minimum(y, last))
+    out = mx.right_shift(x, mx.minimum(y, last).astype(x.dtype))
     return (
         out
         if mx.issubdtype(x.dtype, mx.signedinteger)

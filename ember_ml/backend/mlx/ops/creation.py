@@ -7,18 +7,18 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.axes import within
+from ember_ml.backend.axes import listed, within
 from ember_ml.backend.mlx import from_host, to_device
 
 
 def zeros(shape: Any, *, dtype: Any, device: str) -> Any:
     """Zeros."""
-    return mx.zeros(shape, dtype)
+    return mx.zeros(shape if type(shape) is tuple else listed(shape), dtype)
 
 
 def ones(shape: Any, *, dtype: Any, device: str) -> Any:
     """Ones."""
-    return mx.ones(shape, dtype)
+    return mx.ones(shape if type(shape) is tuple else listed(shape), dtype)
 
 
 empty = zeros
@@ -26,7 +26,7 @@ empty = zeros
 
 def filled(x: Any, shape: Any) -> Any:
     """The value in every place."""
-    return mx.full(shape, x, x.dtype)
+    return mx.full(listed(shape), x, x.dtype)
 
 
 def eye(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:

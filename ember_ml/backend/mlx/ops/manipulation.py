@@ -13,6 +13,7 @@ from mlx.core import swapaxes as swapaxes
 from mlx.core import transpose as permute_dims  # noqa: F401
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError
+from ember_ml.backend.axes import listed
 from ember_ml.backend.mlx.ops.indexing import take
 
 
@@ -21,15 +22,15 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
         raise ArgumentError(
             "reshape: MLX does not tell whether it copies, so copy=False is not for it"
         )
-    return mx.reshape(x, (shape,) if type(shape) is int else shape)
+    return mx.reshape(x, shape if type(shape) is tuple else listed(shape))
 
 
 def broadcast_to(x: Any, shape: Any) -> Any:
-    return mx.broadcast_to(x, (shape,) if isinstance(shape, int) else shape)
+    return mx.broadcast_to(x, listed(shape))
 
 
 def flip(x: Any, axis: Any = None) -> Any:
-    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = range(x.ndim) if axis is None else listed(axis)
     key = [slice(None)] * x.ndim
     for one in axes:
         if key[one].step is not None:
@@ -40,10 +41,9 @@ def flip(x: Any, axis: Any = None) -> Any:
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
-        total = shift if isinstance(shift, int) else sum(shift)
-        return mx.roll(x, total % max(x.size, 1))
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+        return mx.roll(x, sum(listed(shift)) % max(x.size, 1))
+    axes, shifts = listed(axis), listed(shift)
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     whole = tuple(one % max(x.shape[at], 1) for one, at in zip(shifts, axes, strict=True))
     return mx.roll(x, whole, axes)
 

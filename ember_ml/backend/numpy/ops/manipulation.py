@@ -12,11 +12,11 @@ from numpy import transpose as permute_dims  # noqa: F401
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ember_ml._core.errors import ArgumentError, AxisError, ShapeError
+from ember_ml.backend.axes import listed
 
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
-    lengths = (shape,) if isinstance(shape, int) else shape
-    if min(lengths, default=0) < -1:
+    if min(shape if type(shape) is tuple else listed(shape), default=0) < -1:
         raise ShapeError(f"reshape: shape={shape} has a negative length")
     return x.reshape(shape) if copy is None else np.reshape(x, shape, copy=copy)
 

@@ -9,28 +9,28 @@ from torch import empty_like as empty_like
 from torch import ones_like as ones_like
 from torch import zeros_like as zeros_like
 
-from ember_ml.backend.axes import within
+from ember_ml.backend.axes import listed, within
 from ember_ml.backend.torch import cast
 
 
 def zeros(shape: Any, *, dtype: Any, device: str) -> Any:
     """Zeros."""
-    return torch.zeros(shape, dtype=dtype, device=device)
+    return torch.zeros(shape if type(shape) is tuple else listed(shape), dtype=dtype, device=device)
 
 
 def ones(shape: Any, *, dtype: Any, device: str) -> Any:
     """Ones."""
-    return torch.ones(shape, dtype=dtype, device=device)
+    return torch.ones(shape if type(shape) is tuple else listed(shape), dtype=dtype, device=device)
 
 
 def empty(shape: Any, *, dtype: Any, device: str) -> Any:
     """Unset memory."""
-    return torch.empty(shape, dtype=dtype, device=device)
+    return torch.empty(shape if type(shape) is tuple else listed(shape), dtype=dtype, device=device)
 
 
 def filled(x: Any, shape: Any) -> Any:
     """The value in every place."""
-    return x.expand(shape).clone(memory_format=torch.contiguous_format)
+    return x.expand(listed(shape)).clone(memory_format=torch.contiguous_format)
 
 
 def _offsets(n_rows: int, n_cols: int, device: str) -> Any:

@@ -8,13 +8,14 @@ from typing import Any
 import torch
 
 from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
+from ember_ml.backend.axes import listed
 
 _HALF = (torch.float16, torch.bfloat16)
 
 
 def _apply(transform: Callable[..., Any], x: Any, lengths: Any, axes: Any, norm: str) -> Any:
     x = x.float() if x.dtype in _HALF else x
-    along = range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
+    along = range(x.ndim) if axes is None else listed(axes)
     if x.numel() or not all(x.shape[axis] for axis in along):
         return transform(x, lengths, axes, norm)
     # MKL fails on an empty batch: transform a batch of one and keep none of it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -39,18 +40,26 @@ def _from_front(op: str, x: Any, indices: Any, axis: int) -> Any:
     return torch.where(indices < 0, indices + x.shape[axis], indices)
 
 
+def _with(shape: Any, axis: int, length: int) -> Any:
+    out = list(shape)
+    out[axis] = length
+    return out
+
+
 def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
     indices = _from_front("take_along_axis", x, indices, axis)
+    common = torch.broadcast_shapes(_with(x.shape, axis, 1), _with(indices.shape, axis, 1))
+    x = x.expand(_with(common, axis, x.shape[axis]))
+    indices = indices.expand(_with(common, axis, indices.shape[axis]))
     try:
-        return torch.take_along_dim(x, indices, axis)
+        return torch.gather(x, axis, indices)  # take_along_dim lets an index wrap around
     except RuntimeError as error:
         raise _explained(error) from error
 
 
 def put_along_axis(x: Any, indices: Any, values: Any, axis: int = -1) -> Any:
     indices = _from_front("put_along_axis", x, indices, axis)
-    shape = list(x.shape)
-    shape[axis] = indices.shape[axis]
+    shape = _with(x.shape, axis, indices.shape[axis])
     indices = indices.broadcast_to(shape)
     try:
         return x.scatter(axis, indices, values.broadcast_to(shape))
@@ -77,12 +86,24 @@ def argwhere(x: Any) -> Any:
     return torch.argwhere(x)
 
 
+def _check_within(op: str, indices: Any, length: int, shape: Any) -> None:
+    """Have gather look for an index out of range, which it does on the CPU, and under vmap too."""
+    if torch.compiler.is_compiling() or indices.device.type != "cpu":
+        return
+    try:
+        torch.gather(torch.zeros(1).expand(length), 0, indices.long().reshape(-1))
+    except RuntimeError as error:
+        raise IndexOutOfRangeError(f"{op} into the shape {tuple(shape)}: {error}") from error
+
+
 def unravel_index(indices: Any, shape: Any) -> Any:
+    _check_within("unravel_index", indices, math.prod(shape), shape)
     return torch.unravel_index(indices.long(), tuple(shape))
 
 
 def ravel_multi_index(multi_index: Any, shape: Any) -> Any:
     out = 0
     for part, length in zip(multi_index, shape, strict=True):
+        _check_within("ravel_multi_index", part, length, shape)
         out = out * length + part.long()
     return out

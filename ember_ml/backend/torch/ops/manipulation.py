@@ -11,11 +11,13 @@ import numpy as np
 import torch
 
 from ember_ml._core.errors import ArgumentTypeError, AxisError, ShapeError
+from ember_ml.backend.axes import listed
 
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     if copy is None:
-        return torch.reshape(x, (shape,) if type(shape) is int else shape)
+        return torch.reshape(x, shape if type(shape) is tuple else listed(shape))
+    shape = listed(shape)
     return x.clone().reshape(shape) if copy else x.view(shape)
 
 
@@ -26,7 +28,7 @@ def permute_dims(x: Any, axes: Any = None) -> Any:
 
 
 def broadcast_to(x: Any, shape: Any) -> Any:
-    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    lengths = listed(shape)
     if min(lengths, default=0) < 0:
         raise ShapeError(f"broadcast_to: shape={shape} has a negative length")
     return torch.broadcast_to(x, lengths)
@@ -35,19 +37,19 @@ def broadcast_to(x: Any, shape: Any) -> Any:
 def flip(x: Any, axis: Any = None) -> Any:
     if axis is None:
         axis = range(x.ndim)
-    return torch.flip(x, (axis,) if isinstance(axis, int) else tuple(axis))
+    return torch.flip(x, listed(axis))
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
-        return x.roll(shift if isinstance(shift, int) else sum(shift))
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+        return x.roll(sum(listed(shift)))
+    axes, shifts = listed(axis), listed(shift)
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     return x.roll(shifts, axes) if axes else x
 
 
 def tile(x: Any, repetitions: Any) -> Any:
-    return x.tile((repetitions,) if isinstance(repetitions, int) else tuple(repetitions))
+    return x.tile(listed(repetitions))
 
 
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
@@ -92,7 +94,7 @@ def make_complex(real: Any, imag: Any) -> Any:
 def squeeze(x: Any, axis: Any = None) -> Any:
     if axis is None:
         return torch.squeeze(x)
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = listed(axis)
     if any(x.shape[one] != 1 for one in axes):
         raise ShapeError(f"squeeze: axis={axis} is not of length 1 in the shape {tuple(x.shape)}")
     return torch.squeeze(x, axes)
@@ -101,10 +103,11 @@ def squeeze(x: Any, axis: Any = None) -> Any:
 def expand_dims(x: Any, axis: Any = 0) -> Any:
     if isinstance(axis, int):
         return torch.unsqueeze(x, axis)
-    ndim = x.ndim + len(axis)
-    axes = {one + ndim if one < 0 else one for one in axis}
-    if len(axes) != len(axis) or not axes <= set(range(ndim)):
-        raise AxisError(f"expand_dims: axis={axis} does not name {len(axis)} of {ndim} axes")
+    given = listed(axis)
+    ndim = x.ndim + len(given)
+    axes = {one + ndim if one < 0 else one for one in given}
+    if len(axes) != len(given) or not axes <= set(range(ndim)):
+        raise AxisError(f"expand_dims: axis={axis} does not name {len(given)} of {ndim} axes")
     for one in sorted(axes):
         x = x.unsqueeze(one)
     return x

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ember_ml._core.errors import ShapeError
-from ember_ml.backend.axes import count, folded_shape, normalize
+from ember_ml.backend.axes import count, folded_shape, listed, normalize
 from ember_ml.backend.torch import cast
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -17,7 +17,7 @@ def _folds(x: Any, axis: Any) -> bool:
     """Whether there is an axis to fold."""
     if axis is None:
         return True
-    if not isinstance(axis, int) and len(axis) == 0:
+    if not isinstance(axis, int) and not listed(axis):
         return False
     if x.ndim == 0:
         raise IndexError("a 0-d tensor has no axes")
