@@ -23,7 +23,7 @@ from ember_ml._core.op import OPS as OPS
 from ember_ml._core.op import Op as Op
 from ember_ml._core.op import enter
 from ember_ml._core.rules import Rule
-from ember_ml._core.tensor import TensorLike
+from ember_ml._core.tensor import EmberTensor, TensorLike
 
 F = TypeVar("F", bound=Callable[..., Any])
 IndexLike: TypeAlias = TensorLike
@@ -113,3 +113,34 @@ def creation(declared: Any = None, *, dtype: Callable[..., EmberDType] = _defaul
         return build_creation(op, dtype)
 
     return _decorator(declared, "creation", rules.ANY, build)
+
+
+def around(build: Callable[[Op], Callable[..., Any]]) -> Callable[[F], F]:
+    """Put a function before an op's dispatch: `build(op)` makes it, to call `op.function`."""
+
+    def decorate(function: F) -> F:
+        op: Op = function.op  # type: ignore[attr-defined]
+        op.function = functools.wraps(function)(build(op))
+        return op.function  # type: ignore[return-value]
+
+    return decorate
+
+
+def host_checked(
+    check: Callable[[str, dict[str, Any]], None], position: int = 1
+) -> Callable[[F], F]:
+    """Have `check(name, arguments)` look at a call whose argument at `position` is no tensor."""
+
+    def build(op: Op) -> Callable[..., Any]:
+        name, dispatch = op.name, op.function
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if len(args) <= position or type(args[position]) is not EmberTensor:
+                given = op.signature.bind(*args, **kwargs)
+                given.apply_defaults()
+                check(name, given.arguments)
+            return dispatch(*args, **kwargs)
+
+        return call
+
+    return around(build)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _DTYPE = re.compile(
     r"dtype|scalar type|not implemented for '|unsupported type|data ?type", re.IGNORECASE
 )
-_SHAPE = re.compile(r"shape|size|dimension|broadcast|axes|axis|mismatch", re.IGNORECASE)
+_SHAPE = re.compile(r"shape|size|dimension|broadcast|axes|axis|mismatch|\d-?D\b", re.IGNORECASE)
 
 
 def _describe(value: Any) -> str:

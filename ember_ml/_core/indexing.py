@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from ember_ml._core import runtime
 from ember_ml._core.dtype import bool_
@@ -16,11 +15,6 @@ from ember_ml._core.errors import (
     IndexOutOfRangeError,
 )
 from ember_ml._core.tensor import EmberTensor
-
-if TYPE_CHECKING:
-    from ember_ml._core.op import Op
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _EDGES = (int, type(None))
 _BASIC = (*_EDGES, slice, type(Ellipsis))
@@ -233,34 +227,3 @@ def normalize_axes(op: str, axis: int | Sequence[int], ndim: int) -> tuple[int, 
     if len(set(axes)) != len(axes):
         raise AxisError(f"{op}: axis={given} names an axis twice")
     return axes
-
-
-def around(build: Callable[[Op], Callable[..., Any]]) -> Callable[[F], F]:
-    """Put a function before an op's dispatch: `build(op)` makes it, to call `op.function`."""
-
-    def decorate(function: F) -> F:
-        op: Op = function.op  # type: ignore[attr-defined]
-        op.function = functools.wraps(function)(build(op))
-        return op.function  # type: ignore[return-value]
-
-    return decorate
-
-
-def host_checked(
-    check: Callable[[str, dict[str, Any]], None], position: int = 1
-) -> Callable[[F], F]:
-    """Have `check(name, arguments)` look at a call whose argument at `position` is no tensor."""
-
-    def build(op: Op) -> Callable[..., Any]:
-        name, dispatch = op.name, op.function
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if len(args) <= position or type(args[position]) is not EmberTensor:
-                given = op.signature.bind(*args, **kwargs)
-                given.apply_defaults()
-                check(name, given.arguments)
-            return dispatch(*args, **kwargs)
-
-        return call
-
-    return around(build)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml._core import rules
-from ember_ml._core.dispatch import IndexLike, composite, op
+from ember_ml._core.dispatch import IndexLike, composite, host_checked, op
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.indexing import check_range, host_array, host_checked, normalize_axis
+from ember_ml._core.indexing import check_range, host_array, normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.indexing import index, ravel_multi_index
 from ember_ml.ops.manipulation import moveaxis, reshape

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ember_ml._core.dispatch import IndexLike, Op, op
+from ember_ml._core.dispatch import IndexLike, Op, around, op
 from ember_ml._core.errors import ShapeError
-from ember_ml._core.indexing import around
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.ops.indexing import index, index_update, like
 from ember_ml.ops.joining import stack

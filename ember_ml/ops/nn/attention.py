@@ -12,7 +12,7 @@ from ember_ml._core.dtype import bool_
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.rules import Rule
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops._precision import in_float32
 from ember_ml.ops.nn.probabilities import softmax
 from ember_ml.ops.nn.regularization import dropout as drop
 from ember_ml.ops.random import Generator

@@ -6,17 +6,11 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml._core import rules
-from ember_ml._core.dispatch import IndexLike, MaskLike, composite
+from ember_ml._core.dispatch import IndexLike, MaskLike, composite, host_checked
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.indexing import (
-    check_range,
-    host_array,
-    host_checked,
-    host_shape,
-    normalize_axis,
-)
+from ember_ml._core.indexing import check_range, host_array, host_shape, normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops._precision import in_float32
 from ember_ml.ops.nn._shapes import along
 from ember_ml.ops.nn.losses import reduce, same_shape
 from ember_ml.ops.nn.probabilities import log_softmax

@@ -7,7 +7,7 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, composite
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops._precision import in_float32
 from ember_ml.ops.nn.losses import reduce
 
 __all__ = ["ctc_loss"]

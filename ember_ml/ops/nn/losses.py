@@ -8,7 +8,7 @@ from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops._precision import in_float32
 from ember_ml.ops.nn.activations import relu
 
 __all__ = [

@@ -11,7 +11,7 @@ from ember_ml._core.dispatch import MaskLike, composite
 from ember_ml._core.dtype import float32, float64
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
-from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops._precision import in_float32
 
 __all__ = ["alibi_bias", "rope"]
 

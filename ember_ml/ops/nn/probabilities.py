@@ -7,7 +7,7 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops._precision import in_float32
 from ember_ml.ops.nn.activations import relu
 from ember_ml.ops.random import Generator
 from ember_ml.ops.random._draw import draw

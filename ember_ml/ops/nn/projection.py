@@ -6,8 +6,8 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml._core import rules
-from ember_ml._core.dispatch import IndexLike, composite, op
-from ember_ml._core.indexing import check_range, host_array, host_checked, host_shape
+from ember_ml._core.dispatch import IndexLike, composite, host_checked, op
+from ember_ml._core.indexing import check_range, host_array, host_shape
 from ember_ml._core.rules import Rule
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
 

@@ -11,7 +11,7 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops.nn._precision import in_float32
+from ember_ml.ops._precision import in_float32
 from ember_ml.ops.signal import _geometry as geometry
 from ember_ml.ops.signal._geometry import Lengths
 
