@@ -8,46 +8,22 @@ from typing import Any
 
 import mlx.core as mx
 
-_HALF = (mx.float16, mx.bfloat16)
+from ember_ml.backend import matrices
+from ember_ml.backend.matrices import square as square
+
+_HALVES = (mx.float16, mx.bfloat16)
 
 
 def _wide(value: Any) -> Any:
-    return (
-        value.astype(mx.float32) if isinstance(value, mx.array) and value.dtype in _HALF else value
-    )
+    is_half = isinstance(value, mx.array) and value.dtype in _HALVES
+    return value.astype(mx.float32) if is_half else value
 
 
 def _narrow(value: Any, dtype: Any) -> Any:
     return value.astype(dtype) if value.dtype == mx.float32 else value
 
 
-def widened(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of matrices, computing half precision in float32 and casting that back."""
-
-    @functools.wraps(function)
-    def adapted(x: Any, *args: Any, **kwargs: Any) -> Any:
-        if x.ndim < 2:
-            raise ValueError("the shape is not that of matrices")
-        if x.dtype not in _HALF:
-            return function(x, *args, **kwargs)
-        out = function(*[_wide(value) for value in (x, *args)], **kwargs)
-        if isinstance(out, tuple):
-            return tuple([_narrow(part, x.dtype) for part in out])
-        return _narrow(out, x.dtype)
-
-    return adapted
-
-
-def square(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, refusing matrices that are not square in the same words on every backend."""
-
-    @functools.wraps(function)
-    def adapted(x: Any, *args: Any, **kwargs: Any) -> Any:
-        if x.shape[-1] != x.shape[-2]:
-            raise ValueError("the shape is not that of square matrices")
-        return function(x, *args, **kwargs)
-
-    return adapted
+widened = matrices.widened(_HALVES, _wide, _narrow)
 
 
 def where_matrix(condition: Any, x: Any, y: Any) -> Any:
