@@ -228,11 +228,20 @@ def sequence(op: Op) -> Callable[..., Any]:
                 body(tensors, *args, **kwargs) if usual else recover(key, (tensors, *args), kwargs)
             )
         try:
-            kernel = kernels[tag][0]
+            kernel, result = kernels[tag]
             out = kernel(native, *args, **kwargs) if kwargs else kernel(native, *args)
         except Exception as error:
             return recover(key, (tensors, *args), kwargs, error)
-        return wrap(out, backend) if output is None else output(out, backend)
+        if output is not None:
+            return output(out, backend)
+        if result is None:
+            result = _tag_of[backend][out.dtype]
+            kernels[tag] = kernel, result
+        tensor = _new(EmberTensor)
+        tensor._data = out
+        tensor._backend = backend
+        tensor._tag = result
+        return tensor
 
     return call
 

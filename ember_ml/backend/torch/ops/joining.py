@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import cat as _cat
 
 from ember_ml._core.errors import ShapeError
 
@@ -17,7 +18,7 @@ def concat(arrays: Any, axis: int | None = 0) -> Any:
         if x.ndim != ndim:
             shapes = [tuple(x.shape) for x in arrays]
             raise ShapeError(f"concat: the numbers of axes differ: {shapes}")
-    return torch.cat(arrays, axis)
+    return _cat(arrays, axis)
 
 
 def stack(arrays: Any, axis: int = 0) -> Any:

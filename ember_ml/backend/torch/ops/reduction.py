@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import sum as _sum
 
 from ember_ml._core.errors import ShapeError
 from ember_ml.backend.axes import count, folded_shape, listed, normalize
@@ -40,7 +41,7 @@ def _check_nonempty(name: str, x: Any, axis: Any) -> None:
 def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum."""
     if dtype is None and type(axis) is int and x.ndim:
-        return torch.sum(x, axis, True) if keepdims else torch.sum(x, axis)
+        return _sum(x, axis, True) if keepdims else _sum(x, axis)
     if dtype is not None and x.dtype is not dtype:
         x = cast(x, dtype)
     if _folds(x, axis):
