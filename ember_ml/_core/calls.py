@@ -114,14 +114,47 @@ def _with_scalar(op: Op) -> Callable[..., Any]:
 
 def general(op: Op) -> Callable[..., Any]:
     """For an op of one leading tensor, and arguments that are passed on."""
-    key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
+    key, kernels, output = op.key, op.kernels, op.output
+    dtype_at = op.names.index("dtype") - 1 if "dtype" in op.names else len(op.names)
+
+    def call(x: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            kernel, tag = kernels[x._tag]
+            if not kwargs and len(args) <= dtype_at:
+                out = kernel(x._data, *args)
+            elif "dtype" in kwargs or len(args) > dtype_at:
+                args, kwargs = _native_dtype(args, kwargs, dtype_at, x._backend)
+                out = kernel(x._data, *args, **kwargs)
+                return wrap(out, x._backend) if output is None else output(out, x._backend)
+            else:
+                out = kernel(x._data, *args, **kwargs)
+        except Exception as error:
+            return recover(key, args if x is _MISSING else (x, *args), kwargs, error)
+        if output is not None:
+            return output(out, x._backend)
+        if tag is None:
+            tag = _tag_of[x._backend][out.dtype]
+            kernels[x._tag] = kernel, tag
+        tensor = _new(EmberTensor)
+        tensor._data = out
+        tensor._backend = x._backend
+        tensor._tag = tag
+        return tensor
+
+    return call
+
+
+def composite(op: Op) -> Callable[..., Any]:
+    """As `general`, with a body for the backends that have no native function."""
+    key, kernels, output, natives = op.key, op.kernels, op.output, op.natives
+    body: Any = op.body
     dtype_at = op.names.index("dtype") - 1 if "dtype" in op.names else None
 
     def call(x: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         if type(x) is not EmberTensor:
             return recover(key, args if x is _MISSING else (x, *args), kwargs)
         backend = x._backend
-        if body is not None and backend not in natives:
+        if backend not in natives:
             usual = x._tag in kernels
             return body(x, *args, **kwargs) if usual else recover(key, (x, *args), kwargs)
         try:
@@ -250,4 +283,6 @@ def by_roles(op: Op) -> Callable[..., Any]:
     """The quick path that suits the op's parameters."""
     if op.roles == ("sequence",):
         return sequence(op)
-    return general(op) if len(op.roles) == 1 else several(op)
+    if len(op.roles) > 1:
+        return several(op)
+    return general(op) if op.body is None else composite(op)

@@ -13,9 +13,9 @@ from ember_ml._core.errors import ShapeError
 def concat(arrays: Any, axis: int | None = 0) -> Any:
     if axis is None:
         return torch.cat([x.reshape(-1) for x in arrays])
-    ndim = arrays[0].ndim
+    ndim = arrays[0].dim()
     for x in arrays:  # torch passes over empty ones of one axis
-        if x.ndim != ndim:
+        if x.dim() != ndim:
             shapes = [tuple(x.shape) for x in arrays]
             raise ShapeError(f"concat: the numbers of axes differ: {shapes}")
     return _cat(arrays, axis)

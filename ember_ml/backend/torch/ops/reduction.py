@@ -40,7 +40,7 @@ def _check_nonempty(name: str, x: Any, axis: Any) -> None:
 
 def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum."""
-    if dtype is None and type(axis) is int and x.ndim:
+    if dtype is None and type(axis) is int and (axis > 0 or x.dim()):
         return _sum(x, axis, True) if keepdims else _sum(x, axis)
     if dtype is not None and x.dtype is not dtype:
         x = cast(x, dtype)
