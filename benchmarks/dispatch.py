@@ -34,7 +34,7 @@ OPS = {
     "softmax": "other",
 }
 
-Call = Callable[[], Any]
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def arguments(name: str, x: Any) -> tuple[Any, ...]:
@@ -87,16 +87,18 @@ def keras_ops(backend: str) -> dict[str, Callable[..., Any]]:
 def best(calls: dict[str, Call]) -> dict[str, float]:
     """Microseconds a call, the contestants taking turns."""
     times = dict.fromkeys(calls, float("inf"))
-    timers = {name: timeit.Timer(call) for name, call in calls.items()}
+    timers = {name: timer(*call) for name, call in calls.items()}
     for _ in range(REPEATS):
-        for name, timer in timers.items():
-            times[name] = min(times[name], timer.timeit(CALLS) / CALLS * 1e6)
+        for name, clock in timers.items():
+            times[name] = min(times[name], clock.timeit(CALLS) / CALLS * 1e6)
     return times
 
 
-def bind(function: Callable[..., Any], args: tuple[Any, ...]) -> Call:
-    """A call without arguments, equally cheap for every contestant."""
-    return lambda: function(*args)
+def timer(function: Callable[..., Any], args: tuple[Any, ...]) -> timeit.Timer:
+    """Times the call as a program writes it: f(a0, a1)."""
+    names = [f"a{position}" for position in range(len(args))]
+    scope = dict(zip(names, args, strict=True), f=function)
+    return timeit.Timer(f"f({', '.join(names)})", globals=scope)
 
 
 def measure(backend: str) -> list[dict[str, Any]]:
@@ -111,11 +113,11 @@ def measure(backend: str) -> list[dict[str, Any]]:
     rows = []
     for name, kind in OPS.items():
         calls = {
-            "native": bind(native[name], arguments(name, array)),
-            "ember": bind(getattr(ops, name), arguments(name, x)),
+            "native": (native[name], arguments(name, array)),
+            "ember": (getattr(ops, name), arguments(name, x)),
         }
         if keras:
-            calls["keras"] = bind(keras[name], arguments(name, array))
+            calls["keras"] = (keras[name], arguments(name, array))
         rows.append({"op": name, "kind": kind, **best(calls)})
     return rows
 
