@@ -2,8 +2,10 @@
 
 from ember_ml import backend as backend
 from ember_ml import nn as nn
+from ember_ml import autodiff as autodiff
 from ember_ml import ops as ops
 from ember_ml._core.errors import BackendTransferWarning as BackendTransferWarning
+from ember_ml.autodiff import GradientTape as GradientTape
 from ember_ml.backend import auto_select_backend as auto_select_backend
 from ember_ml.backend import get_backend as get_backend
 from ember_ml.backend import set_backend as set_backend

@@ -3,22 +3,25 @@
 A call is a closure over plain data (a key, dictionaries of functions), which every framework's
 compiler can trace. The usual call (tensors of one backend and dtype) costs a lookup and a wrapper.
 Whatever is not usual (scalars of another kind, lists, promotion, two backends, an error) goes to
-`recover`.
+`recover`. While a tape is open anywhere, calls go by `recording.traced`: a path takes the list of
+open tapes, which is empty at other times, or `()` for the form that never looks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from ember_ml._core import runtime
 from ember_ml._core.op import OPS, Op
+from ember_ml._core.recording import traced
 from ember_ml._core.tensor import EmberTensor, wrap
 
 _new = object.__new__
 _tag_of = runtime.TAG_OF
 _INT32 = 2**31
 _MISSING: Any = object()
+Tapes: TypeAlias = Sequence[Any]
 
 
 def recover(
@@ -34,13 +37,15 @@ def recover(
     raise explain.explain(op, args, kwargs, error) from error
 
 
-def unary(op: Op) -> Callable[..., Any]:
+def unary(op: Op, tapes: Tapes) -> Callable[..., Any]:
     """For an op of one tensor, x, and nothing else."""
     if op.names != ("x",):
-        return general(op)
+        return general(op, tapes)
     key, kernels = op.key, op.kernels
 
-    def call(x: Any) -> EmberTensor:
+    def call(x: Any) -> Any:
+        if tapes:
+            return traced(key, (x,), {})
         try:
             kernel, tag = kernels[x._tag]
             out = kernel(x._data)
@@ -58,14 +63,16 @@ def unary(op: Op) -> Callable[..., Any]:
     return call
 
 
-def binary(op: Op) -> Callable[..., Any]:
+def binary(op: Op, tapes: Tapes) -> Callable[..., Any]:
     """For an op of two tensors, x and y, and nothing else."""
     if op.names != ("x", "y"):
-        return several(op)
+        return several(op, tapes)
     key, kernels = op.key, op.kernels
     with_scalar = _with_scalar(op)
 
-    def call(x: Any, y: Any) -> EmberTensor:
+    def call(x: Any, y: Any) -> Any:
+        if tapes:
+            return traced(key, (x, y), {})
         if type(x) is EmberTensor and type(y) is EmberTensor and x._tag is y._tag:
             try:
                 kernel, tag = kernels[x._tag]
@@ -86,23 +93,25 @@ def binary(op: Op) -> Callable[..., Any]:
 
 
 def _with_scalar(op: Op) -> Callable[..., Any]:
-    """A binary op of a tensor and a Python number, on either side; else the careful path."""
-    key = op.key
+    """A binary op of a tensor and a Python number or a Parameter; else the careful path."""
+    key, plain = op.key, op.kernels
     right_float, right_small, right_wide = op.right.floats, op.right.small, op.right.wide
     left_float, left_small, left_wide = op.left.floats, op.left.small, op.left.wide
 
     def call(x: Any, y: Any) -> EmberTensor:
         try:
-            if type(x) is EmberTensor and type(y) is float:
+            if isinstance(x, EmberTensor) and type(y) is float:
                 return wrap(right_float[x._tag](x._data, y), x._backend)
-            if type(x) is EmberTensor and type(y) is int and -_INT32 <= y < _INT32:
+            if isinstance(x, EmberTensor) and type(y) is int and -_INT32 <= y < _INT32:
                 kernels = right_small if 0 <= y <= 127 else right_wide
                 return wrap(kernels[x._tag](x._data, y), x._backend)
-            if type(y) is EmberTensor and type(x) is float:
+            if isinstance(y, EmberTensor) and type(x) is float:
                 return wrap(left_float[y._tag](x, y._data), y._backend)
-            if type(y) is EmberTensor and type(x) is int and -_INT32 <= x < _INT32:
+            if isinstance(y, EmberTensor) and type(x) is int and -_INT32 <= x < _INT32:
                 kernels = left_small if 0 <= x <= 127 else left_wide
                 return wrap(kernels[y._tag](x, y._data), y._backend)
+            if isinstance(x, EmberTensor) and isinstance(y, EmberTensor) and x._tag is y._tag:
+                return wrap(plain[x._tag][0](x._data, y._data), x._backend)  # a Parameter
         except KeyError:  # no quick path for this dtype
             return recover(key, (x, y), {})
         except Exception as error:
@@ -112,12 +121,14 @@ def _with_scalar(op: Op) -> Callable[..., Any]:
     return call
 
 
-def general(op: Op) -> Callable[..., Any]:
+def general(op: Op, tapes: Tapes) -> Callable[..., Any]:
     """For an op of one leading tensor, and arguments that are passed on."""
     key, kernels, output = op.key, op.kernels, op.output
     dtype_at = op.names.index("dtype") - 1 if "dtype" in op.names else len(op.names)
 
     def call(x: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
+        if tapes:
+            return traced(key, args if x is _MISSING else (x, *args), kwargs)
         try:
             kernel, tag = kernels[x._tag]
             if not kwargs and len(args) <= dtype_at:
@@ -144,14 +155,16 @@ def general(op: Op) -> Callable[..., Any]:
     return call
 
 
-def composite(op: Op) -> Callable[..., Any]:
+def composite(op: Op, tapes: Tapes) -> Callable[..., Any]:
     """As `general`, with a body for the backends that have no native function."""
     key, kernels, output, natives = op.key, op.kernels, op.output, op.natives
     body: Any = op.body
     dtype_at = op.names.index("dtype") - 1 if "dtype" in op.names else None
 
     def call(x: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
-        if type(x) is not EmberTensor:
+        if tapes:
+            return traced(key, args if x is _MISSING else (x, *args), kwargs)
+        if not isinstance(x, EmberTensor):
             return recover(key, args if x is _MISSING else (x, *args), kwargs)
         backend = x._backend
         if backend not in natives:
@@ -194,7 +207,7 @@ def _native_dtype(
     return args, kwargs
 
 
-def several(op: Op) -> Callable[..., Any]:
+def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
     """For an op of several leading tensors, some of which may be missing."""
     key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
     count = len(op.roles)
@@ -202,12 +215,14 @@ def several(op: Op) -> Callable[..., Any]:
     names = frozenset(op.names[:count])
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if tapes:
+            return traced(key, args, kwargs)
         if kwargs and not names.isdisjoint(kwargs):
             return recover(key, args, kwargs)
         backend = tag = None
         native = []
         for value, promoted in zip(args, is_operand):  # noqa: B905  (what follows is no tensor)
-            if type(value) is EmberTensor:
+            if isinstance(value, EmberTensor):
                 if backend is None:
                     backend = value._backend
                 elif value._backend is not backend:
@@ -235,24 +250,26 @@ def several(op: Op) -> Callable[..., Any]:
     return call
 
 
-def sequence(op: Op) -> Callable[..., Any]:
+def sequence(op: Op, tapes: Tapes) -> Callable[..., Any]:
     """For an op whose first argument is a sequence of tensors."""
     key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
 
     def call(tensors: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
+        if tapes:
+            return traced(key, args if tensors is _MISSING else (tensors, *args), kwargs)
         if tensors is _MISSING:
             return recover(key, args, kwargs)
         kind = type(tensors)
         if (
             not (kind is list or kind is tuple)
             or not tensors
-            or type(tensors[0]) is not EmberTensor
+            or not isinstance(tensors[0], EmberTensor)
         ):
             return recover(key, (tensors, *args), kwargs)
         tag, backend = tensors[0]._tag, tensors[0]._backend
         native = []
         for part in tensors:
-            if type(part) is not EmberTensor or part._tag is not tag:
+            if not isinstance(part, EmberTensor) or part._tag is not tag:
                 return recover(key, (tensors, *args), kwargs)
             native.append(part._data)
         if body is not None and backend not in natives:
@@ -279,10 +296,10 @@ def sequence(op: Op) -> Callable[..., Any]:
     return call
 
 
-def by_roles(op: Op) -> Callable[..., Any]:
+def by_roles(op: Op, tapes: Tapes) -> Callable[..., Any]:
     """The quick path that suits the op's parameters."""
     if op.roles == ("sequence",):
-        return sequence(op)
+        return sequence(op, tapes)
     if len(op.roles) > 1:
-        return several(op)
-    return general(op) if op.body is None else composite(op)
+        return several(op, tapes)
+    return general(op, tapes) if op.body is None else composite(op, tapes)

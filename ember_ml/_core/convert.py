@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ember_ml._core import runtime
+from ember_ml._core import methods, recording, runtime
 from ember_ml._core.dtype import (
     DTYPES,
     INTEGER_RANGES,
@@ -135,7 +135,9 @@ def _adjust(
     module = runtime.LOADED[x._backend]
     data = x._data
     if dtype is not None and dtype is not x.dtype:
-        data = module.cast(data, runtime.native_dtype(x._backend, dtype))
+        if recording.OPEN:
+            x = methods.ops.astype(x, dtype)
+        data = x._data if x.dtype is dtype else module.cast(data, runtime.native_dtype(x._backend, dtype))
     if device is not None and device != module.device_of(data):
         data = module.to_device(data, devices.resolve(x._backend, device))
     if copy is False and data is not start:
@@ -168,6 +170,11 @@ def as_backend(value: TensorLike, backend: str, like: EmberDType | None = None) 
 
 def transfer(x: EmberTensor, backend: str) -> EmberTensor:
     """Move an operand because another operand is elsewhere, and say so."""
+    if any(tape.tracks(x) for tape in recording.tapes()):
+        raise ArgumentTypeError(
+            f"a tape records a tensor of the {x._backend} backend that meets one of {backend}; "
+            "gradients do not cross backends: move one of them before the tape"
+        )
     warnings.warn(
         f"a tensor of the {x._backend} backend met one of another and was moved to {backend}; "
         "move it on purpose with x.to_backend(...)",

@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, overload
 
-from ember_ml._core import calls, rules
+from ember_ml._core import calls, recording, rules
 from ember_ml._core.dtype import DEFAULT_FLOAT, EmberDType
 from ember_ml._core.op import OPS as OPS
 from ember_ml._core.op import Op as Op
@@ -32,17 +32,19 @@ MaskLike: TypeAlias = TensorLike
 """A tensor of any dtype, beside the operands."""
 
 
-def _declare(declared: F, kind: str, rule: Rule, build: Callable[[Op], Callable[..., Any]]) -> F:
+Build: TypeAlias = Callable[[Op, calls.Tapes], Callable[..., Any]]
+
+
+def _declare(declared: F, kind: str, rule: Rule, build: Build) -> F:
     entry = Op(declared, kind, rule)
-    entry.function = functools.wraps(declared)(build(entry))
+    entry.plain = build(entry, ())
+    entry.function = functools.wraps(declared)(build(entry, recording.OPEN))
     entry.function.op = entry  # type: ignore[attr-defined]
     enter(entry)
     return entry.function  # type: ignore[return-value]
 
 
-def _decorator(
-    declared: F | None, kind: str, rule: Rule, build: Callable[[Op], Callable[..., Any]]
-) -> Any:
+def _decorator(declared: F | None, kind: str, rule: Rule, build: Build) -> Any:
     if declared is None:
         return lambda function: _declare(function, kind, rule, build)
     return _declare(declared, kind, rule, build)
@@ -107,7 +109,7 @@ def creation(declared: Any = None, *, dtype: Callable[..., EmberDType] = _defaul
     `dtype` here is a function of the arguments that gives the dtype where the caller gives none.
     """
 
-    def build(op: Op) -> Callable[..., Any]:
+    def build(op: Op, tapes: calls.Tapes) -> Callable[..., Any]:
         from ember_ml._core.creation import build_creation
 
         return build_creation(op, dtype)

@@ -60,6 +60,9 @@ class Op:
         body: the composite's Python body, which serves backends without a native function.
         declared: the function under the decorators, for its signature and names.
         roles: what each leading tensor parameter is: operand, sequence, index or mask.
+        function: what users call.
+        plain: the same, which no tape sees.
+        vjps: the gradient's rule, where there is one (`ember_ml.autodiff.rules`).
         output: wraps a native result that is not one array; None for one array.
     """
 
@@ -76,9 +79,11 @@ class Op:
         "names",
         "natives",
         "output",
+        "plain",
         "right",
         "roles",
         "rule",
+        "vjps",
     )
 
     def __init__(self, declared: Callable[..., Any], kind: str, rule: Rule) -> None:
@@ -98,6 +103,8 @@ class Op:
         self.roles = _roles(self.declared.__annotations__)
         self.output = _output(self.declared)
         self.function: Callable[..., Any] = declared
+        self.plain: Callable[..., Any] = declared
+        self.vjps: Any = None
 
     @property
     def signature(self) -> inspect.Signature:

@@ -27,6 +27,9 @@ class EmberTensor(TensorMethods):
     # NumPy's operators give way to ours; np.asarray(x) and np functions still read a tensor.
     __array_priority__ = 1000
 
+    trainable = False
+    """Whether a tape watches it unasked: for Parameters."""
+
     _data: Any  # the native array
     _backend: str
     _tag: str  # backend and dtype in one interned string: what dispatch looks at

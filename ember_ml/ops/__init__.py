@@ -43,6 +43,7 @@ from ember_ml.ops.dtypes import *
 from ember_ml.ops.elementwise import *
 from ember_ml.ops.exponential import *
 from ember_ml.ops.floating import *
+from ember_ml.ops.gradients import *
 from ember_ml.ops.indexing import *
 from ember_ml.ops.info import *
 from ember_ml.ops.info import __array_api_version__ as __array_api_version__

@@ -8,6 +8,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from ember_ml.backend.mlx import autodiff as autodiff
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
 
 ARRAY = mx.array

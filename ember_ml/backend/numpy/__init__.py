@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ember_ml.backend.numpy import autodiff as autodiff
 from ember_ml._core.errors import ArgumentError, DeviceError
 
 ARRAY = np.ndarray
@@ -40,7 +41,7 @@ def to_device(data: Any, device: str) -> Any:
 
 def adopt(data: Any) -> Any:
     """A user's array, made fit to be a tensor's."""
-    data = np.asarray(data)
+    data = np.asarray(data).view()
     return data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("="))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ember_ml.backend.torch import autodiff as autodiff
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
 from ember_ml.backend import devices as _devices
 from ember_ml.backend import selection as _selection
@@ -53,7 +54,7 @@ def to_device(data: Any, device: str) -> Any:
 
 def adopt(data: Any) -> Any:
     """A user's tensor, made fit to be a tensor's."""
-    return data
+    return data.view_as(data)  # a handle of its own: a tape knows a value by it
 
 
 def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:

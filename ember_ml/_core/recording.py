@@ -1,0 +1,52 @@
+"""Which tapes are open, and the way by which a call comes to them."""
+
+from __future__ import annotations
+
+import threading
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from ember_ml._core.op import OPS, Op
+
+
+class Recorder(Protocol):
+    """What a tape is to an op."""
+
+    def call(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Compute the op, and write it on the tapes of this thread that track an operand."""
+
+    def tracks(self, x: Any) -> bool:
+        """Whether the tensor's value is on the tape."""
+
+
+OPEN: list[Recorder] = []
+"""The open tapes of all threads. An op looks for its own thread's only while there are some."""
+
+_mine: ContextVar[tuple[Any, ...]] = ContextVar("ember_ml_tapes", default=())
+_lock = threading.Lock()
+
+
+def tapes() -> tuple[Any, ...]:
+    """The open tapes of this thread or task, the outermost first."""
+    return _mine.get() if OPEN else ()
+
+
+def push(tape: Recorder) -> None:
+    """Open a tape."""
+    with _lock:
+        OPEN.append(tape)
+    _mine.set((*_mine.get(), tape))
+
+
+def remove(tape: Recorder) -> None:
+    """Close a tape."""
+    _mine.set(tuple(other for other in _mine.get() if other is not tape))
+    with _lock:
+        OPEN[:] = [other for other in OPEN if other is not tape]
+
+
+def traced(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call while some thread has a tape open."""
+    mine = _mine.get()
+    op = OPS[key]
+    return mine[-1].call(op, args, kwargs) if mine else op.plain(*args, **kwargs)

@@ -1,0 +1,163 @@
+"""A part of a recorded program, made a function that holds no values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ember_ml import ops
+from ember_ml._core import runtime
+from ember_ml._core.tensor import EmberTensor, wrap
+from ember_ml.autodiff.program import Step
+
+Values = list[EmberTensor]
+
+
+class Slot(NamedTuple):
+    """The place of a tensor, or of a native array (in an index)."""
+
+    index: int
+    native: bool
+
+
+class Instruction(NamedTuple):
+    """A call with slots for tensors."""
+
+    op: Any
+    args: Any
+    kwargs: Any
+    outs: tuple[int, ...]
+    single: bool
+
+
+class Program:
+    """A function of the sources and of all other values that its steps read.
+
+    Attributes:
+        sources: their slots. A source that is itself a result of a step stands for a zero that is
+            added to that result.
+        constants: the slots of the other values that go in.
+        key: the structure, if it can be told: programs of one key differ in their values alone.
+    """
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.sources: list[int] = []
+        self.constants: list[int] = []
+        self.targets: list[int] = []
+        self.made: set[int] = set()
+        self.key: Any = None
+
+    def run(self, sources: Values, constants: Values) -> Values:
+        """The targets."""
+        values: dict[int, Any] = dict(zip(self.constants, constants, strict=True))
+        added = {}
+        for slot, x in zip(self.sources, sources, strict=True):
+            (added if slot in self.made else values)[slot] = x
+
+        def read(slot: Slot) -> Any:
+            return values[slot.index]._data if slot.native else values[slot.index]
+
+        for step in self.instructions:
+            out = step.op.plain(*_mapped(step.args, read), **_mapped(step.kwargs, read))
+            for slot, x in zip(step.outs, (out,) if step.single else out, strict=True):
+                values[slot] = x + added[slot] if slot in added else x
+        return [values[slot] for slot in self.targets]
+
+
+def extract(
+    steps: list[Step], sources: Values, targets: Values
+) -> tuple[Program, Values, Values]:
+    """The program, the values of its sources, and of its constants."""
+    program = Program()
+    slots: dict[int, int] = {}
+    constants: Values = []
+
+    def slot_of(x: Any) -> int:
+        return slots.setdefault(id(getattr(x, "_data", x)), len(slots))
+
+    program.sources = [slot_of(x) for x in sources]
+    program.made = {slot_of(x) for step in steps for x in step.outs}
+    entered = {*program.sources, *program.made}
+
+    def read(x: Any) -> Slot:
+        slot = slot_of(x)
+        if slot not in entered:
+            entered.add(slot)
+            program.constants.append(slot)
+            constants.append(x if isinstance(x, EmberTensor) else _wrapped(x))
+        return Slot(slot, not isinstance(x, EmberTensor))
+
+    program.instructions = [
+        Instruction(
+            step.op,
+            _mapped(step.args, read, _is_value),
+            _mapped(step.kwargs, read, _is_value),
+            tuple([slot_of(x) for x in step.outs]),
+            step.single,
+        )
+        for step in steps
+    ]
+    program.targets = [slot_of(x) for x in targets]
+    primals = [
+        ops.zeros_like(x) if slot in program.made else x
+        for slot, x in zip(program.sources, sources, strict=True)
+    ]
+    tags = tuple([x._tag for x in (*primals, *constants)])
+    program.key = _key(program, tags)
+    return program, primals, constants
+
+
+def _key(program: Program, tags: tuple[str, ...]) -> Any:
+    """The structure of a program; None where an argument cannot be part of a key."""
+    code = tuple(
+        [
+            (step.op.key, _frozen(step.args), _frozen(step.kwargs), step.outs)
+            for step in program.instructions
+        ]
+    )
+    places = tuple(program.sources), tuple(program.constants), tuple(program.targets)
+    key = code, places, tags
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _is_value(x: Any) -> bool:
+    return isinstance(x, EmberTensor) or type(x) in runtime.ARRAY_TYPES
+
+
+def _is_slot(x: Any) -> bool:
+    return type(x) is Slot
+
+
+def _wrapped(data: Any) -> EmberTensor:
+    return wrap(data, runtime.ARRAY_TYPES[type(data)])
+
+
+def _mapped(
+    value: Any, replace: Callable[[Any], Any], chosen: Callable[[Any], bool] = _is_slot
+) -> Any:
+    """Nested arguments with the chosen parts replaced."""
+    if chosen(value):
+        return replace(value)
+    if type(value) is tuple or type(value) is list:
+        return type(value)([_mapped(part, replace, chosen) for part in value])
+    if type(value) is dict:
+        return {name: _mapped(part, replace, chosen) for name, part in value.items()}
+    return value
+
+
+def _frozen(value: Any) -> Any:
+    """Nested arguments as a part of a key."""
+    if type(value) is Slot:
+        return value
+    if type(value) is tuple or type(value) is list:
+        return (type(value), *[_frozen(part) for part in value])
+    if type(value) is dict:
+        return tuple([(name, _frozen(part)) for name, part in value.items()])
+    if type(value) is slice:
+        return (slice, value.start, value.stop, value.step)
+    return (type(value), value)

@@ -1,0 +1,109 @@
+"""Gradients on a framework that keeps the graph itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml._core import recording, runtime
+from ember_ml._core.tensor import EmberTensor, wrap
+
+
+class GraphLog:
+    """What a tape knows of a backend with a graph of its own.
+
+    A tensor of ours never carries the graph: the log keeps, for each tracked value, the native
+    array that does. So nothing is recorded outside the tape.
+
+    Attributes:
+        values: id of a native array -> (the array, the same value in the graph).
+    """
+
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+        self.values: dict[int, tuple[Any, Any]] = {}
+        self._native = runtime.load(backend).autodiff
+
+    def watch(self, x: EmberTensor) -> None:
+        """Track a tensor from here on."""
+        if id(x._data) in self.values:
+            return
+        data = x._data
+        for tape in recording.tapes():
+            log = tape.log(self.backend)
+            if log is not None and id(x._data) in log.values:
+                data = log.values[id(x._data)][1]
+        self.values[id(x._data)] = x._data, self._native.leaf(data)
+
+    def execute(
+        self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], logs: list[GraphLog]
+    ) -> Any:
+        """Compute the call on the values in the graph, and keep the results."""
+        wanted = [self._in_graph(value, logs) for value in args]
+        named = {name: self._in_graph(value, logs) for name, value in kwargs.items()}
+        out = op.plain(*wanted, **named)
+        if isinstance(out, EmberTensor):
+            return self._keep(out, args, wanted, logs)
+        kept = [
+            self._keep(x, args, wanted, logs) if isinstance(x, EmberTensor) else x for x in out
+        ]
+        kind: Any = type(out)
+        return kind(*kept) if hasattr(kind, "_fields") else kind(kept)
+
+    def _in_graph(self, value: Any, logs: list[GraphLog]) -> Any:
+        if isinstance(value, EmberTensor):
+            key = id(value._data)
+            for log in reversed(logs):
+                known = log.values.get(key)
+                if known is not None:
+                    return wrap(known[1], self.backend)
+            return value
+        if type(value) is list or type(value) is tuple:
+            return type(value)([self._in_graph(part, logs) for part in value])
+        return value
+
+    def _keep(
+        self, x: EmberTensor, args: tuple[Any, ...], wanted: list[Any], logs: list[GraphLog]
+    ) -> EmberTensor:
+        graph = x._data
+        if not self._native.has_graph(graph):
+            return x
+        for given, used in zip(args, wanted, strict=True):
+            if isinstance(used, EmberTensor) and used._data is graph:
+                return given  # the op gave its operand back
+        x._data = self._native.detach(graph)
+        for log in logs:
+            log.values[id(x._data)] = x._data, graph
+        return x
+
+    def gradient(
+        self,
+        targets: list[EmberTensor],
+        sources: list[EmberTensor],
+        cotangents: list[EmberTensor],
+        retain: bool = False,
+        batched: bool = False,
+    ) -> list[EmberTensor | None]:
+        """The gradients of the sources; None where no path leads to a target."""
+        logs = [log for tape in recording.tapes() if (log := tape.log(self.backend)) is not None]
+        pairs = [
+            (self.values[id(x._data)][1], self._in_graph(g, logs)._data)
+            for x, g in zip(targets, cotangents, strict=True)
+            if id(x._data) in self.values
+        ]
+        inputs = [self.values[id(x._data)][1] for x in sources]
+        if not pairs:
+            return [None] * len(sources)
+        found = self._native.gradient(
+            [one for one, _ in pairs],
+            inputs,
+            [g for _, g in pairs],
+            retain,
+            create=bool(recording.tapes()),
+            batched=batched,
+        )
+        return [None if g is None else self._result(g, logs) for g in found]
+
+    def _result(self, g: Any, logs: list[GraphLog]) -> EmberTensor:
+        return self._keep(wrap(g, self.backend), (), [], logs)
+
+

@@ -1,0 +1,15 @@
+"""Gradient rules: what an op hands back to its operands, written in ops.
+
+They serve the backends without gradients of their own, and fill gaps of the others. A rule is a
+function of the result's gradient g, the result, and the op's own parameters, under the same names
+and defaults. It gives the gradient of one operand; broadcasting is undone afterwards, so that the
+rule may leave its result in the broadcast shape, and a complex gradient of a real operand loses its
+imaginary part.
+
+The convention for complex numbers is TensorFlow's and PyTorch's: the gradient of z**2 is 2 conj(z),
+the direction in which a real loss grows.
+"""
+
+from ember_ml.autodiff.rules._registry import load as load
+from ember_ml.autodiff.rules._registry import rule as rule
+from ember_ml.autodiff.rules._registry import rules as rules

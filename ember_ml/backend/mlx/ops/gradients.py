@@ -1,0 +1,6 @@
+"""Values that gradients pass, or do not."""
+
+from mlx.core import array as alias
+from mlx.core import stop_gradient
+
+__all__ = ["alias", "stop_gradient"]

@@ -1,0 +1,10 @@
+"""Values that gradients pass, or do not."""
+
+import numpy as np
+
+
+def alias(x):
+    return np.asarray(x).view()
+
+
+stop_gradient = alias

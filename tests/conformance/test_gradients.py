@@ -1,0 +1,98 @@
+"""Every op's gradients, on every backend, from the same table as its values."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ember_ml._core.dispatch import OPS
+from ember_ml.autodiff.constants import CONSTANT
+from tests.conformance import gradients
+from tests.conformance.runner import has_dtype
+from tests.conformance.table import CASES, Sample
+from tests.conformance.test_ops import FOLDER as FOLDER  # fills the table
+
+PER_OP = 12
+PER_OP_SECOND = 3
+
+
+def rows(dtype: str, limit: int) -> list[int]:
+    """Rows with an operand of the dtype, without NaN and infinities; some of each op."""
+    count: Counter[str] = Counter()
+    found = []
+    for index, case in enumerate(CASES):
+        flat = [part for item in case.inputs for part in (item if isinstance(item, list) else [item])]
+        samples = [part for part in flat if isinstance(part, Sample)]
+        if dtype not in case.dtypes or any(part.special for part in samples):
+            continue
+        if all(part.dtype is not None for part in samples) or count[case.key] >= limit:
+            continue
+        count[case.key] += 1
+        found.append(index)
+    return found
+
+
+def name(index: object) -> str:
+    return CASES[index].label if isinstance(index, int) else str(index)
+
+
+def check_first(index: int, backend: str, dtype: str) -> None:
+    case = CASES[index]
+    kind = dtype if has_dtype(backend, dtype) else gradients.NARROW[dtype]
+    found = gradients.gradients(case, backend, dtype)
+    if found is None:
+        return
+    if case.key in CONSTANT:
+        assert all(g is None for g in found), f"{case.key} is declared to be a constant"
+        return
+    assert any(g is not None for g in found), f"{case.key}: no gradient, and no declared reason"
+    want = gradients.expected(index, dtype)
+    for got, one in zip(found, want, strict=True):
+        assert (got is None) == (one is None), f"{got} where torch has {one}"
+        if got is not None:
+            assert got.shape == one.shape
+            assert got.dtype.name == kind, f"{got.dtype} in the place of {kind}"
+            gradients.compare(gradients.host(got), gradients.host(one), kind, case.rtol)
+
+
+@pytest.mark.parametrize("index", rows("float64", PER_OP), ids=name)
+def test_gradient(index: int, backend: str) -> None:
+    check_first(index, backend, "float64")
+
+
+@pytest.mark.parametrize("index", rows("complex128", PER_OP), ids=name)
+def test_complex_gradient(index: int, backend: str) -> None:
+    check_first(index, backend, "complex128")
+
+
+@pytest.mark.parametrize("index", rows("float64", PER_OP_SECOND), ids=name)
+def test_second_gradient(index: int, backend: str) -> None:
+    case = CASES[index]
+    if case.key in CONSTANT or gradients.gradients(case, backend, "float64") is None:
+        return
+    kind = "float64" if has_dtype(backend, "float64") else "float32"
+    found = gradients.second(case, backend, "float64")
+    want = gradients.expected_second(index, "float64")
+    for got, one in zip(found, want, strict=True):
+        gradients.compare(gradients.host(got), one, kind, 50 * case.rtol)
+
+
+def test_rules_mirror_their_ops() -> None:
+    """A rule takes g, the result, and then what its op takes, under the same names and defaults."""
+    import inspect
+
+    from ember_ml.autodiff import rules
+
+    rules.load()
+    wrong = []
+    for key, op in OPS.items():
+        parts = () if op.vjps is None else (op.vjps.joint, *op.vjps.parts)
+        for part in filter(None, parts):
+            got = list(inspect.signature(part).parameters.values())[2:]
+            want = list(op.signature.parameters.values())
+            if [(p.name, p.kind, p.default) for p in got] != [
+                (p.name, p.kind, p.default) for p in want
+            ]:
+                wrong.append(key)
+    assert not wrong, f"rules with another signature than their ops: {wrong}"
