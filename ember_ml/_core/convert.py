@@ -170,11 +170,6 @@ def as_backend(value: TensorLike, backend: str, like: EmberDType | None = None) 
 
 def transfer(x: EmberTensor, backend: str) -> EmberTensor:
     """Move an operand because another operand is elsewhere, and say so."""
-    if any(tape.tracks(x) for tape in recording.tapes()):
-        raise ArgumentTypeError(
-            f"a tape records a tensor of the {x._backend} backend that meets one of {backend}; "
-            "gradients do not cross backends: move one of them before the tape"
-        )
     warnings.warn(
         f"a tensor of the {x._backend} backend met one of another and was moved to {backend}; "
         "move it on purpose with x.to_backend(...)",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -15,9 +17,6 @@ class Recorder(Protocol):
     def call(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Compute the op, and write it on the tapes of this thread that track an operand."""
 
-    def tracks(self, x: Any) -> bool:
-        """Whether the tensor's value is on the tape."""
-
 
 OPEN: list[Recorder] = []
 """The open tapes of all threads. An op looks for its own thread's only while there are some."""
@@ -26,9 +25,14 @@ _mine: ContextVar[tuple[Any, ...]] = ContextVar("ember_ml_tapes", default=())
 _lock = threading.Lock()
 
 
+def current() -> tuple[Any, ...]:
+    """What `tapes` gives, while there are any in some thread."""
+    return _mine.get()
+
+
 def tapes() -> tuple[Any, ...]:
     """The open tapes of this thread or task, the outermost first."""
-    return _mine.get() if OPEN else ()
+    return current() if OPEN else ()
 
 
 def push(tape: Recorder) -> None:
@@ -41,12 +45,31 @@ def push(tape: Recorder) -> None:
 def remove(tape: Recorder) -> None:
     """Close a tape."""
     _mine.set(tuple(other for other in _mine.get() if other is not tape))
+    _drop(tape)
+
+
+def _drop(tape: Recorder) -> None:
     with _lock:
         OPEN[:] = [other for other in OPEN if other is not tape]
 
 
+@contextlib.contextmanager
+def only(*chosen: Recorder) -> Iterator[None]:
+    """Record on these tapes alone within the block; on none, if none is named."""
+    before = _mine.get()
+    with _lock:
+        OPEN.extend(chosen)
+    _mine.set(chosen)
+    try:
+        yield
+    finally:
+        _mine.set(before)
+        for tape in chosen:
+            _drop(tape)
+
+
 def traced(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call while some thread has a tape open."""
-    mine = _mine.get()
+    mine = current()
     op = OPS[key]
     return mine[-1].call(op, args, kwargs) if mine else op.plain(*args, **kwargs)

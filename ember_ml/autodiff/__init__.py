@@ -1,3 +1,15 @@
 """Gradients on every backend: the tape, and transforms of functions."""
 
+from ember_ml.autodiff import gaps as gaps
 from ember_ml.autodiff.tape import GradientTape as GradientTape
+from ember_ml.autodiff.transforms.batching import vmap as vmap
+from ember_ml.autodiff.transforms.checkpointing import checkpoint as checkpoint
+from ember_ml.autodiff.transforms.compiling import compile as compile
+from ember_ml.autodiff.transforms.custom import custom_gradient as custom_gradient
+from ember_ml.autodiff.transforms.gradients import grad as grad
+from ember_ml.autodiff.transforms.gradients import value_and_grad as value_and_grad
+from ember_ml.autodiff.transforms.jacobians import hessian as hessian
+from ember_ml.autodiff.transforms.jacobians import jacobian as jacobian
+from ember_ml.autodiff.transforms.products import jvp as jvp
+from ember_ml.autodiff.transforms.products import vjp as vjp
+from ember_ml.ops.gradients import stop_gradient as stop_gradient

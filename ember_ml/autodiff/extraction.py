@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.tensor import EmberTensor, wrap
-from ember_ml.autodiff.program import Step
+from ember_ml.autodiff import record
+from ember_ml.autodiff.program import Step, Values
 
-Values = list[EmberTensor]
+_END = 2**63  # after all steps
 
 
 class Slot(NamedTuple):
@@ -48,8 +50,8 @@ class Program:
         self.made: set[int] = set()
         self.key: Any = None
 
-    def run(self, sources: Values, constants: Values) -> Values:
-        """The targets."""
+    def run(self, sources: Values, constants: Values, *, recorded: bool = False) -> Values:
+        """The targets; the calls go on the open tapes if they are to be recorded."""
         values: dict[int, Any] = dict(zip(self.constants, constants, strict=True))
         added = {}
         for slot, x in zip(self.sources, sources, strict=True):
@@ -59,46 +61,58 @@ class Program:
             return values[slot.index]._data if slot.native else values[slot.index]
 
         for step in self.instructions:
-            out = step.op.plain(*_mapped(step.args, read), **_mapped(step.kwargs, read))
+            args, kwargs = _mapped(step.args, read), _mapped(step.kwargs, read)
+            if recorded:
+                out = record.call(step.op, args, kwargs)
+            else:
+                out = step.op.plain(*args, **kwargs)
             for slot, x in zip(step.outs, (out,) if step.single else out, strict=True):
                 values[slot] = x + added[slot] if slot in added else x
         return [values[slot] for slot in self.targets]
 
 
 def extract(
-    steps: list[Step], sources: Values, targets: Values
+    steps: list[tuple[int, Step]], sources: Values, targets: Values, since: dict[int, int]
 ) -> tuple[Program, Values, Values]:
-    """The program, the values of its sources, and of its constants."""
+    """The program of the numbered steps, the values of its sources, and of its constants.
+
+    `since` says from which step on a watched value counts; before that it was a constant.
+    """
     program = Program()
-    slots: dict[int, int] = {}
+    slots: dict[Any, int] = {}
     constants: Values = []
 
-    def slot_of(x: Any) -> int:
-        return slots.setdefault(id(getattr(x, "_data", x)), len(slots))
+    def slot_of(key: Any) -> int:
+        return slots.setdefault(key, len(slots))
 
-    program.sources = [slot_of(x) for x in sources]
-    program.made = {slot_of(x) for step in steps for x in step.outs}
+    program.sources = [slot_of(_id(x)) for x in sources]
+    program.made = {slot_of(_id(x)) for _, step in steps for x in step.outs}
     entered = {*program.sources, *program.made}
 
-    def read(x: Any) -> Slot:
-        slot = slot_of(x)
+    def read(x: Any, index: int, tracked: set[int]) -> Slot:
+        key: Any = _id(x)
+        if id(x) not in tracked or since.get(key, 0) > index:
+            key = "constant", key
+        slot = slot_of(key)
         if slot not in entered:
             entered.add(slot)
             program.constants.append(slot)
             constants.append(x if isinstance(x, EmberTensor) else _wrapped(x))
         return Slot(slot, not isinstance(x, EmberTensor))
 
-    program.instructions = [
-        Instruction(
-            step.op,
-            _mapped(step.args, read, _is_value),
-            _mapped(step.kwargs, read, _is_value),
-            tuple([slot_of(x) for x in step.outs]),
-            step.single,
+    for index, step in steps:
+        link = functools.partial(read, index=index, tracked={id(x) for _, _, x in step.inputs})
+        program.instructions.append(
+            Instruction(
+                step.op,
+                _mapped(step.args, link, _is_value),
+                _mapped(step.kwargs, link, _is_value),
+                tuple([slot_of(_id(x)) for x in step.outs]),
+                step.single,
+            )
         )
-        for step in steps
-    ]
-    program.targets = [slot_of(x) for x in targets]
+    every = {id(x) for x in targets}
+    program.targets = [read(x, _END, every).index for x in targets]
     primals = [
         ops.zeros_like(x) if slot in program.made else x
         for slot, x in zip(program.sources, sources, strict=True)
@@ -131,6 +145,11 @@ def _is_value(x: Any) -> bool:
 
 def _is_slot(x: Any) -> bool:
     return type(x) is Slot
+
+
+def _id(x: Any) -> int:
+    """What a value is known by."""
+    return id(getattr(x, "_data", x))
 
 
 def _wrapped(data: Any) -> EmberTensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ember_ml._core import recording, runtime
 from ember_ml._core.tensor import EmberTensor, wrap
+from ember_ml.autodiff.program import Values
 
 
 class GraphLog:
@@ -76,34 +77,37 @@ class GraphLog:
         return x
 
     def gradient(
-        self,
-        targets: list[EmberTensor],
-        sources: list[EmberTensor],
-        cotangents: list[EmberTensor],
-        retain: bool = False,
-        batched: bool = False,
+        self, targets: Values, sources: Values, cotangents: Values, retain: bool = False
     ) -> list[EmberTensor | None]:
         """The gradients of the sources; None where no path leads to a target."""
-        logs = [log for tape in recording.tapes() if (log := tape.log(self.backend)) is not None]
+        return self._pull(targets, sources, cotangents, retain, batched=False)
+
+    def rows(
+        self, targets: Values, sources: Values, cotangents: Values, retain: bool = False
+    ) -> list[EmberTensor | None]:
+        """The gradients for each of a batch of cotangents, stacked."""
+        return self._pull(targets, sources, cotangents, retain, batched=True)
+
+    def _pull(
+        self, targets: Values, sources: Values, cotangents: Values, retain: bool, batched: bool
+    ) -> list[EmberTensor | None]:
+        tapes = recording.tapes()
+        logs = [log for tape in tapes if (log := tape.log(self.backend)) is not None]
         pairs = [
             (self.values[id(x._data)][1], self._in_graph(g, logs)._data)
             for x, g in zip(targets, cotangents, strict=True)
             if id(x._data) in self.values
         ]
-        inputs = [self.values[id(x._data)][1] for x in sources]
         if not pairs:
             return [None] * len(sources)
         found = self._native.gradient(
             [one for one, _ in pairs],
-            inputs,
+            [self.values[id(x._data)][1] for x in sources],
             [g for _, g in pairs],
             retain,
-            create=bool(recording.tapes()),
+            create=bool(tapes),
             batched=batched,
         )
-        return [None if g is None else self._result(g, logs) for g in found]
-
-    def _result(self, g: Any, logs: list[GraphLog]) -> EmberTensor:
-        return self._keep(wrap(g, self.backend), (), [], logs)
-
-
+        return [
+            None if g is None else self._keep(wrap(g, self.backend), (), [], logs) for g in found
+        ]

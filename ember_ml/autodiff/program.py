@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml import ops
 from ember_ml._core import align, runtime
 from ember_ml._core.tensor import EmberTensor
 
 _new = object.__new__
+Values = list[EmberTensor]
+Inputs = list[tuple[int, int | None, EmberTensor]]
 
 
 class Step:
@@ -27,7 +30,7 @@ class Step:
         op: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        inputs: list[tuple[int, int | None, EmberTensor]],
+        inputs: Inputs,
         outs: tuple[Any, ...],
         single: bool,
     ) -> None:
@@ -53,9 +56,31 @@ def snapshot(x: EmberTensor) -> EmberTensor:
     return tensor
 
 
+_flowing: set[str] = set()
+
+
+def _flows(tag: str) -> bool:
+    if runtime.DTYPE_OF_TAG[tag].kind in ("float", "complex"):
+        _flowing.add(tag)
+    return tag in _flowing
+
+
 def is_differentiable(x: EmberTensor) -> bool:
     """Whether gradients flow to tensors of this dtype."""
-    return runtime.DTYPE_OF_TAG[x._tag].kind in ("float", "complex")
+    return x._tag in _flowing or _flows(x._tag)
+
+
+def _operand(
+    x: EmberTensor, position: int, place: int | None, logs: list[ProgramLog], inputs: Inputs
+) -> EmberTensor:
+    """A snapshot of an operand; one that is tracked is entered among the inputs."""
+    key = id(x._data)
+    for log in logs:
+        known = log.values.get(key)
+        if known is not None:
+            inputs.append((position, place, known))
+            return known
+    return snapshot(x)
 
 
 class ProgramLog:
@@ -104,25 +129,26 @@ class ProgramLog:
         logs: list[ProgramLog],
     ) -> None:
         single = isinstance(out, EmberTensor)
-        tensors = (out,) if single else tuple(out)
-        outs = tuple(snapshot(x) if isinstance(x, EmberTensor) else x for x in tensors)
+        outs = tuple(
+            [snapshot(x) if isinstance(x, EmberTensor) else x for x in ((out,) if single else out)]
+        )
         made = [x for x in outs if isinstance(x, EmberTensor) and is_differentiable(x)]
-        values = self.values
-        if not made or any(id(x._data) in values for x in made):
+        if not made or id(made[0]._data) in self.values:
             return  # nothing to differentiate; an operand itself; or already written on the way
-        inputs: list[tuple[int, int | None, EmberTensor]] = []
+        inputs: Inputs = []
         saved = []
         for position, value in enumerate(args):
             if isinstance(value, EmberTensor):
-                value = self._operand(value, position, None, logs, inputs)
+                value = _operand(value, position, None, logs, inputs)
             elif type(value) is list or type(value) is tuple:
-                value = [
-                    self._operand(part, position, place, logs, inputs)
-                    if isinstance(part, EmberTensor)
-                    else part
-                    for place, part in enumerate(value)
-                ]
-                value = tuple(value) if type(args[position]) is tuple else value
+                value = type(value)(
+                    [
+                        _operand(part, position, place, logs, inputs)
+                        if isinstance(part, EmberTensor)
+                        else part
+                        for place, part in enumerate(value)
+                    ]
+                )
             saved.append(value)
         step = Step(op, tuple(saved), kwargs, inputs, outs, single)
         for log in logs:
@@ -130,24 +156,25 @@ class ProgramLog:
             for x in made:
                 log.values[id(x._data)] = x
 
-    def _operand(
-        self,
-        x: EmberTensor,
-        position: int,
-        place: int | None,
-        logs: list[ProgramLog],
-        inputs: list[tuple[int, int | None, EmberTensor]],
-    ) -> EmberTensor:
-        key = id(x._data)
-        for log in logs:
-            known = log.values.get(key)
-            if known is not None:
-                inputs.append((position, place, known))
-                return known
-        return snapshot(x)
+    def gradient(
+        self, targets: Values, sources: Values, cotangents: Values, retain: bool = False
+    ) -> list[EmberTensor | None]:
+        """The gradients of the sources; None where no path leads to a target."""
+        raise NotImplementedError
 
-    def depending(self, sources: list[EmberTensor]) -> tuple[set[int], list[Step]]:
-        """The values that depend on the sources, and the steps that made them."""
+    def rows(
+        self, targets: Values, sources: Values, cotangents: Values, retain: bool = False
+    ) -> list[EmberTensor | None]:
+        """The gradients for each of a batch of cotangents, stacked."""
+        found = [
+            self.gradient(targets, sources, [g[at] for g in cotangents])
+            for at in range(cotangents[0].shape[0])
+        ]
+        columns = zip(*found, strict=True)
+        return [None if column[0] is None else ops.stack(column) for column in columns]
+
+    def depending(self, sources: Values) -> tuple[set[int], list[tuple[int, Step]]]:
+        """The values that depend on the sources, and the steps (by number) that made them."""
         needed = {id(x._data): self.since.get(id(x._data), 0) for x in sources}
         found = []
         for index, step in enumerate(self.steps):
@@ -157,7 +184,7 @@ class ProgramLog:
                     break
             else:
                 continue
-            found.append(step)
+            found.append((index, step))
             for x in step.outs:
                 needed.setdefault(id(getattr(x, "_data", x)), 0)
         return set(needed), found

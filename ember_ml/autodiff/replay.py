@@ -11,23 +11,28 @@ from ember_ml._core import runtime
 from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml.autodiff.extraction import Program, extract
 from ember_ml.autodiff.procedure import Procedure
-from ember_ml.autodiff.program import ProgramLog, Step
+from ember_ml.autodiff.program import ProgramLog, Step, Values
 
-Values = list[EmberTensor]
 _CACHE_SIZE = 256
 
 
 class ReplayLog(ProgramLog):
     """A program that is differentiated by running it inside the framework's `vjp`."""
 
+    def __init__(self, backend: str) -> None:
+        super().__init__(backend)
+        self._kept: Values = []
+
     def gradient(
-        self, targets: Values, sources: Values, cotangents: Values, retain: bool = False
+        self, given: Values, sources: Values, cotangents: Values, retain: bool = False
     ) -> list[EmberTensor | None]:
         """The gradients of the sources; None where no path leads to a target.
 
         The targets are given the values of the second run, so that the first is never computed
         where nobody reads another of its results.
         """
+        targets = [self.values.get(id(x._data), x) for x in given]
+        sources = [self.values[id(x._data)] for x in sources]
         needed, steps = self.depending(sources)
         pairs = [
             (x, g)
@@ -35,28 +40,38 @@ class ReplayLog(ProgramLog):
             if id(x._data) in needed and id(x._data) in self.values
         ]
         steps, reached = _leading([x for x, _ in pairs], steps)
-        keys = [id(x._data) for x in sources]
-        wanted = {key: x for key, x in zip(keys, sources, strict=True) if key in reached & needed}
+        wanted = {id(x._data): x for x in sources if id(x._data) in reached & needed}
         if not wanted:
             return [None] * len(sources)
-        made, primals, constants = extract(steps, list(wanted.values()), [x for x, _ in pairs])
-        pull = _puller(made, self.backend)
-        procedure = Procedure(("gradient", made.key), self.backend, pull)
+        chosen = list(wanted.values()), [x for x, _ in pairs]
+        program, primals, constants = extract(steps, *chosen, self.since)
+        pull = _puller(program, self.backend)
+        procedure = Procedure(("gradient", program.key), self.backend, pull)
         results = procedure([*primals, *constants, *[g for _, g in pairs]])
-        for (x, _), value in zip(pairs, results, strict=False):
-            self.values[id(value._data)] = self.values[id(x._data)]
-            x._data = value._data
+        self._rebind(given, dict(zip([id(x._data) for x in chosen[1]], results, strict=False)))
         found = dict(zip(wanted, results[len(pairs) :], strict=True))
-        return [found.get(key) for key in keys]
+        return [found.get(id(x._data)) for x in sources]
+
+    def _rebind(self, targets: Values, computed: dict[int, EmberTensor]) -> None:
+        """Give the targets the values of the second run."""
+        for x in targets:
+            known = self.values.get(id(x._data))
+            if known is not None and id(known._data) in computed:
+                value = computed[id(known._data)]
+                self._kept.append(value)
+                self.values[id(value._data)] = known
+                x._data = value._data
 
 
-def _leading(targets: Values, steps: list[Step]) -> tuple[list[Step], set[int]]:
+def _leading(
+    targets: Values, steps: list[tuple[int, Step]]
+) -> tuple[list[tuple[int, Step]], set[int]]:
     """The steps that lead to the targets, and the values on the way."""
     reached = {id(x._data) for x in targets}
     chosen = []
-    for step in reversed(steps):
+    for index, step in reversed(steps):
         if any(id(getattr(x, "_data", x)) in reached for x in step.outs):
-            chosen.append(step)
+            chosen.append((index, step))
             reached.update(id(x._data) for _, _, x in step.inputs)
     return chosen[::-1], reached
 

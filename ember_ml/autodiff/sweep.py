@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.errors import UnsupportedOpError
 from ember_ml._core.tensor import EmberTensor
-from ember_ml.autodiff.program import ProgramLog, Step
+from ember_ml.autodiff.program import ProgramLog, Step, Values
+from ember_ml.autodiff.rules import Vjps
 
 
 class SweepLog(ProgramLog):
@@ -17,11 +19,7 @@ class SweepLog(ProgramLog):
     by_rules = True
 
     def gradient(
-        self,
-        targets: list[EmberTensor],
-        sources: list[EmberTensor],
-        cotangents: list[EmberTensor],
-        options: Any = None,
+        self, targets: Values, sources: Values, cotangents: Values, retain: bool = False
     ) -> list[EmberTensor | None]:
         """The gradients of the sources; None where no path leads to a target."""
         needed, steps = self.depending(sources)
@@ -30,53 +28,80 @@ class SweepLog(ProgramLog):
             if id(target._data) in needed and id(target._data) in self.values:
                 _add(grads, target, cotangent)
         keep = {id(x._data) for x in sources}
-        for step in reversed(steps):
+        for _, step in reversed(steps):
             _pull(step, grads, needed, keep)
         return [grads.get(id(x._data)) for x in sources]
 
 
 def _pull(step: Step, grads: dict[int, Any], needed: set[int], keep: set[int]) -> None:
     """Hand the gradients of a step's results to its operands."""
-    found = []
-    for x in step.outs:
-        key = id(getattr(x, "_data", x))
-        found.append(grads.get(key) if key in keep else grads.pop(key, None))
-    if all(g is None for g in found):
+    g, out = _result_gradient(step, grads, keep)
+    if g is None:
         return
     vjps = step.op.vjps
     if vjps is None:
         raise UnsupportedOpError(f"{step.op.key} has no gradient on {step.outs[0].backend}")
-    if step.single:
-        g, out = found[0], step.outs[0]
-    else:
-        out = step.outs
-        g = tuple(
-            ops.zeros_like(x) if one is None and isinstance(x, EmberTensor) else one
-            for one, x in zip(found, out, strict=True)
-        )
-    joint = None if vjps.joint is None else vjps.joint(g, out, *step.args, **step.kwargs)
-    shared: dict[int, Any] = {}
-    for position, place, x in step.inputs:
-        if id(x._data) not in needed:
-            continue
-        if joint is not None:
-            part = joint[position]
-        elif place is not None and position in shared:
-            part = shared[position]
-        else:
+    if vjps.joint is not None or not step.single or step.inputs[0][1] is not None:
+        wanted = [entry for entry in step.inputs if id(entry[2]._data) in needed]
+        for x, part in operand_gradients(vjps, g, out, step.args, step.kwargs, wanted):
+            _add(grads, x, part)
+        return
+    for position, _, x in step.inputs:  # the usual case, without the bookkeeping
+        if id(x._data) in needed:
             vjp = vjps.parts[position]
             part = None if vjp is None else vjp(g, out, *step.args, **step.kwargs)
-            shared[position] = part
+            if part is not None:
+                _add(grads, x, _fitted(part, x))
+
+
+def _result_gradient(step: Step, grads: dict[int, Any], keep: set[int]) -> tuple[Any, Any]:
+    """The gradient of a step's result, and the result; None if no gradient reached it."""
+    if step.single:
+        out = step.outs[0]
+        key = id(out._data)
+        return grads.get(key) if key in keep else grads.pop(key, None), out
+    found = []
+    for x in step.outs:
+        key = id(getattr(x, "_data", x))
+        found.append(grads.get(key) if key in keep else grads.pop(key, None))
+    if all(one is None for one in found):
+        return None, None
+    g = tuple(
+        [
+            ops.zeros_like(x) if one is None and isinstance(x, EmberTensor) else one
+            for one, x in zip(found, step.outs, strict=True)
+        ]
+    )
+    return g, step.outs
+
+
+def operand_gradients(
+    vjps: Vjps,
+    g: Any,
+    out: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inputs: Iterable[tuple[int, int | None, EmberTensor]],
+) -> Iterator[tuple[EmberTensor, EmberTensor]]:
+    """What a rule gives to each of the operands (position, place in a sequence or None, tensor)."""
+    found: dict[int, Any] = {}
+    if vjps.joint is not None:
+        found.update(enumerate(vjps.joint(g, out, *args, **kwargs)))
+    for position, place, x in inputs:
+        if position not in found:
+            vjp = vjps.parts[position]
+            found[position] = None if vjp is None else vjp(g, out, *args, **kwargs)
+        part = found[position]
         if place is not None and part is not None:
             part = part[place]
         if part is not None:
-            _add(grads, x, _fitted(part, x))
+            yield x, _fitted(part, x)
 
 
 def _add(grads: dict[int, Any], x: EmberTensor, g: EmberTensor) -> None:
     key = id(x._data)
     known = grads.get(key)
-    grads[key] = g if known is None else known + g
+    grads[key] = g if known is None else ops.add(known, g)
 
 
 def _fitted(g: EmberTensor, x: EmberTensor) -> EmberTensor:

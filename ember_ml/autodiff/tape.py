@@ -99,9 +99,7 @@ class GradientTape:
         self._watched = {}
         self._spent = False
 
-    def call(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """An op's call, on this thread's tapes."""
-        return record.call(op, args, kwargs)
+    call = staticmethod(record.call)
 
     def log(self, backend: str) -> Any:
         """What was written down on a backend; None if nothing."""
@@ -110,12 +108,12 @@ class GradientTape:
     def log_of(self, operands: list[Tensor]) -> Any:
         """The log that tracks one of the operands, trainable parameters taken on; else None."""
         found = None
+        logs = self._logs
         for x in operands:
-            log = self._logs.get(x._backend)
             if x.trainable and self._accessed:
-                log = self._take(x)
-            if log is not None and id(x._data) in log.values:
-                found = log
+                found = self._take(x)
+            elif x._backend in logs and id(x._data) in logs[x._backend].values:
+                found = logs[x._backend]
         return found
 
     def tracks(self, x: Tensor) -> bool:
@@ -199,7 +197,7 @@ class GradientTape:
         _check_unconnected(unconnected_gradients)
         _check_sources(given)
         with self._use("gradient"):
-            found = self._gradients(targets, given, cotangents)
+            found = self._gradients(targets, given, cotangents, retain=self._persistent)
         if unconnected_gradients == "zero":
             found = [
                 ops.zeros_like(x) if g is None else g for g, x in zip(found, given, strict=True)
@@ -282,7 +280,12 @@ class GradientTape:
         return [x] if known is None else known[1]
 
     def _gradients(
-        self, targets: list[Tensor], sources: list[Tensor], cotangents: list[Tensor]
+        self,
+        targets: list[Tensor],
+        sources: list[Tensor],
+        cotangents: list[Tensor],
+        retain: bool,
+        batched: bool = False,
     ) -> list[Any]:
         """The gradient of each source, None where it has none."""
         values = [self._captured(x) for x in sources]
@@ -294,15 +297,16 @@ class GradientTape:
                 pair for pair in zip(targets, cotangents, strict=True) if pair[0]._backend == backend
             ]
             if mine and pairs:
-                grads = log.gradient([x for x, _ in pairs], mine, [g for _, g in pairs], True)
+                compute = log.rows if batched else log.gradient
+                grads = compute([x for x, _ in pairs], mine, [g for _, g in pairs], retain)
                 found.update((id(x), g) for x, g in zip(mine, grads, strict=True))
         return [_total([found.get(id(x)) for x in part]) for part in values]
 
     def _rows(self, target: Tensor, sources: list[Tensor], basis: Tensor) -> list[Any]:
         """The gradients for each of several cotangents, stacked."""
-        rows = [self._gradients([target], sources, [basis[at]]) for at in range(basis.shape[0])]
-        columns = list(zip(*rows, strict=True)) if rows else [(None,)] * len(sources)
-        return [None if column[0] is None else ops.stack(column) for column in columns]
+        if not basis.shape[0]:
+            return [None] * len(sources)
+        return self._gradients([target], sources, [basis], retain=True, batched=True)
 
     def _check_known(self, sources: list[Tensor], values: list[list[Tensor]]) -> None:
         for at, (x, part) in enumerate(zip(sources, values, strict=True)):

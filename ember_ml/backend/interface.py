@@ -54,6 +54,9 @@ class Backend(Protocol):
     def item(self, data: Any) -> Any:
         """The only element, as a Python scalar."""
 
+    def truth(self, data: Any) -> bool | None:
+        """Whether the only element is true; None where its value cannot be read, while tracing."""
+
     def tolist(self, data: Any) -> Any:
         """Nested lists of Python scalars."""
 

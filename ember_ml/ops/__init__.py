@@ -35,6 +35,7 @@ from ember_ml.ops.bitwise import *
 from ember_ml.ops.comparison import *
 from ember_ml.ops.complex_numbers import *
 from ember_ml.ops.contraction import *
+from ember_ml.ops.control_flow import *
 from ember_ml.ops.counting import *
 from ember_ml.ops.creation import *
 from ember_ml.ops.cumulative import *
@@ -71,6 +72,7 @@ from ember_ml.ops.nan_reduction import *
 from ember_ml.ops.nn import *
 from ember_ml.ops.padding import *
 from ember_ml.ops.quantiles import *
+from ember_ml.ops.recurrence import *
 from ember_ml.ops.reduction import *
 from ember_ml.ops.rounding import *
 from ember_ml.ops.scatter import *

@@ -91,7 +91,7 @@ def _quantile(
     values = _merged(name, floating(x), axis)
     shape += folded_shape(x.shape, axis, keepdims)
     if 0 in (values.shape[-1], *shape):
-        return ops.full_like(ops.broadcast_to(ops.sum(values), shape), ops.nan)
+        return ops.add(ops.broadcast_to(ops.sum(values), shape), ops.nan)
     ordered = ops.sort(values, axis=-1)
     if isinstance(shares, list):
         found = _fixed(ordered, shares, method)

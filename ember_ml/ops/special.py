@@ -16,6 +16,7 @@ __all__ = [
     "expit",
     "gammaln",
     "i0",
+    "i1",
     "lgamma",
     "log_ndtr",
     "log_sigmoid",
@@ -84,6 +85,11 @@ def betaln(x: TensorLike, y: TensorLike) -> Tensor:
 @unary(rule=rules.REAL_FLOAT)
 def i0(x: TensorLike) -> Tensor:
     """The modified Bessel function of the first kind, order 0."""
+
+
+@unary(rule=rules.REAL_FLOAT)
+def i1(x: TensorLike) -> Tensor:
+    """The modified Bessel function of the first kind, order 1: the derivative of i0."""
 
 
 @unary(rule=rules.REAL_FLOAT)

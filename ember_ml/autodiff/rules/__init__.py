@@ -10,6 +10,7 @@ The convention for complex numbers is TensorFlow's and PyTorch's: the gradient o
 the direction in which a real loss grows.
 """
 
+from ember_ml.autodiff.rules._registry import Vjps as Vjps
 from ember_ml.autodiff.rules._registry import load as load
 from ember_ml.autodiff.rules._registry import rule as rule
 from ember_ml.autodiff.rules._registry import rules as rules

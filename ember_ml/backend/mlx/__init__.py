@@ -103,6 +103,14 @@ def item(data: Any) -> Any:
     return data.item()
 
 
+def truth(data: Any) -> bool | None:
+    """Whether the only element is true; None while a compiler or vmap traces."""
+    try:
+        return bool(data.item())
+    except ValueError:
+        return None
+
+
 def tolist(data: Any) -> Any:
     """Nested lists."""
     return data.tolist()

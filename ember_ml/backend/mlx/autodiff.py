@@ -9,6 +9,10 @@ import mlx.core as mx
 
 ENGINE = "replay"
 """MLX differentiates functions: a recorded program is run again inside `mx.vjp`."""
+WITHOUT_GRADIENT: frozenset[str] = frozenset()
+"""Ops whose kernels MLX cannot differentiate: they are given the ops' rules."""
+COMPILES = ""
+CHECKPOINT_SEES_CLOSURES = False
 
 
 def pull(
@@ -18,18 +22,85 @@ def pull(
     return mx.vjp(function, list(primals), list(cotangents))
 
 
+def value_and_grad(
+    function: Callable[..., tuple[Any, list[Any]]], primals: Sequence[Any]
+) -> tuple[Any, list[Any], list[Any]]:
+    """The value, the other results, and the gradients of (value, others) = function(*primals)."""
+    every = list(range(len(primals)))
+    (value, others), grads = mx.value_and_grad(function, every)(*primals)
+    return value, others, list(grads) if isinstance(grads, (list, tuple)) else [grads]
+
+
+def vjp(
+    function: Callable[..., list[Any]], primals: Sequence[Any]
+) -> tuple[list[Any], Callable[[list[Any]], Sequence[Any]]]:
+    """The outputs, and the function from their cotangents to the gradients."""
+    outputs = function(*primals)
+    return outputs, lambda cotangents: mx.vjp(function, list(primals), list(cotangents))[1]
+
+
 def jvp(
-    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[Any, Any]:
-    """The outputs and their change along the tangents."""
-    return mx.jvp(function, list(primals), list(tangents))
+    function: Callable[..., list[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]] | None:
+    """The outputs and their change along the tangents; None if an op has no forward derivative."""
+    try:
+        return mx.jvp(function, list(primals), list(tangents))
+    except ValueError as error:
+        if "jvp" not in str(error).lower():
+            raise
+        return None
 
 
-def vmap(function: Callable[..., Any], in_axes: Any, out_axes: Any) -> Callable[..., Any]:
-    """The function over a new axis of its arguments."""
-    return mx.vmap(function, in_axes, out_axes)
+def vmap(
+    function: Callable[..., list[Any]], axes: Sequence[int | None], arrays: Sequence[Any]
+) -> list[Any] | None:
+    """The function over an axis of each array, results along axis 0; None if an op cannot."""
+    try:
+        return mx.vmap(function, list(axes), 0)(*arrays)
+    except (ValueError, RuntimeError) as error:
+        if "vmap" not in str(error).lower():
+            raise
+        return None
 
 
 def compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """The function compiled."""
     return mx.compile(function, **options)
+
+
+def with_vjp(function: Callable[..., Any], pull: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with a gradient of its own: pull(primals, cotangents, outputs)."""
+    wrapped = mx.custom_function(function)
+
+    def vjp(primals: Any, cotangents: Any, outputs: Any) -> Any:
+        single = not isinstance(primals, (list, tuple))
+        grads = pull([primals] if single else primals, cotangents, outputs)
+        return grads[0] if single else tuple(grads)
+
+    wrapped.vjp(vjp)
+    return wrapped
+
+
+def custom(
+    forward: Callable[..., Sequence[Any]],
+    pull: Callable[[Sequence[Any], Sequence[Any], bool], Sequence[Any]],
+    primals: Sequence[Any],
+) -> Sequence[Any]:
+    """forward(*primals), with the gradients pull(primals, cotangents, again).
+
+    `again` says that the gradients will be differentiated themselves; MLX does not tell, and what
+    the first run left belongs to another transform.
+    """
+    function = with_vjp(
+        lambda *arrays: tuple(forward(*arrays)),
+        lambda given, cotangents, outputs: pull(given, cotangents, True),
+    )
+    return function(*primals)
+
+
+def checkpoint(function: Callable[..., list[Any]], arrays: Sequence[Any]) -> list[Any]:
+    """The outputs; what is in between is computed again for the gradient.
+
+    Gradients reach the arrays alone, not what the function reads from elsewhere.
+    """
+    return mx.checkpoint(function)(*arrays)

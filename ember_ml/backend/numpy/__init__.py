@@ -92,6 +92,11 @@ def item(data: Any) -> Any:
     return data.item()
 
 
+def truth(data: Any) -> bool | None:
+    """Whether the only element is true."""
+    return bool(data.item())
+
+
 def tolist(data: Any) -> Any:
     """Nested lists."""
     return data.tolist()

@@ -9,6 +9,7 @@ import torch
 
 from ember_ml.backend.torch import autodiff as autodiff
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
+from ember_ml._core import recording as _recording
 from ember_ml.backend import devices as _devices
 from ember_ml.backend import selection as _selection
 
@@ -24,7 +25,7 @@ DTYPES = {
 version = torch.__version__
 
 # What a compiled function asks of the outside while it is traced is a constant of that function.
-for _function in (_selection.get_backend, _devices.resolve):
+for _function in (_selection.get_backend, _devices.resolve, _recording.current):
     torch.compiler.assume_constant_result(_function)
 
 
@@ -110,6 +111,16 @@ def copy(data: Any) -> Any:
 def item(data: Any) -> Any:
     """The only element."""
     return data.item()
+
+
+def truth(data: Any) -> bool | None:
+    """Whether the only element is true; None while a compiler or vmap traces."""
+    if torch.compiler.is_compiling():
+        return None
+    try:
+        return bool(data.item())
+    except RuntimeError:
+        return None
 
 
 def tolist(data: Any) -> Any:

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import checkpoint as _checkpoint
+
+from ember_ml.backend.torch.custom import custom as custom
 
 ENGINE = "graph"
 """torch keeps the graph itself."""
+WITHOUT_GRADIENT: frozenset[str] = frozenset()
+COMPILES = ""
+CHECKPOINT_SEES_CLOSURES = True
+
+
+class _Nesting(threading.local):
+    """What this thread is inside of: gradients by autograd, transforms by torch.func."""
+
+    gradients = 0
+    transforms = 0
+
+
+_nesting = _Nesting()
 
 
 def leaf(data: Any) -> Any:
@@ -46,23 +64,90 @@ def gradient(
     )
 
 
-def vjp(function: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[..., Any]]:
+def value_and_grad(
+    function: Callable[..., tuple[Any, list[Any]]], primals: Sequence[Any]
+) -> tuple[Any, list[Any], list[Any]]:
+    """The value, the other results, and the gradients of (value, others) = function(*primals)."""
+    if torch.compiler.is_compiling() or _nesting.transforms:
+        every = tuple(range(len(primals)))
+        grads, (value, others) = torch.func.grad_and_value(function, every, has_aux=True)(*primals)
+        return value, others, list(grads)
+    nested = _nesting.gradients > 0 or any(data.requires_grad for data in primals)
+    leaves = [leaf(data) for data in primals]
+    _nesting.gradients += 1
+    try:
+        with torch.enable_grad():
+            value, others = function(*leaves)
+    finally:
+        _nesting.gradients -= 1
+    found: Sequence[Any] = [None] * len(leaves)
+    if value.requires_grad:
+        found = torch.autograd.grad(value, leaves, create_graph=nested, allow_unused=True)
+    grads = [
+        torch.zeros_like(x) if g is None else g for g, x in zip(found, primals, strict=True)
+    ]
+    if not nested:
+        value, others = value.detach(), [data.detach() for data in others]
+    return value, others, grads
+
+
+@contextlib.contextmanager
+def _transforming() -> Iterator[None]:
+    _nesting.transforms += 1
+    try:
+        yield
+    finally:
+        _nesting.transforms -= 1
+
+
+def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which knows while it runs that it is being transformed."""
+    if torch.compiler.is_compiling():
+        return function
+
+    def marked(*args: Any) -> Any:
+        with _transforming():
+            return function(*args)
+
+    return marked
+
+
+def vjp(
+    function: Callable[..., list[Any]], primals: Sequence[Any]
+) -> tuple[list[Any], Callable[[list[Any]], Sequence[Any]]]:
     """The outputs, and the function from their cotangents to the gradients."""
-    return torch.func.vjp(function, *primals)
+    return torch.func.vjp(_inside(function), *primals)
 
 
 def jvp(
-    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[Any, Any]:
-    """The outputs and their change along the tangents."""
-    return torch.func.jvp(function, tuple(primals), tuple(tangents))
+    function: Callable[..., list[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]] | None:
+    """The outputs and their change along the tangents; None if an op has no forward derivative."""
+    try:
+        return torch.func.jvp(_inside(function), tuple(primals), tuple(tangents))
+    except (NotImplementedError, RuntimeError) as error:
+        if "forward" not in str(error) and "jvp" not in str(error):
+            raise
+        return None
 
 
-def vmap(function: Callable[..., Any], in_axes: Any, out_axes: Any) -> Callable[..., Any]:
-    """The function over a new axis of its arguments."""
-    return torch.func.vmap(function, in_axes, out_axes, randomness="different")
+def vmap(
+    function: Callable[..., list[Any]], axes: Sequence[int | None], arrays: Sequence[Any]
+) -> list[Any] | None:
+    """The function over an axis of each array, results along axis 0; None if an op cannot."""
+    try:
+        return torch.func.vmap(_inside(function), tuple(axes), 0, randomness="different")(*arrays)
+    except RuntimeError as error:
+        if "vmap" not in str(error):
+            raise
+        return None
 
 
 def compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """The function compiled."""
     return torch.compile(function, **options)
+
+
+def checkpoint(function: Callable[..., list[Any]], arrays: Sequence[Any]) -> list[Any]:
+    """The outputs; what is in between is computed again for the gradient."""
+    return _checkpoint(function, *arrays, use_reentrant=False)

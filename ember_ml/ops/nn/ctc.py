@@ -29,8 +29,7 @@ def ctc_loss(
     """-log of the probability of the labels, summed over all their alignments with the time steps.
 
     Args:
-        x: log-probabilities (time, batch, classes), as log_softmax gives them: torch's gradient
-            takes them to be normalised.
+        x: log-probabilities (time, batch, classes), as log_softmax gives them.
         targets: labels (batch, length), padded at the end; none is `blank`.
         input_lengths: how many time steps of each sequence count (batch,).
         target_lengths: how many labels of each sequence count (batch,).

@@ -30,6 +30,6 @@ def dropout(
     if not training or rate == 0:
         return x
     if rate == 1:
-        return ops.zeros_like(x)
+        return ops.where(ops.zeros_like(x, dtype="bool"), x, 0.0)
     kept = draw("uniform", x.shape, 0.0, 1.0, like=x, dtype="float32", seed=seed) >= rate
     return ops.where(kept, x / (1.0 - rate), 0.0)

@@ -28,6 +28,7 @@ UNARY = {
     "lgamma": (guarded_lgamma, 0.25, 9),
     "digamma": (sp.digamma, 1, 9),
     "i0": (lambda x: np.where(np.isinf(x), np.inf, sp.i0(x)), -4, 4),
+    "i1": (lambda x: np.where(np.isinf(x), x, sp.i1(x)), -4, 4),
     "entr": (sp.entr, 0.25, 4),
     "sigmoid": (sp.expit, -9, 9),
     "log_sigmoid": (sp.log_expit, -9, 9),
@@ -98,6 +99,7 @@ for n in (0, 1, 2, 5):
     case("special.polygamma", fixed(-0.75, -2.25), reference=polygamma, n=n, dtypes=TWO, rtol=10)
 case("special.polygamma", positive(0), reference=polygamma, n=1)
 case("special.i0", fixed(3.75, -20.0, 50.0), check=signed(sp.i0), dtypes=TWO)
+case("special.i1", fixed(3.75, -20.0, 50.0, 0.0, 19.0, -1e-3), check=signed(sp.i1), dtypes=TWO)
 case("special.entr", fixed(0.0, -1.0, 1.0), reference=sp.entr, dtypes=FLOATS)
 case("special.sigmoid", fixed(-80.0, -1000.0, 1000.0, -20.0), check=signed(sp.expit), dtypes=TWO)
 case(

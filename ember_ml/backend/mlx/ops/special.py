@@ -20,6 +20,11 @@ _BESSEL_FAR = (
     *(0.39894228, 0.01328592, 0.00225319, -0.00157565, 0.00916281),
     *(-0.02057706, 0.02635537, -0.01647633, 0.00392377),
 )
+_FIRST_NEAR = (0.5, 0.87890594, 0.51498869, 0.15084934, 0.02658733, 0.00301532, 0.00032411)
+_FIRST_FAR = (
+    *(0.39894228, -0.03988024, -0.00362018, 0.00163801, -0.01031555),
+    *(0.02282967, -0.02895312, 0.01787654, -0.00420059),
+)
 
 
 def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,6 +73,16 @@ def i0(x: Any) -> Any:
     far = mx.maximum(size, 3.75)
     tail = mx.exp(far) / mx.sqrt(far) * polynomial(_BESSEL_FAR, 3.75 / far)
     return mx.where(mx.isinf(size), size, mx.where(size <= 3.75, near, tail))
+
+
+@_in_float32
+def i1(x: Any) -> Any:
+    """Polynomials of Abramowitz and Stegun, 9.8.3 and 9.8.4."""
+    size = mx.abs(x)
+    near = x * polynomial(_FIRST_NEAR, mx.square(mx.minimum(size, 3.75) / 3.75))
+    far = mx.maximum(size, 3.75)
+    tail = mx.exp(far) / mx.sqrt(far) * polynomial(_FIRST_FAR, 3.75 / far)
+    return mx.where(mx.isinf(size), x, mx.where(size <= 3.75, near, mx.sign(x) * tail))
 
 
 def entr(x: Any) -> Any:

@@ -58,6 +58,11 @@ def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = F
     return np.var(x, axis=_axes(x, axis), correction=correction, keepdims=keepdims)
 
 
+def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The standard deviation."""
+    return np.sqrt(var(x, axis, correction=correction, keepdims=keepdims))
+
+
 def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The greatest element."""
     return np.maximum.reduce(x, _axes(x, axis), None, None, keepdims)

@@ -72,6 +72,21 @@ def i0(x: Any) -> Any:
     return np.where(np.isinf(x), np.inf, np.i0(x))
 
 
+@_in_float64
+def i1(x: Any) -> Any:
+    """The power series, and from 20 on the asymptotic one."""
+    near, far = np.minimum(np.abs(x), 20.0), np.maximum(np.abs(x), 20.0)
+    low = high = np.ones_like(x)
+    for k in range(50, 0, -1):
+        low = 1 + near * near / (4 * k * (k + 1)) * low
+    for k in range(24, 0, -1):
+        high = 1 - (4 - (2 * k - 1) ** 2) / (8 * k * far) * high
+    half = np.exp(far / 2)
+    high = half * (half * high / np.sqrt(2 * math.pi * far))
+    out = np.where(np.isinf(x), np.inf, np.where(np.abs(x) <= 20, near / 2 * low, high))
+    return np.copysign(out, x)
+
+
 def entr(x: Any) -> Any:
     return np.where(x < 0, x.dtype.type(-np.inf), -xlogy(x, x))
 

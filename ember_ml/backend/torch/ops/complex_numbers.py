@@ -11,4 +11,7 @@ from torch import real as real
 
 
 def imag(x: Any) -> Any:
-    return torch.imag(x) if x.is_complex() else torch.zeros_like(x)
+    """The zeros of a real tensor have a gradient, which is zero."""
+    if x.is_complex():
+        return torch.imag(x)
+    return x.masked_fill(torch.ones((), dtype=torch.bool, device=x.device), 0)

@@ -7,11 +7,20 @@ from typing import Any
 import torch
 from torch import copysign as copysign
 from torch import frexp as frexp
-from torch import nan_to_num as nan_to_num
 from torch import nextafter as nextafter
 from torch import signbit as signbit
 
 from ember_ml.backend.torch.scalars import left, right
+
+
+def nan_to_num(
+    x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    """Of complex numbers by their parts, as torch's own has no gradient."""
+    if not x.is_complex():
+        return torch.nan_to_num(x, nan, posinf, neginf)
+    parts = [torch.nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag)]
+    return torch.complex(*parts)
 
 
 def ldexp(x: Any, exponent: Any) -> Any:

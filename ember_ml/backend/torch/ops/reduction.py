@@ -8,7 +8,7 @@ import torch
 from torch import sum as _sum
 
 from ember_ml._core.errors import ShapeError
-from ember_ml.backend.axes import count, folded_shape, listed, normalize
+from ember_ml.backend.axes import count, listed, normalize
 from ember_ml.backend.torch import cast
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -68,8 +68,7 @@ def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 def _moment(native: Any, x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
     """The variance or deviation; NaN, and no warning, where there are too few elements."""
     if count(x.shape, axis) <= correction or x.numel() == 0:
-        shape = folded_shape(x.shape, axis, keepdims)
-        return torch.full(shape, torch.nan, dtype=x.real.dtype, device=x.device)
+        return sum(x.abs(), axis, keepdims=keepdims) + torch.nan
     if not _folds(x, axis):
         return (x - x).abs()
     return native(x, axis, correction=correction, keepdim=keepdims)

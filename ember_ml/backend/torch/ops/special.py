@@ -47,6 +47,11 @@ def i0(x: Any) -> Any:
     return torch.where(torch.isinf(x), x.abs(), torch.i0(x))
 
 
+def i1(x: Any) -> Any:
+    """As torch's own is NaN at infinity, and has no half precision."""
+    return torch.where(torch.isinf(x), x, _in_float32(torch.special.i1)(x))
+
+
 def polygamma(x: Any, n: int = 1) -> Any:
     """As torch's own trigamma has nine digits."""
     if n == 1:

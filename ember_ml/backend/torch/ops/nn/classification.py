@@ -20,6 +20,24 @@ def _classes_second(x: Any, axis: int) -> Any:
     return x.movedim(axis, min(x.ndim, 2) - 1)
 
 
+def _weighted(
+    scores: Any, targets: Any, weight: Any, ignore_index: int, smoothing: float, reduction: str
+) -> Any:
+    """As torch's own losses have no gradient for the weights."""
+    axis = min(scores.ndim, 2) - 1
+    counts = targets != ignore_index
+    safe = torch.where(counts, targets, 0)
+    share = torch.where(counts, weight[safe], 0)
+    loss = -scores.gather(axis, safe.unsqueeze(axis)).squeeze(axis) * share
+    if smoothing > 0:
+        along = weight.view(-1, *(1,) * (scores.ndim - 1 - axis))
+        spread = torch.where(counts, -(scores * along).sum(axis), 0)
+        loss = loss * (1.0 - smoothing) + spread * (smoothing / weight.numel())
+    if reduction == "mean":
+        return loss.sum() / share.sum()
+    return loss.sum() if reduction == "sum" else loss
+
+
 def nll_loss(
     x: Any,
     targets: Any,
@@ -29,6 +47,9 @@ def nll_loss(
     axis: int = -1,
 ) -> Any:
     scores = _classes_second(_wide(x), axis)
+    if weight is not None and weight.requires_grad:
+        given = targets.long(), _wide(weight), ignore_index, 0.0, reduction
+        return _weighted(scores, *given).to(x.dtype)
     options: dict[str, Any] = {"ignore_index": ignore_index, "reduction": reduction}
     return F.nll_loss(scores, targets.long(), _wide(weight), **options).to(x.dtype)
 
@@ -45,6 +66,10 @@ def cross_entropy(
     soft = targets.is_floating_point()
     scores = _classes_second(_wide(logits), axis)
     targets = _classes_second(targets.to(scores.dtype), axis) if soft else targets.long()
+    if not soft and weight is not None and weight.requires_grad:
+        scores = torch.log_softmax(scores, min(scores.ndim, 2) - 1)
+        given = targets, _wide(weight), ignore_index, label_smoothing, reduction
+        return _weighted(scores, *given).to(logits.dtype)
     return F.cross_entropy(
         scores,
         targets,

@@ -7,6 +7,72 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+_IMPOSSIBLE = -1e30  # in place of -inf, whose differences have no gradient
+
+
+class _Losses(torch.autograd.Function):
+    """torch's losses, with the gradient of any log-probabilities and of any order.
+
+    torch's own gradient takes them to be normalised, and has none in turn.
+    """
+
+    @staticmethod
+    def forward(
+        x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_infinity: bool
+    ) -> Any:
+        return F.ctc_loss(x, targets, times, labels, blank, "none", zero_infinity)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs[:4], output)
+        ctx.options = inputs[4:]
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        x, targets, times, labels, output = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            losses = _aligned(x, targets, times, labels, *ctx.options)
+            (grad,) = torch.autograd.grad(losses, x, g, create_graph=True)
+        else:
+            grad = _native(x, targets, times, labels, *ctx.options, g, output)
+        return grad, None, None, None, None, None
+
+
+def _native(
+    x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_infinity: bool, g: Any, out: Any
+) -> Any:
+    """torch's gradient, without the share of exp(x) that normalisation would add."""
+    with torch.enable_grad():
+        leaf = x.detach().requires_grad_()
+        losses = F.ctc_loss(leaf, targets, times, labels, blank, "none", zero_infinity)
+    (grad,) = torch.autograd.grad(losses, leaf, g)
+    counts = torch.arange(x.shape[0], device=x.device)[:, None] < times
+    if zero_infinity:
+        counts = counts & (out > 0)
+    return grad - torch.where(counts, g, 0)[..., None] * torch.exp(x)
+
+
+def _aligned(
+    x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_infinity: bool
+) -> Any:
+    """The losses by the forward algorithm, in steps that torch differentiates."""
+    count = 2 * targets.shape[1] + 1
+    known = torch.arange(targets.shape[1], device=x.device) < labels[:, None]
+    states = torch.full((x.shape[1], count), blank, device=x.device)
+    states[:, 1::2] = torch.where(known, targets, blank)
+    emitted = x.gather(2, states.expand(x.shape[0], -1, -1))
+    skips = F.pad((states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2]), (min(count, 2), 0))
+    alpha = torch.where(torch.arange(count, device=x.device) < 2, emitted[0], _IMPOSSIBLE)
+    for step in range(1, x.shape[0]):
+        past = F.pad(alpha, (2, 0), value=_IMPOSSIBLE)
+        ways = [alpha, past[:, 1:-1], torch.where(skips, past[:, :-2], _IMPOSSIBLE)]
+        reached = torch.logsumexp(torch.stack(ways), 0) + emitted[step]
+        alpha = torch.where((times > step)[:, None], reached.clamp(min=_IMPOSSIBLE), alpha)
+    end = 2 * labels[:, None]
+    last, before = alpha.gather(1, end), alpha.gather(1, (end - 1).clamp(min=0))
+    total = torch.where(end > 0, torch.logaddexp(last, before), last)[:, 0]
+    return torch.where(total > _IMPOSSIBLE / 2, -total, 0.0 if zero_infinity else torch.inf)
+
 
 def ctc_loss(
     x: Any,
@@ -20,5 +86,11 @@ def ctc_loss(
     if x.ndim != 3 or targets.ndim != 2:
         raise ValueError("the shapes are not (time, batch, classes) and (batch, length)")
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    lengths = input_lengths.long(), target_lengths.long()
-    return F.ctc_loss(wide, targets.long(), *lengths, blank, reduction, zero_infinity).to(x.dtype)
+    times, labels = input_lengths.long(), target_lengths.long()
+    options = targets.long(), times, labels, blank
+    if not x.requires_grad:
+        return F.ctc_loss(wide, *options, reduction, zero_infinity).to(x.dtype)
+    losses = _Losses.apply(wide, *options, zero_infinity)
+    if reduction == "mean":
+        losses = (losses / labels.clamp(min=1)).mean()
+    return (losses.sum() if reduction == "sum" else losses).to(x.dtype)

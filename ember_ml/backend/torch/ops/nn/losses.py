@@ -27,10 +27,25 @@ def l1_loss(x: Any, y: Any, reduction: str = "mean") -> Any:
     return F.l1_loss(x, y, reduction=reduction)
 
 
+def _weighted(x: Any, y: Any, weight: Any, pos_weight: Any) -> Any:
+    """As torch's own has no gradient for the weights."""
+    share = 1.0 if pos_weight is None else 1.0 + (pos_weight - 1.0) * y
+    loss = (1.0 - y) * x - share * F.logsigmoid(x)
+    return loss if weight is None else loss * weight
+
+
+def _reduced(loss: Any, reduction: str) -> Any:
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return loss if reduction == "none" else getattr(loss, reduction)()
+
+
 def binary_cross_entropy_with_logits(
     x: Any, y: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Any:
     _check("binary_cross_entropy_with_logits", x, y)
+    if any(part is not None and part.requires_grad for part in (weight, pos_weight)):
+        return _reduced(_weighted(x, y, weight, pos_weight), reduction)
     return F.binary_cross_entropy_with_logits(
         x, y, weight, pos_weight=pos_weight, reduction=reduction
     )

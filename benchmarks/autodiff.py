@@ -1,0 +1,212 @@
+"""What gradients cost through Ember, beside the frameworks' own ways, in one run.
+
+Each contestant is timed by CPU time, best of many, and they take turns, so that a noisy moment hits
+all of them alike.
+
+    python benchmarks/autodiff.py [tape-mlx | value-and-grad-torch | numpy | linear-recurrence ...]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import ember_ml as ember
+from ember_ml import ops
+from ember_ml.nn import tensor
+
+Contestant = Callable[[], Any]
+
+
+def race(contestants: dict[str, Contestant], repeats: int = 30, calls: int = 1) -> dict[str, float]:
+    """The best CPU time of each in ms, all taking turns; two rounds to warm up."""
+    best = dict.fromkeys(contestants, float("inf"))
+    for turn in range(repeats + 3):
+        for name, run in contestants.items():
+            start = time.process_time()
+            for _ in range(calls):
+                run()
+            spent = (time.process_time() - start) / calls * 1e3
+            if turn >= 3:
+                best[name] = min(best[name], spent)
+    return best
+
+
+def report(title: str, times: dict[str, float], ours: str, peer: str, goal: str) -> None:
+    """A line with the ratio."""
+    ratio = times[ours] / times[peer]
+    figures = ", ".join(f"{name} {value:.3f} ms" for name, value in times.items())
+    print(f"{title}: {ratio:.2f}x the time of {peer} (or {1 / ratio:.2f}x as fast; goal {goal})")
+    print(f"    {figures}")
+
+
+def weights(sizes: list[int]) -> list[np.ndarray]:
+    """A weight and a bias for each layer."""
+    rng = np.random.default_rng(0)
+    made = []
+    for rows, columns in zip(sizes, sizes[1:], strict=False):
+        made += [rng.standard_normal((rows, columns)) / rows**0.5, np.zeros(columns)]
+    return [array.astype(np.float32) for array in made]
+
+
+def batch(rows: int, sizes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and targets."""
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal((rows, sizes[0])), rng.standard_normal((rows, sizes[-1]))
+    return x.astype(np.float32), y.astype(np.float32)
+
+
+def network(params: list[Any], x: Any, y: Any) -> Any:
+    """The mean squared error of a perceptron with tanh, in Ember."""
+    for at in range(0, len(params), 2):
+        x = ops.matmul(x, params[at]) + params[at + 1]
+        x = ops.tanh(x) if at + 2 < len(params) else x
+    return ops.mean(ops.square(x - y))
+
+
+def tape_mlx() -> None:
+    """The tape on MLX against mx.value_and_grad."""
+    import mlx.core as mx
+
+    sizes = [128, 256, 256, 256, 256, 10]
+
+    def direct(params: list[Any], x: Any, y: Any) -> Any:
+        for at in range(0, len(params), 2):
+            x = mx.matmul(x, params[at]) + params[at + 1]
+            x = mx.tanh(x) if at + 2 < len(params) else x
+        return mx.mean(mx.square(x - y))
+
+    with ember.use_backend("mlx"):
+        params = [ember.nn.Parameter(array) for array in weights(sizes)]
+        x, y = map(tensor.array, batch(64, sizes))
+        plain = [mx.array(array) for array in weights(sizes)]
+        native = mx.value_and_grad(direct)
+        through = ember.autodiff.value_and_grad(network)
+
+        def with_tape() -> None:
+            with ember.GradientTape() as tape:
+                loss = network(params, x, y)
+            grads = tape.gradient(loss, params)
+            mx.eval(loss.native, [g.native for g in grads])
+
+        def with_transform() -> None:
+            loss, grads = through(params, x, y)
+            mx.eval(loss.native, [g.native for g in grads])
+
+        def by_hand() -> None:
+            mx.eval(native(plain, x.native, y.native))
+
+        times = race({"tape": with_tape, "value_and_grad": with_transform, "mlx": by_hand}, 100)
+    report("tape on MLX, 20-op perceptron", times, "tape", "mlx", "at most 1.15x")
+    report("value_and_grad on MLX", times, "value_and_grad", "mlx", "none")
+
+
+def value_and_grad_torch() -> None:
+    """value_and_grad on torch against autograd by hand."""
+    import torch
+
+    for rows, width in ((256, 512), (8, 16)):
+        sizes = [width] * 5
+
+        def by_hand(params: list[Any], x: Any, y: Any) -> Any:
+            for at in range(0, len(params), 2):
+                x = torch.matmul(x, params[at]) + params[at + 1]
+                x = torch.tanh(x) if at + 2 < len(params) else x
+            return torch.autograd.grad(torch.mean(torch.square(x - y)), params)
+
+        with ember.use_backend("torch"):
+            params = [tensor.array(array) for array in weights(sizes)]
+            plain = [torch.tensor(array, requires_grad=True) for array in weights(sizes)]
+            x, y = map(tensor.array, batch(rows, sizes))
+            through = ember.autodiff.value_and_grad(network)
+            times = race(
+                {
+                    "ember": lambda f=through, p=params, a=x, b=y: f(p, a, b),
+                    "torch": lambda f=by_hand, p=plain, a=x.native, b=y.native: f(p, a, b),
+                },
+                60,
+                1 if width > 100 else 20,
+            )
+        goal = "at most 1.05x" if width > 100 else "none"
+        title = f"value_and_grad on torch, {rows} x {width} x {width}"
+        report(title, times, "ember", "torch", goal)
+
+
+def numpy() -> None:
+    """NumPy against HIPS autograd."""
+    import autograd
+    import autograd.numpy as anp
+
+    def small_ours(x: Any) -> Any:
+        for _ in range(10):
+            x = ops.tanh(x * 1.1 + 0.1) * ops.exp(-x)
+        return ops.sum(x)
+
+    def small_theirs(x: Any) -> Any:
+        for _ in range(10):
+            x = anp.tanh(x * 1.1 + 0.1) * anp.exp(-x)
+        return anp.sum(x)
+
+    def theirs(params: list[Any], x: Any, y: Any) -> Any:
+        for at in range(0, len(params), 2):
+            x = anp.dot(x, params[at]) + params[at + 1]
+            x = anp.tanh(x) if at + 2 < len(params) else x
+        return anp.mean((x - y) ** 2)
+
+    with ember.use_backend("numpy"):
+        x = np.linspace(0, 1, 8, dtype=np.float32)
+        ours, other = ember.autodiff.value_and_grad(small_ours), autograd.value_and_grad(small_theirs)
+        z = tensor.array(x)
+        times = race({"ember": lambda: ours(z), "autograd": lambda: other(x)}, 60, 5)
+        report("NumPy, 61 ops of 8 elements", times, "ember", "autograd", "at least 3x as fast")
+        sizes = [512] * 4
+        arrays, (a, b) = weights(sizes), batch(256, sizes)
+        params, (c, d) = [tensor.array(array) for array in arrays], map(tensor.array, (a, b))
+        big, peer = ember.autodiff.value_and_grad(network), autograd.value_and_grad(theirs)
+        times = race({"ember": lambda: big(params, c, d), "autograd": lambda: peer(arrays, a, b)})
+        report("NumPy, 256 x 512 x 512", times, "ember", "autograd", "at least 1.3x as fast")
+
+
+def linear_recurrence() -> None:
+    """The recurrence against a loop under torch's autograd."""
+    import torch
+
+    shape = (16, 1024, 256)
+    a = torch.rand(shape)
+    b = torch.randn(shape)
+
+    def loop(a: Any, b: Any) -> Any:
+        h, found = torch.zeros_like(b[:, 0]), []
+        for t in range(b.shape[1]):
+            h = a[:, t] * h + b[:, t]
+            found.append(h)
+        return torch.stack(found, 1).sum()
+
+    def by_hand() -> None:
+        leaves = [a.clone().requires_grad_(), b.clone().requires_grad_()]
+        torch.autograd.grad(loop(*leaves), leaves)
+
+    with ember.use_backend("torch"):
+        through = ember.autodiff.value_and_grad(
+            lambda a, b: ops.sum(ops.linear_recurrence(a, b)[0]), (0, 1)
+        )
+        x, y = tensor.array(a), tensor.array(b)
+        times = race({"ember": lambda: through(x, y), "torch loop": by_hand}, 10)
+    title = "linear_recurrence (16, 1024, 256), forward and backward"
+    report(title, times, "ember", "torch loop", "at least 5x as fast")
+
+
+QUESTIONS = {
+    "tape-mlx": tape_mlx,
+    "value-and-grad-torch": value_and_grad_torch,
+    "numpy": numpy,
+    "linear-recurrence": linear_recurrence,
+}
+
+if __name__ == "__main__":
+    for question in sys.argv[1:] or QUESTIONS:
+        QUESTIONS[question]()

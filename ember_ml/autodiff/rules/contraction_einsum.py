@@ -1,0 +1,93 @@
+"""Einstein's sum convention: the gradient of an operand is another einsum."""
+
+from __future__ import annotations
+
+import functools
+import string
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ember_ml import ops
+from ember_ml._core.convert import convert_to_tensor
+from ember_ml.autodiff.rules import rule
+from ember_ml.autodiff.rules._shared import conj
+from ember_ml.ops.contraction import _einsum
+from ember_ml.ops.creation import filled
+
+Shape = tuple[int, ...]
+
+
+class Plan(NamedTuple):
+    """The einsum of the result's gradient, the other operands, and some ones and identities."""
+
+    subscripts: str
+    ones: tuple[int, ...]
+    identities: tuple[int, ...]
+
+
+def _letters(subscripts: str, shapes: Sequence[Shape]) -> tuple[list[str], str]:
+    """A letter for each axis of each operand and of the result, "..." and "->" spelled out."""
+    given, _, result = subscripts.partition("->")
+    parts = given.split(",")
+    spare = [one for one in string.ascii_letters if one not in subscripts]
+    widths = [
+        len(shape) - len(part.replace("...", "")) for part, shape in zip(parts, shapes, strict=True)
+    ]
+    wide = max(
+        [width for width, part in zip(widths, parts, strict=True) if "..." in part], default=0
+    )
+    dots = "".join(spare[:wide])
+    if "->" not in subscripts:
+        flat = given.replace(",", "").replace("...", "")
+        result = "..." + "".join(sorted({one for one in flat if flat.count(one) == 1}))
+    spelled = [
+        part.replace("...", dots[wide - width :] if "..." in part else "")
+        for part, width in zip(parts, widths, strict=True)
+    ]
+    return spelled, result.replace("...", dots)
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(subscripts: str, shapes: tuple[Shape, ...], at: int) -> Plan:
+    parts, result = _letters(subscripts, shapes)
+    lengths: dict[str, int] = {}
+    for part, shape in zip(parts, shapes, strict=True):
+        for letter, length in zip(part, shape, strict=True):
+            lengths[letter] = max(lengths.get(letter, 1), length) if length else 0
+    used = "".join(parts) + result
+    spare = iter([one for one in string.ascii_letters if one not in used])
+    sources = [result, *parts[:at], *parts[at + 1 :]]
+    known = set("".join(sources))
+    ones: list[int] = []
+    identities: list[int] = []
+    made = []
+    target = ""
+    for letter, length in zip(parts[at], shapes[at], strict=True):
+        if length == 1 and lengths[letter] > 1:
+            continue  # was repeated: is summed over
+        if letter in target:
+            other = next(spare)
+            identities.append(length)
+            made.append(letter + other)
+            target += other
+            continue
+        if letter not in known:
+            ones.append(length)
+            sources.append(letter)
+        target += letter
+    return Plan(",".join([*sources, *made]) + "->" + target, tuple(ones), tuple(identities))
+
+
+@rule(_einsum)
+def _(g: Any, out: Any, tensors: Sequence[Any], subscripts: str) -> list[Any]:
+    shapes = tuple([x.shape for x in tensors])
+    factors = [conj(x) for x in tensors]
+    grads = []
+    for at, x in enumerate(tensors):
+        plan = _plan(subscripts, shapes, at)
+        one = convert_to_tensor(1.0, g.dtype, backend=g.backend)
+        extra = [filled(one, length) for length in plan.ones]
+        extra += [ops.diag_embed(filled(one, length)) for length in plan.identities]
+        others = [*factors[:at], *factors[at + 1 :]]
+        grads.append(ops.reshape(_einsum([g, *others, *extra], plan.subscripts), x.shape))
+    return grads

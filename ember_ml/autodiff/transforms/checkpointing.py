@@ -1,0 +1,90 @@
+"""Memory for time: intermediate values computed again in the backward pass."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ember_ml._core import recording
+from ember_ml._core.tensor import EmberTensor
+from ember_ml.autodiff.capture import capture
+from ember_ml.autodiff.extraction import Program
+from ember_ml.autodiff.procedure import Procedure
+from ember_ml.autodiff.program import is_differentiable
+from ember_ml.autodiff.rules import Vjps
+from ember_ml.autodiff.tape import GradientTape
+from ember_ml.autodiff.transforms._arguments import (
+    Arguments,
+    Results,
+    Values,
+    engine,
+    natives,
+    wrapped,
+)
+
+
+def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """fn, which keeps no intermediate values for its gradient but computes them again.
+
+    Gradients flow to its arguments and to the tensors it reads from elsewhere. Random numbers are
+    those of the first run.
+
+    Example:
+        >>> block = checkpoint(lambda x: ops.tanh(ops.exp(x)))
+        >>> float(grad(block)(0.0)) == float(grad(lambda x: ops.tanh(ops.exp(x)))(0.0))
+        True
+    """
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = Arguments("checkpoint", args, range(len(args)))
+        native = engine(given.backend)
+        results: Any = None
+
+        def run(tensors: Values) -> Values:
+            nonlocal results
+            results = Results(given.call(fn, tensors, kwargs))
+            return results.tensors
+
+        if not recording.tapes():
+            if native.checkpoint is None:  # no tape, no gradient
+                return fn(*args, **kwargs)
+            if native.CHECKPOINT_SEES_CLOSURES:
+
+                def function(*arrays: Any) -> list[Any]:
+                    return natives(run(wrapped(arrays, given.backend)))
+
+                outputs = native.checkpoint(function, natives(given.tensors))
+                return results.nest(wrapped(outputs, given.backend))
+        program, values, found = capture(run, given.tensors, given.backend)
+        return results.nest(_procedure(program, given.backend, found)(values))
+
+    return call
+
+
+def _procedure(program: Program, backend: str, results: Values) -> Procedure:
+    """The program as one call on the tapes."""
+    native = engine(backend).checkpoint
+    count = len(program.sources)
+    computed: list[Values] = [results]
+
+    def function(*arrays: Any) -> list[Any]:
+        values = wrapped(arrays, backend)
+        return natives(program.run(values[:count], values[count:]))
+
+    def plain(values: Values) -> Values:
+        if native is not None:
+            return wrapped(native(function, natives(values)), backend)
+        return computed.pop() if computed else program.run(values[:count], values[count:])
+
+    def pull(g: tuple[EmberTensor, ...], out: Any, values: Values) -> tuple[list[Any]]:
+        places = [at for at, x in enumerate(values) if is_differentiable(x)]
+        with GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([values[at] for at in places])
+            outs = program.run(values[:count], values[count:], recorded=True)
+        sources = [values[at] for at in places]
+        grads = dict(zip(places, tape.gradient(outs, sources, list(g)), strict=True))
+        return ([grads.get(at) for at in range(len(values))],)
+
+    return Procedure(("checkpoint", program.key), backend, plain, Vjps(joint=pull))

@@ -1,0 +1,62 @@
+"""Linear recurrences: in place, step by step, many chunks side by side where they are long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.recurrences import chunk_length, geometry
+
+_WHOLE_STEP = 1 << 12  # steps of so many elements are not worth a second walk
+_SHORT = 24
+
+
+def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
+    shape, state, axis = geometry(a.shape, b.shape, None if h0 is None else h0.shape, axis)
+    if b.dtype == np.float16:
+        wide = (None if x is None else x.astype(np.float32) for x in (a, b, h0))
+        h, final = linear_recurrence(*wide, axis, reverse)
+        return h.astype(np.float16), final.astype(np.float16)
+    start = None if h0 is None else np.broadcast_to(h0, state)[..., None]
+    out = np.empty(shape, b.dtype)
+    arrays = (np.broadcast_to(a, shape), np.broadcast_to(b, shape), out)
+    # a last axis of one: a step of a vector is an array then, not a number
+    in_time = [np.moveaxis(x, axis, 0)[:: -1 if reverse else 1, ..., None] for x in arrays]
+    final = _fill(*in_time, start)
+    return out, np.zeros(state, b.dtype) if final is None else np.array(final[..., 0])
+
+
+def _fill(a: Any, b: Any, out: Any, state: Any) -> Any:
+    """Write the recurrence along the first axis into `out`; the state after it."""
+    length = len(out)
+    if length <= _SHORT or out[0].size >= _WHOLE_STEP:
+        return _walk(a, b, out, state)
+    size = chunk_length(length)
+    whole = length - length % size
+    chunks = [_chunks(x[:whole], size) for x in (a, b, out)]
+    local = np.empty_like(chunks[2][0])
+    _walk(*chunks[:2], [local] * size, None)
+    entering = np.empty_like(local)
+    entering[0] = 0 if state is None else state
+    _fill(np.prod(chunks[0], 0)[:-1], local[:-1], entering[1:], state)
+    state = _walk(*chunks, entering)[-1]
+    return _walk(a[whole:], b[whole:], out[whole:], state)
+
+
+def _chunks(x: Any, size: int) -> Any:
+    """(step in the chunk, chunk, ...), a view."""
+    strides = (x.strides[0], x.strides[0] * size, *x.strides[1:])
+    shape = (size, len(x) // size, *x.shape[1:])
+    return np.lib.stride_tricks.as_strided(x, shape, strides)
+
+
+def _walk(a: Any, b: Any, out: Any, state: Any) -> Any:
+    for factor, entry, h in zip(a, b, out, strict=True):
+        if state is None:
+            h[...] = entry
+        else:
+            np.multiply(factor, state, h)
+            np.add(h, entry, h)
+        state = h
+    return state

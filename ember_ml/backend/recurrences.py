@@ -1,0 +1,51 @@
+"""Shapes of recurrences along an axis, and how long ones are cut, the same for every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ember_ml._core.errors import AxisError, ShapeError
+
+Shape = tuple[int, ...]
+
+
+def geometry(
+    a: Sequence[int], b: Sequence[int], h0: Sequence[int] | None, axis: int
+) -> tuple[Shape, Shape, int]:
+    """The shapes of the result and of its state, and the axis counted from the front."""
+    shape = _joint(tuple(a), tuple(b))
+    if not -len(shape) <= axis < len(shape):
+        raise AxisError(
+            f"linear_recurrence: axis={axis} is out of range for the shape {shape} of a and b"
+        )
+    axis %= len(shape)
+    state = shape[:axis] + shape[axis + 1 :]
+    if h0 is not None and not _fits(tuple(h0), state):
+        raise ShapeError(
+            f"linear_recurrence: h0 has the shape {tuple(h0)}; it must be {state}, that of a and b "
+            f"without axis {axis}, or broadcast to it"
+        )
+    return shape, state, axis
+
+
+def _joint(a: Shape, b: Shape) -> Shape:
+    rank = max(len(a), len(b))
+    pairs = zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True)
+    lengths = []
+    for one, other in pairs:
+        if one != other and 1 not in (one, other):
+            raise ShapeError(f"linear_recurrence: the shapes {a} of a and {b} of b do not broadcast")
+        lengths.append(other if one == 1 else one)
+    return tuple(lengths)
+
+
+def _fits(h0: Shape, state: Shape) -> bool:
+    if len(h0) > len(state):
+        return False
+    tail = state[len(state) - len(h0) :]
+    return all(one in (1, other) for one, other in zip(h0, tail, strict=True))
+
+
+def chunk_length(length: int) -> int:
+    """About the root: two walks through a chunk and one over the chunks are then the shortest."""
+    return 1 << (length.bit_length() // 2)

@@ -1,0 +1,236 @@
+"""Linear recurrences: one fused step at a time, many chunks side by side where they are long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ember_ml.backend.recurrences import chunk_length, geometry
+
+_HALVES = (torch.float16, torch.bfloat16)
+_WHOLE_STEP = 1 << 16  # steps of so many elements are not worth a second walk
+_SHORT = 24
+_NARROW = 8  # below so many neighbours in memory, a copy with time in front is quicker
+
+
+def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
+    shape, state, axis = geometry(a.shape, b.shape, None if h0 is None else h0.shape, axis)
+    dtype = b.dtype
+    if dtype in _HALVES:
+        a, b, h0 = a.float(), b.float(), None if h0 is None else h0.float()
+    a, b = a.expand(shape), b.expand(shape)
+    h0 = None if h0 is None else h0.expand(state)
+    apply = _opaque if torch.compiler.is_compiling() else _Recurrence.apply
+    h, final = apply(a, b, h0, axis, reverse)
+    return (h.to(dtype), final.to(dtype)) if dtype in _HALVES else (h, final)
+
+
+def _forward(a: Any, b: Any, h0: Any, axis: int, reverse: bool) -> tuple[Any, Any]:
+    out = _empty(b, axis)
+    final = _fill(a, b, h0, out, axis, reverse, shifted=False)
+    return out, _zeros(b, axis) if final is None else final.clone()
+
+
+def _empty(like: Any, axis: int) -> Any:
+    """Memory for a result; time goes in front where steps would be scattered elements."""
+    shape = [*like.shape]
+    if _inner(like, axis) >= _NARROW or axis == 0:
+        return like.new_empty(shape)
+    return like.new_empty([shape.pop(axis), *shape]).movedim(0, axis)
+
+
+def _inner(x: Any, axis: int) -> int:
+    return x.shape[axis + 1 :].numel()
+
+
+def _zeros(like: Any, axis: int) -> Any:
+    return like.new_zeros(like.shape[:axis] + like.shape[axis + 1 :])
+
+
+def _fill(
+    a: Any, b: Any, state: Any, out: Any, axis: int, reverse: bool, shifted: bool
+) -> Any:
+    """Write the recurrence into `out`; the state after the last step, or the one given.
+
+    A step makes h = a h' + b of the state h', and h is the next state. If `shifted`, h = h' + b,
+    and a h is the next state: the adjoint of the other, when it walks the other way.
+    """
+    length = out.shape[axis]
+    elements = out.numel() // max(length, 1)
+    if length <= _SHORT or elements >= _WHOLE_STEP:
+        return _walk(_steps((a, b, out), axis, reverse), state, shifted)
+    size = chunk_length(length)
+    whole = length - length % size
+    (first, rest) = _cut((a, b, out), axis, whole, reverse)
+    a, b, chunks = (x.unflatten(axis, (-1, size)) for x in first)
+    local = torch.empty_like(chunks.select(axis + 1, 0))
+    entering = torch.empty_like(local)
+    steps = _steps((a, b), axis + 1, reverse)
+    last = _walk((*steps, [local] * size), None, shifted)
+    _enter(a.prod(axis + 1), last, state, entering, axis, reverse)
+    leaving = _walk((*steps, *_steps((chunks,), axis + 1, reverse)), entering, shifted)
+    state = leaving.select(axis, 0 if reverse else -1)
+    return _fill(*rest[:2], state, rest[2], axis, reverse, shifted) if length > whole else state
+
+
+def _enter(a: Any, b: Any, state: Any, out: Any, axis: int, reverse: bool) -> None:
+    """The state that enters each chunk: a recurrence over the chunks, one place late."""
+    count = out.shape[axis]
+    begin = out.select(axis, count - 1 if reverse else 0)
+    begin.zero_() if state is None else begin.copy_(state)
+    late = out.narrow(axis, 0 if reverse else 1, count - 1)
+    early = [x.narrow(axis, 1 if reverse else 0, count - 1) for x in (a, b)]
+    _fill(*early, state, late, axis, reverse, shifted=False)
+
+
+def _cut(arrays: Any, axis: int, whole: int, reverse: bool) -> tuple[list[Any], list[Any]]:
+    """The first `whole` steps in the direction of the recurrence, and the others."""
+    rest = arrays[0].shape[axis] - whole
+    at, other = (rest, 0) if reverse else (0, whole)
+    return (
+        [x.narrow(axis, at, whole) for x in arrays],
+        [x.narrow(axis, other, rest) for x in arrays],
+    )
+
+
+def _steps(arrays: Any, axis: int, reverse: bool) -> list[Any]:
+    return [x.unbind(axis)[::-1] if reverse else x.unbind(axis) for x in arrays]
+
+
+def _walk(steps: Any, state: Any, shifted: bool) -> Any:
+    addcmul = torch.addcmul
+    factor = None
+    for a, b, out in zip(*steps, strict=True):
+        if state is None:
+            out.copy_(b)
+        elif shifted and factor is None:
+            torch.add(b, state, out=out)
+        else:
+            addcmul(b, factor if shifted else a, state, out=out)
+        factor, state = a, out
+    return state if factor is None or not shifted else state * factor
+
+
+def _adjoint(a: Any, h0: Any, h: Any, gh: Any, gf: Any, axis: int, reverse: bool) -> Any:
+    """The gradients of a, b and h0, by the shifted recurrence the other way."""
+    b, grad_a = _empty(h, axis), torch.empty_like(h)
+    start = _fill(a.conj().resolve_conj(), gh, gf, b, axis, not reverse, shifted=True)
+    early, late = _neighbours(h.shape[axis], reverse)
+    torch.mul(b.narrow(axis, *late), h.narrow(axis, *early).conj(), out=grad_a.narrow(axis, *late))
+    first = grad_a.select(axis, -1 if reverse else 0)
+    if h0 is None:
+        first.zero_()
+        return grad_a, b, None
+    torch.mul(b.select(axis, -1 if reverse else 0), h0.conj(), out=first)
+    return grad_a, b, start
+
+
+def _neighbours(length: int, reverse: bool) -> tuple[tuple[int, int], tuple[int, int]]:
+    """(start, length) of the steps that have a next one, and of those that have one before."""
+    early, late = (0, length - 1), (1, length - 1)
+    return (late, early) if reverse else (early, late)
+
+
+def _previous(h: Any, h0: Any, axis: int, reverse: bool) -> Any:
+    """The state that each step starts from."""
+    early, _ = _neighbours(h.shape[axis], reverse)
+    before = torch.zeros_like(h.select(axis, 0)) if h0 is None else h0
+    parts = [before.unsqueeze(axis), h.narrow(axis, *early)]
+    return torch.cat(parts[::-1] if reverse else parts, axis)
+
+
+def _pull(
+    apply: Callable[..., Any], a: Any, h0: Any, h: Any, gh: Any, gf: Any, axis: int, reverse: bool
+) -> Any:
+    """The gradients as `_adjoint` has them, of steps that can be differentiated again."""
+    _, late = _neighbours(h.shape[axis], reverse)
+    one = torch.ones_like(h.select(axis, 0)).unsqueeze(axis)
+    factors = [a.narrow(axis, *late), one]
+    shifted = torch.cat(factors[::-1] if reverse else factors, axis).conj()
+    b, start = apply(shifted, gh, gf, axis, not reverse)
+    grad_h0 = None if h0 is None else start * a.select(axis, -1 if reverse else 0).conj()
+    return b * _previous(h, h0, axis, reverse).conj(), b, grad_h0
+
+
+def _gradients(apply: Callable[..., Any], saved: Any, gh: Any, gf: Any, axis: int, reverse: bool):
+    a, h0, h = saved
+    if gh is None:
+        gh = h.new_zeros(()).expand(h.shape)
+    if h.shape[axis] == 0:
+        return gh, gh, gf
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return _pull(apply, a, h0, h, gh, gf, axis, reverse)
+    return _adjoint(a, h0, h, gh, gf, axis, reverse)
+
+
+def _batched(apply: Callable[..., Any], info: Any, in_dims: Any, a, b, h0, axis, reverse):
+    """Over a new axis of the operands: in front of theirs."""
+    a, b, h0 = (
+        x if x is None else (x.unsqueeze(0) if at is None else x.movedim(at, 0))
+        for x, at in zip((a, b, h0), in_dims, strict=False)
+    )
+    shape = (info.batch_size, *b.shape[1:])
+    state = shape[: axis + 1] + shape[axis + 2 :]
+    h0 = None if h0 is None else h0.expand(state)
+    return apply(a.expand(shape), b.expand(shape), h0, axis + 1, reverse), (0, 0)
+
+
+class _Recurrence(torch.autograd.Function):
+    """The recurrence with its adjoint; all of a, b and h0 in their full shapes."""
+
+    @staticmethod
+    def forward(a: Any, b: Any, h0: Any, axis: int, reverse: bool) -> Any:
+        return _forward(a, b, h0, axis, reverse)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        a, _, h0, ctx.axis, ctx.reverse = inputs
+        ctx.save_for_backward(a, h0, output[0])
+        ctx.save_for_forward(a, h0, output[0])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, gh: Any, gf: Any) -> Any:
+        grads = _gradients(_Recurrence.apply, ctx.saved_tensors, gh, gf, ctx.axis, ctx.reverse)
+        return *grads, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, da: Any, db: Any, dh0: Any, *rest: Any) -> Any:
+        a, h0, h = ctx.saved_tensors
+        change = h.new_zeros(()).expand(h.shape) if db is None else db
+        if da is not None and h.shape[ctx.axis]:
+            change = change + da * _previous(h, h0, ctx.axis, ctx.reverse)
+        return _Recurrence.apply(a, change, dh0, ctx.axis, ctx.reverse)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        return _batched(_Recurrence.apply, info, in_dims, *args)
+
+
+# A compiler would unroll the steps above: to it the recurrence is one op, with the same gradient.
+_opaque = torch.library.custom_op(
+    "ember_ml::linear_recurrence",
+    _forward,
+    mutates_args=(),
+    schema="(Tensor a, Tensor b, Tensor? h0, int axis, bool reverse) -> (Tensor, Tensor)",
+)
+
+
+@_opaque.register_fake
+def _(a, b, h0, axis, reverse):
+    return _empty(b, axis), b.new_empty(b.shape[:axis] + b.shape[axis + 1 :])
+
+
+def _save(ctx: Any, inputs: Any, output: Any) -> None:
+    a, _, h0, ctx.axis, ctx.reverse = inputs
+    ctx.save_for_backward(a, h0, output[0])
+
+
+def _backward(ctx: Any, gh: Any, gf: Any) -> Any:
+    return *_gradients(_opaque, ctx.saved_tensors, gh, gf, ctx.axis, ctx.reverse), None, None
+
+
+_opaque.register_autograd(_backward, setup_context=_save)
+_opaque.register_vmap(lambda info, in_dims, *args: _batched(_opaque, info, in_dims, *args))

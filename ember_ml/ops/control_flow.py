@@ -1,0 +1,402 @@
+"""Loops and branches over nests of tensors: traced by every compiler, recorded by every tape."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ember_ml import ops
+from ember_ml._core import runtime, tree
+from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.dtype import PYTHON_TYPES
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from ember_ml._core.indexing import normalize_axis
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+
+__all__ = ["associative_scan", "cond", "fori_loop", "map", "scan", "while_loop"]
+
+Nest = Any
+
+
+def scan(
+    f: Callable[[Nest, Nest], tuple[Nest, Nest]],
+    init: Nest,
+    xs: Nest = None,
+    length: int | None = None,
+    reverse: bool = False,
+    axis: int = 0,
+) -> tuple[Nest, Nest]:
+    """Carry a state through the slices of xs: `carry, y = f(carry, x)` for each.
+
+    Args:
+        f: a step. The carry it gives has the structure, shapes and dtypes of the one it gets; y is
+            a nest of tensors, or None. With no slices at all it is called once, on zeros, to learn
+            what y would be.
+        init: the first carry, a nest of tensors.
+        xs: a nest of tensors of one length along `axis`; each step gets their slices. None if there
+            is nothing to read, and `length` says how many steps there are.
+        length: how many steps, if xs does not say.
+        reverse: whether to go from the last slice to the first; each y stands where its x is.
+        axis: the axis of xs that is walked, and along which the ys are stacked.
+
+    Returns:
+        The last carry, and the ys, stacked.
+
+    Example:
+        >>> total, sums = scan(lambda c, x: (c + x, c + x), tensor.array(0.0), ops.arange(4.0))
+        >>> total.item(), sums.tolist()
+        (6.0, [0.0, 1.0, 3.0, 6.0])
+    """
+    given, structure = tree.flatten(xs)
+    home = _home(given, init)
+    read = [None if x is None else convert_to_tensor(x, backend=home) for x in given]
+    steps = _length("scan", read, axis, length)
+    columns = [None if x is None else ops.unstack(x, axis) for x in read]
+    carry = _tensors(init, home)
+    if not steps:
+        zeros = [None if x is None else _zeros_beside(x, axis) for x in read]
+        _, y = _step(f, carry, tree.unflatten(structure, zeros))
+        return carry, tree.map_leaves(lambda one: _stacked([one], axis, 0), _tensors(y, home))
+    ys = []
+    for at in reversed(range(steps)) if reverse else range(steps):
+        x = tree.unflatten(structure, [None if part is None else part[at] for part in columns])
+        new, y = _step(f, carry, x)
+        carry = _kept("scan", "f", carry, new)
+        ys.append(_tensors(y, home))
+    return carry, _joined(ys[::-1] if reverse else ys, axis)
+
+
+def map(f: Callable[[Nest], Nest], xs: Nest) -> Nest:
+    """The results of f for each slice of xs along the first axis, stacked.
+
+    Example:
+        >>> map(lambda x: ops.sum(x) * 2, tensor.array([[1, 2], [3, 4]])).tolist()
+        [6, 14]
+    """
+    return scan(lambda carry, x: (carry, f(x)), (), xs)[1]
+
+
+def associative_scan(
+    f: Callable[[Nest, Nest], Nest], elems: Nest, axis: int = 0, reverse: bool = False
+) -> Nest:
+    """The running results of an associative function, in a number of calls that grows as log n.
+
+    Args:
+        f: the function of two nests of slices, `f(earlier, later)`, which works on many pairs at
+            once: its operands and its result have as many elements along `axis`.
+        elems: a nest of tensors of one length along `axis`.
+        axis: the axis.
+        reverse: whether to run from the end; f gets the later elements first.
+
+    Example:
+        >>> associative_scan(ops.add, tensor.array([1, 2, 3, 4, 5])).tolist()
+        [1, 3, 6, 10, 15]
+    """
+    leaves, structure = tree.flatten(elems)
+    home = _home(leaves)
+    tensors = [convert_to_tensor(x, backend=home) for x in leaves]
+    _length("associative_scan", tensors, axis, None)
+
+    def combine(x: list[Tensor], y: list[Tensor]) -> list[Tensor]:
+        out = f(tree.unflatten(structure, x), tree.unflatten(structure, y))
+        _agree("associative_scan", "an operand of f", "its result", tree.unflatten(structure, x), out)
+        return tree.leaves_of(out)
+
+    if reverse:
+        tensors = [ops.flip(x, axis=axis) for x in tensors]
+    out = _scanned(combine, tensors, axis)
+    if reverse:
+        out = [ops.flip(x, axis=axis) for x in out]
+    return tree.unflatten(structure, out)
+
+
+def _scanned(combine: Callable[..., list[Tensor]], xs: list[Tensor], axis: int) -> list[Tensor]:
+    """Pairs are combined, scanned, and complete what stands between them."""
+    length = xs[0].shape[axis]
+    if length < 2:
+        return xs
+
+    def part(tensors: list[Tensor], start: int | None, stop: int | None, step: int) -> list[Tensor]:
+        return [_slice(x, axis, slice(start, stop, step)) for x in tensors]
+
+    odd = _scanned(combine, combine(part(xs, 0, -1, 2), part(xs, 1, None, 2)), axis)
+    even = part(xs, 0, 1, 1)
+    if length > 2:
+        before = odd if length % 2 else part(odd, None, -1, 1)
+        later = combine(before, part(xs, 2, None, 2))
+        even = [ops.concat(pair, axis=axis) for pair in zip(even, later, strict=True)]
+    return [_interleaved(x, y, axis) for x, y in zip(even, odd, strict=True)]
+
+
+def _interleaved(x: Tensor, y: Tensor, axis: int) -> Tensor:
+    """x0, y0, x1, y1 ...; x may have one more."""
+    axis = normalize_axis("associative_scan", axis, x.ndim)
+    count = y.shape[axis]
+    pairs = ops.stack([_slice(x, axis, slice(0, count)), y], axis=axis + 1)
+    joined = ops.reshape(pairs, (*y.shape[:axis], 2 * count, *y.shape[axis + 1 :]))
+    if x.shape[axis] == count:
+        return joined
+    return ops.concat([joined, _slice(x, axis, slice(count, None))], axis=axis)
+
+
+def cond(
+    pred: TensorLike,
+    true_fn: Callable[..., Nest],
+    false_fn: Callable[..., Nest],
+    *operands: Nest,
+) -> Nest:
+    """The result of one of two functions.
+
+    Only the chosen one is called. Where a compiler or `vmap` traces, so that pred has no value yet,
+    both are, and the results are selected from: they must agree in structure, shapes and dtypes,
+    and a NaN in the gradient of the other branch is not masked.
+
+    Args:
+        pred: a bool, or a tensor of one element.
+        true_fn: called with the operands if pred is true.
+        false_fn: called with them otherwise.
+        operands: passed on.
+
+    Example:
+        >>> cond(ops.sum(x) > 0, ops.sqrt, ops.negative, x)
+    """
+    chosen = _truth("cond", "pred", pred)
+    if chosen is not None:
+        return true_fn(*operands) if chosen else false_fn(*operands)
+    first, second = true_fn(*operands), false_fn(*operands)
+    return _selected("cond", pred, ("true_fn's result", first), ("false_fn's", second))
+
+
+def while_loop(
+    cond_fn: Callable[[Nest], TensorLike],
+    body_fn: Callable[[Nest], Nest],
+    init: Nest,
+    max_iterations: int | None = None,
+) -> Nest:
+    """The carry after `carry = body_fn(carry)`, as long as `cond_fn(carry)` is true.
+
+    Where a compiler or `vmap` traces, so that the condition has no value yet, `max_iterations`
+    steps are computed, and those after the end of the loop leave the carry as it is.
+
+    Args:
+        cond_fn: gives a bool, or a tensor of one element.
+        body_fn: gives a carry of the structure, shapes and dtypes of the one it gets.
+        init: the first carry, a nest of tensors.
+        max_iterations: the loop ends after so many steps in any case.
+
+    Example:
+        >>> while_loop(lambda x: x < 100, lambda x: x * 2, tensor.array(3)).item()
+        192
+    """
+    carry = _tensors(init, _home([], init))
+    running: Any = True
+    for step in itertools.count():
+        if max_iterations is not None and step >= max_iterations:
+            break
+        going = cond_fn(carry)
+        chosen = _truth("while_loop", "cond_fn's result", going)
+        if chosen is False:
+            break
+        new = body_fn(carry)
+        if chosen is None:
+            if max_iterations is None:
+                raise ArgumentError(
+                    "while_loop: the condition has no value while the function is traced; give "
+                    "max_iterations, the number of steps to compute"
+                )
+            running = going if running is True else ops.logical_and(running, going)
+        if running is True:
+            carry = _kept("while_loop", "body_fn", carry, new)
+        else:
+            new = _kept("while_loop", "body_fn", carry, new)
+            carry = _selected("while_loop", running, ("body_fn's result", new), ("carry", carry))
+    return carry
+
+
+def fori_loop(
+    lower: int | Tensor, upper: int | Tensor, body_fn: Callable[[int, Nest], Nest], init: Nest
+) -> Nest:
+    """The carry after `carry = body_fn(i, carry)` for i from lower to upper - 1.
+
+    Args:
+        lower: the first i.
+        upper: the end. Both must have a value, also while a compiler traces: use `while_loop` with
+            `max_iterations` where they do not.
+        body_fn: gives a carry of the structure, shapes and dtypes of the one it gets.
+        init: the first carry, a nest of tensors.
+
+    Example:
+        >>> fori_loop(1, 5, lambda i, x: x * i, tensor.array(1)).item()
+        24
+    """
+    carry = _tensors(init, _home([], init))
+    for i in range(_bound("lower", lower), _bound("upper", upper)):
+        carry = _kept("fori_loop", "body_fn", carry, body_fn(i, carry))
+    return carry
+
+
+def _bound(name: str, value: Any) -> int:
+    if isinstance(value, EmberTensor) and _truth("fori_loop", name, value) is None:
+        raise ArgumentError(
+            f"fori_loop: {name} has no value while the function is traced; give a Python int, or "
+            "use while_loop with max_iterations"
+        )
+    return value.__index__()
+
+
+def _truth(op: str, what: str, pred: TensorLike) -> bool | None:
+    """Whether the predicate holds; None if its value cannot be read now."""
+    if type(pred) in PYTHON_TYPES:
+        return bool(pred)
+    pred = convert_to_tensor(pred)
+    if pred.size != 1:
+        raise ShapeError(f"{op}: {what} must be one element; the shape is {pred.shape}")
+    return runtime.LOADED[pred._backend].truth(pred._data)
+
+
+def _home(leaves: list[Any], other: Nest = None) -> str:
+    """The backend of the first tensor there is, else the active one."""
+    for x in (*leaves, *tree.leaves_of(other)):
+        if isinstance(x, EmberTensor):
+            return x._backend
+    return runtime.active()
+
+
+def _tensors(nest: Nest, home: str) -> Nest:
+    """The nest with a tensor for every leaf but None."""
+    return tree.map_leaves(
+        lambda x: x if x is None or isinstance(x, EmberTensor) else convert_to_tensor(x, backend=home),
+        nest,
+    )
+
+
+def _length(op: str, xs: list[Any], axis: int, length: int | None) -> int:
+    """The one length of all tensors along the axis."""
+    found = {} if length is None else {length: "length"}
+    for at, x in enumerate(xs):
+        if x is not None:
+            found.setdefault(x.shape[normalize_axis(op, axis, x.ndim)], f"tensor {at} (of {x.shape})")
+    if len(found) > 1:
+        lengths = ", ".join(f"{count} by {name}" for count, name in found.items())
+        raise ShapeError(f"{op}: lengths along axis {axis} differ: {lengths}; they must be one")
+    if not found:
+        raise ArgumentError(f"{op}: nothing says how long it is; give xs or length")
+    return next(iter(found))
+
+
+def _step(f: Callable[..., Any], carry: Nest, x: Nest) -> tuple[Nest, Nest]:
+    out = f(carry, x)
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise ArgumentTypeError(f"scan: f must return a pair (carry, y), not {_described(out)}")
+    return out
+
+
+def _zeros_beside(x: Tensor, axis: int) -> Tensor:
+    """A slice of an empty tensor, if it had one."""
+    return ops.astype(ops.sum(x, axis=axis), x.dtype)
+
+
+def _slice(x: Tensor, axis: int, part: slice) -> Tensor:
+    return x[(slice(None),) * normalize_axis("associative_scan", axis, x.ndim) + (part,)]
+
+
+def _stacked(column: list[Any], axis: int, count: int | None = None) -> Tensor | None:
+    if column[0] is None:
+        return None
+    out = ops.stack(column, axis=axis)
+    return out if count is None else _slice(out, axis, slice(0, count))
+
+
+def _joined(ys: list[Nest], axis: int) -> Nest:
+    for y in ys[1:]:
+        _agree("scan", "one y of f", "another", ys[0], y)
+    columns = zip(*[tree.leaves_of(y) for y in ys], strict=True)
+    return tree.unflatten(tree.flatten(ys[0])[1], [_stacked(list(column), axis) for column in columns])
+
+
+def _kept(op: str, name: str, carry: Nest, new: Nest) -> Nest:
+    """The new carry, if it is like the one before; Python numbers take its dtypes."""
+    before, structure = tree.flatten(carry)
+    leaves, other = tree.flatten(new)
+    if other == structure:
+        leaves = [
+            convert_to_tensor(x, dtype=old.dtype, backend=old._backend)
+            if isinstance(old, EmberTensor) and type(x) in PYTHON_TYPES
+            else x
+            for x, old in zip(leaves, before, strict=True)
+        ]
+        new = tree.unflatten(structure, leaves)
+    _agree(op, "the carry", f"the one that {name} returns", carry, new)
+    return new
+
+
+def _selected(op: str, pred: Any, first: tuple[str, Nest], second: tuple[str, Nest]) -> Nest:
+    """The first nest where pred holds, else the second."""
+    home = pred._backend
+    x, y = _tensors(first[1], home), _tensors(second[1], home)
+    _agree(op, first[0], second[0], x, y)
+    choice = ops.reshape(pred, ())
+    choice = choice if choice.dtype.kind == "bool" else ops.not_equal(choice, 0)
+
+    def select(one: Any, other: Any) -> Any:
+        return None if one is None else ops.where(choice, one, other)
+
+    return tree.map_leaves(select, x, y)
+
+
+def _agree(op: str, one: str, other: str, x: Nest, y: Nest) -> None:
+    """Refuse two nests that differ in structure, shapes or dtypes."""
+    leaves, structure = tree.flatten(x)
+    others, second = tree.flatten(y)
+    if structure != second:
+        raise ArgumentTypeError(
+            f"{op}: {one} and {other} must have one structure, not {_described(x)} and "
+            f"{_described(y)}"
+        )
+    for at, (a, b) in enumerate(zip(leaves, others, strict=True)):
+        if a is None and b is None:
+            continue
+        if not isinstance(a, EmberTensor) or not isinstance(b, EmberTensor):
+            raise ArgumentTypeError(
+                f"{op}: {one} and {other} must hold tensors{_place(structure, at)}, not "
+                f"{_described(a)} and {_described(b)}"
+            )
+        if a.shape != b.shape:
+            raise ShapeError(
+                f"{op}: {one} and {other} must have one shape{_place(structure, at)}, not "
+                f"{a.shape} and {b.shape}"
+            )
+        if a._tag is not b._tag:
+            raise DTypeError(
+                f"{op}: {one} and {other} must have one dtype and backend{_place(structure, at)}, "
+                f"not {a.dtype} on {a.backend} and {b.dtype} on {b.backend}; "
+                f"cast with astype({a.dtype.name!r})"
+            )
+
+
+def _place(structure: tree.Structure, at: int) -> str:
+    """Where a leaf is, in words; nothing where it is the whole nest."""
+    path = next(itertools.islice(_paths(structure), at, None))
+    return f" at {path}" if path else ""
+
+
+def _paths(structure: tree.Structure, path: str = "") -> Iterator[str]:
+    if structure.kind is None:
+        yield path
+        return
+    for key, part in zip(structure.keys or range(len(structure.parts)), structure.parts, strict=True):
+        yield from _paths(part, f"{path}[{key!r}]")
+
+
+def _described(nest: Nest) -> str:
+    """A nest by its containers, leaves as *."""
+    if nest is None or not isinstance(nest, (dict, list, tuple)):
+        return f"a {type(nest).__name__}" if nest is not None else "None"
+    marked = tree.map_leaves(lambda x: None if x is None else _Star(), nest)
+    return repr(marked)
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"

@@ -1,0 +1,58 @@
+"""Recurrences along the time axis."""
+
+from __future__ import annotations
+
+from ember_ml import ops
+from ember_ml._core import rules
+from ember_ml._core.dispatch import composite
+from ember_ml._core.indexing import normalize_axis
+from ember_ml._core.tensor import Tensor, TensorLike
+
+__all__ = ["linear_recurrence"]
+
+
+@composite(rule=rules.FLOAT)
+def linear_recurrence(
+    a: TensorLike,
+    b: TensorLike,
+    h0: TensorLike | None = None,
+    axis: int = 1,
+    reverse: bool = False,
+) -> tuple[Tensor, Tensor]:
+    r"""A linear recurrence along an axis, element by element.
+
+    .. math:: h_t = a_t \odot h_{t-1} + b_t
+
+    Time is cut into chunks that are computed side by side, where that is quicker: the product of
+    the factors of some dozens of steps must then be finite. Nothing is divided by it.
+
+    Args:
+        a: the factors; they broadcast against b.
+        b: what comes in at each step.
+        h0: the state before the first step, in the shape of a step or one that broadcasts to it;
+            zeros if it is missing.
+        axis: the axis of time in the common shape of a and b.
+        reverse: whether time runs from the end: h_t = a_t h_{t+1} + b_t.
+
+    Returns:
+        The states h after each step, and the state after the last one (in the direction of time).
+
+    Example:
+        >>> h, final = linear_recurrence([0.5, 0.5, 2.0], [1.0, 1.0, 1.0], axis=0)
+        >>> h.tolist(), final.item()
+        ([1.0, 1.5, 4.0], 4.0)
+    """
+    shape = ops.broadcast_shapes(a.shape, b.shape)
+    axis = normalize_axis("linear_recurrence", axis, len(shape))
+    factors = ops.unstack(ops.broadcast_to(a, shape), axis)
+    inputs = ops.unstack(ops.broadcast_to(b, shape), axis)
+    state = ops.zeros_like(ops.sum(ops.broadcast_to(b, shape), axis))
+    if h0 is not None:
+        state = ops.broadcast_to(h0, state.shape)
+    states = []
+    for factor, entry in list(zip(factors, inputs, strict=True))[:: -1 if reverse else 1]:
+        state = factor * state + entry
+        states.append(state)
+    if not states:
+        return ops.broadcast_to(b, shape), state
+    return ops.stack(states[:: -1 if reverse else 1], axis), state
