@@ -52,6 +52,7 @@ class Op:
     """An entry in the table of ops.
 
     Attributes:
+        key: the name with its family: "elementwise.add".
         kernels: tag -> (native function, tag of its result). The result's tag is learned by the
             first call and is only used where it follows from the operands': for unary and binary
             ops. A composite without a native function stands here with its body, under the dtypes
@@ -73,6 +74,7 @@ class Op:
         "family",
         "function",
         "kernels",
+        "key",
         "kind",
         "left",
         "name",
@@ -89,6 +91,7 @@ class Op:
     def __init__(self, declared: Callable[..., Any], kind: str, rule: Rule) -> None:
         self.name = declared.__name__
         self.family = declared.__module__.removeprefix("ember_ml.ops.")
+        self.key = f"{self.family}.{self.name}"
         self.kind = kind
         self.rule = rule
         self.body = declared if kind == "composite" else None
@@ -112,11 +115,6 @@ class Op:
         if self._signature is None:
             self._signature = inspect.signature(self.declared)
         return self._signature
-
-    @property
-    def key(self) -> str:
-        """The op's name with its family: "elementwise.add"."""
-        return f"{self.family}.{self.name}"
 
     @property
     def label(self) -> str:

@@ -14,8 +14,10 @@ from ember_ml._core.op import OPS, Op
 class Recorder(Protocol):
     """What a tape is to an op."""
 
-    def call(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Compute the op, and write it on the tapes of this thread that track an operand."""
+    def call(
+        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tapes: tuple[Any, ...]
+    ) -> Any:
+        """Compute the op, and write it on those of the tapes that track an operand."""
 
 
 OPEN: list[Recorder] = []
@@ -72,4 +74,4 @@ def traced(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call while some thread has a tape open."""
     mine = current()
     op = OPS[key]
-    return mine[-1].call(op, args, kwargs) if mine else op.plain(*args, **kwargs)
+    return mine[-1].call(op, args, kwargs, mine) if mine else op.plain(*args, **kwargs)

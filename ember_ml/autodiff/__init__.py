@@ -1,6 +1,7 @@
 """Gradients on every backend: the tape, and transforms of functions."""
 
 from ember_ml.autodiff import gaps as gaps
+from ember_ml.autodiff.causal import CausalContext as CausalContext
 from ember_ml.autodiff.tape import GradientTape as GradientTape
 from ember_ml.autodiff.transforms.batching import vmap as vmap
 from ember_ml.autodiff.transforms.checkpointing import checkpoint as checkpoint

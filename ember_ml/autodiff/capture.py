@@ -16,8 +16,10 @@ class Capture:
     """A recorder that writes down every op on a backend, whatever its operands."""
 
     causal = None
+    quick = None
 
     def __init__(self, backend: str) -> None:
+        self._outer = recording.tapes()
         self._log = ProgramLog(backend)
         self._log.by_rules = runtime.load(backend).autodiff.ENGINE == "rules"
 
@@ -28,7 +30,11 @@ class Capture:
         return self._log
 
     def log_of(self, operands: Values) -> Any:
-        """The log, if it is of the operands' backend."""
+        """The log, if it is of the operands' backend; parameters are shown to the outer tapes."""
+        for x in operands:
+            if x.trainable:
+                for tape in self._outer:
+                    tape.log_of([x])
         return self._log if any(x._backend == self._log.backend for x in operands) else None
 
     def tracks(self, x: EmberTensor) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ember_ml import ops
-from ember_ml._core import runtime
+from ember_ml._core import recording, runtime
 from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml.autodiff import record
 from ember_ml.autodiff.program import Step, Values
@@ -63,7 +63,7 @@ class Program:
         for step in self.instructions:
             args, kwargs = _mapped(step.args, read), _mapped(step.kwargs, read)
             if recorded:
-                out = record.call(step.op, args, kwargs)
+                out = record.call(step.op, args, kwargs, recording.tapes())
             else:
                 out = step.op.plain(*args, **kwargs)
             for slot, x in zip(step.outs, (out,) if step.single else out, strict=True):
@@ -105,7 +105,7 @@ def extract(
         program.instructions.append(
             Instruction(
                 step.op,
-                _mapped(step.args, link, _is_value),
+                tuple(_mapped(step.args, link, _is_value)),
                 _mapped(step.kwargs, link, _is_value),
                 tuple([slot_of(_id(x)) for x in step.outs]),
                 step.single,

@@ -35,6 +35,5 @@ class Procedure:
 
     def __call__(self, values: list[EmberTensor]) -> list[EmberTensor]:
         """The results, on this thread's tapes where they track one of the values."""
-        if recording.tapes():
-            return record.call(self, (values,), {})
-        return self.plain(values)
+        tapes = recording.tapes()
+        return record.call(self, (values,), {}, tapes) if tapes else self.plain(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -9,6 +10,8 @@ from ember_ml._core import align, runtime
 from ember_ml._core.tensor import EmberTensor
 
 _new = object.__new__
+_NUMBERS = frozenset((float, int, bool, complex))
+_NOTHING: dict[str, Any] = {}
 Values = list[EmberTensor]
 Inputs = list[tuple[int, int | None, EmberTensor]]
 
@@ -28,7 +31,7 @@ class Step:
     def __init__(
         self,
         op: Any,
-        args: tuple[Any, ...],
+        args: Sequence[Any],
         kwargs: dict[str, Any],
         inputs: Inputs,
         outs: tuple[Any, ...],
@@ -107,6 +110,40 @@ class ProgramLog:
             self.values[key] = snapshot(x)
             self.since[key] = len(self.steps)
 
+    def execute_plainly(self, op: Any, args: tuple[Any, ...]) -> Any:
+        """`execute` for the usual call: tensors and numbers on the only tape; else None."""
+        values = self.values
+        inputs: Inputs = []
+        saved = []
+        for position, value in enumerate(args):
+            if type(value) is EmberTensor:
+                known = values.get(id(value._data))
+                if known is None:
+                    value = snapshot(value)
+                else:
+                    inputs.append((position, None, known))
+                    value = known
+            elif type(value) not in _NUMBERS:
+                return None
+            saved.append(value)
+        if not inputs or self.backend not in op.natives:
+            return None
+        out = op.plain(*args)
+        if type(out) is EmberTensor and out._tag in _flowing and id(out._data) not in values:
+            made = snapshot(out)
+            step = _new(Step)
+            step.op = op
+            step.args = saved
+            step.kwargs = _NOTHING
+            step.inputs = inputs
+            step.outs = (made,)
+            step.single = True
+            self.steps.append(step)
+            values[id(out._data)] = made
+        elif not isinstance(out, EmberTensor) or is_differentiable(out):
+            self._write(op, args, {}, out, [self])
+        return out
+
     def execute(
         self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], logs: list[ProgramLog]
     ) -> Any:
@@ -150,7 +187,7 @@ class ProgramLog:
                     ]
                 )
             saved.append(value)
-        step = Step(op, tuple(saved), kwargs, inputs, outs, single)
+        step = Step(op, saved, kwargs, inputs, outs, single)
         for log in logs:
             log.steps.append(step)
             for x in made:
@@ -176,6 +213,8 @@ class ProgramLog:
     def depending(self, sources: Values) -> tuple[set[int], list[tuple[int, Step]]]:
         """The values that depend on the sources, and the steps (by number) that made them."""
         needed = {id(x._data): self.since.get(id(x._data), 0) for x in sources}
+        if not any(self.since.values()) and self.since.keys() <= needed.keys():
+            return set(self.values), list(enumerate(self.steps))  # all that is watched
         found = []
         for index, step in enumerate(self.steps):
             for _, _, x in step.inputs:

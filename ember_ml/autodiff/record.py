@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from ember_ml import ops
 from ember_ml._core import recording, runtime
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor
 from ember_ml.autodiff.constants import CONSTANT
+from ember_ml.autodiff.program import ProgramLog, Values
 
 if TYPE_CHECKING:
     from ember_ml.autodiff.tape import GradientTape
 
 
-def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Compute a call, and write it on this thread's tapes that track an operand."""
-    tapes: tuple[GradientTape, ...] = recording.current()
+def call(
+    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tapes: tuple[GradientTape, ...]
+) -> Any:
+    """Compute a call, and write it on those of the tapes that track an operand."""
+    if len(tapes) == 1 and not kwargs and op.vjps is not None and tapes[0].quick is not None:
+        out = tapes[0].quick.execute_plainly(op, args)
+        if out is not None:
+            return out
     operands = [value for value in args if isinstance(value, EmberTensor)]
     if len(operands) < len(args) or kwargs:
         operands += _hidden(args, kwargs)
@@ -24,7 +31,7 @@ def call(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return op.plain(*args, **kwargs)
     backend = logs[-1].backend
     for x in operands:
-        if x._backend is not backend and x._backend != backend:
+        if x._backend != backend:
             raise ArgumentTypeError(
                 f"{op.key}: a tape records a tensor of the {backend} backend, which meets one of "
                 f"{x._backend}; gradients do not cross backends: move one before the tape"
@@ -43,6 +50,46 @@ def _hidden(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[EmberTensor]:
         if type(value) is list or type(value) is tuple:
             found += [part for part in value if isinstance(part, EmberTensor)]
     return found
+
+
+class Scope:
+    """The least of a tape: the ops on the tensors given, on one backend, while it is entered.
+
+    The tensors are aliases of those given, so that one tensor given twice is two sources.
+    """
+
+    causal = None
+    call = staticmethod(call)
+
+    def __init__(self, tensors: Values) -> None:
+        self._log = make_log(tensors[0]._backend)
+        self.quick = self._log if isinstance(self._log, ProgramLog) else None
+        self.sources = [ops.gradients.alias(x) for x in tensors]
+
+    def __enter__(self) -> Self:
+        recording.push(self)
+        for x in self.sources:
+            self._log.watch(x)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        recording.remove(self)
+
+    def log(self, backend: str) -> Any:
+        """What was written down on a backend; None if nothing."""
+        return self._log if backend == self._log.backend else None
+
+    def log_of(self, operands: Values) -> Any:
+        """The log, if it tracks one of the operands."""
+        values = self._log.values
+        return self._log if any(id(x._data) in values for x in operands) else None
+
+    def gradient(self, targets: Values, cotangents: Values, retain: bool = False) -> Values:
+        """The gradients of the sources; zeros where no path leads to a target."""
+        found = self._log.gradient(targets, self.sources, cotangents, retain)
+        return [
+            ops.zeros_like(x) if g is None else g for g, x in zip(found, self.sources, strict=True)
+        ]
 
 
 def make_log(backend: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -29,57 +29,62 @@ class SweepLog(ProgramLog):
                 _add(grads, target, cotangent)
         keep = {id(x._data) for x in sources}
         for _, step in reversed(steps):
-            _pull(step, grads, needed, keep)
+            vjps = step.op.vjps
+            usual = vjps is not None and vjps.joint is None
+            if usual and step.single and step.inputs[0][1] is None:
+                _pull(step, grads, needed, keep)
+            else:
+                _pull_jointly(step, grads, needed, keep)
         return [grads.get(id(x._data)) for x in sources]
 
 
 def _pull(step: Step, grads: dict[int, Any], needed: set[int], keep: set[int]) -> None:
-    """Hand the gradients of a step's results to its operands."""
-    g, out = _result_gradient(step, grads, keep)
+    """Hand the gradient of a step's only result to its operands."""
+    out = step.outs[0]
+    key = id(out._data)
+    g = grads.get(key) if key in keep else grads.pop(key, None)
     if g is None:
         return
-    vjps = step.op.vjps
-    if vjps is None:
-        raise UnsupportedOpError(f"{step.op.key} has no gradient on {step.outs[0].backend}")
-    if vjps.joint is not None or not step.single or step.inputs[0][1] is not None:
-        wanted = [entry for entry in step.inputs if id(entry[2]._data) in needed]
-        for x, part in operand_gradients(vjps, g, out, step.args, step.kwargs, wanted):
-            _add(grads, x, part)
-        return
-    for position, _, x in step.inputs:  # the usual case, without the bookkeeping
-        if id(x._data) in needed:
-            vjp = vjps.parts[position]
-            part = None if vjp is None else vjp(g, out, *step.args, **step.kwargs)
-            if part is not None:
-                _add(grads, x, _fitted(part, x))
+    parts = step.op.vjps.parts
+    for position, _, x in step.inputs:
+        key = id(x._data)
+        if key not in needed or parts[position] is None:
+            continue
+        part = parts[position](g, out, *step.args, **step.kwargs)
+        if part is None:
+            continue
+        if part._tag is not x._tag or part._data.shape != x._data.shape:
+            part = _fitted(part, x)
+        grads[key] = ops.add(grads[key], part) if key in grads else part
 
 
-def _result_gradient(step: Step, grads: dict[int, Any], keep: set[int]) -> tuple[Any, Any]:
-    """The gradient of a step's result, and the result; None if no gradient reached it."""
-    if step.single:
-        out = step.outs[0]
-        key = id(out._data)
-        return grads.get(key) if key in keep else grads.pop(key, None), out
+def _pull_jointly(step: Step, grads: dict[int, Any], needed: set[int], keep: set[int]) -> None:
+    """The same for several results, sequences of operands, and rules that serve all operands."""
     found = []
     for x in step.outs:
         key = id(getattr(x, "_data", x))
         found.append(grads.get(key) if key in keep else grads.pop(key, None))
     if all(one is None for one in found):
-        return None, None
+        return
+    if step.op.vjps is None:
+        raise UnsupportedOpError(f"{step.op.key} has no gradient on {step.outs[0].backend}")
     g = tuple(
         [
             ops.zeros_like(x) if one is None and isinstance(x, EmberTensor) else one
             for one, x in zip(found, step.outs, strict=True)
         ]
     )
-    return g, step.outs
+    wanted = [entry for entry in step.inputs if id(entry[2]._data) in needed]
+    given = (g[0], step.outs[0]) if step.single else (g, step.outs)
+    for x, part in operand_gradients(step.op.vjps, *given, step.args, step.kwargs, wanted):
+        _add(grads, x, part)
 
 
 def operand_gradients(
     vjps: Vjps,
     g: Any,
     out: Any,
-    args: tuple[Any, ...],
+    args: Sequence[Any],
     kwargs: dict[str, Any],
     inputs: Iterable[tuple[int, int | None, EmberTensor]],
 ) -> Iterator[tuple[EmberTensor, EmberTensor]]:

@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ember_ml import ops
 from ember_ml._core import recording, tree
@@ -16,7 +16,7 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.autodiff import record
-from ember_ml.autodiff.program import is_differentiable, snapshot
+from ember_ml.autodiff.program import ProgramLog, is_differentiable, snapshot
 
 _SPENT = (
     "A non-persistent GradientTape can only be used to compute one set of gradients (or "
@@ -45,6 +45,9 @@ class GradientTape:
         6.0
     """
 
+    only_backend: ClassVar[str | None] = None
+    """The backend whose tensors it watches; None for all."""
+
     def __init__(
         self,
         persistent: bool = False,
@@ -60,6 +63,7 @@ class GradientTape:
         self._recording = False
         self._entered = False
         self._spent = False
+        self.quick: Any = None  # the only log, where calls can go to it by the short way
         self.causal: Any = None
         if causal:
             from ember_ml.autodiff.causal import CausalContext
@@ -96,6 +100,7 @@ class GradientTape:
 
     def _clear(self) -> None:
         self._logs = {}
+        self.quick = None
         self._watched = {}
         self._spent = False
 
@@ -110,7 +115,7 @@ class GradientTape:
         found = None
         logs = self._logs
         for x in operands:
-            if x.trainable and self._accessed:
+            if x.trainable and self._accessed and self.only_backend in (None, x._backend):
                 found = self._take(x)
             elif x._backend in logs and id(x._data) in logs[x._backend].values:
                 found = logs[x._backend]
@@ -125,6 +130,8 @@ class GradientTape:
         """The log of the tensor's backend, with the tensor's value tracked."""
         if x._backend not in self._logs:
             self._logs[x._backend] = record.make_log(x._backend)
+            first = self._logs[x._backend] if len(self._logs) == 1 else None
+            self.quick = first if self.causal is None and isinstance(first, ProgramLog) else None
         log = self._logs[x._backend]
         value = snapshot(x)
         if id(value._data) not in log.values:
@@ -143,6 +150,11 @@ class GradientTape:
                 raise ArgumentError(
                     f"watch: a tape tracks tensors, not {type(x).__name__}; make one with "
                     "tensor.convert_to_tensor"
+                )
+            if self.only_backend not in (None, x._backend):
+                raise ArgumentTypeError(
+                    f"watch: a {type(self).__name__} takes tensors of {self.only_backend}, not of "
+                    f"{x._backend}; GradientTape takes any"
                 )
             if is_differentiable(x):
                 self._take(x)
@@ -273,6 +285,7 @@ class GradientTape:
         finally:
             if self._spent:
                 self._logs = {}
+                self.quick = None
 
     def _captured(self, x: Tensor) -> list[Tensor]:
         """The values of a source that the tape has: a parameter has one for each it had."""

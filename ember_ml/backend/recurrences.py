@@ -34,7 +34,9 @@ def _joint(a: Shape, b: Shape) -> Shape:
     lengths = []
     for one, other in pairs:
         if one != other and 1 not in (one, other):
-            raise ShapeError(f"linear_recurrence: the shapes {a} of a and {b} of b do not broadcast")
+            raise ShapeError(
+                f"linear_recurrence: the shapes {a} of a and {b} of b do not broadcast"
+            )
         lengths.append(other if one == 1 else one)
     return tuple(lengths)
 

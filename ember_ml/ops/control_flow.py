@@ -100,7 +100,9 @@ def associative_scan(
 
     def combine(x: list[Tensor], y: list[Tensor]) -> list[Tensor]:
         out = f(tree.unflatten(structure, x), tree.unflatten(structure, y))
-        _agree("associative_scan", "an operand of f", "its result", tree.unflatten(structure, x), out)
+        _agree(
+            "associative_scan", "an operand of f", "its result", tree.unflatten(structure, x), out
+        )
         return tree.leaves_of(out)
 
     if reverse:
@@ -266,7 +268,9 @@ def _home(leaves: list[Any], other: Nest = None) -> str:
 def _tensors(nest: Nest, home: str) -> Nest:
     """The nest with a tensor for every leaf but None."""
     return tree.map_leaves(
-        lambda x: x if x is None or isinstance(x, EmberTensor) else convert_to_tensor(x, backend=home),
+        lambda x: (
+            x if x is None or isinstance(x, EmberTensor) else convert_to_tensor(x, backend=home)
+        ),
         nest,
     )
 
@@ -276,7 +280,9 @@ def _length(op: str, xs: list[Any], axis: int, length: int | None) -> int:
     found = {} if length is None else {length: "length"}
     for at, x in enumerate(xs):
         if x is not None:
-            found.setdefault(x.shape[normalize_axis(op, axis, x.ndim)], f"tensor {at} (of {x.shape})")
+            found.setdefault(
+                x.shape[normalize_axis(op, axis, x.ndim)], f"tensor {at} (of {x.shape})"
+            )
     if len(found) > 1:
         lengths = ", ".join(f"{count} by {name}" for count, name in found.items())
         raise ShapeError(f"{op}: lengths along axis {axis} differ: {lengths}; they must be one")
@@ -312,7 +318,9 @@ def _joined(ys: list[Nest], axis: int) -> Nest:
     for y in ys[1:]:
         _agree("scan", "one y of f", "another", ys[0], y)
     columns = zip(*[tree.leaves_of(y) for y in ys], strict=True)
-    return tree.unflatten(tree.flatten(ys[0])[1], [_stacked(list(column), axis) for column in columns])
+    return tree.unflatten(
+        tree.flatten(ys[0])[1], [_stacked(list(column), axis) for column in columns]
+    )
 
 
 def _kept(op: str, name: str, carry: Nest, new: Nest) -> Nest:
@@ -385,7 +393,9 @@ def _paths(structure: tree.Structure, path: str = "") -> Iterator[str]:
     if structure.kind is None:
         yield path
         return
-    for key, part in zip(structure.keys or range(len(structure.parts)), structure.parts, strict=True):
+    for key, part in zip(
+        structure.keys or range(len(structure.parts)), structure.parts, strict=True
+    ):
         yield from _paths(part, f"{path}[{key!r}]")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ember_ml import ops
@@ -53,7 +54,7 @@ def _cumprod(g: Any, out: Any, x: Any, axis: Any = None, *, dtype: Any = None) -
 def _logcumsumexp(g: Any, out: Any, x: Any, axis: Any = None) -> Any:
     """By a recurrence whose factors are at most 1."""
     sums, rows = _last(out, axis), _last(x, axis)
-    after = _recurrence(_ratio(sums, _later(sums, 1, 0.0)), _last(g, axis))
+    after = _recurrence(_ratio(sums, _later(sums, 1, math.inf)), _last(g, axis))
     return _back(_ratio(rows, sums) * after, x, axis)
 
 

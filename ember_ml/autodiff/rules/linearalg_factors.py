@@ -19,18 +19,11 @@ def _rows(x: Any, start: int | None, stop: int | None) -> Any:
     return getitem(x, (..., slice(start, stop), slice(None)))
 
 
-def _hermitian(x: Any) -> Any:
-    """The gradient of the upper half of a Hermitian matrix, of which the lower follows."""
-    upper = ops.triu(x)
-    return upper + adjoint(ops.triu(upper, 1)) 
-
-
 def _tall(of_q: Any, of_r: Any, q: Any, r: Any) -> Any:
     """The gradient of x = Q R with as many rows as columns or more."""
     inner = ops.triu(ops.matmul(of_r, adjoint(r)) - ops.matmul(adjoint(q), of_q))
     both = inner + adjoint(inner)
-    diagonal = ops.diagonal(both) * 0.5
-    both = both - ops.diag_embed(diagonal)
+    both = both - ops.diag_embed(ops.diagonal(both) * 0.5)
     return times_inverse(of_q + ops.matmul(q, both), r, upper=True)
 
 
@@ -39,8 +32,13 @@ def _(g: Any, out: Any, x: Any, mode: str = "reduced") -> Any:
     q, r = out
     of_q, of_r = g
     size = min(x.shape[-2:])
+    if q.shape[-1] > size:  # columns that fill up the space turn as the others do
+        lost, of_lost = _columns(q, size, None), _columns(of_q, size, None)
+        q, of_q = _columns(q, None, size), _columns(of_q, None, size)
+        r, of_r = _rows(r, None, size), _rows(of_r, None, size)
+        of_q = of_q - ops.matmul(lost, ops.matmul(adjoint(of_lost), q))
     if x.shape[-1] == size:
-        return _tall(_columns(of_q, None, size), _rows(of_r, None, size), _columns(q, None, size), _rows(r, None, size))
+        return _tall(of_q, of_r, q, r)
     rest = _columns(of_r, size, None)
     of_q = of_q + ops.matmul(_columns(x, size, None), adjoint(rest))
     square = _tall(of_q, _columns(of_r, None, size), q, _columns(r, None, size))

@@ -25,7 +25,9 @@ def _(
     )
     before = ops.zeros_like(first)
     if h0 is not None:
-        before = ops.broadcast_to(ops.expand_dims(ops.broadcast_to(h0, start.shape), axis), before.shape)
+        before = ops.broadcast_to(
+            ops.expand_dims(ops.broadcast_to(h0, start.shape), axis), before.shape
+        )
     previous = _joined(before, _part(states, axis, reverse, 0, -1), axis, reverse)
     return into * conj(previous), into, start * ops.squeeze(first, axis)
 

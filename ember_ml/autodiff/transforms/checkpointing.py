@@ -13,7 +13,7 @@ from ember_ml.autodiff.extraction import Program
 from ember_ml.autodiff.procedure import Procedure
 from ember_ml.autodiff.program import is_differentiable
 from ember_ml.autodiff.rules import Vjps
-from ember_ml.autodiff.tape import GradientTape
+from ember_ml.autodiff.record import Scope
 from ember_ml.autodiff.transforms._arguments import (
     Arguments,
     Results,
@@ -80,11 +80,12 @@ def _procedure(program: Program, backend: str, results: Values) -> Procedure:
 
     def pull(g: tuple[EmberTensor, ...], out: Any, values: Values) -> tuple[list[Any]]:
         places = [at for at, x in enumerate(values) if is_differentiable(x)]
-        with GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch([values[at] for at in places])
-            outs = program.run(values[:count], values[count:], recorded=True)
-        sources = [values[at] for at in places]
-        grads = dict(zip(places, tape.gradient(outs, sources, list(g)), strict=True))
+        with Scope([values[at] for at in places]) as scope:
+            given = list(values)
+            for at, x in zip(places, scope.sources, strict=True):
+                given[at] = x
+            outs = program.run(given[:count], given[count:], recorded=True)
+        grads = dict(zip(places, scope.gradient(outs, list(g)), strict=True))
         return ([grads.get(at) for at in range(len(values))],)
 
     return Procedure(("checkpoint", program.key), backend, plain, Vjps(joint=pull))

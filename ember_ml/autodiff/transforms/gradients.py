@@ -10,7 +10,7 @@ from ember_ml import ops
 from ember_ml._core import recording, tree
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import EmberTensor, wrap
-from ember_ml.autodiff.tape import GradientTape
+from ember_ml.autodiff.record import Scope
 from ember_ml.autodiff.transforms._arguments import (
     Arguments,
     Values,
@@ -85,11 +85,9 @@ def _value_and_grad(
 
 
 def _by_tape(run: Callable[[Values], Any], tensors: Values, backend: str) -> tuple[Any, Any, Any]:
-    with GradientTape(watch_accessed_variables=False) as tape:
-        sources = [ops.gradients.alias(x) for x in tensors]
-        tape.watch(sources)
-        value, aux = run(sources)
-    return value, aux, tape.gradient(value, sources, unconnected_gradients="zero")
+    with Scope(tensors) as scope:
+        value, aux = run(scope.sources)
+    return value, aux, scope.gradient([value], [ops.ones_like(value)])
 
 
 def _natively(run: Callable[[Values], Any], tensors: Values, backend: str) -> tuple[Any, Any, Any]:

@@ -9,7 +9,7 @@ from ember_ml import ops
 from ember_ml._core import recording
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml.autodiff.tape import GradientTape
+from ember_ml.autodiff.record import Scope
 from ember_ml.autodiff.transforms._arguments import (
     Arguments,
     Results,
@@ -59,15 +59,9 @@ def _vjp(
 def _vjp_by_tape(
     run: Callable[[Values], Any], tensors: Values
 ) -> tuple[Results, Callable[[Values], Values]]:
-    with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-        sources = [ops.gradients.alias(x) for x in tensors]
-        tape.watch(sources)
-        results = Results(run(sources))
-
-    def pull(cotangents: Values) -> Values:
-        return tape.gradient(results.tensors, sources, cotangents, unconnected_gradients="zero")
-
-    return results, pull
+    with Scope(tensors) as scope:
+        results = Results(run(scope.sources))
+    return results, lambda cotangents: scope.gradient(results.tensors, cotangents, retain=True)
 
 
 def jvp(

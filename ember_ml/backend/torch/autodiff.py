@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -123,12 +125,23 @@ def jvp(
     function: Callable[..., list[Any]], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]] | None:
     """The outputs and their change along the tangents; None if an op has no forward derivative."""
+    if not torch.compiler.is_compiling():
+        _warm_up_jvp()
     try:
         return torch.func.jvp(_inside(function), tuple(primals), tuple(tangents))
     except (NotImplementedError, RuntimeError) as error:
         if "forward" not in str(error) and "jvp" not in str(error):
             raise
         return None
+
+
+@functools.cache
+def _warm_up_jvp() -> None:
+    """torch's first forward derivative in a process warns of its own use of TorchScript."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        one = torch.ones(())
+        torch.func.jvp(torch.tanh, (one,), (one,))
 
 
 def vmap(

@@ -19,3 +19,10 @@ def concat(arrays: Any, axis: int | None = 0) -> Any:
 
 def split_at(x: Any, indices: Any, axis: int = 0) -> Any:
     return mx.split(x, list(indices), axis)
+
+
+def unstack(x: Any, axis: int = 0) -> Any:
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"unstack: axis={axis} is out of range for the shape {x.shape}")
+    parts = mx.split(x, x.shape[axis], axis) if x.shape[axis] else []
+    return [mx.squeeze(part, axis) for part in parts]

@@ -18,13 +18,12 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
         wide = (None if x is None else x.astype(np.float32) for x in (a, b, h0))
         h, final = linear_recurrence(*wide, axis, reverse)
         return h.astype(np.float16), final.astype(np.float16)
-    start = None if h0 is None else np.broadcast_to(h0, state)[..., None]
+    start = np.zeros(state, b.dtype) if h0 is None else np.broadcast_to(h0, state)
     out = np.empty(shape, b.dtype)
     arrays = (np.broadcast_to(a, shape), np.broadcast_to(b, shape), out)
     # a last axis of one: a step of a vector is an array then, not a number
     in_time = [np.moveaxis(x, axis, 0)[:: -1 if reverse else 1, ..., None] for x in arrays]
-    final = _fill(*in_time, start)
-    return out, np.zeros(state, b.dtype) if final is None else np.array(final[..., 0])
+    return out, np.array(_fill(*in_time, start[..., None])[..., 0])
 
 
 def _fill(a: Any, b: Any, out: Any, state: Any) -> Any:
@@ -38,7 +37,7 @@ def _fill(a: Any, b: Any, out: Any, state: Any) -> Any:
     local = np.empty_like(chunks[2][0])
     _walk(*chunks[:2], [local] * size, None)
     entering = np.empty_like(local)
-    entering[0] = 0 if state is None else state
+    entering[0] = state
     _fill(np.prod(chunks[0], 0)[:-1], local[:-1], entering[1:], state)
     state = _walk(*chunks, entering)[-1]
     return _walk(a[whole:], b[whole:], out[whole:], state)

@@ -13,4 +13,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
         return torch.bincount(x, minlength=minlength)
     target = weights.dtype if weights.is_floating_point() else torch.float32
     wide = weights if weights.dtype is torch.float64 else weights.float()
-    return torch.bincount(x, wide, minlength).to(target)
+    out = torch.bincount(x, wide.detach(), minlength)
+    if weights.requires_grad:  # of which bincount knows nothing
+        out = torch.zeros_like(out).index_add(0, x.long(), wide)
+    return out.to(target)

@@ -74,6 +74,8 @@ def copy(x: Any) -> Any:
 
 
 def view_as_real(x: Any) -> Any:
+    if x.numel() == 0:  # torch's gradient fails on nothing
+        return torch.stack([x.real, x.imag], -1)
     return torch.view_as_real(x.resolve_conj())
 
 

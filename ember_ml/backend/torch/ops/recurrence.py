@@ -29,8 +29,8 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
 
 def _forward(a: Any, b: Any, h0: Any, axis: int, reverse: bool) -> tuple[Any, Any]:
     out = _empty(b, axis)
-    final = _fill(a, b, h0, out, axis, reverse, shifted=False)
-    return out, _zeros(b, axis) if final is None else final.clone()
+    state = b.new_zeros(b.shape[:axis] + b.shape[axis + 1 :]) if h0 is None else h0
+    return out, _fill(a, b, state, out, axis, reverse, shifted=False).clone()
 
 
 def _empty(like: Any, axis: int) -> Any:
@@ -45,13 +45,7 @@ def _inner(x: Any, axis: int) -> int:
     return x.shape[axis + 1 :].numel()
 
 
-def _zeros(like: Any, axis: int) -> Any:
-    return like.new_zeros(like.shape[:axis] + like.shape[axis + 1 :])
-
-
-def _fill(
-    a: Any, b: Any, state: Any, out: Any, axis: int, reverse: bool, shifted: bool
-) -> Any:
+def _fill(a: Any, b: Any, state: Any, out: Any, axis: int, reverse: bool, shifted: bool) -> Any:
     """Write the recurrence into `out`; the state after the last step, or the one given.
 
     A step makes h = a h' + b of the state h', and h is the next state. If `shifted`, h = h' + b,
@@ -159,10 +153,21 @@ def _gradients(apply: Callable[..., Any], saved: Any, gh: Any, gf: Any, axis: in
     if gh is None:
         gh = h.new_zeros(()).expand(h.shape)
     if h.shape[axis] == 0:
-        return gh, gh, gf
+        return gh, gh, None if h0 is None else gf
     if torch.is_grad_enabled() or torch.compiler.is_compiling():
         return _pull(apply, a, h0, h, gh, gf, axis, reverse)
+    if any(x is not None and torch._C._functorch.is_legacy_batchedtensor(x) for x in (gh, gf)):
+        return _pull(_unrolled, a, h0, h, gh, gf, axis, reverse)
     return _adjoint(a, h0, h, gh, gf, axis, reverse)
+
+
+def _unrolled(a: Any, b: Any, state: Any, axis: int, reverse: bool) -> Any:
+    """In plain steps: `torch.autograd.grad(is_grads_batched=True)` knows no others."""
+    out = []
+    for factor, entry in zip(*_steps((a, b), axis, reverse), strict=True):
+        state = entry if state is None else factor * state + entry
+        out.append(state)
+    return torch.stack(out[::-1] if reverse else out, axis), state
 
 
 def _batched(apply: Callable[..., Any], info: Any, in_dims: Any, a, b, h0, axis, reverse):

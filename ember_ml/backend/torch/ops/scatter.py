@@ -50,7 +50,24 @@ def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -
     if data.dtype in _HALF:
         return segment_prod(data.float(), segment_ids, num_segments).to(data.dtype)
     zeros, ids = _prepare(data, segment_ids, num_segments)
+    if data.requires_grad:
+        return _product(data, ids, zeros)
     return _reduce(data, ids, zeros, "prod")
+
+
+def _product(data: Any, ids: Any, zeros: Any) -> Any:
+    """The values of a segment in a row, and their product, which torch can differentiate twice."""
+    order = torch.argsort(ids, stable=True)
+    empty = torch.zeros(len(zeros), dtype=ids.dtype, device=ids.device)
+    counts = _in_range(empty.index_add, 0, ids, torch.ones_like(ids))
+    before = torch.cumsum(counts, 0) - counts
+    ordered = ids[order]
+    places = torch.arange(len(ids), device=ids.device) - before[ordered]
+    width = int(counts.max()) if len(ids) else 0
+    rows = data.new_ones((len(zeros), width, *data.shape[1:]))
+    rows = rows.index_put((ordered, places), data[order])
+    filled = (counts > 0).reshape(-1, *[1] * (data.ndim - 1))
+    return torch.where(filled, rows.prod(1), zeros)
 
 
 def _extreme(data: Any, ids: Any, num_segments: int | None, reduce: str) -> Any:

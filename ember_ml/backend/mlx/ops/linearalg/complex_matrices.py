@@ -67,7 +67,8 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     order = mx.broadcast_to(index, x.shape[:-1])
     work, factors = x, mx.zeros_like(x[..., :0])
     for k in range(steps):
-        size = mx.where(index >= k, mx.abs(work[..., k]), -1)
+        column = work[..., k]
+        size = mx.where(index >= k, mx.abs(mx.real(column)) + mx.abs(mx.imag(column)), -1)
         pivot = mx.argmax(size, axis=-1, keepdims=True).astype(index.dtype)
         swap = mx.where(index == k, pivot, mx.where(index == pivot, k, index))
         work, factors = (mx.take_along_axis(part, swap[..., None], -2) for part in (work, factors))

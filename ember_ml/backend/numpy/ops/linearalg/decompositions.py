@@ -67,6 +67,11 @@ def eigvals(x: Any) -> Any:
     return np.linalg.eigvals(x).astype(np.result_type(x.dtype, np.complex64))
 
 
+def _size(x: Any) -> Any:
+    """What LAPACK chooses a pivot by: the sum of the parts' sizes."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+
+
 @widened
 def lu(x: Any) -> Any:
     """The factors of x = P L U, column by column for the whole stack; NumPy has no LU."""
@@ -76,7 +81,7 @@ def lu(x: Any) -> Any:
     order = np.tile(np.arange(rows), (len(work), 1))
     stack = np.arange(len(work))
     for k in range(steps):
-        pivot = k + np.abs(work[:, k:, k]).argmax(1)
+        pivot = k + _size(work[:, k:, k]).argmax(1)
         for array in (work, order):
             array[stack, k], array[stack, pivot] = array[stack, pivot], array[stack, k].copy()
         head = work[:, k, k, None]

@@ -29,10 +29,33 @@ def qr(x: Any, mode: str = "reduced") -> Any:
     """The factors of x = Q R."""
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f'qr: mode must be "reduced" or "complete", not {mode!r}')
-    return torch.linalg.qr(x, mode)
+    if mode == "reduced" or x.shape[-2] <= x.shape[-1] or not x.requires_grad:
+        return torch.linalg.qr(x, mode)
+    q, r = torch.linalg.qr(x)
+    whole, below = torch.linalg.qr(x.detach(), mode)
+    size = r.shape[-2]
+    return _completed(q, whole[..., size:]), torch.cat([r, below[..., size:, :]], -2)
 
 
 @widened
 def svd(x: Any, full_matrices: bool = True) -> Any:
     """The factors of x = U diag(S) Vh."""
-    return torch.linalg.svd(x, full_matrices)
+    u, s, vh = torch.linalg.svd(x, full_matrices)
+    if full_matrices and x.requires_grad:
+        size = s.shape[-1]
+        u = _completed(u[..., :size], u[..., size:])
+        vh = _completed(vh.mH[..., :size], vh.mH[..., size:]).mH
+    return u, s, vh
+
+
+def _completed(basis: Any, rest: Any) -> Any:
+    """Orthonormal columns and the rest of a basis, whose gradient torch does not know.
+
+    The rest is put at right angles to the columns again: its values stay, and it has a graph.
+    """
+    if rest.shape[-1] == 0:
+        return basis
+    rest = rest.detach()
+    q, r = torch.linalg.qr(rest - basis @ (basis.mH @ rest))
+    signs = r.detach().diagonal(dim1=-2, dim2=-1).real.sign()
+    return torch.cat([basis, q * signs[..., None, :]], -1)

@@ -38,5 +38,17 @@ def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = 
 
 def pinv(x: Any, rtol: Any = None) -> Any:
     """The pseudo-inverse, whose gradient torch knows where that of the singular vectors fails."""
+    if rtol is not None and x.requires_grad:
+        return _cut_pinv(x, rtol)
     tolerance = max(x.shape[-2:]) * torch.finfo(x.dtype).eps if rtol is None else rtol
     return widened(torch.linalg.pinv)(x, rtol=tolerance)
+
+
+@widened
+def _cut_pinv(x: Any, rtol: Any) -> Any:
+    """Without the singular values below a limit, for which torch's gradient does not hold."""
+    u, s, vh = torch.linalg.svd(x, full_matrices=False)
+    limit = torch.as_tensor(rtol, device=x.device).unsqueeze(-1) * s.amax(-1, keepdim=True)
+    kept = s > limit
+    inverse = torch.where(kept, 1 / torch.where(kept, s, 1.0), 0.0)
+    return (vh.mH * inverse.unsqueeze(-2)) @ u.mH

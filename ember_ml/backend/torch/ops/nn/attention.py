@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from ember_ml.backend.torch.custom import custom
 
 
 def attend(
@@ -38,9 +43,38 @@ def _attend(
     square = causal and window is None and mask is None and query.shape[-2] == key.shape[-2]
     if not square:
         mask = _mask(query, key, mask, causal, window)
-    return F.scaled_dot_product_attention(
-        query, key, value, mask, dropout, is_causal=square, scale=scale, enable_gqa=grouped
+    options = {"is_causal": square, "scale": scale, "enable_gqa": grouped}
+    fused = functools.partial(
+        F.scaled_dot_product_attention, attn_mask=mask, dropout_p=dropout, **options
     )
+    arrays = query, key, value
+    if torch.compiler.is_compiling() or not any(part.requires_grad for part in arrays):
+        return fused(*arrays)
+    if mask is not None and mask.requires_grad:
+        return fused(*arrays)  # which torch computes step by step
+    return _twice_differentiable(fused, arrays)
+
+
+def _twice_differentiable(fused: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """Fused, and step by step where the gradient is differentiated, which the kernels are not."""
+    kept: list[Any] = []
+
+    def forward(*given: Any) -> tuple[Any]:
+        with torch.enable_grad():
+            kept[:] = [part.detach().requires_grad_() for part in given]
+            kept.append(fused(*kept))
+        return (kept[-1].detach(),)
+
+    def stepwise(*given: Any) -> Any:
+        with sdpa_kernel(SDPBackend.MATH):
+            return fused(*given)
+
+    def pull(given: Sequence[Any], cotangents: Sequence[Any], again: bool) -> Sequence[Any]:
+        if again:
+            return torch.func.vjp(stepwise, *given)[1](cotangents[0])
+        return torch.autograd.grad(kept[-1], kept[:-1], cotangents[0], retain_graph=True)
+
+    return custom(forward, pull, arrays)[0]
 
 
 def _mask(query: Any, key: Any, mask: Any, causal: bool, window: int | None) -> Any:

@@ -16,7 +16,7 @@ def embedding(weight: Any, indices: Any) -> Any:
         if indices.is_floating_point() or indices.is_complex() or indices.dtype is torch.bool:
             raise ArgumentTypeError(f"embedding: indices must be integers, not {indices.dtype}")
         indices = indices.long()
-    if weight.ndim == 2:
+    if weight.ndim == 2 and not weight.is_complex():
         return F.embedding(indices, weight)
     return weight.index_select(0, indices.flatten()).reshape(*indices.shape, *weight.shape[1:])
 

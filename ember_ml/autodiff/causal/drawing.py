@@ -1,0 +1,102 @@
+"""The graph of a causal context, for networkx and for the eye."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ember_ml._core.errors import BackendNotInstalledError
+
+if TYPE_CHECKING:
+    from ember_ml.autodiff.causal.context import CausalContext
+
+Edge = tuple[str, str]
+
+
+def graph(context: CausalContext) -> tuple[dict[str, dict[str, Any]], list[Edge]]:
+    """Nodes with their attributes, and edges from cause to effect."""
+    nodes: dict[str, dict[str, Any]] = {}
+    edges: list[Edge] = []
+    for event in context.events:
+        name = f"{event.tick}: {event.operation}"
+        nodes[name] = {
+            "operation": event.operation,
+            "tick": event.tick,
+            "elapsed": event.temporal.elapsed,
+            "depth": event.temporal.depth,
+            "shapes": event.shapes,
+            "position": event.spatial.position,
+            "sources": sorted(event.causal.sources),
+        }
+        for key in dict.fromkeys(event.values):
+            maker = context._makers.get(key)
+            if maker is not None and maker is not event:
+                edges.append((f"{maker.tick}: {maker.operation}", name))
+            elif key in context._names:
+                source = context._names[key]
+                place = context._positions.get(key)
+                nodes.setdefault(source, {"operation": "", "depth": 0, "position": place})
+                edges.append((source, name))
+    return nodes, edges
+
+
+def to_networkx(context: CausalContext) -> Any:
+    """A networkx.DiGraph."""
+    try:
+        import networkx
+    except ImportError as error:
+        raise BackendNotInstalledError(
+            "to_networkx needs networkx; install it with: pip install 'ember-ml[graph]'"
+        ) from error
+    nodes, edges = graph(context)
+    made = networkx.DiGraph()
+    made.add_nodes_from(nodes.items())
+    made.add_edges_from(edges)
+    return made
+
+
+def _places(nodes: dict[str, dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Columns by depth, each centred."""
+    columns: dict[int, list[str]] = {}
+    for name, node in nodes.items():
+        columns.setdefault(node["depth"], []).append(name)
+    return {
+        name: (float(depth), row - (len(names) - 1) / 2)
+        for depth, names in columns.items()
+        for row, name in enumerate(names)
+    }
+
+
+def draw(context: CausalContext, path: str | None = None, ax: Any = None) -> Any:
+    """The graph, ops coloured by family, time from left to right."""
+    import matplotlib.pyplot as plt
+    from matplotlib.colors import to_rgb
+
+    nodes, edges = graph(context)
+    places = _places(nodes)
+    if ax is None:
+        width = 2 + 1.6 * (1 + max((x for x, _ in places.values()), default=0))
+        height = 1.5 + 0.9 * (1 + 2 * max((abs(y) for _, y in places.values()), default=0))
+        ax = plt.subplots(figsize=(min(width, 40), min(height, 40)))[1]
+    for start, end in edges:
+        bend = 0.0 if places[end][0] - places[start][0] <= 1 else 0.25  # around what is between
+        arrow = {"arrowstyle": "->", "color": "0.6", "shrinkA": 18, "shrinkB": 26, "zorder": 1}
+        arrow["connectionstyle"] = f"arc3,rad={bend}"
+        ax.annotate("", places[end], places[start], arrowprops=arrow)
+    families = list(dict.fromkeys(node["operation"].rpartition(".")[0] for node in nodes.values()))
+    for name, (x, y) in places.items():
+        operation = nodes[name]["operation"]
+        family = families.index(operation.rpartition(".")[0])
+        strong = to_rgb(f"C{family % 10}") if operation else (1.0, 1.0, 1.0)
+        light = tuple(1 - (1 - part) * 0.35 for part in strong)
+        shape = nodes[name].get("shapes", ((),))[0]
+        text = f"{operation.rpartition('.')[2]}\n{shape}" if operation else name
+        box = {"boxstyle": "round", "facecolor": light, "edgecolor": "0.3"}
+        ax.text(x, y, text, ha="center", va="center", fontsize=8, bbox=box)
+    xs, ys = [x for x, _ in places.values()] or [0], [y for _, y in places.values()] or [0]
+    ax.set_xlim(min(xs) - 0.7, max(xs) + 0.7)
+    ax.set_ylim(min(ys) - 0.8, max(ys) + 0.8)
+    ax.set_axis_off()
+    if path is not None:
+        ax.figure.savefig(path, bbox_inches="tight", dpi=150)
+        plt.close(ax.figure)
+    return ax

@@ -1,0 +1,1 @@
+"""What changes parameters, and the gradients it goes by."""
