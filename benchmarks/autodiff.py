@@ -8,6 +8,7 @@ all of them alike.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -48,7 +49,7 @@ def weights(sizes: list[int]) -> list[np.ndarray]:
     """A weight and a bias for each layer."""
     rng = np.random.default_rng(0)
     made = []
-    for rows, columns in zip(sizes, sizes[1:], strict=False):
+    for rows, columns in itertools.pairwise(sizes):
         made += [rng.standard_normal((rows, columns)) / rows**0.5, np.zeros(columns)]
     return [array.astype(np.float32) for array in made]
 
@@ -159,7 +160,10 @@ def numpy() -> None:
 
     with ember.use_backend("numpy"):
         x = np.linspace(0, 1, 8, dtype=np.float32)
-        ours, other = ember.autodiff.value_and_grad(small_ours), autograd.value_and_grad(small_theirs)
+        ours, other = (
+            ember.autodiff.value_and_grad(small_ours),
+            autograd.value_and_grad(small_theirs),
+        )
         z = tensor.array(x)
         times = race({"ember": lambda: ours(z), "autograd": lambda: other(x)}, 60, 5)
         report("NumPy, 61 ops of 8 elements", times, "ember", "autograd", "at least 3x as fast")

@@ -1,8 +1,8 @@
 """Ember ML: sequence models from mechanistic primitives, on NumPy, PyTorch and MLX."""
 
+from ember_ml import autodiff as autodiff
 from ember_ml import backend as backend
 from ember_ml import nn as nn
-from ember_ml import autodiff as autodiff
 from ember_ml import ops as ops
 from ember_ml._core.errors import BackendTransferWarning as BackendTransferWarning
 from ember_ml.autodiff import GradientTape as GradientTape

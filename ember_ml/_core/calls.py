@@ -3,7 +3,7 @@
 A call is a closure over plain data (a key, dictionaries of functions), which every framework's
 compiler can trace. The usual call (tensors of one backend and dtype) costs a lookup and a wrapper.
 Whatever is not usual (scalars of another kind, lists, promotion, two backends, an error) goes to
-`recover`. While a tape is open anywhere, calls go by `recording.traced`: a path takes the list of
+`recover`. While a tape is open anywhere, calls go by `traced`: a path takes the list of
 open tapes, which is empty at other times, or `()` for the form that never looks.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ember_ml._core import runtime
 from ember_ml._core.op import OPS, Op
-from ember_ml._core.recording import traced
+from ember_ml._core.recording import current
 from ember_ml._core.tensor import EmberTensor, wrap
 
 _new = object.__new__
@@ -35,6 +35,13 @@ def recover(
         args, kwargs = align.align(op, args, kwargs)
         return op.function(*args, **kwargs)
     raise explain.explain(op, args, kwargs, error) from error
+
+
+def traced(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call while some thread has a tape open."""
+    mine = current()
+    op = OPS[key]
+    return mine[-1].call(op, args, kwargs, mine) if mine else op.plain(*args, **kwargs)
 
 
 def unary(op: Op, tapes: Tapes) -> Callable[..., Any]:

@@ -137,7 +137,11 @@ def _adjust(
     if dtype is not None and dtype is not x.dtype:
         if recording.OPEN:
             x = methods.ops.astype(x, dtype)
-        data = x._data if x.dtype is dtype else module.cast(data, runtime.native_dtype(x._backend, dtype))
+        data = (
+            x._data
+            if x.dtype is dtype
+            else module.cast(data, runtime.native_dtype(x._backend, dtype))
+        )
     if device is not None and device != module.device_of(data):
         data = module.to_device(data, devices.resolve(x._backend, device))
     if copy is False and data is not start:

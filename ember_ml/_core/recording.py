@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from ember_ml._core.op import OPS, Op
-
 
 class Recorder(Protocol):
     """What a tape is to an op."""
 
     def call(
-        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tapes: tuple[Any, ...]
+        self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tapes: tuple[Any, ...]
     ) -> Any:
         """Compute the op, and write it on those of the tapes that track an operand."""
 
@@ -68,10 +66,3 @@ def only(*chosen: Recorder) -> Iterator[None]:
         _mine.set(before)
         for tape in chosen:
             _drop(tape)
-
-
-def traced(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call while some thread has a tape open."""
-    mine = current()
-    op = OPS[key]
-    return mine[-1].call(op, args, kwargs, mine) if mine else op.plain(*args, **kwargs)

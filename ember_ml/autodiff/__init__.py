@@ -14,3 +14,19 @@ from ember_ml.autodiff.transforms.jacobians import jacobian as jacobian
 from ember_ml.autodiff.transforms.products import jvp as jvp
 from ember_ml.autodiff.transforms.products import vjp as vjp
 from ember_ml.ops.gradients import stop_gradient as stop_gradient
+
+__all__ = [
+    "CausalContext",
+    "GradientTape",
+    "checkpoint",
+    "compile",
+    "custom_gradient",
+    "grad",
+    "hessian",
+    "jacobian",
+    "jvp",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

@@ -18,7 +18,7 @@ _END = 2**63  # after all steps
 class Slot(NamedTuple):
     """The place of a tensor, or of a native array (in an index)."""
 
-    index: int
+    number: int
     native: bool
 
 
@@ -53,12 +53,12 @@ class Program:
     def run(self, sources: Values, constants: Values, *, recorded: bool = False) -> Values:
         """The targets; the calls go on the open tapes if they are to be recorded."""
         values: dict[int, Any] = dict(zip(self.constants, constants, strict=True))
-        added = {}
+        added: dict[int, EmberTensor] = {}
         for slot, x in zip(self.sources, sources, strict=True):
             (added if slot in self.made else values)[slot] = x
 
         def read(slot: Slot) -> Any:
-            return values[slot.index]._data if slot.native else values[slot.index]
+            return values[slot.number]._data if slot.native else values[slot.number]
 
         for step in self.instructions:
             args, kwargs = _mapped(step.args, read), _mapped(step.kwargs, read)
@@ -112,7 +112,7 @@ def extract(
             )
         )
     every = {id(x) for x in targets}
-    program.targets = [read(x, _END, every).index for x in targets]
+    program.targets = [read(x, _END, every).number for x in targets]
     primals = [
         ops.zeros_like(x) if slot in program.made else x
         for slot, x in zip(program.sources, sources, strict=True)

@@ -9,6 +9,7 @@ from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.op import OPS, Op
 from ember_ml._core.tensor import EmberTensor, wrap
+from ember_ml.backend import selection
 
 
 def fill(backend: str, native: Any) -> None:
@@ -21,9 +22,7 @@ def fill(backend: str, native: Any) -> None:
                 op.kernels[tag] = _wrapped(op, kernel, backend, native), result
 
 
-def _wrapped(
-    op: Op, kernel: Callable[..., Any], backend: str, native: Any
-) -> Callable[..., Any]:
+def _wrapped(op: Op, kernel: Callable[..., Any], backend: str, native: Any) -> Callable[..., Any]:
     """A kernel whose gradient is the op's rule."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -71,14 +70,13 @@ def _gradients(
     )
     inputs = [(at, None, x) for at, x in zip(places, tensors, strict=True)]
     found = {
-        id(x): part
-        for x, part in operand_gradients(op.vjps, g, out, tuple(args), kwargs, inputs)
+        id(x): part for x, part in operand_gradients(op.vjps, g, out, tuple(args), kwargs, inputs)
     }
     return [(found[id(x)] if id(x) in found else ops.zeros_like(x))._data for x in tensors]
 
 
 def _on_load(backend: str) -> None:
-    native = runtime.selection.import_backend(backend).autodiff
+    native = selection.import_backend(backend).autodiff
     if native.WITHOUT_GRADIENT:
         fill(backend, native)
 

@@ -44,9 +44,7 @@ class GraphLog:
         out = op.plain(*wanted, **named)
         if isinstance(out, EmberTensor):
             return self._keep(out, args, wanted, logs)
-        kept = [
-            self._keep(x, args, wanted, logs) if isinstance(x, EmberTensor) else x for x in out
-        ]
+        kept = [self._keep(x, args, wanted, logs) if isinstance(x, EmberTensor) else x for x in out]
         kind: Any = type(out)
         return kind(*kept) if hasattr(kind, "_fields") else kind(kept)
 

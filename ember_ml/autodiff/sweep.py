@@ -75,8 +75,10 @@ def _pull_jointly(step: Step, grads: dict[int, Any], needed: set[int], keep: set
         ]
     )
     wanted = [entry for entry in step.inputs if id(entry[2]._data) in needed]
-    given = (g[0], step.outs[0]) if step.single else (g, step.outs)
-    for x, part in operand_gradients(step.op.vjps, *given, step.args, step.kwargs, wanted):
+    at: Any = 0 if step.single else slice(None)
+    for x, part in operand_gradients(
+        step.op.vjps, g[at], step.outs[at], step.args, step.kwargs, wanted
+    ):
         _add(grads, x, part)
 
 

@@ -307,7 +307,9 @@ class GradientTape:
         for backend, log in list(self._logs.items()):
             mine = [x for part in values for x in part if self.tracks(x) and x._backend == backend]
             pairs = [
-                pair for pair in zip(targets, cotangents, strict=True) if pair[0]._backend == backend
+                pair
+                for pair in zip(targets, cotangents, strict=True)
+                if pair[0]._backend == backend
             ]
             if mine and pairs:
                 compute = log.rows if batched else log.gradient

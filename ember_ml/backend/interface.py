@@ -8,8 +8,39 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 
+class Autodiff(Protocol):
+    """A backend's `autodiff.py`: what its framework offers for gradients, batching, compilation.
+
+    What a framework does not offer is None: the frontend has a way of its own.
+    """
+
+    ENGINE: str
+    """"graph" (it records by itself), "replay" (it differentiates functions) or "rules"."""
+    WITHOUT_GRADIENT: frozenset[str]
+    """Ops that the framework cannot differentiate: their kernels are given the ops' rules."""
+    COMPILES: str
+    """Why it does not compile; empty if it does."""
+    value_and_grad: Any
+    """(function giving (value, others), primals) -> (value, others, gradients)."""
+    vjp: Any
+    """(function, primals) -> (outputs, function from cotangents to gradients)."""
+    jvp: Any
+    """(function, primals, tangents) -> (outputs, changes), or None where an op has no such."""
+    vmap: Any
+    """(function, axes, arrays) -> outputs along axis 0, or None where an op cannot be batched."""
+    custom: Any
+    """(forward, pull, primals) -> outputs, with the gradients pull(primals, cotangents, again)."""
+    checkpoint: Any
+    """(function, arrays) -> outputs, the values in between to be computed again."""
+    compile: Any
+    """(function, **options) -> the function compiled."""
+
+
 class Backend(Protocol):
     """A backend, as the frontend sees it."""
+
+    autodiff: Any
+    """The module that `Autodiff` describes."""
 
     ARRAY: type
     IS_HOST: bool

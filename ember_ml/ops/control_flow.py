@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
 from ember_ml._core import runtime, tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import PYTHON_TYPES
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+from ember_ml.ops._nests import Nest, agree, as_tensors, described, home_of, kept, selected
 
 __all__ = ["associative_scan", "cond", "fori_loop", "map", "scan", "while_loop"]
-
-Nest = Any
 
 
 def scan(
@@ -49,21 +48,21 @@ def scan(
         (6.0, [0.0, 1.0, 3.0, 6.0])
     """
     given, structure = tree.flatten(xs)
-    home = _home(given, init)
+    home = home_of(given, init)
     read = [None if x is None else convert_to_tensor(x, backend=home) for x in given]
     steps = _length("scan", read, axis, length)
     columns = [None if x is None else ops.unstack(x, axis) for x in read]
-    carry = _tensors(init, home)
+    carry = as_tensors(init, home)
     if not steps:
         zeros = [None if x is None else _zeros_beside(x, axis) for x in read]
         _, y = _step(f, carry, tree.unflatten(structure, zeros))
-        return carry, tree.map_leaves(lambda one: _stacked([one], axis, 0), _tensors(y, home))
+        return carry, tree.map_leaves(lambda one: _stacked([one], axis, 0), as_tensors(y, home))
     ys = []
     for at in reversed(range(steps)) if reverse else range(steps):
         x = tree.unflatten(structure, [None if part is None else part[at] for part in columns])
         new, y = _step(f, carry, x)
-        carry = _kept("scan", "f", carry, new)
-        ys.append(_tensors(y, home))
+        carry = kept("scan", "f", carry, new)
+        ys.append(as_tensors(y, home))
     return carry, _joined(ys[::-1] if reverse else ys, axis)
 
 
@@ -94,20 +93,20 @@ def associative_scan(
         [1, 3, 6, 10, 15]
     """
     leaves, structure = tree.flatten(elems)
-    home = _home(leaves)
-    tensors = [convert_to_tensor(x, backend=home) for x in leaves]
-    _length("associative_scan", tensors, axis, None)
+    home = home_of(leaves)
+    xs = [convert_to_tensor(x, backend=home) for x in leaves]
+    _length("associative_scan", xs, axis, None)
 
     def combine(x: list[Tensor], y: list[Tensor]) -> list[Tensor]:
         out = f(tree.unflatten(structure, x), tree.unflatten(structure, y))
-        _agree(
+        agree(
             "associative_scan", "an operand of f", "its result", tree.unflatten(structure, x), out
         )
         return tree.leaves_of(out)
 
     if reverse:
-        tensors = [ops.flip(x, axis=axis) for x in tensors]
-    out = _scanned(combine, tensors, axis)
+        xs = [ops.flip(x, axis=axis) for x in xs]
+    out = _scanned(combine, xs, axis)
     if reverse:
         out = [ops.flip(x, axis=axis) for x in out]
     return tree.unflatten(structure, out)
@@ -167,7 +166,7 @@ def cond(
     if chosen is not None:
         return true_fn(*operands) if chosen else false_fn(*operands)
     first, second = true_fn(*operands), false_fn(*operands)
-    return _selected("cond", pred, ("true_fn's result", first), ("false_fn's", second))
+    return selected("cond", pred, ("true_fn's result", first), ("false_fn's", second))
 
 
 def while_loop(
@@ -191,7 +190,7 @@ def while_loop(
         >>> while_loop(lambda x: x < 100, lambda x: x * 2, tensor.array(3)).item()
         192
     """
-    carry = _tensors(init, _home([], init))
+    carry = as_tensors(init, home_of(init))
     running: Any = True
     for step in itertools.count():
         if max_iterations is not None and step >= max_iterations:
@@ -209,10 +208,10 @@ def while_loop(
                 )
             running = going if running is True else ops.logical_and(running, going)
         if running is True:
-            carry = _kept("while_loop", "body_fn", carry, new)
+            carry = kept("while_loop", "body_fn", carry, new)
         else:
-            new = _kept("while_loop", "body_fn", carry, new)
-            carry = _selected("while_loop", running, ("body_fn's result", new), ("carry", carry))
+            new = kept("while_loop", "body_fn", carry, new)
+            carry = selected("while_loop", running, ("body_fn's result", new), ("carry", carry))
     return carry
 
 
@@ -232,9 +231,9 @@ def fori_loop(
         >>> fori_loop(1, 5, lambda i, x: x * i, tensor.array(1)).item()
         24
     """
-    carry = _tensors(init, _home([], init))
+    carry = as_tensors(init, home_of(init))
     for i in range(_bound("lower", lower), _bound("upper", upper)):
-        carry = _kept("fori_loop", "body_fn", carry, body_fn(i, carry))
+        carry = kept("fori_loop", "body_fn", carry, body_fn(i, carry))
     return carry
 
 
@@ -257,24 +256,6 @@ def _truth(op: str, what: str, pred: TensorLike) -> bool | None:
     return runtime.LOADED[pred._backend].truth(pred._data)
 
 
-def _home(leaves: list[Any], other: Nest = None) -> str:
-    """The backend of the first tensor there is, else the active one."""
-    for x in (*leaves, *tree.leaves_of(other)):
-        if isinstance(x, EmberTensor):
-            return x._backend
-    return runtime.active()
-
-
-def _tensors(nest: Nest, home: str) -> Nest:
-    """The nest with a tensor for every leaf but None."""
-    return tree.map_leaves(
-        lambda x: (
-            x if x is None or isinstance(x, EmberTensor) else convert_to_tensor(x, backend=home)
-        ),
-        nest,
-    )
-
-
 def _length(op: str, xs: list[Any], axis: int, length: int | None) -> int:
     """The one length of all tensors along the axis."""
     found = {} if length is None else {length: "length"}
@@ -294,7 +275,7 @@ def _length(op: str, xs: list[Any], axis: int, length: int | None) -> int:
 def _step(f: Callable[..., Any], carry: Nest, x: Nest) -> tuple[Nest, Nest]:
     out = f(carry, x)
     if not isinstance(out, tuple) or len(out) != 2:
-        raise ArgumentTypeError(f"scan: f must return a pair (carry, y), not {_described(out)}")
+        raise ArgumentTypeError(f"scan: f must return a pair (carry, y), not {described(out)}")
     return out
 
 
@@ -316,97 +297,8 @@ def _stacked(column: list[Any], axis: int, count: int | None = None) -> Tensor |
 
 def _joined(ys: list[Nest], axis: int) -> Nest:
     for y in ys[1:]:
-        _agree("scan", "one y of f", "another", ys[0], y)
+        agree("scan", "one y of f", "another", ys[0], y)
     columns = zip(*[tree.leaves_of(y) for y in ys], strict=True)
     return tree.unflatten(
         tree.flatten(ys[0])[1], [_stacked(list(column), axis) for column in columns]
     )
-
-
-def _kept(op: str, name: str, carry: Nest, new: Nest) -> Nest:
-    """The new carry, if it is like the one before; Python numbers take its dtypes."""
-    before, structure = tree.flatten(carry)
-    leaves, other = tree.flatten(new)
-    if other == structure:
-        leaves = [
-            convert_to_tensor(x, dtype=old.dtype, backend=old._backend)
-            if isinstance(old, EmberTensor) and type(x) in PYTHON_TYPES
-            else x
-            for x, old in zip(leaves, before, strict=True)
-        ]
-        new = tree.unflatten(structure, leaves)
-    _agree(op, "the carry", f"the one that {name} returns", carry, new)
-    return new
-
-
-def _selected(op: str, pred: Any, first: tuple[str, Nest], second: tuple[str, Nest]) -> Nest:
-    """The first nest where pred holds, else the second."""
-    home = pred._backend
-    x, y = _tensors(first[1], home), _tensors(second[1], home)
-    _agree(op, first[0], second[0], x, y)
-    choice = ops.reshape(pred, ())
-    choice = choice if choice.dtype.kind == "bool" else ops.not_equal(choice, 0)
-
-    def select(one: Any, other: Any) -> Any:
-        return None if one is None else ops.where(choice, one, other)
-
-    return tree.map_leaves(select, x, y)
-
-
-def _agree(op: str, one: str, other: str, x: Nest, y: Nest) -> None:
-    """Refuse two nests that differ in structure, shapes or dtypes."""
-    leaves, structure = tree.flatten(x)
-    others, second = tree.flatten(y)
-    if structure != second:
-        raise ArgumentTypeError(
-            f"{op}: {one} and {other} must have one structure, not {_described(x)} and "
-            f"{_described(y)}"
-        )
-    for at, (a, b) in enumerate(zip(leaves, others, strict=True)):
-        if a is None and b is None:
-            continue
-        if not isinstance(a, EmberTensor) or not isinstance(b, EmberTensor):
-            raise ArgumentTypeError(
-                f"{op}: {one} and {other} must hold tensors{_place(structure, at)}, not "
-                f"{_described(a)} and {_described(b)}"
-            )
-        if a.shape != b.shape:
-            raise ShapeError(
-                f"{op}: {one} and {other} must have one shape{_place(structure, at)}, not "
-                f"{a.shape} and {b.shape}"
-            )
-        if a._tag is not b._tag:
-            raise DTypeError(
-                f"{op}: {one} and {other} must have one dtype and backend{_place(structure, at)}, "
-                f"not {a.dtype} on {a.backend} and {b.dtype} on {b.backend}; "
-                f"cast with astype({a.dtype.name!r})"
-            )
-
-
-def _place(structure: tree.Structure, at: int) -> str:
-    """Where a leaf is, in words; nothing where it is the whole nest."""
-    path = next(itertools.islice(_paths(structure), at, None))
-    return f" at {path}" if path else ""
-
-
-def _paths(structure: tree.Structure, path: str = "") -> Iterator[str]:
-    if structure.kind is None:
-        yield path
-        return
-    for key, part in zip(
-        structure.keys or range(len(structure.parts)), structure.parts, strict=True
-    ):
-        yield from _paths(part, f"{path}[{key!r}]")
-
-
-def _described(nest: Nest) -> str:
-    """A nest by its containers, leaves as *."""
-    if nest is None or not isinstance(nest, (dict, list, tuple)):
-        return f"a {type(nest).__name__}" if nest is not None else "None"
-    marked = tree.map_leaves(lambda x: None if x is None else _Star(), nest)
-    return repr(marked)
-
-
-class _Star:
-    def __repr__(self) -> str:
-        return "*"

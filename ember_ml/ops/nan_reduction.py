@@ -7,6 +7,7 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.dtype import real_part
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
+from ember_ml.ops._roots import root
 from ember_ml.ops.dtypes import floating
 from ember_ml.ops.reduction import Axes
 
@@ -60,7 +61,7 @@ def nanstd(
     x: TensorLike, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """The square root of `nanvar`."""
-    return ops.sqrt(nanvar(x, axis, correction=correction, keepdims=keepdims))
+    return root(nanvar(x, axis, correction=correction, keepdims=keepdims))
 
 
 @composite(rule=rules.ORDERED)

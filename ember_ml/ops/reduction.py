@@ -8,6 +8,7 @@ from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite, reduction
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
+from ember_ml.ops._roots import root
 
 __all__ = [
     "all",
@@ -74,8 +75,8 @@ def var(
 def std(
     x: TensorLike, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """The square root of `var`."""
-    return ops.sqrt(var(x, axis, correction=correction, keepdims=keepdims))
+    """The square root of `var`; the gradient of constant elements is zero."""
+    return root(var(x, axis, correction=correction, keepdims=keepdims))
 
 
 @reduction(rule=rules.ORDERED)

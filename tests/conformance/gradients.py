@@ -199,5 +199,3 @@ def compare(got: Any, want: Any, kind: str, factor: float = 1.0) -> None:
     tolerance = TOLERANCE[kind] * factor
     scale = max(1.0, float(np.abs(want).max(initial=0.0)))
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * scale)
-
-

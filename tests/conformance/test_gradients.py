@@ -22,7 +22,9 @@ def rows(dtype: str, limit: int) -> list[int]:
     count: Counter[str] = Counter()
     found = []
     for index, case in enumerate(CASES):
-        flat = [part for item in case.inputs for part in (item if isinstance(item, list) else [item])]
+        flat = [
+            part for item in case.inputs for part in (item if isinstance(item, list) else [item])
+        ]
         samples = [part for part in flat if isinstance(part, Sample)]
         if dtype not in case.dtypes or any(part.special for part in samples):
             continue

@@ -13,7 +13,7 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.autodiff.causal.events import Causal, Event, Position, Spatial, Temporal
 from ember_ml.autodiff.extraction import extract
-from ember_ml.autodiff.program import Step, snapshot
+from ember_ml.autodiff.program import Inputs, Step, snapshot
 
 
 class CausalContext:
@@ -80,7 +80,7 @@ class CausalContext:
         operands = [x for x in tree.leaves_of(saved) if isinstance(x, EmberTensor)]
         single = isinstance(out, EmberTensor)
         outs = tuple(map(_snapshot, (out,) if single else out))
-        inputs = [(0, None, x) for x in operands]
+        inputs: Inputs = [(0, None, x) for x in operands]
         self._enter(str(op.key), operands, results, Step(op, saved, kwargs, inputs, outs, single))
 
     def _enter(
@@ -153,7 +153,7 @@ class CausalContext:
 
         `depth` is how many steps to go back; None for all the way.
         """
-        by_tick = {event.tick: event for event in self.events}
+        by_tick: dict[int | None, Event] = {event.tick: event for event in self.events}
         return self._closure(
             of, depth, lambda event: (by_tick.get(tick) for tick in event.causal.causes), True
         )
@@ -172,7 +172,9 @@ class CausalContext:
                     found[event.tick] = event
             return [found[tick] for tick in sorted(found)]
         closure = self._closure(
-            of, depth, lambda event: (one for key in event.made for one in readers.get(key, [])),
+            of,
+            depth,
+            lambda event: (one for key in event.made for one in readers.get(key, [])),
             False,
         )
         return closure[1:]
@@ -234,5 +236,3 @@ class CausalContext:
 
 def _snapshot(x: Any) -> Any:
     return snapshot(x) if isinstance(x, EmberTensor) else x
-
-

@@ -42,7 +42,7 @@ def graph(context: CausalContext) -> tuple[dict[str, dict[str, Any]], list[Edge]
 def to_networkx(context: CausalContext) -> Any:
     """A networkx.DiGraph."""
     try:
-        import networkx
+        import networkx  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:
         raise BackendNotInstalledError(
             "to_networkx needs networkx; install it with: pip install 'ember-ml[graph]'"

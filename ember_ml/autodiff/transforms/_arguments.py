@@ -16,7 +16,7 @@ Values = list[EmberTensor]
 
 def as_tensor(value: Any, backend: str | None = None) -> Any:
     """A leaf as a tensor where it is a number or an array; else itself."""
-    if isinstance(value, (float, complex)) and not isinstance(value, EmberTensor):
+    if isinstance(value, (float, complex)):
         return convert_to_tensor(value, backend=backend)
     if not isinstance(value, EmberTensor) and native_backend(value) is not None:
         return convert_to_tensor(value)

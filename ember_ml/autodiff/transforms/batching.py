@@ -81,10 +81,7 @@ def _batched(
         raise ShapeError("vmap: no examples (an axis of length 0) to compute one by one")
     rows = []
     for at in range(size):
-        example = [
-            x[(slice(None),) * axis + (at,)]
-            for x, axis in zip(tensors, axes, strict=True)
-        ]
+        example = [x[(slice(None),) * axis + (at,)] for x, axis in zip(tensors, axes, strict=True)]
         found, structure = tree.flatten(run(example))
         rows.append([_tensor(leaf, backend) for leaf in found])
     return structure, [ops.stack(column) for column in zip(*rows, strict=True)]
@@ -128,9 +125,7 @@ def _parts(nest: Any) -> Any:
 
 def _size(leaves: list[Any], axes: list[Any], places: list[int]) -> int:
     """How many examples there are."""
-    sizes = {
-        leaves[at].shape[normalize_axis("vmap", axes[at], leaves[at].ndim)] for at in places
-    }
+    sizes = {leaves[at].shape[normalize_axis("vmap", axes[at], leaves[at].ndim)] for at in places}
     if len(sizes) != 1:
         raise ShapeError(f"vmap: the axes to go over have the lengths {sorted(sizes)}; one is due")
     return sizes.pop()
@@ -140,6 +135,5 @@ def _moved(results: list[Any], out_axes: Any, structure: tree.Structure) -> list
     nest = tree.unflatten(structure, results)
     axes = _spread(out_axes, nest)
     return [
-        x if axis == 0 else ops.moveaxis(x, 0, axis)
-        for x, axis in zip(results, axes, strict=True)
+        x if axis == 0 else ops.moveaxis(x, 0, axis) for x, axis in zip(results, axes, strict=True)
     ]

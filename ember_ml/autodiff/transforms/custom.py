@@ -112,9 +112,7 @@ class _Call:
                 f"custom_gradient: {len(grads)} gradients for {len(values)} floating tensors among "
                 "the arguments; give one for each, or None"
             )
-        return [
-            None if g is None else _checked(g, x) for g, x in zip(grads, values, strict=True)
-        ]
+        return [None if g is None else _checked(g, x) for g, x in zip(grads, values, strict=True)]
 
 
 def _checked(g: Any, x: EmberTensor) -> EmberTensor:

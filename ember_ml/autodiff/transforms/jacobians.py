@@ -64,7 +64,9 @@ def _by_rows(run: Callable[[Values], Any], given: Arguments) -> tuple[Results, l
     for at, out in enumerate(results.tensors):
 
         def row(g: EmberTensor, at: int = at) -> Values:
-            return pull([g if at == i else ops.zeros_like(x) for i, x in enumerate(results.tensors)])
+            return pull(
+                [g if at == i else ops.zeros_like(x) for i, x in enumerate(results.tensors)]
+            )
 
         grads = vmap(row)(_basis(out)) if out.size else [_none(x) for x in given.tensors]
         table.append(
@@ -104,5 +106,3 @@ def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callabl
         [[6.0, 0.0], [0.0, 12.0]]
     """
     return jacobian(jacobian(fn, argnums), argnums, mode="forward")
-
-

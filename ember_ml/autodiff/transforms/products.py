@@ -64,9 +64,7 @@ def _vjp_by_tape(
     return results, lambda cotangents: scope.gradient(results.tensors, cotangents, retain=True)
 
 
-def jvp(
-    fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[Any, Any]:
+def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """fn's result, and its change along the tangents of the primals.
 
     Example:

@@ -8,8 +8,8 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.mlx import autodiff as autodiff
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
+from ember_ml.backend.mlx import autodiff as autodiff
 
 ARRAY = mx.array
 IS_HOST = False

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.backend.numpy import autodiff as autodiff
 from ember_ml._core.errors import ArgumentError, DeviceError
+from ember_ml.backend.numpy import autodiff as autodiff
 
 ARRAY = np.ndarray
 IS_HOST = True

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ember_ml.backend.torch import autodiff as autodiff
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
 from ember_ml._core import recording as _recording
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
 from ember_ml.backend import devices as _devices
 from ember_ml.backend import selection as _selection
+from ember_ml.backend.torch import autodiff as autodiff
 
 ARRAY = torch.Tensor
 IS_HOST = False

@@ -85,9 +85,7 @@ def value_and_grad(
     found: Sequence[Any] = [None] * len(leaves)
     if value.requires_grad:
         found = torch.autograd.grad(value, leaves, create_graph=nested, allow_unused=True)
-    grads = [
-        torch.zeros_like(x) if g is None else g for g, x in zip(found, primals, strict=True)
-    ]
+    grads = [torch.zeros_like(x) if g is None else g for g, x in zip(found, primals, strict=True)]
     if not nested:
         value, others = value.detach(), [data.detach() for data in others]
     return value, others, grads

@@ -11,7 +11,7 @@ Forward = Callable[..., Sequence[Any]]
 Pull = Callable[[Sequence[Any], Sequence[Any], bool], Sequence[Any]]
 
 
-class _Custom(torch.autograd.Function):
+class _Custom(torch.autograd.Function):  # type: ignore[misc]
     """A function whose backward pass is a given one."""
 
     generate_vmap_rule = True

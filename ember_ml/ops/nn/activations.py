@@ -63,15 +63,15 @@ def leaky_relu(x: TensorLike, negative_slope: float = 0.01) -> Tensor:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """X where it is positive, else alpha * (exp(x) - 1)."""
-    return ops.where(x > 0, x, ops.expm1(ops.minimum(x, 0.0)) * alpha)
+    """X where it is not negative, else alpha * (exp(x) - 1)."""
+    return ops.where(x >= 0, x, ops.expm1(ops.minimum(x, 0.0)) * alpha)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """X where it is positive, else alpha * (exp(x / alpha) - 1)."""
-    return ops.maximum(x, 0.0) + ops.expm1(ops.minimum(x / alpha, 0.0)) * alpha
+    """X where it is not negative, else alpha * (exp(x / alpha) - 1)."""
+    return ops.where(x >= 0, x, ops.expm1(ops.minimum(x / alpha, 0.0)) * alpha)
 
 
 @composite(rule=rules.REAL_FLOAT)

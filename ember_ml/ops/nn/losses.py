@@ -9,6 +9,7 @@ from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._precision import in_float32
+from ember_ml.ops._roots import root
 from ember_ml.ops.nn.activations import relu
 
 __all__ = [
@@ -173,7 +174,7 @@ def cosine_similarity(x: TensorLike, y: TensorLike, axis: int = -1, eps: float =
     """The cosine of the angle between x and y along an axis; norms below eps count as eps."""
     x, y = ops.broadcast_arrays(x, y)
     axis = normalize_axis("cosine_similarity", axis, x.ndim)
-    norms = [ops.sqrt(ops.sum(part * part, axis=axis, keepdims=True)) for part in (x, y)]
+    norms = [root(ops.sum(part * part, axis=axis, keepdims=True)) for part in (x, y)]
     return ops.sum((x / ops.maximum(norms[0], eps)) * (y / ops.maximum(norms[1], eps)), axis=axis)
 
 

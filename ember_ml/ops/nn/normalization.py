@@ -9,6 +9,7 @@ from ember_ml._core.errors import ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._precision import in_float32
+from ember_ml.ops._roots import root
 from ember_ml.ops.nn._shapes import along, check_trailing
 
 __all__ = [
@@ -165,11 +166,11 @@ def normalize(x: TensorLike, p: float = 2.0, axis: int = -1, eps: float = 1e-12)
     if p == float("inf"):
         norm = ops.max(size, axis=axis, keepdims=True)
     elif p == 2:
-        norm = ops.sqrt(ops.sum(x * x, axis=axis, keepdims=True))
+        norm = root(ops.sum(x * x, axis=axis, keepdims=True))
     elif p == 1:
         norm = ops.sum(size, axis=axis, keepdims=True)
     else:
-        norm = ops.pow(ops.sum(ops.pow(size, p), axis=axis, keepdims=True), 1.0 / p)
+        norm = root(ops.sum(ops.pow(size, p), axis=axis, keepdims=True), p)
     return x / ops.maximum(norm, eps)
 
 

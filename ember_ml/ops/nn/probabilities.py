@@ -56,10 +56,29 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def gumbel_softmax(
-    x: TensorLike, temperature: float = 1.0, axis: int = -1, *, seed: int | Generator | None = None
+    x: TensorLike,
+    temperature: float = 1.0,
+    axis: int = -1,
+    *,
+    hard: bool = False,
+    seed: int | Generator | None = None,
 ) -> Tensor:
-    """softmax((x + gumbel noise) / temperature): a soft sample of the classes with logits x."""
+    """softmax((x + gumbel noise) / temperature): a soft sample of the classes with logits x.
+
+    Args:
+        x: the logits.
+        temperature: the lower, the nearer to a choice of one class.
+        axis: the axis of classes.
+        hard: whether to give 1 to the likeliest class and 0 to the others, with the gradient of
+            the soft sample (straight through).
+        seed: an int or a `Generator`; else the backend's generator draws.
+    """
     if not temperature > 0:
         raise ArgumentError(f"gumbel_softmax: temperature must be above 0, not {temperature}")
     noise = draw("gumbel", x.shape, 0.0, 1.0, like=x, seed=seed)
-    return softmax((x + noise) / temperature, axis)
+    soft = softmax((x + noise) / temperature, axis)
+    if not hard:
+        return soft
+    best = ops.argmax(soft, axis, keepdims=True)
+    chosen = ops.put_along_axis(ops.zeros_like(soft), best, ops.ones_like(best), axis)
+    return soft + ops.stop_gradient(chosen - soft)

@@ -32,7 +32,7 @@ def test_off_unless_asked_for():
 
 
 def test_events():
-    tape, x, w, h, e, y = recorded()
+    tape, *_ = recorded()
     names = ["elementwise.multiply", "exponential.exp", "elementwise.multiply", "reduction.sum"]
     assert [event.operation for event in tape.causal.events] == names
     first, second, third, last = tape.causal.events
@@ -63,18 +63,14 @@ def test_ancestors_and_descendants():
 
 
 def test_the_graph_is_run_again():
-    tape, x, w, h, e, y = recorded()
+    tape, x, w, _, _, y = recorded()
     again = tape.causal.reconstruct_graph(y, [x, w])
     np.testing.assert_allclose(float(again(x, w)), float(y), rtol=1e-6)
     other = tensor.array([0.5, -1.0])
     want = np.sum(np.exp(other.numpy()) * other.numpy() * w.numpy())
     np.testing.assert_allclose(float(again(other, w)), want, rtol=1e-5)
-    np.testing.assert_allclose(
-        float(tape.causal.reconstruct_graph(y, x, other)), want, rtol=1e-5
-    )
-    np.testing.assert_allclose(
-        grad(again)(x, w).numpy(), tape.gradient(y, x).numpy(), rtol=1e-5
-    )
+    np.testing.assert_allclose(float(tape.causal.reconstruct_graph(y, x, other)), want, rtol=1e-5)
+    np.testing.assert_allclose(grad(again)(x, w).numpy(), tape.gradient(y, x).numpy(), rtol=1e-5)
     with pytest.raises(ValueError, match="1 values for 2 sources"):
         again(x)
     with pytest.raises(ValueError, match="not made by a recorded op"):
@@ -125,6 +121,6 @@ def test_networkx_and_the_drawing(tmp_path):
 
 
 def test_gradients_are_the_same_with_it():
-    tape, x, w, h, e, y = recorded()
+    tape, x, w, _, _, y = recorded()
     want = np.exp(x.numpy()) * w.numpy() * (1 + x.numpy())
     np.testing.assert_allclose(tape.gradient(y, x).numpy(), want, rtol=1e-5)

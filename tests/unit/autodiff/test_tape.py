@@ -44,7 +44,7 @@ def test_a_spent_tape(first, second):
         tape.watch(x)
         y = x * x
     getattr(tape, first)(y, x)
-    with pytest.raises(RuntimeError, match="non-persistent GradientTape.*persistent=True"):
+    with pytest.raises(RuntimeError, match=r"non-persistent GradientTape.*persistent=True"):
         getattr(tape, second)(y, x)
 
 

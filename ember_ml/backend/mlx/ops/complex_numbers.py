@@ -9,6 +9,8 @@ from mlx.core import conj as conj
 from mlx.core import imag as imag
 from mlx.core import real as real
 
+from ember_ml.backend.mlx.ops.trigonometric import atan2
+
 
 def angle(x: Any) -> Any:
-    return mx.arctan2(mx.imag(x), mx.real(x))
+    return atan2(mx.imag(x), mx.real(x))

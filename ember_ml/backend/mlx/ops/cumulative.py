@@ -21,8 +21,20 @@ def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
     return _widened(mx.cumsum, x, axis, dtype)
 
 
+def _complex_cumprod(x: Any, axis: Any) -> Any:
+    """By doubling, as MLX's own has the gradient of the conjugate."""
+    x = mx.moveaxis(x.reshape(-1) if axis is None else x, 0 if axis is None else axis, 0)
+    step = 1
+    while step < x.shape[0]:
+        x = mx.concatenate([x[:step], x[step:] * x[:-step]])
+        step *= 2
+    return mx.moveaxis(x, 0, 0 if axis is None else axis)
+
+
 def cumprod(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
     """Running products."""
+    if x.dtype == mx.complex64 and dtype in (None, mx.complex64):
+        return _complex_cumprod(x, axis)
     return _widened(mx.cumprod, x, axis, dtype)
 
 

@@ -11,7 +11,6 @@ from mlx.core import divide as divide
 from mlx.core import multiply as multiply
 from mlx.core import negative as negative
 from mlx.core import positive as positive
-from mlx.core import power as float_power
 from mlx.core import reciprocal as reciprocal
 from mlx.core import square as square
 from mlx.core import subtract as subtract
@@ -79,11 +78,23 @@ def divmod(x: Any, y: Any) -> Any:
     return floor_divide(x, y), remainder(x, y)
 
 
+def _complex_power(x: Any, y: Any) -> Any:
+    """MLX's own, with the gradient of exp(y log(x)): MLX's is the conjugate's."""
+    known = mx.isfinite(x) & mx.isfinite(y) & (x != 0)
+    growth = mx.where(known, y, 0) * mx.log(mx.where(known, x, 1))
+    return mx.stop_gradient(mx.power(x, y)) * mx.exp(growth - mx.stop_gradient(growth))
+
+
+def float_power(x: Any, y: Any) -> Any:
+    x, y = _pair(x, y)
+    return _complex_power(x, y) if x.dtype == mx.complex64 else mx.power(x, y)
+
+
 def pow(x: Any, y: Any) -> Any:
     """MLX does not return from a negative power of an integer."""
     x, y = _pair(x, y)
     if x.dtype not in _SIGNED:
-        return mx.power(x, y)
+        return float_power(x, y)
     fraction = y < 0
     out = mx.power(x, mx.where(fraction, y & 1, y))
     return mx.where(fraction & (mx.abs(x) != 1), mx.array(0, out.dtype), out)
@@ -91,7 +102,8 @@ def pow(x: Any, y: Any) -> Any:
 
 def sign(x: Any) -> Any:
     if x.dtype == mx.complex64:
-        return mx.where(x == 0, mx.zeros_like(x), mx.sign(x))
+        zero = x == 0
+        return mx.where(zero, mx.zeros_like(x), x / mx.abs(mx.where(zero, 1, x)))
     return mx.where(mx.isnan(x), x, mx.sign(x)) if _is_float(x) else mx.sign(x)
 
 

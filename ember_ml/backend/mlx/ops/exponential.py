@@ -38,8 +38,10 @@ def expm1(x: Any) -> Any:
 
 
 def logaddexp2(x: Any, y: Any) -> Any:
-    high, low = mx.maximum(x, y), mx.minimum(x, y)
-    distance = mx.where(high == low, mx.zeros_like(high), low - high)
+    """Equal operands share the gradient, which MLX's maximum gives to the second."""
+    equal = x == y
+    high = mx.where(equal, x / 2 + y / 2, mx.maximum(x, y))
+    distance = mx.where(equal, mx.zeros_like(high), -mx.abs(x - y))
     return high + mx.log1p(exp2(distance)) / _LOG2
 
 

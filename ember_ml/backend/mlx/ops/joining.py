@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import mlx.core as mx
@@ -24,5 +25,17 @@ def split_at(x: Any, indices: Any, axis: int = 0) -> Any:
 def unstack(x: Any, axis: int = 0) -> Any:
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"unstack: axis={axis} is out of range for the shape {x.shape}")
-    parts = mx.split(x, x.shape[axis], axis) if x.shape[axis] else []
-    return [mx.squeeze(part, axis) for part in parts]
+    return _unstack(axis % x.ndim)(x) if x.shape[axis] else []
+
+
+@functools.cache
+def _unstack(axis: int) -> Any:
+    """The slices, which hand their gradients back in one piece: MLX pads each to the full shape."""
+    before = (slice(None),) * axis
+
+    def slices(x: Any) -> list[Any]:
+        return [x[(*before, at)] for at in range(x.shape[axis])]
+
+    unstacked = mx.custom_function(slices)
+    unstacked.vjp(lambda x, cotangents, slices: mx.stack(cotangents, axis))
+    return unstacked

@@ -86,12 +86,10 @@ def _recurrence(axis: int, reverse: bool) -> Any:
     """The recurrence, whose derivatives are recurrences too."""
     last, first = (0, -1) if reverse else (-1, 0)
 
-    @mx.custom_function
-    def recurrence(a: Any, b: Any, h0: Any) -> tuple[Any, Any]:
+    def forward(a: Any, b: Any, h0: Any) -> tuple[Any, Any]:
         h = _states(a, b, h0, axis, reverse)
         return h, _at(h, axis, last)
 
-    @recurrence.vjp
     def vjp(primals: Any, cotangents: Any, outputs: Any) -> Any:
         a, _, h0 = primals
         factors = mx.conjugate(a)
@@ -101,7 +99,6 @@ def _recurrence(axis: int, reverse: bool) -> Any:
         previous = mx.conjugate(_previous(outputs[0], h0, axis, reverse))
         return into * previous, into, start * _at(factors, axis, first)
 
-    @recurrence.jvp
     def jvp(primals: Any, tangents: Any) -> Any:
         a, b, h0 = primals
         da, db, dh0 = (
@@ -110,7 +107,6 @@ def _recurrence(axis: int, reverse: bool) -> Any:
         h, _ = recurrence(a, b, h0)
         return recurrence(a, db + da * _previous(h, h0, axis, reverse), dh0)
 
-    @recurrence.vmap
     def vmap(inputs: Any, axes: Any) -> Any:
         size = next(x.shape[at] for x, at in zip(inputs, axes, strict=True) if at is not None)
         batched = (
@@ -119,4 +115,8 @@ def _recurrence(axis: int, reverse: bool) -> Any:
         )
         return _recurrence(axis + 1, reverse)(*batched), (0, 0)
 
+    recurrence = mx.custom_function(forward)
+    recurrence.vjp(vjp)
+    recurrence.jvp(jvp)
+    recurrence.vmap(vmap)
     return recurrence

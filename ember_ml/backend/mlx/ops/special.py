@@ -69,7 +69,7 @@ def betaln(x: Any, y: Any) -> Any:
 def i0(x: Any) -> Any:
     """Polynomials of Abramowitz and Stegun, 9.8.1 and 9.8.2."""
     size = mx.abs(x)
-    near = polynomial(_BESSEL_NEAR, mx.square(mx.minimum(size, 3.75) / 3.75))
+    near = polynomial(_BESSEL_NEAR, mx.square(mx.minimum(3.75, size) / 3.75))
     far = mx.maximum(size, 3.75)
     tail = mx.exp(far) / mx.sqrt(far) * polynomial(_BESSEL_FAR, 3.75 / far)
     return mx.where(mx.isinf(size), size, mx.where(size <= 3.75, near, tail))
@@ -79,7 +79,7 @@ def i0(x: Any) -> Any:
 def i1(x: Any) -> Any:
     """Polynomials of Abramowitz and Stegun, 9.8.3 and 9.8.4."""
     size = mx.abs(x)
-    near = x * polynomial(_FIRST_NEAR, mx.square(mx.minimum(size, 3.75) / 3.75))
+    near = x * polynomial(_FIRST_NEAR, mx.square(mx.minimum(3.75, size) / 3.75))
     far = mx.maximum(size, 3.75)
     tail = mx.exp(far) / mx.sqrt(far) * polynomial(_FIRST_FAR, 3.75 / far)
     return mx.where(mx.isinf(size), x, mx.where(size <= 3.75, near, mx.sign(x) * tail))

@@ -11,7 +11,6 @@ from mlx.core import acosh as acosh
 from mlx.core import asin as asin
 from mlx.core import asinh as asinh
 from mlx.core import atan as atan
-from mlx.core import atan2 as atan2
 from mlx.core import atanh as atanh
 from mlx.core import cos as cos
 from mlx.core import cosh as cosh
@@ -40,12 +39,20 @@ def tanh(x: Any) -> Any:
 
 
 def hypot(x: Any, y: Any) -> Any:
-    x, y = mx.abs(x), mx.abs(y)
-    high, low = mx.maximum(x, y), mx.minimum(x, y)
+    """By the greater of the two, which is a constant to the gradient."""
+    high = mx.stop_gradient(mx.maximum(mx.abs(x), mx.abs(y)))
     regular = (high > 0) & mx.isfinite(high)
-    ratio = mx.where(regular, low, 0) / mx.where(regular, high, 1)
-    out = mx.where(regular, high * mx.sqrt(1 + ratio * ratio), high)
+    unit = mx.where(regular, high, 1)
+    total = mx.square(mx.where(regular, x, 1) / unit) + mx.square(mx.where(regular, y, 0) / unit)
+    out = mx.where(regular, high * mx.sqrt(total), high)
     return mx.where(mx.isinf(x) | mx.isinf(y), mx.array(math.inf, x.dtype), out)
+
+
+def atan2(x: Any, y: Any) -> Any:
+    """With the gradient zero at the origin, where MLX's own is NaN."""
+    origin = (x == 0) & (y == 0)
+    away = mx.arctan2(x, mx.where(origin, mx.array(1, y.dtype), y))
+    return mx.where(origin, mx.stop_gradient(mx.arctan2(x, y)), away)
 
 
 def sinc(x: Any) -> Any:
@@ -53,4 +60,3 @@ def sinc(x: Any) -> Any:
     return mx.where(x == 0, mx.ones_like(x), mx.sin(angle) / angle)
 
 
-RIGHT_SCALARS = LEFT_SCALARS = {"atan2": atan2}

@@ -15,32 +15,32 @@ _SHORT = 24
 def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
     shape, state, axis = geometry(a.shape, b.shape, None if h0 is None else h0.shape, axis)
     if b.dtype == np.float16:
-        wide = (None if x is None else x.astype(np.float32) for x in (a, b, h0))
-        h, final = linear_recurrence(*wide, axis, reverse)
+        wide = [None if x is None else x.astype(np.float32) for x in (a, b, h0)]
+        h, final = linear_recurrence(wide[0], wide[1], wide[2], axis, reverse)
         return h.astype(np.float16), final.astype(np.float16)
     start = np.zeros(state, b.dtype) if h0 is None else np.broadcast_to(h0, state)
     out = np.empty(shape, b.dtype)
     arrays = (np.broadcast_to(a, shape), np.broadcast_to(b, shape), out)
     # a last axis of one: a step of a vector is an array then, not a number
     in_time = [np.moveaxis(x, axis, 0)[:: -1 if reverse else 1, ..., None] for x in arrays]
-    return out, np.array(_fill(*in_time, start[..., None])[..., 0])
+    return out, np.array(_fill(in_time, start[..., None])[..., 0])
 
 
-def _fill(a: Any, b: Any, out: Any, state: Any) -> Any:
-    """Write the recurrence along the first axis into `out`; the state after it."""
+def _fill(arrays: Any, state: Any) -> Any:
+    """Write the recurrence of (a, b, out) along the first axis into out; the state after it."""
+    out = arrays[2]
     length = len(out)
     if length <= _SHORT or out[0].size >= _WHOLE_STEP:
-        return _walk(a, b, out, state)
+        return _walk(arrays, state)
     size = chunk_length(length)
     whole = length - length % size
-    chunks = [_chunks(x[:whole], size) for x in (a, b, out)]
-    local = np.empty_like(chunks[2][0])
-    _walk(*chunks[:2], [local] * size, None)
+    a, b, out = [_chunks(x[:whole], size) for x in arrays]
+    local = _walk((a, b, [np.empty_like(out[0])] * size), None)
     entering = np.empty_like(local)
     entering[0] = state
-    _fill(np.prod(chunks[0], 0)[:-1], local[:-1], entering[1:], state)
-    state = _walk(*chunks, entering)[-1]
-    return _walk(a[whole:], b[whole:], out[whole:], state)
+    _fill((np.prod(a, 0)[:-1], local[:-1], entering[1:]), state)
+    state = _walk((a, b, out), entering)[-1]
+    return _walk([x[whole:] for x in arrays], state)
 
 
 def _chunks(x: Any, size: int) -> Any:
@@ -50,8 +50,8 @@ def _chunks(x: Any, size: int) -> Any:
     return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
-def _walk(a: Any, b: Any, out: Any, state: Any) -> Any:
-    for factor, entry, h in zip(a, b, out, strict=True):
+def _walk(arrays: Any, state: Any) -> Any:
+    for factor, entry, h in zip(*arrays, strict=True):
         if state is None:
             h[...] = entry
         else:

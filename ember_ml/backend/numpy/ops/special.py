@@ -106,6 +106,18 @@ def sigmoid(x: Any) -> Any:
     return np.where(x >= 0, x.dtype.type(1), decay) / (1 + decay)
 
 
+def _sigmoid_wide(x: Any) -> Any:
+    """In the range of these dtypes, 1 over an overflow is the zero that is wanted."""
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-x))
+
+
+BY_DTYPE = {
+    "erf": {"float32": error_function.quick_erf},
+    "sigmoid": dict.fromkeys(("float32", "float64"), _sigmoid_wide),
+}
+
+
 def log_sigmoid(x: Any) -> Any:
     return -np.logaddexp(-x, 0)
 

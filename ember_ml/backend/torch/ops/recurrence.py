@@ -30,7 +30,7 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
 def _forward(a: Any, b: Any, h0: Any, axis: int, reverse: bool) -> tuple[Any, Any]:
     out = _empty(b, axis)
     state = b.new_zeros(b.shape[:axis] + b.shape[axis + 1 :]) if h0 is None else h0
-    return out, _fill(a, b, state, out, axis, reverse, shifted=False).clone()
+    return out, _fill((a, b, out), state, axis, reverse, shifted=False).clone()
 
 
 def _empty(like: Any, axis: int) -> Any:
@@ -45,38 +45,40 @@ def _inner(x: Any, axis: int) -> int:
     return x.shape[axis + 1 :].numel()
 
 
-def _fill(a: Any, b: Any, state: Any, out: Any, axis: int, reverse: bool, shifted: bool) -> Any:
-    """Write the recurrence into `out`; the state after the last step, or the one given.
+def _fill(arrays: Any, state: Any, axis: int, reverse: bool, shifted: bool) -> Any:
+    """Write the recurrence of (a, b, out) into out; the state after the last step.
 
     A step makes h = a h' + b of the state h', and h is the next state. If `shifted`, h = h' + b,
     and a h is the next state: the adjoint of the other, when it walks the other way.
     """
+    out = arrays[2]
     length = out.shape[axis]
-    elements = out.numel() // max(length, 1)
-    if length <= _SHORT or elements >= _WHOLE_STEP:
-        return _walk(_steps((a, b, out), axis, reverse), state, shifted)
+    if length <= _SHORT or out.numel() // length >= _WHOLE_STEP:
+        return _walk(_steps(arrays, axis, reverse), state, shifted)
     size = chunk_length(length)
-    whole = length - length % size
-    (first, rest) = _cut((a, b, out), axis, whole, reverse)
-    a, b, chunks = (x.unflatten(axis, (-1, size)) for x in first)
-    local = torch.empty_like(chunks.select(axis + 1, 0))
-    entering = torch.empty_like(local)
-    steps = _steps((a, b), axis + 1, reverse)
-    last = _walk((*steps, [local] * size), None, shifted)
-    _enter(a.prod(axis + 1), last, state, entering, axis, reverse)
-    leaving = _walk((*steps, *_steps((chunks,), axis + 1, reverse)), entering, shifted)
-    state = leaving.select(axis, 0 if reverse else -1)
-    return _fill(*rest[:2], state, rest[2], axis, reverse, shifted) if length > whole else state
+    first, rest = _cut(arrays, axis, length - length % size, reverse)
+    chunks = [x.unflatten(axis, (-1, size)) for x in first]
+    a, b, out = _steps(chunks, axis + 1, reverse)
+    local = _walk((a, b, [torch.empty_like(out[0])] * size), None, shifted)
+    entering = _entering(chunks[0].prod(axis + 1), local, state, axis, reverse)
+    leaving = _walk((a, b, out), entering, shifted)
+    return _walk(_steps(rest, axis, reverse), leaving.select(axis, 0 if reverse else -1), shifted)
 
 
-def _enter(a: Any, b: Any, state: Any, out: Any, axis: int, reverse: bool) -> None:
+def _entering(a: Any, b: Any, state: Any, axis: int, reverse: bool) -> Any:
     """The state that enters each chunk: a recurrence over the chunks, one place late."""
-    count = out.shape[axis]
-    begin = out.select(axis, count - 1 if reverse else 0)
+    out = torch.empty_like(b)
+    begin = out.select(axis, -1 if reverse else 0)
     begin.zero_() if state is None else begin.copy_(state)
-    late = out.narrow(axis, 0 if reverse else 1, count - 1)
-    early = [x.narrow(axis, 1 if reverse else 0, count - 1) for x in (a, b)]
-    _fill(*early, state, late, axis, reverse, shifted=False)
+    early, late = _neighbours(out.shape[axis], reverse)
+    _fill(
+        (a.narrow(axis, *early), b.narrow(axis, *early), out.narrow(axis, *late)),
+        state,
+        axis,
+        reverse,
+        shifted=False,
+    )
+    return out
 
 
 def _cut(arrays: Any, axis: int, whole: int, reverse: bool) -> tuple[list[Any], list[Any]]:
@@ -110,7 +112,7 @@ def _walk(steps: Any, state: Any, shifted: bool) -> Any:
 def _adjoint(a: Any, h0: Any, h: Any, gh: Any, gf: Any, axis: int, reverse: bool) -> Any:
     """The gradients of a, b and h0, by the shifted recurrence the other way."""
     b, grad_a = _empty(h, axis), torch.empty_like(h)
-    start = _fill(a.conj().resolve_conj(), gh, gf, b, axis, not reverse, shifted=True)
+    start = _fill((a.conj().resolve_conj(), gh, b), gf, axis, not reverse, shifted=True)
     early, late = _neighbours(h.shape[axis], reverse)
     torch.mul(b.narrow(axis, *late), h.narrow(axis, *early).conj(), out=grad_a.narrow(axis, *late))
     first = grad_a.select(axis, -1 if reverse else 0)
@@ -182,7 +184,7 @@ def _batched(apply: Callable[..., Any], info: Any, in_dims: Any, a, b, h0, axis,
     return apply(a.expand(shape), b.expand(shape), h0, axis + 1, reverse), (0, 0)
 
 
-class _Recurrence(torch.autograd.Function):
+class _Recurrence(torch.autograd.Function):  # type: ignore[misc]
     """The recurrence with its adjoint; all of a, b and h0 in their full shapes."""
 
     @staticmethod

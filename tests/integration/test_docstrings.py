@@ -1,0 +1,52 @@
+"""The examples in docstrings run, on every backend."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import ember_ml
+from ember_ml import autodiff, nn, ops
+from ember_ml.nn import tensor
+
+SCOPE = {
+    "ember_ml": ember_ml,
+    "ops": ops,
+    "tensor": tensor,
+    **{name: getattr(ops, name) for name in dir(ops) if not name.startswith("_")},
+    **{name: getattr(autodiff, name) for name in autodiff.__all__},
+    "Parameter": nn.Parameter,
+}
+
+
+def modules() -> list[str]:
+    packages = ("ember_ml.ops", "ember_ml.autodiff", "ember_ml.nn")
+    found = []
+    for name in packages:
+        package = importlib.import_module(name)
+        found += [
+            module.name
+            for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+        ]
+    return found
+
+
+def examples() -> list[doctest.DocTest]:
+    finder = doctest.DocTestFinder()
+    return [
+        test
+        for name in modules()
+        for test in finder.find(importlib.import_module(name), extraglobs=SCOPE)
+        if test.examples
+    ]
+
+
+@pytest.mark.parametrize("test", examples(), ids=lambda test: test.name)
+def test_docstring(test: doctest.DocTest, backend: str) -> None:
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    test.globs = {**test.globs, **SCOPE}
+    result = runner.run(test, clear_globs=False)
+    assert result.failed == 0, f"{result.failed} of {result.attempted} examples of {test.name}"
