@@ -1,8 +1,8 @@
-"""linear_recurrence against plain torch loops under autograd, in one run.
+"""linear_recurrence against a plain torch loop under autograd, in one run.
 
-Two loops take turns with the op of each backend: `indexed` as one writes it (a[:, t], h, stack),
-whose gradients are as large as the whole sequence at every step, and `unbound`, which takes the
-steps apart once. Each figure is the best of several repetitions.
+The loop takes the steps apart once: one that indexes a[:, t] needs time that grows with the square
+of the length for its gradient, a thousand times as much here. Each figure is the best of many
+repetitions, and the contestants take turns, so that a noisy moment hits all of them alike.
 
     python benchmarks/recurrence.py [backend ...]
 """
@@ -22,8 +22,8 @@ from ember_ml.backend import available
 from ember_ml.nn import tensor
 
 SHAPES = ((16, 1024, 256), (1, 4096, 16))
-REPEATS = 40
-SLOW = 2  # repetitions of the indexed loop's gradient
+REPEATS = 25
+GOAL = 5.0  # times faster than the loop, forward and backward, on torch
 
 Call = Callable[[], Any]
 
@@ -31,25 +31,12 @@ Call = Callable[[], Any]
 def arrays(shape: tuple[int, ...]) -> list[Any]:
     """Factors below one, inputs, and a gradient of the states."""
     rng = np.random.default_rng(0)
-    return [
-        rng.uniform(0.5, 1.0, shape).astype(np.float32),
-        rng.standard_normal(shape).astype(np.float32),
-        rng.standard_normal(shape).astype(np.float32),
-    ]
+    drawn = rng.uniform(0.5, 1.0, shape), rng.standard_normal(shape), rng.standard_normal(shape)
+    return [x.astype(np.float32) for x in drawn]
 
 
-def indexed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The recurrence as one writes it."""
-    h = torch.zeros_like(b[:, 0])
-    states = []
-    for t in range(b.shape[1]):
-        h = a[:, t] * h + b[:, t]
-        states.append(h)
-    return torch.stack(states, 1)
-
-
-def unbound(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The same, without an index at each step."""
+def loop(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The recurrence, step by step."""
     h = torch.zeros_like(b[:, 0])
     states = []
     for factor, entry in zip(a.unbind(1), b.unbind(1), strict=True):
@@ -58,43 +45,58 @@ def unbound(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.stack(states, 1)
 
 
-def loops(shape: tuple[int, ...]) -> dict[str, tuple[Call, Call]]:
-    """Forward, and forward with backward, of the plain loops."""
+def loop_calls(shape: tuple[int, ...]) -> tuple[Call, Call]:
+    """The loop forward, and forward and backward."""
     a, b, g = (torch.from_numpy(x) for x in arrays(shape))
-    a.requires_grad_()
-    b.requires_grad_()
-
-    def both(function: Callable[..., Any]) -> tuple[Call, Call]:
-        return (
-            lambda: function(a.detach(), b.detach()),
-            lambda: torch.autograd.grad(function(a, b), (a, b), g),
-        )
-
-    return {"indexed": both(indexed), "unbound": both(unbound)}
+    leaves = [x.clone().requires_grad_() for x in (a, b)]
+    return lambda: loop(a, b), lambda: torch.autograd.grad(loop(*leaves), leaves, g)
 
 
-def ours(shape: tuple[int, ...], backend: str) -> tuple[Call, Call]:
-    """Forward, and forward with backward, of the op on a tape."""
+def ember_calls(shape: tuple[int, ...], backend: str) -> tuple[Call, Call]:
+    """The op forward, and forward and backward on a tape."""
     with use_backend(backend):
         a, b, g = (tensor.array(x) for x in arrays(shape))
 
     def forward() -> None:
-        ops.synchronize() if backend != "mlx" else ops.linear_recurrence(a, b)[0].native.item
-        ops.linear_recurrence(a, b)
+        ops.synchronize(*ops.linear_recurrence(a, b))
 
-    def backward() -> None:
+    def both() -> None:
         with GradientTape() as tape:
             tape.watch([a, b])
             h, _ = ops.linear_recurrence(a, b)
-        tape.gradient(h, [a, b], g)
+        ops.synchronize(*tape.gradient(h, [a, b], g))
 
-    return forward, backward
+    return forward, both
 
 
-def main() -> None:
-    """Measure."""
-    print(sys.argv, Any)
+def best(calls: dict[str, Call]) -> dict[str, float]:
+    """Milliseconds a call, the contestants taking turns."""
+    times = dict.fromkeys(calls, float("inf"))
+    for _ in range(REPEATS):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            times[name] = min(times[name], (time.perf_counter() - start) * 1e3)
+    return times
+
+
+def linear_recurrence(backends: list[str]) -> None:
+    """Print a table: milliseconds, and how many times faster than the loop."""
+    for shape in SHAPES:
+        pairs = {"torch loop": loop_calls(shape)}
+        pairs |= {backend: ember_calls(shape, backend) for backend in backends}
+        print(f"\nlinear_recurrence {shape} float32: ms, best of {REPEATS}")
+        print(f"{'':12} {'forward':>9} {'':>7} {'and backward':>13} {'':>7}")
+        forward = best({name: pair[0] for name, pair in pairs.items()})
+        both = best({name: pair[1] for name, pair in pairs.items()})
+        for name in pairs:
+            ratios = forward["torch loop"] / forward[name], both["torch loop"] / both[name]
+            mark = "  <-- misses" if name == "torch" and ratios[1] < GOAL else ""
+            print(
+                f"{name:12} {forward[name]:9.2f} {ratios[0]:6.1f}x {both[name]:13.2f} "
+                f"{ratios[1]:6.1f}x{mark}"
+            )
 
 
 if __name__ == "__main__":
-    main()
+    linear_recurrence(sys.argv[1:] or available())

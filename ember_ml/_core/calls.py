@@ -44,6 +44,22 @@ def traced(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return mine[-1].call(op, args, kwargs, mine) if mine else op.plain(*args, **kwargs)
 
 
+def traced_unary(key: str, x: Any) -> Any:
+    """The same for one operand: by the short way, if there is one."""
+    mine = current()
+    quick = mine[0].quick if len(mine) == 1 else None
+    out = None if quick is None else quick.unary(OPS[key], x)
+    return traced(key, (x,), {}) if out is None else out
+
+
+def traced_binary(key: str, x: Any, y: Any) -> Any:
+    """The same for two operands."""
+    mine = current()
+    quick = mine[0].quick if len(mine) == 1 else None
+    out = None if quick is None else quick.binary(OPS[key], x, y)
+    return traced(key, (x, y), {}) if out is None else out
+
+
 def unary(op: Op, tapes: Tapes) -> Callable[..., Any]:
     """For an op of one tensor, x, and nothing else."""
     if op.names != ("x",):
@@ -52,7 +68,7 @@ def unary(op: Op, tapes: Tapes) -> Callable[..., Any]:
 
     def call(x: Any) -> Any:
         if tapes:
-            return traced(key, (x,), {})
+            return traced_unary(key, x)
         try:
             kernel, tag = kernels[x._tag]
             out = kernel(x._data)
@@ -79,7 +95,7 @@ def binary(op: Op, tapes: Tapes) -> Callable[..., Any]:
 
     def call(x: Any, y: Any) -> Any:
         if tapes:
-            return traced(key, (x, y), {})
+            return traced_binary(key, x, y)
         if type(x) is EmberTensor and type(y) is EmberTensor and x._tag is y._tag:
             try:
                 kernel, tag = kernels[x._tag]
@@ -107,23 +123,38 @@ def _with_scalar(op: Op) -> Callable[..., Any]:
 
     def call(x: Any, y: Any) -> EmberTensor:
         try:
-            if isinstance(x, EmberTensor) and type(y) is float:
-                return wrap(right_float[x._tag](x._data, y), x._backend)
-            if isinstance(x, EmberTensor) and type(y) is int and -_INT32 <= y < _INT32:
-                kernels = right_small if 0 <= y <= 127 else right_wide
-                return wrap(kernels[x._tag](x._data, y), x._backend)
-            if isinstance(y, EmberTensor) and type(x) is float:
-                return wrap(left_float[y._tag](x, y._data), y._backend)
-            if isinstance(y, EmberTensor) and type(x) is int and -_INT32 <= x < _INT32:
-                kernels = left_small if 0 <= x <= 127 else left_wide
-                return wrap(kernels[y._tag](x, y._data), y._backend)
-            if isinstance(x, EmberTensor) and isinstance(y, EmberTensor) and x._tag is y._tag:
-                return wrap(plain[x._tag][0](x._data, y._data), x._backend)  # a Parameter
-        except KeyError:  # no quick path for this dtype
+            if isinstance(x, EmberTensor):
+                if type(y) is float:
+                    table = right_float
+                elif type(y) is int and -_INT32 <= y < _INT32:
+                    table = right_small if 0 <= y <= 127 else right_wide
+                elif isinstance(y, EmberTensor) and x._tag is y._tag:  # a Parameter
+                    return wrap(plain[x._tag][0](x._data, y._data), x._backend)
+                else:
+                    return recover(key, (x, y), {})
+                kernel, tag = table[x._tag]
+                out, like = kernel(x._data, y), x
+            else:
+                if type(x) is float:
+                    table = left_float
+                elif type(x) is int and -_INT32 <= x < _INT32:
+                    table = left_small if 0 <= x <= 127 else left_wide
+                else:
+                    return recover(key, (x, y), {})
+                kernel, tag = table[y._tag]
+                out, like = kernel(x, y._data), y
+        except (KeyError, AttributeError):  # no quick path for this dtype, or no tensor at all
             return recover(key, (x, y), {})
         except Exception as error:
             return recover(key, (x, y), {}, error)
-        return recover(key, (x, y), {})
+        if tag is None:
+            tag = _tag_of[like._backend][out.dtype]
+            table[like._tag] = kernel, tag
+        tensor = _new(EmberTensor)
+        tensor._data = out
+        tensor._backend = like._backend
+        tensor._tag = tag
+        return tensor
 
     return call
 

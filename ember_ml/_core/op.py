@@ -25,14 +25,17 @@ _ROLES = {
 
 
 class ScalarKernels:
-    """Native functions for a tensor with a Python scalar on one side, by tag."""
+    """Native functions for a tensor with a Python scalar on one side, and the results' tags, by tag.
+
+    As in `Op.kernels`, the first call learns the result's tag.
+    """
 
     __slots__ = ("floats", "small", "wide")
 
     def __init__(self) -> None:
-        self.floats: dict[str, Native] = {}
-        self.small: dict[str, Native] = {}  # any integer dtype holds 0 to 127
-        self.wide: dict[str, Native] = {}  # these hold any 32-bit integer
+        self.floats: dict[str, tuple[Native, str | None]] = {}
+        self.small: dict[str, tuple[Native, str | None]] = {}  # any integer dtype holds 0 to 127
+        self.wide: dict[str, tuple[Native, str | None]] = {}  # these hold any 32-bit integer
 
     def enter(self, backend: str, dtypes: list[EmberDType], native: Native | None) -> None:
         """Add a backend's function; None if it takes no scalars there."""
@@ -41,11 +44,11 @@ class ScalarKernels:
         for dtype in dtypes:
             tag = runtime.tag(backend, dtype)
             if promote_scalar(dtype, float) is dtype:
-                self.floats[tag] = native
+                self.floats[tag] = native, None
             if promote_scalar(dtype, int) is dtype:
-                self.small[tag] = native
+                self.small[tag] = native, None
                 if dtype.kind in ("float", "complex") or (dtype.kind == "int" and dtype.bits >= 32):
-                    self.wide[tag] = native
+                    self.wide[tag] = native, None
 
 
 class Op:

@@ -12,6 +12,9 @@ from typing import Any, Protocol
 class Recorder(Protocol):
     """What a tape is to an op."""
 
+    quick: Any
+    """Where the usual call can be written at once, if this is the only tape; else None."""
+
     def call(
         self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tapes: tuple[Any, ...]
     ) -> Any:

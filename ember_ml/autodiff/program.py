@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core import align, runtime
 from ember_ml._core.tensor import EmberTensor
 
 _new = object.__new__
+_tuple: Any = tuple.__new__
 _NUMBERS = frozenset((float, int, bool, complex))
 _NOTHING: dict[str, Any] = {}
 Values = list[EmberTensor]
-Inputs = list[tuple[int, int | None, EmberTensor]]
+Inputs = Sequence[tuple[int, int | None, EmberTensor]]
 
 
-class Step:
+class Step(NamedTuple):
     """A call.
 
     Attributes:
@@ -26,28 +27,12 @@ class Step:
         single: whether the result is one tensor, not a tuple or list of them.
     """
 
-    __slots__ = ("args", "inputs", "kwargs", "op", "outs", "single")
-
-    def __init__(
-        self,
-        op: Any,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        inputs: Inputs,
-        outs: tuple[Any, ...],
-        single: bool,
-    ) -> None:
-        self.op = op
-        self.args = args
-        self.kwargs = kwargs
-        self.inputs = inputs
-        self.outs = outs
-        self.single = single
-
-    @property
-    def result(self) -> Any:
-        """What the call gave."""
-        return self.outs[0] if self.single else self.outs
+    op: Any
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
+    inputs: Inputs
+    outs: tuple[Any, ...]
+    single: bool
 
 
 def snapshot(x: EmberTensor) -> EmberTensor:
@@ -74,7 +59,7 @@ def is_differentiable(x: EmberTensor) -> bool:
 
 
 def _operand(
-    x: EmberTensor, position: int, place: int | None, logs: list[ProgramLog], inputs: Inputs
+    x: EmberTensor, position: int, place: int | None, logs: list[ProgramLog], inputs: list[Any]
 ) -> EmberTensor:
     """A snapshot of an operand; one that is tracked is entered among the inputs."""
     key = id(x._data)
@@ -110,38 +95,64 @@ class ProgramLog:
             self.values[key] = snapshot(x)
             self.since[key] = len(self.steps)
 
-    def execute_plainly(self, op: Any, args: tuple[Any, ...]) -> Any:
-        """`execute` for the usual call: tensors and numbers on the only tape; else None."""
-        values = self.values
-        inputs: Inputs = []
-        saved = []
-        for position, value in enumerate(args):
-            if type(value) is EmberTensor:
-                known = values.get(id(value._data))
-                if known is None:
-                    value = snapshot(value)
-                else:
-                    inputs.append((position, None, known))
-                    value = known
-            elif type(value) not in _NUMBERS:
-                return None
-            saved.append(value)
-        if not inputs or self.backend not in op.natives:
+    def unary(self, op: Any, x: Any) -> Any:
+        """`execute` for the usual call of one tensor on the only tape; else None."""
+        if type(x) is not EmberTensor or op.vjps is None or self.backend not in op.natives:
             return None
-        out = op.plain(*args)
-        if type(out) is EmberTensor and out._tag in _flowing and id(out._data) not in values:
-            made = snapshot(out)
-            step = _new(Step)
-            step.op = op
-            step.args = saved
-            step.kwargs = _NOTHING
-            step.inputs = inputs
-            step.outs = (made,)
-            step.single = True
-            self.steps.append(step)
-            values[id(out._data)] = made
-        elif not isinstance(out, EmberTensor) or is_differentiable(out):
-            self._write(op, args, {}, out, [self])
+        known = self.values.get(id(x._data))
+        if known is None:
+            return None
+        return self._append(op, (known,), ((0, None, known),), op.plain(x))
+
+    def binary(self, op: Any, x: Any, y: Any) -> Any:
+        """`execute` for the usual call of two tensors, or a tensor and a number; else None."""
+        if op.vjps is None or self.backend not in op.natives:
+            return None
+        inputs: Inputs
+        values = self.values
+        if type(x) is EmberTensor:
+            first = values.get(id(x._data))
+            if type(y) is EmberTensor:
+                second = values.get(id(y._data))
+                if first is not None and second is not None:
+                    inputs = ((0, None, first), (1, None, second))
+                elif first is not None:
+                    inputs = ((0, None, first),)
+                    second = snapshot(y)
+                elif second is not None:
+                    inputs = ((1, None, second),)
+                    first = snapshot(x)
+                else:
+                    return None
+                return self._append(op, (first, second), inputs, op.plain(x, y))
+            if first is None or type(y) not in _NUMBERS:
+                return None
+            return self._append(op, (first, y), ((0, None, first),), op.plain(x, y))
+        if type(y) is not EmberTensor or type(x) not in _NUMBERS:
+            return None
+        second = values.get(id(y._data))
+        if second is None:
+            return None
+        return self._append(op, (x, second), ((1, None, second),), op.plain(x, y))
+
+    def _append(
+        self,
+        op: Any,
+        args: Sequence[Any],
+        inputs: Inputs,
+        out: EmberTensor,
+    ) -> EmberTensor:
+        """Write a call of one result down, unless it is an operand or was written on the way."""
+        data = out._data
+        key = id(data)
+        if key not in self.values and (out._tag in _flowing or _flows(out._tag)):
+            made = _new(EmberTensor)
+            made._data = data
+            made._backend = out._backend
+            made._tag = out._tag
+            self.values[key] = made
+            # as Step(...), without its function of Python
+            self.steps.append(_tuple(Step, (op, args, _NOTHING, inputs, (made,), True)))
         return out
 
     def execute(
@@ -172,7 +183,7 @@ class ProgramLog:
         made = [x for x in outs if isinstance(x, EmberTensor) and is_differentiable(x)]
         if not made or id(made[0]._data) in self.values:
             return  # nothing to differentiate; an operand itself; or already written on the way
-        inputs: Inputs = []
+        inputs: list[tuple[int, int | None, EmberTensor]] = []
         saved = []
         for position, value in enumerate(args):
             if isinstance(value, EmberTensor):

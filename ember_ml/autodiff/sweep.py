@@ -29,37 +29,39 @@ class SweepLog(ProgramLog):
                 _add(grads, target, cotangent)
         keep = {id(x._data) for x in sources}
         for _, step in reversed(steps):
-            vjps = step.op.vjps
-            usual = vjps is not None and vjps.joint is None
-            if usual and step.single and step.inputs[0][1] is None:
-                _pull(step, grads, needed, keep)
-            else:
+            op, args, kwargs, inputs, outs, single = step
+            vjps = op.vjps
+            if not single or vjps is None or vjps.joint is not None or inputs[0][1] is not None:
                 _pull_jointly(step, grads, needed, keep)
+                continue
+            out = outs[0]
+            key = id(out._data)
+            if key not in grads:
+                continue
+            g = grads[key] if key in keep else grads.pop(key)
+            parts = vjps.parts
+            count = -1 if kwargs else len(args)
+            for position, _, x in inputs:
+                key = id(x._data)
+                vjp = parts[position]
+                if vjp is None or key not in needed:
+                    continue
+                if count == 2:  # spelt out, for a call with * takes longer
+                    part = vjp(g, out, args[0], args[1])
+                elif count == 1:
+                    part = vjp(g, out, args[0])
+                else:
+                    part = vjp(g, out, *args, **kwargs)
+                if part is None:
+                    continue
+                if part._tag is not x._tag or part._data.shape != x._data.shape:
+                    part = _fitted(part, x)
+                grads[key] = ops.add(grads[key], part) if key in grads else part
         return [grads.get(id(x._data)) for x in sources]
 
 
-def _pull(step: Step, grads: dict[int, Any], needed: set[int], keep: set[int]) -> None:
-    """Hand the gradient of a step's only result to its operands."""
-    out = step.outs[0]
-    key = id(out._data)
-    g = grads.get(key) if key in keep else grads.pop(key, None)
-    if g is None:
-        return
-    parts = step.op.vjps.parts
-    for position, _, x in step.inputs:
-        key = id(x._data)
-        if key not in needed or parts[position] is None:
-            continue
-        part = parts[position](g, out, *step.args, **step.kwargs)
-        if part is None:
-            continue
-        if part._tag is not x._tag or part._data.shape != x._data.shape:
-            part = _fitted(part, x)
-        grads[key] = ops.add(grads[key], part) if key in grads else part
-
-
 def _pull_jointly(step: Step, grads: dict[int, Any], needed: set[int], keep: set[int]) -> None:
-    """The same for several results, sequences of operands, and rules that serve all operands."""
+    """A step of several results, a sequence of operands, or a rule that serves all operands."""
     found = []
     for x in step.outs:
         key = id(getattr(x, "_data", x))

@@ -10,6 +10,8 @@ __all__: list[str] = []
 
 def root(x: Tensor, p: float = 2.0) -> Tensor:
     """The p-th root of numbers that are not negative; at zero the gradient is zero."""
-    zero = ops.equal(x, 0)
-    safe = ops.where(zero, 1, x)
-    return ops.where(zero, 0, ops.sqrt(safe) if p == 2 else ops.pow(safe, 1.0 / p))
+    above = ops.greater(x, 0)
+    safe = ops.where(above, x, 1)
+    return ops.where(
+        above, ops.sqrt(safe) if p == 2 else ops.pow(safe, 1.0 / p), ops.stop_gradient(x)
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite, reduction
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike

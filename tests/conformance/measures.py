@@ -13,7 +13,7 @@ def _adjoint(x: Any) -> Any:
 
 
 def _projectors(vectors: Any, others: Any = None) -> Any:
-    """Of columns that are known up to a phase: u v^H for each pair, by default of one with itself."""
+    """Of columns known up to a phase: u v^H for each pair, by default of one with itself."""
     others = vectors if others is None else others
     columns, rows = ops.matrix_transpose(vectors), ops.conj(ops.matrix_transpose(others))
     return ops.expand_dims(columns, -1) * ops.expand_dims(rows, -2)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
 from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules._matrices import adjoint
 from ember_ml.autodiff.rules._shared import conj
 from ember_ml.autodiff.sweep import unbroadcast
 
 
-def _rows(x: Any) -> Any:
+def rows(x: Any) -> Any:
     """All axes but the last as one."""
-    return x if x.ndim == 2 else ops.reshape(x, (-1, x.shape[-1]))
-
-
-def adjoint(x: Any) -> Any:
-    """The conjugate transpose of the last two axes."""
-    return ops.matrix_transpose(conj(x))
+    return x if x.ndim == 2 else ops.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
 def _left(g: Any, x: Any, y: Any) -> Any:
@@ -28,7 +25,7 @@ def _left(g: Any, x: Any, y: Any) -> Any:
     if x.ndim == 1:
         return ops.matvec(conj(y), g)
     if y.ndim == 2:
-        flat = ops.matmul(_rows(g), adjoint(y))
+        flat = ops.matmul(rows(g), adjoint(y))
         return flat if x.ndim == 2 else ops.reshape(flat, x.shape)
     if x.ndim == 2:  # one product over the whole stack
         axes = (*range(y.ndim - 2), y.ndim - 1)
@@ -41,9 +38,9 @@ def _right(g: Any, x: Any, y: Any) -> Any:
     if x.ndim == 1:
         return g * conj(x) if y.ndim == 1 else ops.expand_dims(conj(x), -1) * ops.expand_dims(g, -2)
     if y.ndim == 1:
-        return ops.matmul(ops.reshape(g, (-1,)), conj(_rows(x)))
+        return ops.matmul(ops.reshape(g, (-1,)), conj(rows(x)))
     if y.ndim == 2:  # one product over the whole stack
-        return ops.matmul(adjoint(_rows(x)), _rows(g))
+        return ops.matmul(adjoint(rows(x)), rows(g))
     return ops.matmul(adjoint(x), g)
 
 
@@ -72,12 +69,21 @@ rules(
     x=lambda g, out, x, y: conj(g) * ops.reshape(y, x.shape),
     y=lambda g, out, x, y: g * ops.reshape(x, y.shape),
 )
-rules(
-    ops.addmm,
-    input=lambda g, out, input, x, y, alpha=1, beta=1: g * conj(beta),
-    x=lambda g, out, input, x, y, alpha=1, beta=1: _left(g * conj(alpha), x, y),
-    y=lambda g, out, input, x, y, alpha=1, beta=1: _right(g * conj(alpha), x, y),
-)
+
+
+def _beside(g: Any, out: Any, input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:  # noqa: A002
+    return g * conj(beta)
+
+
+def _first(g: Any, out: Any, input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:  # noqa: A002
+    return _left(g * conj(alpha), x, y)
+
+
+def _second(g: Any, out: Any, input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:  # noqa: A002
+    return _right(g * conj(alpha), x, y)
+
+
+rules(ops.addmm, input=_beside, x=_first, y=_second)
 
 
 @rule(ops.inner)

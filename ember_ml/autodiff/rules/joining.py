@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from ember_ml import ops
 from ember_ml.autodiff.rules import rule, rules
 from ember_ml.ops import joining
+from ember_ml.ops.indexing import additem
 
 rules(ops.stack, arrays=lambda g, out, arrays, axis=0: ops.unstack(g, axis))
 rules(ops.unstack, x=lambda g, out, x, axis=0: ops.stack(g, axis))
-rules(joining.split_at, x=lambda g, out, x, indices, axis=0: ops.concat(g, axis))
+
+
+@rule(joining.split_at)
+def _(g: Any, out: Any, x: Any, indices: Sequence[int], axis: int = 0) -> Any:
+    edges = [0, *indices, x.shape[axis]]
+    if edges == sorted(edges):
+        return ops.concat(g, axis)
+    before = (slice(None),) * axis
+    found = ops.zeros_like(x)  # where the parts overlap they are added
+    for part, (start, stop) in zip(g, pairwise(edges), strict=True):
+        found = additem(found, part, (*before, slice(start, stop)))
+    return found
 
 
 @rule(ops.concat)

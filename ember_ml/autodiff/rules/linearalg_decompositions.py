@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
-from ember_ml.autodiff.rules._matrices import adjoint, gaps, scaled, times_inverse, with_diagonal
+from ember_ml.autodiff.rules import rule
+from ember_ml.autodiff.rules._matrices import adjoint, gaps, scaled, with_diagonal
 from ember_ml.autodiff.rules._shared import conj
 from ember_ml.ops import linearalg
 from ember_ml.ops.indexing import getitem

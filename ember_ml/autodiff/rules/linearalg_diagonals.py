@@ -34,7 +34,7 @@ def _(g: Any, out: Any, tensors: Sequence[Any]) -> list[Any]:
     grads = []
     row = column = 0
     for x in tensors:
-        height, width = ((1, 1) + x.shape)[-2:]
+        height, width = (1, 1, *x.shape)[-2:]
         block = getitem(g, (slice(row, row + height), slice(column, column + width)))
         grads.append(ops.reshape(block, x.shape))
         row, column = row + height, column + width

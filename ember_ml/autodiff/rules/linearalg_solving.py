@@ -31,9 +31,7 @@ def _(g: Any, out: Any, x: Any, y: Any) -> Any:
 
 
 @rule(linearalg.solve_triangular)
-def _(
-    g: Any, out: Any, x: Any, y: Any, upper: bool = False, unit_diagonal: bool = False
-) -> Any:
+def _(g: Any, out: Any, x: Any, y: Any, upper: bool = False, unit_diagonal: bool = False) -> Any:
     dy = linearalg.solve_triangular(adjoint(x), _columns(g, y), not upper, unit_diagonal)
     dx = -ops.matmul(dy, adjoint(_columns(out, y)))
     beside = 1 if unit_diagonal else 0

@@ -7,19 +7,20 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.autodiff.rules import rule, rules
+from ember_ml.ops import nn
 
 _SLOPE = math.sqrt(2 / math.pi)
 
-rules(ops.relu, x=lambda g, out, x: g * ops.sign(out))
+rules(nn.relu, x=lambda g, out, x: g * ops.sign(out))
 
 
-@rule(ops.silu)
+@rule(nn.silu)
 def _silu(g: Any, out: Any, x: Any) -> Any:
     s = ops.sigmoid(x)
     return g * (s + out * (1 - s))
 
 
-@rule(ops.gelu)
+@rule(nn.gelu)
 def _gelu(g: Any, out: Any, x: Any, approximate: bool = False) -> Any:
     square = x * x
     if approximate in (True, "tanh"):

@@ -7,6 +7,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml._core.dtype import float32
 from ember_ml.autodiff.rules import rule
+from ember_ml.ops import nn
 
 
 def _wide(x: Any) -> Any:
@@ -18,7 +19,7 @@ def _mean(x: Any, axes: tuple[int, ...]) -> Any:
     return ops.mean(x, axes, keepdims=True)
 
 
-@rule(ops.layer_norm)
+@rule(nn.layer_norm)
 def _layer_norm(
     g: Any,
     out: Any,
@@ -38,7 +39,7 @@ def _layer_norm(
     return grad, None if weight is None else g * unit, None if bias is None else g
 
 
-@rule(ops.rms_norm)
+@rule(nn.rms_norm)
 def _rms_norm(
     g: Any, out: Any, x: Any, weight: Any = None, eps: float = 1e-6, axis: int = -1
 ) -> Any:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ember_ml import ops
 from ember_ml.autodiff.rules import rules
 from ember_ml.autodiff.rules._shared import conj
-
-
-def _rows(x: Any) -> Any:
-    """All axes but the last as one."""
-    return x if x.ndim == 2 else ops.reshape(x, (-1, x.shape[-1]))
-
+from ember_ml.autodiff.rules.contraction import rows
 
 rules(
     ops.nn.linear,
     x=lambda g, out, x, weight, bias=None: ops.nn.linear(g, ops.matrix_transpose(conj(weight))),
     weight=lambda g, out, x, weight, bias=None: ops.matmul(
-        ops.matrix_transpose(_rows(g)), conj(_rows(x))
+        ops.matrix_transpose(rows(g)), conj(rows(x))
     ),
     bias=lambda g, out, x, weight, bias=None: g,
 )

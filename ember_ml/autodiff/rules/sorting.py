@@ -18,6 +18,13 @@ def _sort(
 
 @rule(ops.topk)
 def _topk(
-    g: Any, out: Any, x: Any, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True
+    g: Any,
+    out: Any,
+    x: Any,
+    k: int,
+    axis: int = -1,
+    *,
+    largest: bool = True,
+    sorted: bool = True,  # noqa: A002
 ) -> Any:
     return ops.put_along_axis(ops.zeros_like(x), out[1], g[0], axis)

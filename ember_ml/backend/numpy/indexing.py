@@ -8,6 +8,8 @@ import numpy as np
 
 from ember_ml._core.errors import ShapeError
 
+_BASIC = (int, slice, type(None), type(Ellipsis))
+
 
 def getitem(data: Any, key: Any) -> Any:
     """Read an index."""
@@ -42,5 +44,9 @@ def setitem(data: Any, key: Any, value: Any) -> Any:
 def additem(data: Any, key: Any, value: Any) -> Any:
     """A copy with a value added at an index; places named twice are added to twice."""
     out = np.array(data)
-    np.add.at(out, key, _fit(value, out[key].shape))
+    value = _fit(value, out[key].shape)
+    if all(type(part) in _BASIC for part in (key if type(key) is tuple else (key,))):
+        out[key] += value  # no place is named twice
+    else:
+        np.add.at(out, key, value)
     return out

@@ -58,5 +58,3 @@ def atan2(x: Any, y: Any) -> Any:
 def sinc(x: Any) -> Any:
     angle = math.pi * mx.where(x == 0, mx.ones_like(x), x)
     return mx.where(x == 0, mx.ones_like(x), mx.sin(angle) / angle)
-
-

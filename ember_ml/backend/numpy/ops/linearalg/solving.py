@@ -20,3 +20,9 @@ def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = 
     if unit_diagonal:
         triangle = np.where(np.eye(x.shape[-1], dtype=bool), np.ones((), x.dtype), triangle)
     return np.linalg.solve(triangle, y)
+
+
+def pinv(x: Any, rtol: Any = None) -> Any:
+    """The pseudo-inverse."""
+    tolerance = max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol
+    return widened(np.linalg.pinv)(x, rtol=tolerance)

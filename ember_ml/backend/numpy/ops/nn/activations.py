@@ -10,6 +10,7 @@ import numpy as np
 from ember_ml.backend.numpy.error_function import erf, quick_erf
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
+
 def relu(x: Any) -> Any:
     return np.maximum(x, 0)
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 _IMPOSSIBLE = -1e30  # in place of -inf, whose differences have no gradient
 
 
-class _Losses(torch.autograd.Function):
+class _Losses(torch.autograd.Function):  # type: ignore[misc]
     """torch's losses, with the gradient of any log-probabilities and of any order.
 
     torch's own gradient takes them to be normalised, and has none in turn.
@@ -34,12 +34,12 @@ class _Losses(torch.autograd.Function):
             losses = _aligned(x, targets, times, labels, *ctx.options)
             (grad,) = torch.autograd.grad(losses, x, g, create_graph=True)
         else:
-            grad = _native(x, targets, times, labels, *ctx.options, g, output)
+            grad = _native(g, output, x, targets, times, labels, *ctx.options)
         return grad, None, None, None, None, None
 
 
 def _native(
-    x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_infinity: bool, g: Any, out: Any
+    g: Any, out: Any, x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_infinity: bool
 ) -> Any:
     """torch's gradient, without the share of exp(x) that normalisation would add."""
     with torch.enable_grad():
@@ -52,9 +52,7 @@ def _native(
     return grad - torch.where(counts, g, 0)[..., None] * torch.exp(x)
 
 
-def _aligned(
-    x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_infinity: bool
-) -> Any:
+def _aligned(x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_infinity: bool) -> Any:
     """The losses by the forward algorithm, in steps that torch differentiates."""
     count = 2 * targets.shape[1] + 1
     known = torch.arange(targets.shape[1], device=x.device) < labels[:, None]
