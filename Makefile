@@ -33,9 +33,11 @@ imports: setup ## which part may import which
 
 check: lint types imports test ## everything CI runs
 
-bench: setup ## dispatch cost and import time against native calls and Keras
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt keras jax
+bench: setup ## what calls, gradients and the import cost, against the frameworks and Keras
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt autograd jax keras
 	$(BIN)/python benchmarks/dispatch.py
+	$(BIN)/python benchmarks/autodiff.py
+	$(BIN)/python benchmarks/recurrence.py
 	$(BIN)/python benchmarks/import_time.py
 
 clean: ## remove what make made
