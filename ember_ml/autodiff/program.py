@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ember_ml import ops
-from ember_ml._core import align, runtime
+from ember_ml._core import align, recording, runtime
 from ember_ml._core.tensor import EmberTensor
 
 _new = object.__new__
@@ -163,9 +163,22 @@ class ProgramLog:
             if not align.is_aligned(op, args, kwargs):
                 args, kwargs = align.align(op, args, kwargs)
             return op.body(*args, **kwargs)
+        if self.by_rules and self.backend not in op.natives:
+            return self._execute_body(op, args, kwargs, logs)
         out = op.plain(*args, **kwargs)
         if self.backend in op.natives:
             self._write(op, args, kwargs, out, logs)
+        return out
+
+    def _execute_body(
+        self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], logs: list[ProgramLog]
+    ) -> Any:
+        """A composite with a rule: one step, whatever its body does."""
+        if not align.is_aligned(op, args, kwargs):
+            args, kwargs = align.align(op, args, kwargs)
+        with recording.only():
+            out = op.plain(*args, **kwargs)
+        self._write(op, args, kwargs, out, logs)
         return out
 
     def _write(

@@ -14,6 +14,7 @@ from ember_ml.autodiff.procedure import Procedure
 from ember_ml.autodiff.program import ProgramLog, Step, Values
 
 _CACHE_SIZE = 256
+_WORTH_COMPILING = 8  # a compiler may take seconds; a training loop meets a program often
 
 
 class ReplayLog(ProgramLog):
@@ -76,27 +77,23 @@ def _leading(
     return chosen[::-1], reached
 
 
-_seen: OrderedDict[Any, Callable[[Values], Values]] = OrderedDict()
+_met: OrderedDict[Any, tuple[int, Callable[[Values], Values]]] = OrderedDict()
 _lock = threading.Lock()
 
 
 def _puller(program: Program, backend: str) -> Callable[[Values], Values]:
-    """A program's targets and gradients, as a function; compiled when it is met again."""
+    """A program's targets and gradients, as a function; compiled when it is met often."""
     if program.key is None:
         return _pull(program, backend, compiled=False)
     with _lock:
-        known = _seen.pop(program.key, None)
-        pull = _pull(program, backend, compiled=program.key in _met) if known is None else known
-        if program.key in _met:
-            _seen[program.key] = pull
-        _met[program.key] = None
-        for cache in (_seen, _met):
-            if len(cache) > _CACHE_SIZE:
-                cache.popitem(last=False)
+        count, pull = _met.pop(program.key, (0, None))
+        count += 1
+        if pull is None or count == _WORTH_COMPILING:
+            pull = _pull(program, backend, compiled=count == _WORTH_COMPILING)
+        _met[program.key] = count, pull
+        if len(_met) > _CACHE_SIZE:
+            _met.popitem(last=False)
     return pull
-
-
-_met: OrderedDict[Any, None] = OrderedDict()
 
 
 def _pull(program: Program, backend: str, *, compiled: bool) -> Callable[[Values], Values]:

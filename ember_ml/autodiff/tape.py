@@ -367,7 +367,10 @@ def _cotangents(targets: list[Tensor], given: Any) -> list[Tensor]:
         )
     result = []
     for at, (g, x) in enumerate(zip(factors, targets, strict=True)):
-        g = ops.ones_like(x) if g is None else convert_to_tensor(g, backend=x._backend)
+        if g is None:
+            g = ops.ones_like(x)
+        elif not isinstance(g, EmberTensor):
+            g = convert_to_tensor(g, dtype=x.dtype, backend=x._backend)
         if g.shape != x.shape:
             raise ShapeError(
                 f"output_gradients: the shape {g.shape} for target {at} of the shape {x.shape}"

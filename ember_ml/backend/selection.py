@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import sys
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -60,7 +61,7 @@ def backend_file() -> Path:
 def check_name(name: str) -> str:
     """The name, if a backend has it."""
     if name in BACKENDS:
-        return name
+        return sys.intern(name)  # names are compared by identity
     close = difflib.get_close_matches(str(name), BACKENDS, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     raise UnknownBackendError(f"unknown backend {name!r}; {hint}there are {', '.join(BACKENDS)}")

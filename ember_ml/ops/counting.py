@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.dispatch import MaskLike, composite, op
+from ember_ml._core.dispatch import MaskLike, Op, around, composite, op
 from ember_ml._core.dtype import DEFAULT_FLOAT
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.ops.creation import filled
 from ember_ml.ops.dtypes import floating
+from ember_ml.ops.scatter import slots_needed
 
 __all__ = ["bincount", "histogram"]
 
 
+def _long_enough(op: Op) -> Callable[..., Any]:
+    """Have the length of sums of weights read before a tape writes the call down."""
+    dispatch = op.function
+
+    def call(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+        if weights is not None and isinstance(x, EmberTensor):
+            minlength = max(minlength, slots_needed("bincount", x))
+        return dispatch(x, weights, minlength)
+
+    return call
+
+
+@around(_long_enough)
 @op(rule=rules.INTEGER)
 def bincount(x: TensorLike, weights: MaskLike | None = None, minlength: int = 0) -> Tensor:
     """How often 0, 1, ... max(x) occur in a vector, or the sum of the weights of each.

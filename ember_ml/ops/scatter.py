@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml._core import rules
-from ember_ml._core.dispatch import IndexLike, composite, host_checked, op
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.dispatch import IndexLike, Op, around, composite, host_checked, op
+from ember_ml._core.errors import ArgumentError, IndexOutOfRangeError, ShapeError
 from ember_ml._core.indexing import check_range, host_array, normalize_axis
-from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.ops.indexing import index, ravel_multi_index
 from ember_ml.ops.manipulation import moveaxis, reshape
+from ember_ml.ops.reduction import max, min
 
 __all__ = [
     "scatter",
@@ -49,6 +50,28 @@ def _check_tuples(name: str, given: dict[str, Any]) -> None:
             check_range(array[..., axis], length, where, negative=False)
 
 
+def slots_needed(name: str, ids: Tensor) -> int:
+    """How many slots the numbers need, read from the device."""
+    if ids.size == 0:
+        return 0
+    if int(min(ids)) < 0:
+        raise IndexOutOfRangeError(f"{name}: index {int(min(ids))} is negative")
+    return int(max(ids)) + 1
+
+
+def _sized(op: Op) -> Callable[..., Any]:
+    """Have the number of segments known before a tape writes the call down."""
+    name, dispatch = op.name, op.function
+
+    def call(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+        if num_segments is None and isinstance(segment_ids, EmberTensor):
+            num_segments = slots_needed(name, segment_ids)
+        return dispatch(data, segment_ids, num_segments)
+
+    return call
+
+
+@around(_sized)
 @host_checked(_check_slots)
 @op(rule=rules.NUMERIC)
 def segment_sum(
@@ -64,6 +87,7 @@ def segment_sum(
     """
 
 
+@around(_sized)
 @host_checked(_check_slots)
 @op(rule=rules.NUMERIC)
 def segment_prod(
@@ -72,6 +96,7 @@ def segment_prod(
     """The product of each segment, 0 for one without data; arguments as in `segment_sum`."""
 
 
+@around(_sized)
 @host_checked(_check_slots)
 @op(rule=rules.FLOAT)
 def segment_mean(
@@ -80,6 +105,7 @@ def segment_mean(
     """The mean of each segment, 0 for one without data; arguments as in `segment_sum`."""
 
 
+@around(_sized)
 @host_checked(_check_slots)
 @op(rule=rules.ORDERED)
 def segment_max(
@@ -88,6 +114,7 @@ def segment_max(
     """The greatest value of each segment, 0 for one without data; arguments as in `segment_sum`."""
 
 
+@around(_sized)
 @host_checked(_check_slots)
 @op(rule=rules.ORDERED)
 def segment_min(

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 import numpy as np
+import pytest
 
 from ember_ml import GradientTape, use_backend
 from ember_ml._core.convert import convert_to_tensor
@@ -13,7 +14,7 @@ from ember_ml._core.dispatch import OPS
 from ember_ml._core.tensor import EmberTensor
 from tests.conformance.measures import MEASURES
 from tests.conformance.runner import has_dtype
-from tests.conformance.table import Case, Sample
+from tests.conformance.table import CASES, Case, Sample
 
 STEP = 1e-6
 TOLERANCE = {"float32": 2e-3, "complex64": 2e-3, "float64": 2e-7, "complex128": 2e-7}
@@ -141,35 +142,50 @@ def _dot(weight: Any, value: Any) -> float:
     return float(np.sum(np.conj(weight) * value).real)
 
 
-def slope(case: Case, dtype: str, directions: list[Any], backend: str = "torch") -> float:
-    """The change of the row's weighted sum along the directions, by central differences."""
-    arrays = variables(case, values(case, dtype))
-    sums = []
+def weighted_sum(case: Case, dtype: str, arrays: list[Any], backend: str = "torch") -> float:
+    """The row's results, weighted as for the gradients, and summed."""
     with use_backend(backend), np.errstate(all="ignore"):
-        for sign in (1, -1):
-            moved = [x + sign * STEP * v for x, v in zip(arrays, directions, strict=True)]
-            outs = compute(case, on_backend(case, backend, dtype, moved))
-            cotangents = weights(case, [x.shape for x in outs], [x.dtype.kind for x in outs], 1)
-            sums.append(sum(_dot(w, host(x)) for w, x in zip(cotangents, outs, strict=True)))
-    return (sums[0] - sums[1]) / (2 * STEP)
+        outs = compute(case, on_backend(case, backend, dtype, arrays))
+    cotangents = weights(case, [x.shape for x in outs], [x.dtype.kind for x in outs], 1)
+    return sum(_dot(w, host(x)) for w, x in zip(cotangents, outs, strict=True))
+
+
+def moved(arrays: list[Any], directions: list[Any], step: float) -> list[Any]:
+    return [x + step * v for x, v in zip(arrays, directions, strict=True)]
+
+
+def difference(before: Any, middle: Any, after: Any) -> Any:
+    """The central difference; a skip where there is a kink or a pole, and so no derivative."""
+    with np.errstate(invalid="ignore"):
+        earlier, later = (middle - before) / STEP, (after - middle) / STEP
+        scale = 1.0 + np.abs(earlier) + np.abs(later)
+        if not np.all(np.abs(earlier - later) <= 1e-3 * scale):
+            pytest.skip("the row is at a kink or a pole, where there is no derivative")
+    return (after - before) / (2 * STEP)
+
+
+def is_narrow(case: Case, dtype: str) -> bool:
+    """Whether the row's results have fewer digits than its operands: no place for differences."""
+    with use_backend("torch"), np.errstate(all="ignore"):
+        outs = compute(case, on_backend(case, "torch", dtype, variables(case, values(case, dtype))))
+    return any(np.finfo(x.numpy().dtype).eps > 1e-10 for x in outs)
 
 
 @functools.lru_cache(maxsize=64)
 def expected(index: int, dtype: str) -> Any:
     """torch's gradients of a row in double precision, confirmed by central differences."""
-    from tests.conformance.table import CASES
-
     case = CASES[index]
     found = gradients(case, "torch", dtype)
-    if found is None:
-        return None
+    if found is None or is_narrow(case, dtype):
+        return found
     arrays = variables(case, values(case, dtype))
     filled = [
         np.zeros_like(x) if g is None else host(g) for g, x in zip(found, arrays, strict=True)
     ]
     kinds = ["complex" if dtype.startswith("complex") else "float"] * len(arrays)
     directions = weights(case, [x.shape for x in arrays], kinds, 3)
-    want = slope(case, dtype, directions)
+    sums = [weighted_sum(case, dtype, moved(arrays, directions, at)) for at in (-STEP, 0, STEP)]
+    want = difference(*sums)
     got = sum(_dot(g, v) for g, v in zip(filled, directions, strict=True))
     size = sum(float(np.abs(g * v).sum()) for g, v in zip(filled, directions, strict=True))
     assert abs(got - want) <= 1e-5 * max(1.0, size), f"slope {got}, by differences {want}"
@@ -179,20 +195,17 @@ def expected(index: int, dtype: str) -> Any:
 @functools.lru_cache(maxsize=64)
 def expected_second(index: int, dtype: str) -> Any:
     """Second derivatives by central differences of the first ones (NumPy, double precision)."""
-    from tests.conformance.table import CASES
-
     case = CASES[index]
     arrays = variables(case, values(case, dtype))
     kinds = ["complex" if dtype.startswith("complex") else "float"] * len(arrays)
     directions = weights(case, [x.shape for x in arrays], kinds, 2)
     sides = []
-    for sign in (1, -1):
-        moved = [x + sign * STEP * v for x, v in zip(arrays, directions, strict=True)]
-        found = gradients(case, "numpy", dtype, moved)
+    for at in (-STEP, 0, STEP):
+        found = gradients(case, "numpy", dtype, moved(arrays, directions, at))
         sides.append(
             [np.zeros_like(x) if g is None else host(g) for g, x in zip(found, arrays, strict=True)]
         )
-    return [(one - other) / (2 * STEP) for one, other in zip(*sides, strict=True)]
+    return [difference(*column) for column in zip(*sides, strict=True)]
 
 
 def compare(got: Any, want: Any, kind: str, factor: float = 1.0) -> None:

@@ -69,8 +69,6 @@ def _put_back(g: Any, indices: Any, axis: int, length: int) -> Any:
 
 
 def _from_front(indices: Any, length: int) -> Any:
-    if indices.dtype.kind == "uint":
-        return indices
     places = ops.astype(indices, "int64")
     return ops.where(places < 0, places + length, places)
 
@@ -79,20 +77,22 @@ def _from_front(indices: Any, length: int) -> Any:
 def _(g: Any, out: Any, x: Any, indices: Any, axis: int = -1) -> Any:
     axis = axis % x.ndim
     shape = tuple([x.shape[at] if at == axis else one for at, one in enumerate(g.shape)])
-    places = ops.broadcast_to(_from_front(indices, shape[axis]), g.shape)
-    step = 1
-    flat = 0
-    for at in range(g.ndim - 1, -1, -1):
-        if at != axis:
-            places_here = convert_to_tensor(range(shape[at]), "int64", backend=g.backend)
-            here = ops.reshape(places_here, (-1,) + (1,) * (g.ndim - 1 - at))
-        else:
-            here = places
-        flat = here * step + flat
-        step *= shape[at]
-    count = math.prod(shape)
-    summed = ops.segment_sum(ops.reshape(g, (-1,)), ops.reshape(flat, (-1,)), count)
+    places = _flat_places(_from_front(indices, shape[axis]), shape, axis)
+    places = ops.reshape(ops.broadcast_to(places, g.shape), (-1,))
+    summed = ops.segment_sum(ops.reshape(g, (-1,)), places, math.prod(shape))
     return ops.reshape(summed, shape), None
+
+
+def _flat_places(places: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """Indices along one axis as indices into the flattened tensor."""
+    step = math.prod(shape[axis + 1 :])
+    flat = places * step
+    for at in range(len(shape)):
+        if at != axis:
+            step = math.prod(shape[at + 1 :])
+            own = convert_to_tensor(range(shape[at]), "int64", backend=places.backend) * step
+            flat = flat + ops.reshape(own, (shape[at],) + (1,) * (len(shape) - 1 - at))
+    return flat
 
 
 rules(

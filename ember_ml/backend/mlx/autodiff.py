@@ -23,6 +23,7 @@ WITHOUT_GRADIENT: frozenset[str] = frozenset(
         "linearalg.matrix_functions.det",
         "linearalg.matrix_functions.slogdet",
         "linearalg.solving.inv",
+        "linearalg.solving.pinv",
         "linearalg.solving.solve",
         "linearalg.solving.solve_triangular",
     }

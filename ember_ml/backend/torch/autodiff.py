@@ -55,7 +55,7 @@ def gradient(
     batched: bool = False,
 ) -> Sequence[Any]:
     """The gradients of the inputs, None where there is no path."""
-    return torch.autograd.grad(
+    found = torch.autograd.grad(
         outputs,
         inputs,
         cotangents,
@@ -64,6 +64,12 @@ def gradient(
         allow_unused=True,
         is_grads_batched=batched,
     )
+    return [_solid(g) for g in found]
+
+
+def _solid(g: Any) -> Any:
+    """A gradient with memory: torch may give zeros that have none, which few functions take."""
+    return g.clone() if g is not None and g._is_zerotensor() else g
 
 
 def value_and_grad(
@@ -85,7 +91,9 @@ def value_and_grad(
     found: Sequence[Any] = [None] * len(leaves)
     if value.requires_grad:
         found = torch.autograd.grad(value, leaves, create_graph=nested, allow_unused=True)
-    grads = [torch.zeros_like(x) if g is None else g for g, x in zip(found, primals, strict=True)]
+    grads = [
+        torch.zeros_like(x) if g is None else _solid(g) for g, x in zip(found, primals, strict=True)
+    ]
     if not nested:
         value, others = value.detach(), [data.detach() for data in others]
     return value, others, grads

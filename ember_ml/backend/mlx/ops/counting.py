@@ -7,13 +7,11 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.mlx import from_host, to_portable
-
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """Counts, or sums of weights; on the host, for the length depends on the values."""
-    values = np.array(x).astype(np.int64)
+    """Counts, on the host, for the length depends on the values; or sums of weights."""
     if weights is None:
-        return mx.array(np.bincount(values, minlength=minlength))
+        return mx.array(np.bincount(np.array(x).astype(np.int64), minlength=minlength))
     target = weights.dtype if mx.issubdtype(weights.dtype, mx.floating) else mx.float32
-    return from_host(np.bincount(values, to_portable(weights), minlength), target, "cpu", None)
+    sums = mx.zeros((minlength,)).at[x].add(weights.astype(mx.float32))
+    return sums.astype(target)

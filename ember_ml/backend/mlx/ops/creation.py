@@ -25,8 +25,8 @@ empty = zeros
 
 
 def filled(x: Any, shape: Any) -> Any:
-    """The value in every place."""
-    return mx.full(listed(shape), x, x.dtype)
+    """The value in every place; the gradient of MLX's (0.32) `full` is wrong."""
+    return mx.contiguous(mx.broadcast_to(x, listed(shape)))
 
 
 def eye(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:

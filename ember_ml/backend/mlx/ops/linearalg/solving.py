@@ -7,6 +7,7 @@ from typing import Any
 import mlx.core as mx
 
 from ember_ml.backend.mlx.ops.linearalg.complex_matrices import blocks
+from ember_ml.backend.mlx.ops.linearalg.decompositions import svd
 from ember_ml.backend.mlx.ops.linearalg.diagonals import diagonal
 from ember_ml.backend.mlx.ops.linearalg.precision import square, where_matrix, widened
 
@@ -70,3 +71,22 @@ def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = 
     z = mx.linalg.solve_triangular(triangle, columns, upper=upper, stream=mx.cpu)
     z = where_matrix(mx.broadcast_to(usable, z.shape[:-2]), z, mx.nan)
     return z.squeeze(-1) if y.ndim == 1 else z
+
+
+def pinv(x: Any, rtol: Any = None) -> Any:
+    """The pseudo-inverse."""
+    if rtol is None:
+        dtype = mx.float32 if x.dtype == mx.complex64 else x.dtype
+        rtol = mx.array(max(x.shape[-2:]) * mx.finfo(dtype).eps)
+    return _pinv(x, rtol)
+
+
+@widened
+def _pinv(x: Any, rtol: Any) -> Any:
+    if 0 in x.shape:
+        return x.swapaxes(-2, -1)
+    u, values, vh = svd(x, full_matrices=False)
+    kept = values > values.max(axis=-1, keepdims=True) * rtol[..., None]
+    inverse = mx.where(kept, 1 / mx.where(kept, values, 1), 0)
+    v, uh = mx.conjugate(vh.swapaxes(-2, -1)), mx.conjugate(u.swapaxes(-2, -1))
+    return (v * inverse[..., None, :]) @ uh
