@@ -183,25 +183,33 @@ def linear_recurrence() -> None:
     a = torch.rand(shape)
     b = torch.randn(shape)
 
-    def loop(a: Any, b: Any) -> Any:
+    def loop(a: Any, b: Any, read: Callable[[Any], Any]) -> Any:
         h, found = torch.zeros_like(b[:, 0]), []
-        for t in range(b.shape[1]):
-            h = a[:, t] * h + b[:, t]
+        for factor, entry in zip(read(a), read(b), strict=True):
+            h = factor * h + entry
             found.append(h)
         return torch.stack(found, 1).sum()
 
-    def by_hand() -> None:
+    def by_hand(read: Callable[[Any], Any]) -> None:
         leaves = [a.clone().requires_grad_(), b.clone().requires_grad_()]
-        torch.autograd.grad(loop(*leaves), leaves)
+        torch.autograd.grad(loop(*leaves, read), leaves)
+
+    def indexed(x: Any) -> list[Any]:
+        return [x[:, t] for t in range(x.shape[1])]
+
+    def unbound(x: Any) -> Any:
+        return x.unbind(1)
 
     with ember.use_backend("torch"):
         through = ember.autodiff.value_and_grad(
             lambda a, b: ops.sum(ops.linear_recurrence(a, b)[0]), (0, 1)
         )
         x, y = tensor.array(a), tensor.array(b)
-        times = race({"ember": lambda: through(x, y), "torch loop": by_hand}, 10)
+        times = race({"ember": lambda: through(x, y), "torch loop": lambda: by_hand(indexed)}, 3)
+        closer = race({"ember": lambda: through(x, y), "unbound loop": lambda: by_hand(unbound)})
     title = "linear_recurrence (16, 1024, 256), forward and backward"
     report(title, times, "ember", "torch loop", "at least 5x as fast")
+    report(f"{title}, steps taken by one unbind", closer, "ember", "unbound loop", "none")
 
 
 QUESTIONS = {

