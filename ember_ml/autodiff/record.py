@@ -23,8 +23,11 @@ def call(
     if len(operands) < len(args) or kwargs:
         operands += _hidden(args, kwargs)
     logs = [log for tape in tapes if (log := tape.log_of(operands)) is not None]
-    if not logs or op.key in CONSTANT:
+    if not logs:
         return op.plain(*args, **kwargs)
+    if op.key in CONSTANT:
+        with recording.only():
+            return op.plain(*args, **kwargs)
     backend = logs[-1].backend
     for x in operands:
         if x._backend != backend:

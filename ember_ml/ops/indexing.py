@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ember_ml._core import rules
+from ember_ml._core import recording, rules, runtime
 from ember_ml._core.convert import as_backend
 from ember_ml._core.dispatch import IndexLike, MaskLike, Op, around, composite, host_checked, op
-from ember_ml._core.dtype import PYTHON_TYPES, promote_scalar
+from ember_ml._core.dtype import PYTHON_TYPES, bool_, promote_scalar
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.indexing import check_range, host_array, host_shape, native_key, normalize_axis
-from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike, wrap
 from ember_ml.ops.comparison import logical_not
 from ember_ml.ops.creation import tri
 from ember_ml.ops.dtypes import astype
@@ -87,21 +87,36 @@ def additem(x: TensorLike, value: TensorLike, key: Any) -> Tensor:
     """x with x[key] += value, of a native key, a place that is named twice added to twice."""
 
 
+def _key(key: Any, x: Tensor) -> Any:
+    """The index as the backend takes it; without masks, if a tape will have the call run again."""
+    native = native_key(key, x._backend, x.shape)
+    if not recording.OPEN or runtime.LOADED[x._backend].autodiff.ENGINE != "replay":
+        return native
+    parts: list[Any] = []
+    for part in native if type(native) is tuple else (native,):
+        mask = wrap(part, x._backend) if type(part) in runtime.ARRAY_TYPES else None
+        if mask is not None and mask.dtype is bool_ and mask.ndim:
+            parts += [found._data for found in nonzero(mask)]  # how many cannot be read then
+        else:
+            parts.append(part)
+    return tuple(parts)
+
+
 def index(x: Tensor, key: Any) -> Tensor:
     """x[key], as an op."""
-    return getitem(x, native_key(key, x._backend, x.shape))
+    return getitem(x, _key(key, x))
 
 
 @composite
 def index_update(x: TensorLike, key: Any, value: TensorLike) -> Tensor:
     """A copy of x with x[key] = value; the dtype stays that of x."""
-    return setitem(x, like(value, x), native_key(key, x._backend, x.shape))
+    return setitem(x, like(value, x), _key(key, x))
 
 
 @composite(rule=rules.NUMERIC)
 def index_add(x: TensorLike, key: Any, value: TensorLike) -> Tensor:
     """A copy of x with x[key] += value; a place that the key names twice is added to twice."""
-    return additem(x, like(value, x), native_key(key, x._backend, x.shape))
+    return additem(x, like(value, x), _key(key, x))
 
 
 @host_checked(_check_axis)

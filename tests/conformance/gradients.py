@@ -12,7 +12,7 @@ from ember_ml import GradientTape, use_backend
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dispatch import OPS
 from ember_ml._core.tensor import EmberTensor
-from tests.conformance.measures import MEASURES
+from tests.conformance.measures import MEASURES, OPERANDS
 from tests.conformance.runner import has_dtype
 from tests.conformance.table import CASES, Case, Sample
 
@@ -86,6 +86,9 @@ def on_backend(case: Case, backend: str, dtype: str, arrays: list[Any]) -> list[
 
 def compute(case: Case, args: list[Any]) -> list[EmberTensor]:
     """The results that are differentiated; where they are not unique, something that is."""
+    operand = OPERANDS.get(case.key)
+    if operand is not None:
+        args = [operand(args[0]), *args[1:]]
     result = OPS[case.key].function(*args, **case.kwargs)
     measure = MEASURES.get(case.key)
     return tensors_in(result if measure is None else measure(result))

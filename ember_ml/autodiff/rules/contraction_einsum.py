@@ -57,7 +57,9 @@ def _plan(subscripts: str, shapes: tuple[Shape, ...], at: int) -> Plan:
     used = "".join(parts) + result
     spare = iter([one for one in string.ascii_letters if one not in used])
     sources = [result, *parts[:at], *parts[at + 1 :]]
-    known = set("".join(sources))
+    known = set(result)
+    for part, shape in zip(sources[1:], (*shapes[:at], *shapes[at + 1 :]), strict=True):
+        known |= {one for one, n in zip(part, shape, strict=True) if n == lengths[one]}
     ones: list[int] = []
     identities: list[int] = []
     made = []

@@ -19,7 +19,7 @@ def _apply(transform: Callable[..., Any], x: Any, lengths: Any, axes: Any, norm:
     if x.numel() or not all(x.shape[axis] for axis in along):
         return transform(x, lengths, axes, norm)
     # MKL fails on an empty batch: transform a batch of one and keep none of it.
-    filled = x.new_zeros([length or 1 for length in x.shape])
+    filled = torch.constant_pad_nd(x, [pad for n in x.shape[::-1] for pad in (0, int(n == 0))])
     kept = tuple(slice(None if length else 0) for length in x.shape)
     return transform(filled, lengths, axes, norm)[kept]
 

@@ -25,4 +25,6 @@ def dynamic_slice(x: Any, starts: Any, sizes: Any) -> Any:
 
 
 def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Any:
-    return x.index_put(_mesh(x, starts, update.shape), update) if x.ndim else update
+    if x.ndim == 0:
+        return torch.where(torch.ones((), dtype=torch.bool, device=x.device), update, x)
+    return x.index_put(_mesh(x, starts, update.shape), update)
