@@ -68,7 +68,7 @@ def _aligned(x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_inf
         alpha = torch.where((times > step)[:, None], reached.clamp(min=_IMPOSSIBLE), alpha)
     end = 2 * labels[:, None]
     last, before = alpha.gather(1, end), alpha.gather(1, (end - 1).clamp(min=0))
-    total = torch.where(end > 0, torch.logaddexp(last, before), last)[:, 0]
+    total = torch.where(end > 0, torch.logsumexp(torch.stack([last, before]), 0), last)[:, 0]
     return torch.where(total > _IMPOSSIBLE / 2, -total, 0.0 if zero_infinity else torch.inf)
 
 
