@@ -8,6 +8,7 @@ all of them alike.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import time
@@ -18,6 +19,7 @@ import numpy as np
 
 import ember_ml as ember
 from ember_ml import ops
+from ember_ml._core import tree
 from ember_ml.nn import tensor
 
 Contestant = Callable[[], Any]
@@ -107,34 +109,32 @@ def tape_mlx() -> None:
 
 
 def value_and_grad_torch() -> None:
-    """value_and_grad on torch against autograd by hand."""
+    """value_and_grad on torch against autograd by hand, on one thread."""
     import torch
 
-    for rows, width in ((256, 512), (8, 16)):
+    def by_hand(params: list[Any], x: Any, y: Any) -> Any:
+        for at in range(0, len(params), 2):
+            x = torch.matmul(x, params[at]) + params[at + 1]
+            x = torch.tanh(x) if at + 2 < len(params) else x
+        loss = torch.mean(torch.square(x - y))
+        return loss, torch.autograd.grad(loss, params)
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    through = ember.autodiff.value_and_grad(network)
+    for rows, width, goal, calls in ((256, 512, "at most 1.05x", 1), (8, 16, "none", 20)):
         sizes = [width] * 5
-
-        def by_hand(params: list[Any], x: Any, y: Any) -> Any:
-            for at in range(0, len(params), 2):
-                x = torch.matmul(x, params[at]) + params[at + 1]
-                x = torch.tanh(x) if at + 2 < len(params) else x
-            return torch.autograd.grad(torch.mean(torch.square(x - y)), params)
-
         with ember.use_backend("torch"):
             params = [tensor.array(array) for array in weights(sizes)]
             plain = [torch.tensor(array, requires_grad=True) for array in weights(sizes)]
             x, y = map(tensor.array, batch(rows, sizes))
-            through = ember.autodiff.value_and_grad(network)
-            times = race(
-                {
-                    "ember": lambda f=through, p=params, a=x, b=y: f(p, a, b),
-                    "torch": lambda f=by_hand, p=plain, a=x.native, b=y.native: f(p, a, b),
-                },
-                60,
-                1 if width > 100 else 20,
-            )
-        goal = "at most 1.05x" if width > 100 else "none"
-        title = f"value_and_grad on torch, {rows} x {width} x {width}"
-        report(title, times, "ember", "torch", goal)
+            ours = functools.partial(through, params, x, y)
+            theirs = functools.partial(by_hand, plain, x.native, y.native)
+            times = race({"ember": ours, "torch": theirs}, 60, calls)
+        report(
+            f"value_and_grad on torch, {rows} x {width} x {width}", times, "ember", "torch", goal
+        )
+    torch.set_num_threads(threads)
 
 
 def numpy() -> None:
@@ -142,43 +142,57 @@ def numpy() -> None:
     import autograd
     import autograd.numpy as anp
 
-    def small_ours(x: Any) -> Any:
-        for _ in range(30):
-            x = ops.tanh(x * 1.1 + 0.1) * ops.exp(-x)
-        return ops.sum(x)
-
-    def small_theirs(x: Any) -> Any:
-        for _ in range(30):
-            x = anp.tanh(x * 1.1 + 0.1) * anp.exp(-x)
-        return anp.sum(x)
-
-    def theirs(params: list[Any], x: Any, y: Any) -> Any:
+    def perceptron(params: list[Any], x: Any, y: Any) -> Any:
         for at in range(0, len(params), 2):
             x = anp.dot(x, params[at]) + params[at + 1]
             x = anp.tanh(x) if at + 2 < len(params) else x
         return anp.mean((x - y) ** 2)
 
+    def softmaxes(x: Any, w: Any) -> Any:
+        for _ in range(10):
+            x = ops.softmax(ops.matmul(x, w), axis=-1) + x
+        return ops.sum(x)
+
+    def softmaxes_of_autograd(x: Any, w: Any) -> Any:
+        for _ in range(10):
+            z = anp.dot(x, w)
+            e = anp.exp(z - anp.max(z, axis=-1, keepdims=True))
+            x = e / anp.sum(e, axis=-1, keepdims=True) + x
+        return anp.sum(x)
+
+    def chain(namespace: Any, x: Any) -> Any:
+        for _ in range(30):
+            x = namespace.tanh(x * 1.1 + 0.1) * namespace.exp(-x)
+        return namespace.sum(x)
+
+    def compare(title: str, ours: Any, theirs: Any, arrays: Any, goal: str, calls: int) -> None:
+        tensors = tree.map_leaves(tensor.array, arrays)
+        mine = functools.partial(ember.autodiff.value_and_grad(ours), *tensors)
+        other = functools.partial(autograd.value_and_grad(theirs), *arrays)
+        times = race({"ember": mine, "autograd": other}, 60, calls)
+        report(title, times, "ember", "autograd", goal)
+
     with ember.use_backend("numpy"):
-        x = np.linspace(0, 1, 8, dtype=np.float32)
-        ours, other = (
-            ember.autodiff.value_and_grad(small_ours),
-            autograd.value_and_grad(small_theirs),
-        )
-        z = tensor.array(x)
-        times = race({"ember": lambda: ours(z), "autograd": lambda: other(x)}, 60, 5)
-        report("NumPy, 181 ops of 8 elements", times, "ember", "autograd", "at least 3x as fast")
-        sizes = [512] * 4
-        arrays, (a, b) = weights(sizes), batch(256, sizes)
-        params, (c, d) = [tensor.array(array) for array in arrays], map(tensor.array, (a, b))
-        big, peer = ember.autodiff.value_and_grad(network), autograd.value_and_grad(theirs)
-        times = race({"ember": lambda: big(params, c, d), "autograd": lambda: peer(arrays, a, b)})
-        report("NumPy, 256 x 512 x 512", times, "ember", "autograd", "at least 1.3x as fast")
+        small, large = [16] * 9, [512] * 4
+        three = "at least 3x as fast"
+        arrays = (weights(small), *batch(8, small))
+        compare("NumPy, perceptron 8 x 16 x 16", network, perceptron, arrays, three, 5)
+        pair = (arrays[1], arrays[0][0])
+        compare("NumPy, softmax 8 x 16", softmaxes, softmaxes_of_autograd, pair, three, 5)
+        ours, theirs = functools.partial(chain, ops), functools.partial(chain, anp)
+        line = (np.linspace(0, 1, 8, dtype=np.float32),)
+        compare("NumPy, 181 elementwise ops of 8 numbers", ours, theirs, line, three, 5)
+        arrays = (weights(large), *batch(256, large))
+        goal = "at least 1.3x as fast"
+        compare("NumPy, perceptron 256 x 512 x 512", network, perceptron, arrays, goal, 1)
 
 
 def linear_recurrence() -> None:
-    """The recurrence against a loop under torch's autograd."""
+    """The recurrence against a loop under torch's autograd, on one thread."""
     import torch
 
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     shape = (16, 1024, 256)
     a = torch.rand(shape)
     b = torch.randn(shape)
@@ -210,6 +224,7 @@ def linear_recurrence() -> None:
     title = "linear_recurrence (16, 1024, 256), forward and backward"
     report(title, times, "ember", "torch loop", "at least 5x as fast")
     report(f"{title}, steps taken by one unbind", closer, "ember", "unbound loop", "none")
+    torch.set_num_threads(threads)
 
 
 QUESTIONS = {

@@ -100,13 +100,14 @@ def extract(
             constants.append(x if isinstance(x, EmberTensor) else _wrapped(x))
         return Slot(slot, not isinstance(x, EmberTensor))
 
+    chosen = functools.partial(_is_value, backend=sources[0]._backend)
     for index, step in steps:
         link = functools.partial(read, index=index, tracked={id(x) for _, _, x in step.inputs})
         program.instructions.append(
             Instruction(
                 step.op,
-                tuple(_mapped(step.args, link, _is_value)),
-                _mapped(step.kwargs, link, _is_value),
+                tuple(_mapped(step.args, link, chosen)),
+                _mapped(step.kwargs, link, chosen),
                 tuple([slot_of(_id(x)) for x in step.outs]),
                 step.single,
             )
@@ -139,8 +140,9 @@ def _key(program: Program, tags: tuple[str, ...]) -> Any:
     return key
 
 
-def _is_value(x: Any) -> bool:
-    return isinstance(x, EmberTensor) or type(x) in runtime.ARRAY_TYPES
+def _is_value(x: Any, backend: str) -> bool:
+    """Whether it is a tensor, or an array of the program's framework; other arrays are plain data."""
+    return isinstance(x, EmberTensor) or runtime.ARRAY_TYPES.get(type(x)) == backend
 
 
 def _is_slot(x: Any) -> bool:

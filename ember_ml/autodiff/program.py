@@ -13,6 +13,7 @@ _new = object.__new__
 _tuple: Any = tuple.__new__
 _NUMBERS = frozenset((float, int, bool, complex))
 _NOTHING: dict[str, Any] = {}
+_NONE = (None, None)
 Values = list[EmberTensor]
 Inputs = Sequence[tuple[int, int | None, EmberTensor]]
 
@@ -97,63 +98,81 @@ class ProgramLog:
 
     def unary(self, op: Any, x: Any) -> Any:
         """`execute` for the usual call of one tensor on the only tape; else None."""
-        if type(x) is not EmberTensor or op.vjps is None or self.backend not in op.natives:
+        if type(x) is not EmberTensor or op.vjps is None:
             return None
         known = self.values.get(id(x._data))
-        if known is None:
+        kernel, tag = op.kernels.get(x._tag, _NONE)
+        if known is None or tag not in _flowing:
             return None
-        return self._append(op, (known,), ((0, None, known),), op.plain(x))
+        try:
+            data = kernel(x._data)
+        except Exception:  # to be explained on the long way
+            return None
+        return self._made(op, (known,), ((0, None, known),), data, tag)
 
     def binary(self, op: Any, x: Any, y: Any) -> Any:
         """`execute` for the usual call of two tensors, or a tensor and a number; else None."""
-        if op.vjps is None or self.backend not in op.natives:
+        if op.vjps is None:
             return None
-        inputs: Inputs
         values = self.values
-        if type(x) is EmberTensor:
-            first = values.get(id(x._data))
-            if type(y) is EmberTensor:
-                second = values.get(id(y._data))
-                if first is not None and second is not None:
-                    inputs = ((0, None, first), (1, None, second))
-                elif first is not None:
-                    inputs = ((0, None, first),)
-                    second = snapshot(y)
-                elif second is not None:
-                    inputs = ((1, None, second),)
-                    first = snapshot(x)
-                else:
-                    return None
-                return self._append(op, (first, second), inputs, op.plain(x, y))
-            if first is None or type(y) not in _NUMBERS:
+        inputs: Inputs
+        if type(x) is EmberTensor and type(y) is EmberTensor:
+            first, second = values.get(id(x._data)), values.get(id(y._data))
+            kernel, tag = op.kernels.get(x._tag, _NONE)
+            if x._tag is not y._tag or tag not in _flowing:
                 return None
-            return self._append(op, (first, y), ((0, None, first),), op.plain(x, y))
-        if type(y) is not EmberTensor or type(x) not in _NUMBERS:
-            return None
-        second = values.get(id(y._data))
-        if second is None:
-            return None
-        return self._append(op, (x, second), ((1, None, second),), op.plain(x, y))
+            if first is not None and second is not None:
+                inputs = ((0, None, first), (1, None, second))
+            elif first is not None:
+                inputs = ((0, None, first),)
+                second = snapshot(y)
+            elif second is not None:
+                inputs = ((1, None, second),)
+                first = snapshot(x)
+            else:
+                return None
+            try:
+                data = kernel(x._data, y._data)
+            except Exception:  # to be explained on the long way
+                return None
+            return self._made(op, (first, second), inputs, data, tag)
+        return self._with_number(op, x, y)
 
-    def _append(
-        self,
-        op: Any,
-        args: Sequence[Any],
-        inputs: Inputs,
-        out: EmberTensor,
-    ) -> EmberTensor:
-        """Write a call of one result down, unless it is an operand or was written on the way."""
-        data = out._data
-        key = id(data)
-        if key not in self.values and (out._tag in _flowing or _flows(out._tag)):
-            made = _new(EmberTensor)
-            made._data = data
-            made._backend = out._backend
-            made._tag = out._tag
-            self.values[key] = made
-            # as Step(...), without its function of Python
-            self.steps.append(_tuple(Step, (op, args, _NOTHING, inputs, (made,), True)))
+    def _with_number(self, op: Any, x: Any, y: Any) -> Any:
+        at = 0 if type(x) is EmberTensor else 1
+        tensor, number = (x, y) if at == 0 else (y, x)
+        if type(tensor) is not EmberTensor or type(number) not in _NUMBERS:
+            return None
+        known = self.values.get(id(tensor._data))
+        if known is None:
+            return None
+        out = op.plain(x, y)
+        if out._tag not in _flowing or id(out._data) in self.values:
+            return None if _flows(out._tag) and id(out._data) not in self.values else out
+        args = (known, y) if at == 0 else (x, known)
+        self._note(op, args, ((at, None, known),), out._data, out._tag)
         return out
+
+    def _made(
+        self, op: Any, args: Sequence[Any], inputs: Inputs, data: Any, tag: str
+    ) -> EmberTensor:
+        """The result of a call, written down unless it is an operand."""
+        out = _new(EmberTensor)
+        out._data = data
+        out._backend = self.backend
+        out._tag = tag
+        if id(data) not in self.values:
+            self._note(op, args, inputs, data, tag)
+        return out
+
+    def _note(self, op: Any, args: Sequence[Any], inputs: Inputs, data: Any, tag: str) -> None:
+        made = _new(EmberTensor)
+        made._data = data
+        made._backend = self.backend
+        made._tag = tag
+        self.values[id(data)] = made
+        # as Step(...), without its function of Python
+        self.steps.append(_tuple(Step, (op, args, _NOTHING, inputs, (made,), True)))
 
     def execute(
         self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], logs: list[ProgramLog]

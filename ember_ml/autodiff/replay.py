@@ -114,6 +114,15 @@ def _pull(program: Program, backend: str, *, compiled: bool) -> Callable[[Values
     run = native.compile(pull) if compiled else pull
 
     def call(values: Values) -> Values:
-        return [wrap(part, backend) for part in run(*[x._data for x in values])]
+        nonlocal run
+        arrays = [x._data for x in values]
+        try:
+            results = run(*arrays)
+        except Exception:
+            if run is pull:
+                raise
+            run = pull  # an op reads values, which a compiler does not have
+            results = run(*arrays)
+        return [wrap(part, backend) for part in results]
 
     return call

@@ -15,8 +15,8 @@ rules(ops.add, x=lambda g, out, x, y: g, y=lambda g, out, x, y: g)
 rules(ops.subtract, x=lambda g, out, x, y: g, y=lambda g, out, x, y: -g)
 rules(
     ops.multiply,
-    x=lambda g, out, x, y: g * conj(y),
-    y=lambda g, out, x, y: g * conj(x),
+    x=lambda g, out, x, y: g * (conj(y) if "complex" in g._tag else y),
+    y=lambda g, out, x, y: g * (conj(x) if "complex" in g._tag else x),
 )
 rules(
     ops.divide,

@@ -55,6 +55,8 @@ def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
         raise ArgumentError("copy=False: MLX copies what it takes from NumPy")
     if array.dtype == np.complex128 and dtype != mx.complex64:
         raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
+    if array.size == 0:  # of NumPy's own, MLX (0.32) may not return from a sum
+        return mx.zeros(array.shape, dtype)
     if array.dtype == np.float64:
         array = array.astype(np.float32)
     return cast(mx.array(np.asarray(array, order="C")), dtype)

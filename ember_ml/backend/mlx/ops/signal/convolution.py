@@ -43,7 +43,15 @@ def _depthwise(x: Any, weight: Any, padding: Any, dilation: Any) -> Any:
     return sum(x[..., at * gap : at * gap + length] * weight[:, :, at] for at in range(taps))
 
 
+def empty_like(convolve: Callable[..., Any], x: Any, *args: Any) -> Any:
+    """What an empty batch gives: its gradient would end the process."""
+    one = convolve(mx.zeros((1, *x.shape[1:]), x.dtype), *args)  # for its shape: never computed
+    return mx.zeros((0, *one.shape[1:]), one.dtype)
+
+
 def conv_general(x, weight, bias, stride, padding, dilation, groups):
+    if len(x) == 0:
+        return empty_like(conv_general, x, weight, bias, stride, padding, dilation, groups)
     depthwise = groups == weight.shape[0] == x.shape[1] and stride == (1,) and x.dtype.size > 2
     if depthwise and mx.default_device().type == mx.cpu:
         y = _depthwise(x, weight, padding, dilation)

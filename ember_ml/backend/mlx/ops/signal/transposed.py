@@ -6,7 +6,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.mlx.ops.signal.convolution import by_group, finish, of_any_dtype
+from ember_ml.backend.mlx.ops.signal.convolution import by_group, empty_like, finish, of_any_dtype
 
 
 def _filters(weight: Any, groups: int) -> Any:
@@ -28,6 +28,9 @@ def _crop(y: Any, padding: Any) -> Any:
 
 
 def conv_transpose_general(x, weight, bias, stride, padding, dilation, groups):
+    if len(x) == 0:
+        args = weight, bias, stride, padding, dilation, groups
+        return empty_like(conv_transpose_general, x, *args)
     edges = [step * (taps - 1) for taps, step in zip(weight.shape[2:], dilation, strict=True)]
 
     def native(x: Any, weight: Any, groups: int) -> Any:
