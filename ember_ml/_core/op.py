@@ -25,9 +25,9 @@ _ROLES = {
 
 
 class ScalarKernels:
-    """Native functions for a tensor with a Python scalar on one side, and the results' tags, by tag.
+    """Native functions for a tensor with a Python scalar on one side, by tag.
 
-    As in `Op.kernels`, the first call learns the result's tag.
+    Beside each stands the tag of its result, which, as in `Op.kernels`, the first call learns.
     """
 
     __slots__ = ("floats", "small", "wide")

@@ -141,7 +141,7 @@ def _key(program: Program, tags: tuple[str, ...]) -> Any:
 
 
 def _is_value(x: Any, backend: str) -> bool:
-    """Whether it is a tensor, or an array of the program's framework; other arrays are plain data."""
+    """Whether it is a tensor or an array of the program's framework; others are plain data."""
     return isinstance(x, EmberTensor) or runtime.ARRAY_TYPES.get(type(x)) == backend
 
 

@@ -115,11 +115,14 @@ class GradientTape:
         found = None
         logs = self._logs
         for x in operands:
-            if x.trainable and self._accessed and self.only_backend in (None, x._backend):
+            if x.trainable and self._accessed and self._accepts(x):
                 found = self._take(x)
             elif x._backend in logs and id(x._data) in logs[x._backend].values:
                 found = logs[x._backend]
         return found
+
+    def _accepts(self, x: Tensor) -> bool:
+        return is_differentiable(x) and self.only_backend in (None, x._backend)
 
     def tracks(self, x: Tensor) -> bool:
         """Whether the tensor's value is on the tape."""

@@ -160,7 +160,8 @@ def cond(
         operands: passed on.
 
     Example:
-        >>> cond(ops.sum(x) > 0, ops.sqrt, ops.negative, x)
+        >>> cond(tensor.array(True), ops.sqrt, ops.negative, tensor.array(4.0)).tolist()
+        2.0
     """
     chosen = _truth("cond", "pred", pred)
     if chosen is not None:

@@ -12,6 +12,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     """Counts, on the host, for the length depends on the values; or sums of weights."""
     if weights is None:
         return mx.array(np.bincount(np.array(x).astype(np.int64), minlength=minlength))
+    if weights.shape != x.shape:
+        raise ValueError(f"{weights.shape} weights for {x.shape} elements")
     target = weights.dtype if mx.issubdtype(weights.dtype, mx.floating) else mx.float32
     sums = mx.zeros((minlength,)).at[x].add(weights.astype(mx.float32))
     return sums.astype(target)

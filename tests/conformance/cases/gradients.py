@@ -1,0 +1,10 @@
+"""Values that gradients pass, or do not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.conformance.table import unary_cases
+
+unary_cases("gradients.alias", np.array)
+unary_cases("gradients.stop_gradient", np.array)
