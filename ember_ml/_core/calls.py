@@ -298,18 +298,17 @@ def sequence(op: Op, tapes: Tapes) -> Callable[..., Any]:
         if tensors is _MISSING:
             return recover(key, args, kwargs)
         kind = type(tensors)
-        if (
-            not (kind is list or kind is tuple)
-            or not tensors
-            or not isinstance(tensors[0], EmberTensor)
-        ):
+        if not (kind is list or kind is tuple) or not tensors:
             return recover(key, (tensors, *args), kwargs)
-        tag, backend = tensors[0]._tag, tensors[0]._backend
         native = []
-        for part in tensors:
-            if not isinstance(part, EmberTensor) or part._tag is not tag:
-                return recover(key, (tensors, *args), kwargs)
-            native.append(part._data)
+        try:
+            tag, backend = tensors[0]._tag, tensors[0]._backend
+            for part in tensors:
+                if part._tag is not tag:
+                    return recover(key, (tensors, *args), kwargs)
+                native.append(part._data)
+        except AttributeError:  # no tensor
+            return recover(key, (tensors, *args), kwargs)
         if body is not None and backend not in natives:
             usual = tag in kernels
             return (

@@ -13,9 +13,9 @@ from ember_ml._core.errors import ShapeError
 def concat(arrays: Any, axis: int | None = 0) -> Any:
     if axis is None:
         return torch.cat([x.reshape(-1) for x in arrays])
-    ndim = arrays[0].dim()
+    ndim = arrays[0].ndim
     for x in arrays:  # torch passes over empty ones of one axis
-        if x.dim() != ndim:
+        if x.ndim != ndim:
             shapes = [tuple(x.shape) for x in arrays]
             raise ShapeError(f"concat: the numbers of axes differ: {shapes}")
     return _cat(arrays, axis)
