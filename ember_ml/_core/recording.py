@@ -6,12 +6,14 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
+from threading import get_ident
 from typing import Any, Protocol
 
 
 class Recorder(Protocol):
     """What a tape is to an op."""
 
+    is_open: bool
     quick: Any
     """Where the usual call can be written at once, if this is the only tape; else None."""
 
@@ -24,13 +26,20 @@ class Recorder(Protocol):
 OPEN: list[Recorder] = []
 """The open tapes of all threads. An op looks for its own thread's only while there are some."""
 
-_mine: ContextVar[tuple[Any, ...]] = ContextVar("ember_ml_tapes", default=())
+# The thread and its tapes: a context can be copied into another thread, which is not recorded.
+_mine: ContextVar[tuple[int, tuple[Any, ...]]] = ContextVar("ember_ml_tapes", default=(0, ()))
 _lock = threading.Lock()
 
 
 def current() -> tuple[Any, ...]:
     """What `tapes` gives, while there are any in some thread."""
-    return _mine.get()
+    thread, mine = _mine.get()
+    if thread != get_ident():
+        return ()
+    for tape in mine:
+        if not tape.is_open:  # closed in another task or thread
+            return tuple(other for other in mine if other.is_open)
+    return mine
 
 
 def tapes() -> tuple[Any, ...]:
@@ -38,34 +47,36 @@ def tapes() -> tuple[Any, ...]:
     return current() if OPEN else ()
 
 
-def push(tape: Recorder) -> None:
-    """Open a tape."""
+def push(tape: Recorder, position: int | None = None) -> None:
+    """Open a tape, as the innermost or at a position among those that are open."""
+    tape.is_open = True
     with _lock:
         OPEN.append(tape)
-    _mine.set((*_mine.get(), tape))
+    mine = current()
+    at = len(mine) if position is None else position
+    _mine.set((get_ident(), (*mine[:at], tape, *mine[at:])))
 
 
-def remove(tape: Recorder) -> None:
-    """Close a tape."""
-    _mine.set(tuple(other for other in _mine.get() if other is not tape))
-    _drop(tape)
-
-
-def _drop(tape: Recorder) -> None:
+def remove(tape: Recorder) -> int:
+    """Close a tape; the position that it had."""
+    mine = current()
+    tape.is_open = False
+    _mine.set((get_ident(), tuple(other for other in mine if other is not tape)))
     with _lock:
         OPEN[:] = [other for other in OPEN if other is not tape]
+    return mine.index(tape) if tape in mine else len(mine)
 
 
 @contextlib.contextmanager
 def only(*chosen: Recorder) -> Iterator[None]:
     """Record on these tapes alone within the block; on none, if none is named."""
     before = _mine.get()
-    with _lock:
-        OPEN.extend(chosen)
-    _mine.set(chosen)
+    _mine.set((get_ident(), ()))
+    for tape in chosen:
+        push(tape)
     try:
         yield
     finally:
-        _mine.set(before)
         for tape in chosen:
-            _drop(tape)
+            remove(tape)
+        _mine.set(before)

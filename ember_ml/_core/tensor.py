@@ -45,6 +45,8 @@ class EmberTensor(TensorMethods):
 
         made = convert_to_tensor(data, dtype=dtype, device=device)
         self._data = made._data
+        if isinstance(data, EmberTensor):  # a handle of its own: a tape knows a value by it
+            self._data = runtime.LOADED[made._backend].adopt(made._data)
         self._backend = made._backend
         self._tag = made._tag
 

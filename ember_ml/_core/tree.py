@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 
@@ -25,12 +26,17 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 
 def _flatten(tree: Any, leaves: list[Any]) -> Structure:
     if isinstance(tree, dict):
-        keys = tuple(tree)
+        keys = _sorted(tree)
         return Structure(type(tree), keys, tuple(_flatten(tree[key], leaves) for key in keys))
     if isinstance(tree, (list, tuple)):
         return Structure(type(tree), (), tuple([_flatten(part, leaves) for part in tree]))
     leaves.append(tree)
     return _LEAF
+
+
+def _sorted(keys: Iterable[Any]) -> tuple[Any, ...]:
+    """In an order that does not depend on how a dict was filled."""
+    return tuple(sorted(keys, key=lambda key: (type(key).__name__, key)))
 
 
 def unflatten(structure: Structure, leaves: Iterator[Any] | list[Any]) -> Any:
@@ -44,7 +50,8 @@ def _build(structure: Structure, leaves: Iterator[Any]) -> Any:
         return next(leaves)
     parts = [_build(part, leaves) for part in structure.parts]
     if structure.keys or issubclass(kind, dict):
-        return kind(zip(structure.keys, parts, strict=True))
+        made = dict(zip(structure.keys, parts, strict=True))
+        return kind(made) if kind in (dict, OrderedDict) else made
     return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from ember_ml._core import recording, runtime
 from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml.autodiff.program import Values
+
+
+_live: weakref.WeakSet[GraphLog] = weakref.WeakSet()
 
 
 class GraphLog:
@@ -23,16 +27,21 @@ class GraphLog:
         self.backend = backend
         self.values: dict[int, tuple[Any, Any]] = {}
         self._native = runtime.load(backend).autodiff
+        _live.add(self)
 
     def watch(self, x: EmberTensor) -> None:
         """Track a tensor from here on."""
         if id(x._data) in self.values:
             return
-        data = x._data
+        data, inside = x._data, False
         for tape in recording.tapes():
             log = tape.log(self.backend)
-            if log is not None and id(x._data) in log.values:
+            inside = inside or log is self
+            if isinstance(log, GraphLog) and id(x._data) in log.values:
                 data = log.values[id(x._data)][1]
+                if inside:  # an inner tape was first: the outer one takes its place in the graph
+                    self.values[id(x._data)] = x._data, data
+                    return
         self.values[id(x._data)] = x._data, self._native.leaf(data)
 
     def execute(
@@ -47,6 +56,11 @@ class GraphLog:
         kept = [self._keep(x, args, wanted, logs) if isinstance(x, EmberTensor) else x for x in out]
         kind: Any = type(out)
         return kind(*kept) if hasattr(kind, "_fields") else kind(kept)
+
+    def _is_shared(self, targets: Values) -> bool:
+        """Whether another tape could be asked for the same graph."""
+        others = [log for log in _live if log is not self]
+        return any(id(x._data) in log.values for log in others for x in targets)
 
     def _in_graph(self, value: Any, logs: list[GraphLog]) -> Any:
         if isinstance(value, EmberTensor):
@@ -69,7 +83,8 @@ class GraphLog:
         for given, used in zip(args, wanted, strict=True):
             if isinstance(used, EmberTensor) and used._data is graph:
                 return given  # the op gave its operand back
-        x._data = self._native.detach(graph)
+        if not self._native.is_nested():  # else the graph is somebody else's as well
+            x._data = self._native.detach(graph)
         for log in logs:
             log.values[id(x._data)] = x._data, graph
         return x
@@ -102,8 +117,8 @@ class GraphLog:
             [one for one, _ in pairs],
             [self.values[id(x._data)][1] for x in sources],
             [g for _, g in pairs],
-            retain,
-            create=bool(tapes),
+            retain or self._is_shared(targets),
+            create=bool(tapes) or self._native.is_nested(),
             batched=batched,
         )
         return [

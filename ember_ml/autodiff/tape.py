@@ -60,7 +60,7 @@ class GradientTape:
         self._accessed = watch_accessed_variables
         self._logs: dict[str, Any] = {}
         self._watched: dict[int, tuple[Tensor, list[Tensor]]] = {}
-        self._recording = False
+        self._recording = self.is_open = False
         self._entered = False
         self._spent = False
         self.quick: Any = None  # the only log, where calls can go to it by the short way
@@ -90,13 +90,13 @@ class GradientTape:
         if self._recording:
             self._stop()
 
-    def _start(self) -> None:
+    def _start(self, position: int | None = None) -> None:
         self._recording = self._entered = True
-        recording.push(self)
+        recording.push(self, position)
 
-    def _stop(self) -> None:
+    def _stop(self) -> int:
         self._recording = False
-        recording.remove(self)
+        return recording.remove(self)
 
     def _clear(self) -> None:
         self._logs = {}
@@ -179,17 +179,19 @@ class GradientTape:
             raise RuntimeError("stop_recording: the tape was never entered")
         if not self._recording:
             raise ValueError("Tape is not recording.")
-        self._stop()
+        position = self._stop()
         try:
             yield
         finally:
-            self._start()
+            self._start(position)
 
     def reset(self) -> None:
         """Forget everything, and go on recording."""
         if not self._recording:
             raise ValueError("Tape is not recording.")
         self._clear()
+        if self.causal is not None:
+            self.causal.clear()
 
     def gradient(
         self,

@@ -20,6 +20,8 @@ class Autodiff(Protocol):
     """Ops that the framework cannot differentiate: their kernels are given the ops' rules."""
     COMPILES: str
     """Why it does not compile; empty if it does."""
+    gradient_depth: Any
+    """() -> how many gradients this thread is inside of, where compiled functions mind."""
     value_and_grad: Any
     """(function giving (value, others), primals) -> (value, others, gradients)."""
     vjp: Any

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ember_ml import ops
+from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor, TensorLike
@@ -51,11 +53,13 @@ class Parameter(EmberTensor):
                 f"{made.shape}"
             )
         self._data = made._data
+        if isinstance(value, EmberTensor):  # a handle of its own: a tape knows a value by it
+            self._data = runtime.LOADED[self._backend].adopt(made._data)
         return self
 
     def value(self) -> Tensor:
         """Its value now, as a tensor that later assignments leave alone."""
-        return EmberTensor.__copy__(self)
+        return ops.gradients.alias(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         copied = super().__deepcopy__(memo)

@@ -14,9 +14,9 @@ from ember_ml.autodiff.program import is_differentiable
 Values = list[EmberTensor]
 
 
-def as_tensor(value: Any, backend: str | None = None) -> Any:
-    """A leaf as a tensor where it is a number or an array; else itself."""
-    if isinstance(value, (float, complex)):
+def as_tensor(value: Any, backend: str | None = None, *, numbers: bool = True) -> Any:
+    """A leaf as a tensor where it is an array, or a number and these count; else itself."""
+    if numbers and isinstance(value, (float, complex)):
         return convert_to_tensor(value, backend=backend)
     if not isinstance(value, EmberTensor) and native_backend(value) is not None:
         return convert_to_tensor(value)
@@ -26,12 +26,20 @@ def as_tensor(value: Any, backend: str | None = None) -> Any:
 class Arguments:
     """The chosen arguments of a call, and among their leaves the tensors that matter.
 
+    Args:
+        name: the transform, for errors.
+        args: the call's arguments.
+        chosen: which of them.
+        needed: whether there must be a differentiable tensor; Python floats then count as such.
+
     Attributes:
         tensors: the differentiable tensors of the chosen arguments, from left to right.
         backend: where they live.
     """
 
-    def __init__(self, name: str, args: Sequence[Any], chosen: int | Sequence[int]) -> None:
+    def __init__(
+        self, name: str, args: Sequence[Any], chosen: int | Sequence[int], needed: bool = True
+    ) -> None:
         self.name = name
         self._args = tuple(args)
         self._one = isinstance(chosen, int)
@@ -44,20 +52,20 @@ class Arguments:
                 )
         self._numbers = [at % len(args) for at in numbers]
         leaves, self._structure = tree.flatten([self._args[at] for at in self._numbers])
-        self._leaves = [as_tensor(leaf) for leaf in leaves]
+        self._leaves = [as_tensor(leaf, numbers=needed) for leaf in leaves]
         self._places = [
             at
             for at, leaf in enumerate(self._leaves)
             if isinstance(leaf, EmberTensor) and is_differentiable(leaf)
         ]
         self.tensors: Values = [self._leaves[at] for at in self._places]
-        if not self.tensors:
+        if needed and not self.tensors:
             kinds = sorted({type(leaf).__name__ for leaf in leaves}) or ["nothing"]
             raise ArgumentTypeError(
                 f"{name}: the arguments {numbers} hold no tensor of floats (they hold "
                 f"{', '.join(kinds)}); gradients are taken for floating tensors"
             )
-        self.backend = one_backend(name, self.tensors)
+        self.backend = one_backend(name, self.tensors) if self.tensors else ""
 
     def call(self, function: Callable[..., Any], tensors: Values, kwargs: dict[str, Any]) -> Any:
         """The function's result with these tensors in place of its own."""
@@ -74,6 +82,10 @@ class Arguments:
         """All but the tensors: two calls of one signature differ in their values alone."""
         static = [leaf for at, leaf in enumerate(self._leaves) if at not in self._places]
         return self._structure, tuple(static)
+
+    def agrees(self, other: Arguments) -> bool:
+        """Whether another call has its tensors in the same places."""
+        return self._structure == other._structure and self._places == other._places
 
     def nest(self, results: Sequence[Any]) -> Any:
         """Results for the tensors, in the structure of the chosen arguments; else None."""

@@ -41,7 +41,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
     @functools.wraps(fn)
     def batched(*args: Any) -> Any:
         leaves, structure = tree.flatten(list(args))
-        leaves = [as_tensor(leaf) for leaf in leaves]
+        leaves = [as_tensor(leaf, numbers=False) for leaf in leaves]
         axes = _in_axes(in_axes, list(args), leaves)
         places = [at for at, axis in enumerate(axes) if axis is not None]
         size = _size(leaves, axes, places)
@@ -113,14 +113,16 @@ def _spread(axis: Any, like: Any) -> list[Any]:
     """An entry of in_axes or out_axes for each leaf of what it stands for."""
     if axis is None or isinstance(axis, int):
         return [axis] * len(tree.leaves_of(like))
-    parts, values = list(_parts(axis)), list(_parts(like))
+    if isinstance(axis, dict) and isinstance(like, dict) and axis.keys() != like.keys():
+        raise ArgumentError(f"vmap: the axes {axis} do not have the keys of {sorted(like)}")
+    parts, values = _parts(axis), _parts(like)
     if len(parts) != len(values):
         raise ArgumentError(f"vmap: the axes {axis} do not have the structure of their argument")
     return [one for pair in zip(parts, values, strict=True) for one in _spread(*pair)]
 
 
-def _parts(nest: Any) -> Any:
-    return nest.values() if isinstance(nest, dict) else nest
+def _parts(nest: Any) -> list[Any]:
+    return [nest[key] for key in sorted(nest)] if isinstance(nest, dict) else list(nest)
 
 
 def _size(leaves: list[Any], axes: list[Any], places: list[int]) -> int:

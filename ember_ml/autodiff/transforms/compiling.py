@@ -9,9 +9,7 @@ from typing import Any
 from ember_ml._core import recording, runtime, tree
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import EmberTensor
-from ember_ml.autodiff.procedure import Procedure
 from ember_ml.autodiff.transforms._arguments import (
-    Values,
     as_tensor,
     engine,
     natives,
@@ -23,10 +21,10 @@ from ember_ml.autodiff.transforms._arguments import (
 def compile(fn: Callable[..., Any], **options: Any) -> Compiled:
     """fn, compiled by the framework of its arguments: `torch.compile`, `mx.compile`.
 
-    The first call with arguments of a new structure compiles. Numbers and other arguments that are
-    no tensors belong to the compiled code; tensors that fn reads from elsewhere do so too, at their
-    values of the first call. On NumPy, which has no compiler, fn runs as it is, and `skipped` says
-    why.
+    The first call with arguments of new shapes and dtypes compiles. What is no tensor belongs to
+    the compiled code, and so may tensors that fn reads from elsewhere: pass as an argument what
+    changes. Where it cannot run compiled (on NumPy; on a tape, which records the ops; where its
+    gradient is differentiated again) fn runs as it is, and `skipped` says why.
 
     Args:
         fn: a function of tensors and nests of them that gives the like.
@@ -51,70 +49,78 @@ class Compiled:
         functools.update_wrapper(self, fn)
         self._fn = fn
         self._options = options
-        self._made: dict[Any, _Variant] = {}
+        self._made: dict[Any, Callable[[list[Any]], Any]] = {}
         self.skipped = ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """fn(*args, **kwargs)."""
         leaves, structure = tree.flatten([list(args), kwargs])
-        leaves = [as_tensor(leaf) for leaf in leaves]
-        places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, EmberTensor)]
-        tensors = [leaves[at] for at in places]
+        leaves = [as_tensor(leaf, numbers=False) for leaf in leaves]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, EmberTensor)]
         backend = one_backend("compile", tensors) if tensors else runtime.active()
-        self.skipped = engine(backend).COMPILES
+        self.skipped = _obstacle(backend)
         if self.skipped:
             return self._fn(*args, **kwargs)
-        static = tuple([None if at in places else leaf for at, leaf in enumerate(leaves)])
-        key = backend, structure, tuple(places), static
+        static = [
+            _TENSOR if isinstance(leaf, EmberTensor) else (type(leaf), leaf) for leaf in leaves
+        ]
+        shapes = [(x._tag, x.shape) for x in tensors]
+        key = backend, structure, tuple(static), tuple(shapes)
         try:
             variant = self._made.get(key)
         except TypeError:
             raise ArgumentError(
                 "compile: arguments that are no tensors become part of the compiled code and must "
-                f"be hashable; got {[type(leaf).__name__ for leaf in static if leaf is not None]}"
+                f"be hashable; got {[kind.__name__ for kind, _ in filter(None, static)]}"
             ) from None
         if variant is None:
-            variant = self._made[key] = _Variant(self._fn, structure, static, places, backend)
-            variant.compile(self._options)
-        return variant(tensors)
+            variant = self._made[key] = _variant(
+                self._fn, structure, leaves, backend, self._options
+            )
+        return variant(natives(tensors))
 
 
-class _Variant:
-    """The function for arguments of one structure."""
+_TENSOR = ()  # stands for a tensor among the leaves
 
-    def __init__(
-        self,
-        fn: Callable[..., Any],
-        structure: tree.Structure,
-        static: tuple[Any, ...],
-        places: list[int],
-        backend: str,
-    ) -> None:
-        self._fn = fn
-        self._structure = structure
-        self._static = static
-        self._places = places
-        self._backend = backend
-        self._result: tuple[tree.Structure, list[Any]] | None = None
-        self._native: Any = None
 
-    def compile(self, options: dict[str, Any]) -> None:
-        self._native = engine(self._backend).compile(self._run, **options)
+def _obstacle(backend: str) -> str:
+    """Why a function cannot run compiled here; empty if it can."""
+    native = engine(backend)
+    if native.COMPILES:
+        return native.COMPILES
+    if recording.tapes():
+        return "a tape records the ops one by one"
+    if native.gradient_depth() > 1:
+        return "a compiled gradient cannot be differentiated again"
+    return ""
 
-    def _run(self, *arrays: Any) -> list[Any]:
-        leaves = list(self._static)
-        for at, x in zip(self._places, wrapped(arrays, self._backend), strict=True):
-            leaves[at] = x
-        args, kwargs = tree.unflatten(self._structure, leaves)
-        found, structure = tree.flatten(self._fn(*args, **kwargs))
-        self._result = structure, [None if isinstance(x, EmberTensor) else x for x in found]
+
+def _variant(
+    fn: Callable[..., Any],
+    structure: tree.Structure,
+    leaves: list[Any],
+    backend: str,
+    options: dict[str, Any],
+) -> Callable[[list[Any]], Any]:
+    """The function compiled for arguments of one structure, shapes and dtypes."""
+    static = [_TENSOR if isinstance(leaf, EmberTensor) else leaf for leaf in leaves]
+    result: Any = None
+
+    def run(*arrays: Any) -> list[Any]:
+        nonlocal result
+        given = iter(wrapped(arrays, backend))
+        args, kwargs = tree.unflatten(
+            structure, [next(given) if leaf is _TENSOR else leaf for leaf in static]
+        )
+        found, nest = tree.flatten(fn(*args, **kwargs))
+        result = nest, [_TENSOR if isinstance(x, EmberTensor) else x for x in found]
         return natives([x for x in found if isinstance(x, EmberTensor)])
 
-    def _plain(self, tensors: Values) -> Values:
-        with recording.only():
-            return wrapped(self._native(*natives(tensors)), self._backend)
+    compiled = engine(backend).compile(run, **options)
 
-    def __call__(self, tensors: Values) -> Any:
-        outputs = iter(Procedure(("compiled", self), self._backend, self._plain)(tensors))
-        structure, leaves = self._result  # type: ignore[misc]
-        return tree.unflatten(structure, [next(outputs) if x is None else x for x in leaves])
+    def call(arrays: list[Any]) -> Any:
+        outputs = iter(wrapped(compiled(*arrays), backend))
+        nest, found = result
+        return tree.unflatten(nest, [next(outputs) if x is _TENSOR else x for x in found])
+
+    return call

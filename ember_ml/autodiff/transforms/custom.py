@@ -42,7 +42,12 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        run = _Call(fn, Arguments("custom_gradient", args, range(len(args))), kwargs)
+        given = Arguments("custom_gradient", args, range(len(args)), needed=False)
+        if any(isinstance(leaf, EmberTensor) for leaf in tree.leaves_of(kwargs)):
+            raise ArgumentTypeError("custom_gradient: pass tensors by position, not by keyword")
+        if not given.tensors:
+            return fn(*args, **kwargs)[0]
+        run = _Call(fn, given, kwargs)
         outputs = Procedure(run.key, run.given.backend, run.plain, Vjps(joint=run.rule))(
             run.given.tensors
         )

@@ -86,7 +86,7 @@ def _tangents(given: Arguments, primals: Sequence[Any], tangents: Sequence[Any])
     if len(primals) != len(tangents):
         raise ArgumentError(f"jvp: {len(tangents)} tangents for {len(primals)} primals")
     other = Arguments("jvp", tangents, range(len(tangents)))
-    if len(other.tensors) != len(given.tensors):
+    if not given.agrees(other):
         raise ArgumentError("jvp: the tangents must have the structure of the primals")
     found = []
     for v, x in zip(other.tensors, given.tensors, strict=True):
@@ -113,7 +113,8 @@ def _jvp(
     if found is None:  # an op without a forward derivative
         return _jvp_by_vjp(run, tensors, tangents, backend)
     results.tensors = wrapped(found[0], backend)
-    return results, wrapped(found[1], backend)
+    changes = zip(wrapped(found[1], backend), results.tensors, strict=True)
+    return results, [convert_to_tensor(change, dtype=x.dtype) for change, x in changes]
 
 
 def _jvp_by_vjp(

@@ -30,7 +30,13 @@ WITHOUT_GRADIENT: frozenset[str] = frozenset(
 )
 """Ops whose kernels MLX cannot differentiate: they are given the ops' rules."""
 COMPILES = ""
+vjp = None  # MLX would run the function anew for each cotangent; a recorded program stays as it is
 CHECKPOINT_SEES_CLOSURES = False
+
+
+def gradient_depth() -> int:
+    """How many gradients this thread is inside of: none that a compiled function would mind."""
+    return 0
 
 
 def pull(
@@ -47,14 +53,6 @@ def value_and_grad(
     every = list(range(len(primals)))
     (value, others), grads = mx.value_and_grad(function, every)(*primals)
     return value, others, list(grads) if isinstance(grads, (list, tuple)) else [grads]
-
-
-def vjp(
-    function: Callable[..., list[Any]], primals: Sequence[Any]
-) -> tuple[list[Any], Callable[[list[Any]], Sequence[Any]]]:
-    """The outputs, and the function from their cotangents to the gradients."""
-    outputs = function(*primals)
-    return outputs, lambda cotangents: mx.vjp(function, list(primals), list(cotangents))[1]
 
 
 def jvp(
@@ -74,16 +72,14 @@ def vmap(
 ) -> list[Any] | None:
     """The function over an axis of each array, results along axis 0; None if an op cannot."""
     try:
-        return mx.vmap(function, list(axes), 0)(*arrays)
-    except (ValueError, RuntimeError) as error:
-        if "vmap" not in str(error).lower():
-            raise
+        return mx.vmap(function, tuple(axes), 0)(*arrays)
+    except Exception:  # if it is not for the batching, it comes again from a single example
         return None
 
 
 def compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The function compiled."""
-    return mx.compile(function, **options)
+    """The function compiled; random numbers are drawn anew at each call."""
+    return mx.compile(function, inputs=mx.random.state, outputs=mx.random.state, **options)
 
 
 def with_vjp(function: Callable[..., Any], pull: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,7 +91,11 @@ def with_vjp(function: Callable[..., Any], pull: Callable[..., Any]) -> Callable
         grads = pull([primals] if single else primals, cotangents, outputs)
         return grads[0] if single else tuple(grads)
 
+    def jvp(primals: Any, tangents: Any) -> Any:
+        raise ValueError("a function with a vjp of its own has no jvp")
+
     wrapped.vjp(vjp)
+    wrapped.jvp(jvp)
     return wrapped
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.utils.checkpoint import checkpoint as _checkpoint
+from torch.utils.checkpoint import set_checkpoint_early_stop
 
 from ember_ml.backend.torch.custom import custom as custom
 
@@ -34,6 +36,16 @@ _nesting = _Nesting()
 def leaf(data: Any) -> Any:
     """The value at the root of a new graph, or as a node of the graph it is in."""
     return data.view_as(data) if data.requires_grad else data.detach().requires_grad_()
+
+
+def is_nested() -> bool:
+    """Whether this thread is inside of a gradient or a transform, to which the graph belongs."""
+    return _nesting.gradients > 0 or _nesting.transforms > 0
+
+
+def gradient_depth() -> int:
+    """How many gradients this thread is inside of, by `value_and_grad`."""
+    return _nesting.gradients
 
 
 def detach(data: Any) -> Any:
@@ -156,17 +168,25 @@ def vmap(
     """The function over an axis of each array, results along axis 0; None if an op cannot."""
     try:
         return torch.func.vmap(_inside(function), tuple(axes), 0, randomness="different")(*arrays)
-    except RuntimeError as error:
-        if "vmap" not in str(error):
-            raise
+    except Exception:  # if it is not for the batching, it comes again from a single example
         return None
 
 
 def compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The function compiled."""
-    return torch.compile(function, **options)
+    """The function compiled; in code of its own, for torch counts the variants of a code."""
+    own = types.FunctionType(
+        function.__code__.replace(),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    return torch.compile(own, **options)
 
 
 def checkpoint(function: Callable[..., list[Any]], arrays: Sequence[Any]) -> list[Any]:
     """The outputs; what is in between is computed again for the gradient."""
-    return _checkpoint(function, *arrays, use_reentrant=False)
+    if torch.compiler.is_compiling() or _nesting.transforms:
+        return function(*arrays)  # which have no place for it
+    with set_checkpoint_early_stop(False):  # its exception would pass through our ops
+        return _checkpoint(function, *arrays, use_reentrant=False)
