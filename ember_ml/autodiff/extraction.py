@@ -124,7 +124,9 @@ def extract(
 
 
 def _key(program: Program, tags: tuple[str, ...]) -> Any:
-    """The structure of a program; None where an argument cannot be part of a key."""
+    """The structure of a program; None where a call or an argument cannot be part of a key."""
+    if any(step.op.key is None for step in program.instructions):
+        return None
     code = tuple(
         [
             (step.op.key, _frozen(step.args), _frozen(step.kwargs), step.outs)

@@ -9,7 +9,6 @@ from ember_ml._core import recording, runtime
 from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml.autodiff.program import Values
 
-
 _live: weakref.WeakSet[GraphLog] = weakref.WeakSet()
 
 

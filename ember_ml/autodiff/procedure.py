@@ -14,7 +14,8 @@ class Procedure:
     """A function of a list of tensors of one backend, as an op is to a tape.
 
     Attributes:
-        key: what it does: two of one key are the same function.
+        name: what it is, for people.
+        key: what it does: two of one key are the same function. None: it is like no other.
         plain: the function.
         vjps: its gradient's rule, for the backends that need one.
     """
@@ -23,12 +24,14 @@ class Procedure:
 
     def __init__(
         self,
+        name: str,
         key: Hashable,
         backend: str,
         function: Callable[[list[EmberTensor]], list[EmberTensor]],
         vjps: Any = None,
     ) -> None:
-        self.key = key
+        self.name = name
+        self.key: Any = None if key is None else (name, key)
         self.natives = {backend: function}
         self.plain = function
         self.vjps = vjps

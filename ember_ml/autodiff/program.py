@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ember_ml import ops
 from ember_ml._core import align, recording, runtime
 from ember_ml._core.tensor import EmberTensor
+from ember_ml.autodiff.constants import CONSTANT
 
 _new = object.__new__
 _tuple: Any = tuple.__new__
@@ -96,9 +97,13 @@ class ProgramLog:
             self.values[key] = snapshot(x)
             self.since[key] = len(self.steps)
 
+    def _is_plain(self, op: Any) -> bool:
+        """Whether the op, which is no composite, is differentiated as it stands."""
+        return op.vjps is not None if self.by_rules else op.key not in CONSTANT
+
     def unary(self, op: Any, x: Any) -> Any:
         """`execute` for the usual call of one tensor on the only tape; else None."""
-        if type(x) is not EmberTensor or op.vjps is None:
+        if type(x) is not EmberTensor or not self._is_plain(op):
             return None
         known = self.values.get(id(x._data))
         kernel, tag = op.kernels.get(x._tag, _NONE)
@@ -112,7 +117,7 @@ class ProgramLog:
 
     def binary(self, op: Any, x: Any, y: Any) -> Any:
         """`execute` for the usual call of two tensors, or a tensor and a number; else None."""
-        if op.vjps is None:
+        if not self._is_plain(op):
             return None
         values = self.values
         inputs: Inputs
@@ -147,10 +152,9 @@ class ProgramLog:
         if known is None:
             return None
         out = op.plain(x, y)
-        if out._tag not in _flowing or id(out._data) in self.values:
-            return None if _flows(out._tag) and id(out._data) not in self.values else out
-        args = (known, y) if at == 0 else (x, known)
-        self._note(op, args, ((at, None, known),), out._data, out._tag)
+        if id(out._data) not in self.values and (out._tag in _flowing or _flows(out._tag)):
+            args = (known, y) if at == 0 else (x, known)
+            self._note(op, args, ((at, None, known),), out._data, out._tag)
         return out
 
     def _made(

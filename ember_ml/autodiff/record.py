@@ -63,6 +63,7 @@ class Scope:
 
     def __init__(self, tensors: Values) -> None:
         self._log = make_log(tensors[0]._backend)
+        self._log.rebinds = False
         self.quick = self._log if isinstance(self._log, ProgramLog) else None
         self.sources = [ops.gradients.alias(x) for x in tensors]
 

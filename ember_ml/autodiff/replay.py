@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -17,12 +18,19 @@ _CACHE_SIZE = 256
 _WORTH_COMPILING = 8  # a compiler may take seconds; a training loop meets a program often
 
 
+_live: weakref.WeakSet[ReplayLog] = weakref.WeakSet()
+
+
 class ReplayLog(ProgramLog):
     """A program that is differentiated by running it inside the framework's `vjp`."""
+
+    rebinds = True
+    """Whether the targets are given the values of the second run."""
 
     def __init__(self, backend: str) -> None:
         super().__init__(backend)
         self._kept: Values = []
+        _live.add(self)
 
     def gradient(
         self, given: Values, sources: Values, cotangents: Values, retain: bool = False
@@ -47,9 +55,10 @@ class ReplayLog(ProgramLog):
         chosen = list(wanted.values()), [x for x, _ in pairs]
         program, primals, constants = extract(steps, *chosen, self.since)
         pull = _puller(program, self.backend)
-        procedure = Procedure(("gradient", program.key), self.backend, pull)
+        procedure = Procedure("gradient", program.key, self.backend, pull)
         results = procedure([*primals, *constants, *[g for _, g in pairs]])
-        self._rebind(given, dict(zip([id(x._data) for x in chosen[1]], results, strict=False)))
+        if self.rebinds:
+            self._rebind(given, dict(zip([id(x._data) for x in chosen[1]], results, strict=False)))
         found = dict(zip(wanted, results[len(pairs) :], strict=True))
         return [found.get(id(x._data)) for x in sources]
 
@@ -59,8 +68,10 @@ class ReplayLog(ProgramLog):
             known = self.values.get(id(x._data))
             if known is not None and id(known._data) in computed:
                 value = computed[id(known._data)]
-                self._kept.append(value)
-                self.values[id(value._data)] = known
+                for log in _live:
+                    if id(x._data) in log.values:
+                        log._kept.append(value)
+                        log.values[id(value._data)] = log.values[id(x._data)]
                 x._data = value._data
 
 

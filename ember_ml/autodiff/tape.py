@@ -133,6 +133,7 @@ class GradientTape:
         """The log of the tensor's backend, with the tensor's value tracked."""
         if x._backend not in self._logs:
             self._logs[x._backend] = record.make_log(x._backend)
+            self._logs[x._backend].rebinds = self.causal is None
             first = self._logs[x._backend] if len(self._logs) == 1 else None
             self.quick = first if self.causal is None and isinstance(first, ProgramLog) else None
         log = self._logs[x._backend]

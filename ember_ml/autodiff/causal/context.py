@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -40,12 +40,18 @@ class CausalContext:
             raise ArgumentError(f"CausalContext: max_events must be 1 or more, not {max_events}")
         self.events: deque[Event] = deque(maxlen=max_events)
         self.recording = True
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.events.clear()
         self._ticks = 0
         self._start = time.perf_counter()
         self._names: dict[int, str] = {}
         self._positions: dict[int, Position] = {}
         self._kept: dict[int, Tensor] = {}
         self._makers: dict[int, Event] = {}
+        self._uses: Counter[int] = Counter()
 
     def start_recording(self) -> None:
         """Go on recording."""
@@ -81,7 +87,8 @@ class CausalContext:
         single = isinstance(out, EmberTensor)
         outs = tuple(map(_snapshot, (out,) if single else out))
         inputs: Inputs = [(0, None, x) for x in operands]
-        self._enter(str(op.key), operands, results, Step(op, saved, kwargs, inputs, outs, single))
+        name = op.key if isinstance(op.key, str) else op.name
+        self._enter(name, operands, results, Step(op, saved, kwargs, inputs, outs, single))
 
     def _enter(
         self, operation: str, operands: list[Any], results: list[Any], step: Step | None
@@ -101,6 +108,7 @@ class CausalContext:
         if len(self.events) == self.events.maxlen:
             self._forget(self.events[0])
         self.events.append(event)
+        self._uses.update(keys)
         self._ticks += 1
         self._makers.update(dict.fromkeys(made, event))
         return event
@@ -114,10 +122,12 @@ class CausalContext:
         for key in event.made:
             self._makers.pop(key, None)
             self._positions.pop(key, None)
-        used = {key for other in self.events if other is not event for key in other.values}
+        self._uses.subtract(event.values)
         for key in (*event.values, *event.made):
-            if key not in used and key not in self._makers and key not in self._names:
-                self._kept.pop(key, None)
+            if self._uses[key] <= 0:
+                del self._uses[key]
+                if key not in self._makers and key not in self._names:
+                    self._kept.pop(key, None)
 
     def _spatial_context(self, keys: tuple[int, ...], made: tuple[int, ...]) -> Spatial:
         places = tuple(self._positions.get(key) for key in keys)

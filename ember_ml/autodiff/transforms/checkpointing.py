@@ -65,19 +65,29 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _natively(native: Any, program: Program, values: Values, backend: str) -> Values:
+    """By the framework's own checkpoint: a function of the differentiable values."""
+    count = len(program.sources)
+    places = [at for at, x in enumerate(values) if is_differentiable(x)]
+
+    def function(*arrays: Any) -> list[Any]:
+        given = list(values)
+        for at, x in zip(places, wrapped(arrays, backend), strict=True):
+            given[at] = x
+        return natives(program.run(given[:count], given[count:]))
+
+    return wrapped(native(function, natives([values[at] for at in places])), backend)
+
+
 def _procedure(program: Program, backend: str, results: Values) -> Procedure:
     """The program as one call on the tapes."""
     native = engine(backend).checkpoint
     count = len(program.sources)
-    computed: list[Values] = [results]
-
-    def function(*arrays: Any) -> list[Any]:
-        values = wrapped(arrays, backend)
-        return natives(program.run(values[:count], values[count:]))
+    computed: list[Values] = [results] if native is None else []
 
     def plain(values: Values) -> Values:
         if native is not None:
-            return wrapped(native(function, natives(values)), backend)
+            return _natively(native, program, values, backend)
         return computed.pop() if computed else program.run(values[:count], values[count:])
 
     def pull(g: tuple[EmberTensor, ...], out: Any, values: Values) -> tuple[list[Any]]:
@@ -90,4 +100,4 @@ def _procedure(program: Program, backend: str, results: Values) -> Procedure:
         grads = dict(zip(places, scope.gradient(outs, list(g)), strict=True))
         return ([grads.get(at) for at in range(len(values))],)
 
-    return Procedure(("checkpoint", program.key), backend, plain, Vjps(joint=pull))
+    return Procedure("checkpoint", program.key, backend, plain, Vjps(joint=pull))

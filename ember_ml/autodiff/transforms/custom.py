@@ -11,6 +11,7 @@ from ember_ml._core import recording, tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import EmberTensor
+from ember_ml.autodiff.capture import capture
 from ember_ml.autodiff.procedure import Procedure
 from ember_ml.autodiff.rules import Vjps
 from ember_ml.autodiff.transforms._arguments import (
@@ -48,9 +49,7 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
         if not given.tensors:
             return fn(*args, **kwargs)[0]
         run = _Call(fn, given, kwargs)
-        outputs = Procedure(run.key, run.given.backend, run.plain, Vjps(joint=run.rule))(
-            run.given.tensors
-        )
+        outputs = run()
         return run.results.nest(outputs)
 
     return call
@@ -61,11 +60,29 @@ class _Call:
 
     def __init__(self, fn: Callable[..., Any], given: Arguments, kwargs: dict[str, Any]) -> None:
         self.given = given
-        self.key = ("custom_gradient", fn, given.signature, tuple(kwargs.items()))
         self.results: Any = None
         self._fn = fn
         self._kwargs = kwargs
         self._pull: Any = None
+
+    def __call__(self) -> Values:
+        """The results, on the tapes of this thread."""
+        tapes = recording.tapes()
+        again = len(tapes) > 1
+        if not tapes or engine(self.given.backend).ENGINE != "replay":
+            plain, values = functools.partial(self._plain, self._forward), self.given.tensors
+        else:  # to be run again as it was now, whatever becomes of what fn reads
+            program, values, _ = capture(self._forward, self.given.tensors, self.given.backend)
+            count = len(program.sources)
+
+            def recorded(tensors: Values) -> Values:
+                return program.run(tensors[:count], tensors[count:])
+
+            plain = functools.partial(self._plain, recorded, again=again)
+        procedure = Procedure(
+            "custom_gradient", None, self.given.backend, plain, Vjps(joint=self.rule)
+        )
+        return procedure(values)
 
     def _run(self, tensors: Values) -> tuple[Results, Pull]:
         made = self.given.call(self._fn, tensors, self._kwargs)
@@ -77,24 +94,33 @@ class _Call:
         return Results(made[0]), made[1]
 
     def _forward(self, tensors: Values) -> Values:
-        with recording.only():
-            self.results, self._pull = self._run(tensors)
-            return [ops.gradients.alias(x) for x in self.results.tensors]
+        self.results, self._pull = self._run(tensors)
+        return [ops.gradients.alias(x) for x in self.results.tensors]
 
-    def plain(self, tensors: Values) -> Values:
-        """The results."""
+    def _plain(
+        self, forward: Callable[[Values], Values], tensors: Values, again: bool | None = None
+    ) -> Values:
+        """The results, unseen by tapes.
+
+        `again` says whether fn is run anew for its gradient; None leaves it to the framework, which
+        knows whether the gradient is differentiated.
+        """
         backend = self.given.backend
         native = engine(backend).custom
+        count = len(self.given.tensors)
         if native is None:
-            return self._forward(tensors)
+            with recording.only():
+                return forward(tensors)
 
-        def forward(*arrays: Any) -> list[Any]:
-            return natives(self._forward(wrapped(arrays, backend)))
+        def outputs(*arrays: Any) -> list[Any]:
+            with recording.only():
+                return natives(forward([*wrapped(arrays, backend), *tensors[count:]]))
 
-        def pull(primals: Sequence[Any], cotangents: Sequence[Any], again: bool) -> list[Any]:
+        def pull(primals: Sequence[Any], cotangents: Sequence[Any], nested: bool) -> list[Any]:
+            anew = nested if again is None else again
             with recording.only():
                 values = wrapped(primals, backend)
-                grads = self._gradients(values, wrapped(cotangents, backend), again)
+                grads = self._gradients(values, wrapped(cotangents, backend), anew)
                 return natives(
                     [
                         ops.zeros_like(x) if g is None else g
@@ -102,7 +128,7 @@ class _Call:
                     ]
                 )
 
-        return wrapped(native(forward, pull, natives(tensors)), backend)
+        return wrapped(native(outputs, pull, natives(tensors[:count])), backend)
 
     def rule(self, g: tuple[EmberTensor, ...], out: Any, values: Values) -> tuple[list[Any]]:
         """The gradients of the values."""

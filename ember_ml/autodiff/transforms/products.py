@@ -8,7 +8,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml._core import recording
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml.autodiff.record import Scope
 from ember_ml.autodiff.transforms._arguments import (
     Arguments,
@@ -48,7 +48,7 @@ def _vjp(
 
     def function(*arrays: Any) -> list[Any]:
         nonlocal results
-        results = Results(run(wrapped(arrays, backend)))
+        results = _with_tensors(Results(run(wrapped(arrays, backend))), "vjp")
         return natives(results.tensors)
 
     outputs, pull = native(function, natives(tensors))
@@ -56,11 +56,17 @@ def _vjp(
     return results, lambda cotangents: wrapped(pull(natives(cotangents)), backend)
 
 
+def _with_tensors(results: Results, name: str) -> Results:
+    if not results.tensors:
+        raise ArgumentTypeError(f"{name}: the function gives no floating tensor")
+    return results
+
+
 def _vjp_by_tape(
     run: Callable[[Values], Any], tensors: Values
 ) -> tuple[Results, Callable[[Values], Values]]:
     with Scope(tensors) as scope:
-        results = Results(run(scope.sources))
+        results = _with_tensors(Results(run(scope.sources)), "vjp")
     return results, lambda cotangents: scope.gradient(results.tensors, cotangents, retain=True)
 
 
