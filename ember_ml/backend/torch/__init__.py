@@ -55,7 +55,8 @@ def to_device(data: Any, device: str) -> Any:
 
 def adopt(data: Any) -> Any:
     """A user's tensor, made fit to be a tensor's."""
-    return data.view_as(data)  # a handle of its own: a tape knows a value by it
+    # a handle of its own, for a tape knows a value by it; ops on a view take longer
+    return data.view_as(data) if data.requires_grad else data.data
 
 
 def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
