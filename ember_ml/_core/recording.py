@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from contextvars import ContextVar
-from threading import get_ident
 from typing import Any, Protocol
 
 
 class Recorder(Protocol):
     """What a tape is to an op."""
 
-    is_open: bool
     quick: Any
     """Where the usual call can be written at once, if this is the only tape; else None."""
 
@@ -26,42 +23,40 @@ class Recorder(Protocol):
 OPEN: list[Recorder] = []
 """The open tapes of all threads. An op looks for its own thread's only while there are some."""
 
-# The thread and its tapes: a context can be copied into another thread, which is not recorded.
-_mine: ContextVar[tuple[int, tuple[Any, ...]]] = ContextVar("ember_ml_tapes", default=(0, ()))
+
+class _Thread(threading.local):
+    """The open tapes of a thread."""
+
+    tapes: tuple[Any, ...] = ()
+
+
+_thread = _Thread()
 _lock = threading.Lock()
 
 
 def current() -> tuple[Any, ...]:
     """What `tapes` gives, while there are any in some thread."""
-    thread, mine = _mine.get()
-    if thread != get_ident():
-        return ()
-    for tape in mine:
-        if not tape.is_open:  # closed in another task or thread
-            return tuple(other for other in mine if other.is_open)
-    return mine
+    return _thread.tapes
 
 
 def tapes() -> tuple[Any, ...]:
-    """The open tapes of this thread or task, the outermost first."""
+    """The open tapes of this thread, the outermost first."""
     return current() if OPEN else ()
 
 
 def push(tape: Recorder, position: int | None = None) -> None:
     """Open a tape, as the innermost or at a position among those that are open."""
-    tape.is_open = True
     with _lock:
         OPEN.append(tape)
     mine = current()
     at = len(mine) if position is None else position
-    _mine.set((get_ident(), (*mine[:at], tape, *mine[at:])))
+    _thread.tapes = (*mine[:at], tape, *mine[at:])
 
 
 def remove(tape: Recorder) -> int:
     """Close a tape; the position that it had."""
     mine = current()
-    tape.is_open = False
-    _mine.set((get_ident(), tuple(other for other in mine if other is not tape)))
+    _thread.tapes = tuple([other for other in mine if other is not tape])
     with _lock:
         OPEN[:] = [other for other in OPEN if other is not tape]
     return mine.index(tape) if tape in mine else len(mine)
@@ -70,8 +65,8 @@ def remove(tape: Recorder) -> int:
 @contextlib.contextmanager
 def only(*chosen: Recorder) -> Iterator[None]:
     """Record on these tapes alone within the block; on none, if none is named."""
-    before = _mine.get()
-    _mine.set((get_ident(), ()))
+    before = _thread.tapes
+    _thread.tapes = ()
     for tape in chosen:
         push(tape)
     try:
@@ -79,4 +74,4 @@ def only(*chosen: Recorder) -> Iterator[None]:
     finally:
         for tape in chosen:
             remove(tape)
-        _mine.set(before)
+        _thread.tapes = before

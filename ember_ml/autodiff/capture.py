@@ -16,7 +16,6 @@ class Capture:
     """A recorder that writes down every op on a backend, whatever its operands."""
 
     causal = None
-    is_open = False
     quick = None
 
     def __init__(self, backend: str) -> None:

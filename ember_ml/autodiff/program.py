@@ -97,13 +97,9 @@ class ProgramLog:
             self.values[key] = snapshot(x)
             self.since[key] = len(self.steps)
 
-    def _is_plain(self, op: Any) -> bool:
-        """Whether the op, which is no composite, is differentiated as it stands."""
-        return op.vjps is not None if self.by_rules else op.key not in CONSTANT
-
     def unary(self, op: Any, x: Any) -> Any:
         """`execute` for the usual call of one tensor on the only tape; else None."""
-        if type(x) is not EmberTensor or not self._is_plain(op):
+        if type(x) is not EmberTensor or (op.vjps is None if self.by_rules else op.key in CONSTANT):
             return None
         known = self.values.get(id(x._data))
         kernel, tag = op.kernels.get(x._tag, _NONE)
@@ -117,7 +113,7 @@ class ProgramLog:
 
     def binary(self, op: Any, x: Any, y: Any) -> Any:
         """`execute` for the usual call of two tensors, or a tensor and a number; else None."""
-        if not self._is_plain(op):
+        if op.vjps is None if self.by_rules else op.key in CONSTANT:
             return None
         values = self.values
         inputs: Inputs

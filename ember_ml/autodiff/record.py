@@ -58,7 +58,6 @@ class Scope:
     """
 
     causal = None
-    is_open = False
     call = staticmethod(call)
 
     def __init__(self, tensors: Values) -> None:

@@ -54,7 +54,8 @@ class SweepLog(ProgramLog):
                     part = vjp(g, out, *args, **kwargs)
                 if part is None:
                     continue
-                if part._tag is not x._tag or part._data.shape != x._data.shape:
+                fits = op.kind == "unary" or part._data.shape == x._data.shape
+                if part._tag is not x._tag or not fits:
                     part = _fitted(part, x)
                 grads[key] = ops.add(grads[key], part) if key in grads else part
         return [grads.get(id(x._data)) for x in sources]

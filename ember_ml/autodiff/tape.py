@@ -60,7 +60,7 @@ class GradientTape:
         self._accessed = watch_accessed_variables
         self._logs: dict[str, Any] = {}
         self._watched: dict[int, tuple[Tensor, list[Tensor]]] = {}
-        self._recording = self.is_open = False
+        self._recording = False
         self._entered = False
         self._spent = False
         self.quick: Any = None  # the only log, where calls can go to it by the short way
