@@ -110,6 +110,7 @@ def measure(backend: str) -> list[dict[str, Any]]:
     keras = keras_ops(backend)
     with use_backend(backend):
         x = tensor.convert_to_tensor(array)
+    array = x.native  # one array for all: torch's ops on a view take a little longer
     rows = []
     for name, kind in OPS.items():
         calls = {

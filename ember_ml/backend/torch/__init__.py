@@ -55,8 +55,7 @@ def to_device(data: Any, device: str) -> Any:
 
 def adopt(data: Any) -> Any:
     """A user's tensor, made fit to be a tensor's."""
-    # a handle of its own, for a tape knows a value by it; ops on a view take longer
-    return data.view_as(data) if data.requires_grad else data.data
+    return data.view_as(data)  # a handle of its own: a tape knows a value by it
 
 
 def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
