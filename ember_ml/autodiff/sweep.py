@@ -127,13 +127,16 @@ def _fitted(g: EmberTensor, x: EmberTensor) -> EmberTensor:
 
 def unbroadcast(g: EmberTensor, shape: tuple[int, ...]) -> EmberTensor:
     """A gradient summed over the axes along which an operand of that shape was repeated."""
-    if g.shape == shape:
+    given = g.shape
+    if given == shape:
         return g
-    extra = g.ndim - len(shape)
+    extra = len(given) - len(shape)
+    if extra == 1 and given[1:] == shape:  # a bias
+        return ops.sum(g, 0)
     if extra < 0:
         return ops.broadcast_to(g, shape)
     axes = tuple(range(extra)) + tuple(
-        extra + at for at, length in enumerate(shape) if length == 1 and g.shape[extra + at] != 1
+        extra + at for at, length in enumerate(shape) if length == 1 and given[extra + at] != 1
     )
     g = ops.sum(g, axis=axes) if axes else g
     return ops.reshape(g, shape) if g.shape != shape else g

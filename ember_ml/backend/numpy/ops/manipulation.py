@@ -21,6 +21,12 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     return x.reshape(shape) if copy is None else np.reshape(x, shape, copy=copy)
 
 
+def matrix_transpose(x: Any) -> Any:
+    if x.ndim < 2:
+        raise ShapeError(f"matrix_transpose needs two axes or more; the shape is {x.shape}")
+    return x.mT
+
+
 def tile(x: Any, repetitions: Any) -> Any:
     return np.tile(x, repetitions)
 
