@@ -1,9 +1,12 @@
 """Ember ML: sequence models from mechanistic primitives, on NumPy, PyTorch and MLX."""
 
+from typing import TYPE_CHECKING
+
 from ember_ml import autodiff as autodiff
 from ember_ml import backend as backend
 from ember_ml import nn as nn
 from ember_ml import ops as ops
+from ember_ml._core import lazy as _lazy
 from ember_ml._core.errors import BackendTransferWarning as BackendTransferWarning
 from ember_ml.autodiff import GradientTape as GradientTape
 from ember_ml.backend import auto_select_backend as auto_select_backend
@@ -12,4 +15,24 @@ from ember_ml.backend import set_backend as set_backend
 from ember_ml.backend import use_backend as use_backend
 from ember_ml.backend.devices import set_device as set_device
 
+if TYPE_CHECKING:
+    from ember_ml import configs as configs
+    from ember_ml import data as data
+    from ember_ml import registry as registry
+    from ember_ml import training as training
+    from ember_ml.nn.checkpoint import load as load
+    from ember_ml.nn.checkpoint import save as save
+
 __version__ = "0.1.0"
+
+__getattr__, __dir__ = _lazy.attach(
+    __name__,
+    {
+        "configs": "ember_ml.configs",
+        "data": "ember_ml.data",
+        "load": "ember_ml.nn.checkpoint",
+        "registry": "ember_ml.registry",
+        "save": "ember_ml.nn.checkpoint",
+        "training": "ember_ml.training",
+    },
+)

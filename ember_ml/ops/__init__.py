@@ -69,7 +69,17 @@ from ember_ml.ops.linearalg import svd as svd
 from ember_ml.ops.linearalg import trace as trace
 from ember_ml.ops.manipulation import *
 from ember_ml.ops.nan_reduction import *
-from ember_ml.ops.nn import *
+from ember_ml.ops.nn.activations import *
+from ember_ml.ops.nn.attention import *
+from ember_ml.ops.nn.classification import *
+from ember_ml.ops.nn.ctc import *
+from ember_ml.ops.nn.gating import *
+from ember_ml.ops.nn.losses import *
+from ember_ml.ops.nn.normalization import *
+from ember_ml.ops.nn.positions import *
+from ember_ml.ops.nn.probabilities import *
+from ember_ml.ops.nn.projection import *
+from ember_ml.ops.nn.regularization import *
 from ember_ml.ops.padding import *
 from ember_ml.ops.quantiles import *
 from ember_ml.ops.recurrence import *
@@ -77,7 +87,14 @@ from ember_ml.ops.reduction import *
 from ember_ml.ops.rounding import *
 from ember_ml.ops.scatter import *
 from ember_ml.ops.sets import *
-from ember_ml.ops.signal import *
+from ember_ml.ops.signal.convolution import *
+from ember_ml.ops.signal.filtering import *
+from ember_ml.ops.signal.framing import *
+from ember_ml.ops.signal.pooling import *
+from ember_ml.ops.signal.resizing import *
+from ember_ml.ops.signal.spectra import *
+from ember_ml.ops.signal.transposed import *
+from ember_ml.ops.signal.windows import *
 from ember_ml.ops.slicing import *
 from ember_ml.ops.sorting import *
 from ember_ml.ops.special import *

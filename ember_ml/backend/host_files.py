@@ -1,0 +1,73 @@
+"""Arrays in safetensors files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+
+from ember_ml._core.errors import ArgumentTypeError
+
+_NAMES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U64": "uint64",
+    "U32": "uint32",
+    "U16": "uint16",
+    "U8": "uint8",
+    "BOOL": "bool",
+    "C64": "complex64",
+}
+"""The format's names of dtypes, and ours."""
+_CODES = {name: code for code, name in _NAMES.items()}
+
+
+def serialize(arrays: Mapping[str, tuple[Any, str]], metadata: Mapping[str, str]) -> bytes:
+    """A file's content, of arrays that hold the values of a dtype exactly, by name."""
+    buffers = {name: _buffer(name, array, dtype) for name, (array, dtype) in arrays.items()}
+    specs = {
+        name: safetensors.TensorSpec(
+            dtype=arrays[name][1],
+            shape=buffer.shape,
+            data_ptr=buffer.ctypes.data,
+            data_len=buffer.nbytes,
+        )
+        for name, buffer in buffers.items()
+    }
+    return safetensors.serialize(specs, metadata=dict(metadata))
+
+
+def _buffer(name: str, array: Any, dtype: str) -> Any:
+    """The values in the format's own layout."""
+    if dtype not in _CODES:
+        raise ArgumentTypeError(f"{name!r}: a safetensors file has no {dtype}")
+    if dtype == "bfloat16":  # the upper half of a float32 that holds it exactly
+        bits = np.asarray(array, np.float32, order="C").view(np.uint32) >> np.uint32(16)
+        return bits.astype("<u2")
+    return np.asarray(array, np.dtype(dtype).newbyteorder("<"), order="C")
+
+
+def deserialize(path: str | os.PathLike[str]) -> dict[str, tuple[Any, str]]:
+    """The arrays in a file, in a dtype that holds them exactly, with the dtype they stand for."""
+    parts = safetensors.deserialize(Path(path).read_bytes())
+    return {name: _array(part) for name, part in parts}
+
+
+def _array(part: Mapping[str, Any]) -> tuple[Any, str]:
+    dtype = _NAMES[part["dtype"]]
+    if dtype == "bfloat16":
+        bits = np.frombuffer(part["data"], "<u2").astype(np.uint32) << np.uint32(16)
+        values = bits.view(np.float32)
+    else:
+        values = np.frombuffer(part["data"], np.dtype(dtype).newbyteorder("<"))
+    return values.astype(values.dtype.newbyteorder("=")).reshape(part["shape"]), dtype

@@ -1,0 +1,25 @@
+"""Configurations: what a component is, apart from the component itself.
+
+A config is checked when it is made, cannot change, and writes itself as a dict, JSON or YAML.
+`config.create()` builds what it describes.
+"""
+
+from typing import TYPE_CHECKING
+
+from ember_ml._core import lazy as _lazy
+from ember_ml.configs.base import Config as Config
+from ember_ml.configs.errors import ConfigError as ConfigError
+from ember_ml.configs.files import load as load
+from ember_ml.configs.overrides import override as override
+
+if TYPE_CHECKING:
+    from ember_ml.configs import activations as activations
+    from ember_ml.configs import initializers as initializers
+    from ember_ml.configs import layers as layers
+    from ember_ml.configs import losses as losses
+    from ember_ml.configs import metrics as metrics
+    from ember_ml.configs import optimizers as optimizers
+    from ember_ml.configs import schedules as schedules
+
+_PARTS = ("activations", "initializers", "layers", "losses", "metrics", "optimizers", "schedules")
+__getattr__, __dir__ = _lazy.attach(__name__, {part: f"{__name__}.{part}" for part in _PARTS})

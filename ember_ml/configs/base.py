@@ -1,0 +1,165 @@
+"""The base of every config."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ember_ml.configs.errors import ConfigError, Problem, problems_of
+from ember_ml.registry import base as registry_base
+from ember_ml.registry import components
+
+
+class Config(BaseModel):
+    """A checked, unchanging description of a component.
+
+    Unknown keys, wrong types and values out of range are a `ConfigError` that names the field.
+
+    Example:
+        >>> from ember_ml.configs.layers import DenseConfig
+        >>> config = DenseConfig(in_features=4, out_features=2)
+        >>> config == Config.from_yaml(config.to_yaml())
+        True
+        >>> config.create()(ops.ones((3, 4))).shape
+        (3, 2)
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, arbitrary_types_allowed=True
+    )
+    component: ClassVar[str] = ""
+    """The name in the registry of what the config describes."""
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            cls = type(self)
+            raise ConfigError(cls.__name__, problems_of(error, cls)) from None
+
+    @classmethod
+    def check(cls, values: dict[str, Any], owner: type) -> Self:
+        """The config of arguments given to a class, whose name stands in the errors."""
+        try:
+            return cls(**values)
+        except ConfigError as error:
+            raise ConfigError(owner.__name__, error.problems) from None
+
+    def create(self, *args: Any, **kwargs: Any) -> Any:
+        """Build the component; `args` are what it needs beside its configuration."""
+        if not self.component:
+            raise ConfigError(type(self).__name__, [Problem((), "it describes no component")])
+        return components.get(self.component).target(*args, config=self, **kwargs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: dicts, lists, strings, numbers."""
+        head = {"type": self.component} if self.component else {}
+        return head | {
+            name: _plain(getattr(self, name), (name,)) for name in type(self).model_fields
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], kind: str | None = None) -> Self:
+        """From plain data; on `Config` itself, "type" says which config it is.
+
+        Args:
+            data: the fields, and "type".
+            kind: of which kind the component must be; a "type" may then leave it out.
+        """
+        if not isinstance(data, Mapping):
+            raise ConfigError(cls.__name__, [Problem((), f"must be a mapping, not {data!r:.60}")])
+        values = dict(data)
+        named = values.pop("type", None)
+        target = _class_of(cls, named, kind)
+        return target(**values)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """As JSON, also written to a file if one is named."""
+        return _written(json.dumps(self.to_dict(), indent=2) + "\n", path)
+
+    def to_yaml(self, path: str | os.PathLike[str] | None = None) -> str:
+        """As YAML, also written to a file if one is named."""
+        import yaml
+
+        return _written(yaml.safe_dump(self.to_dict(), sort_keys=False), path)
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> Self:
+        """From JSON text or a JSON file."""
+        return cls.from_yaml(source)
+
+    @classmethod
+    def from_yaml(cls, source: str | os.PathLike[str]) -> Self:
+        """From YAML text or a file: text if it has a line break, a ": " or begins with a brace."""
+        from ember_ml.configs import files
+
+        return files.read(cls, source)
+
+    def override(self, *changes: str, **values: Any) -> Self:
+        """Another config, with "dotted.key=value" changes made, or fields given by name.
+
+        Example:
+            >>> from ember_ml.configs.layers import DenseConfig
+            >>> DenseConfig(in_features=4, out_features=2).override("out_features=8").out_features
+            8
+        """
+        from ember_ml.configs.overrides import override
+
+        data = override({**self.to_dict(), **values}, changes)
+        return type(self).from_dict(data)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """The JSON schema of what `from_dict` takes."""
+        schema = cls.model_json_schema()
+        schema.setdefault("properties", {})["type"] = {"const": cls.component}
+        return schema
+
+
+def _class_of(cls: type[Any], named: Any, kind: str | None) -> type[Any]:
+    """The config class that a "type" means, which must be `cls` or one derived from it."""
+    if named is None:
+        if cls is Config:
+            raise ConfigError("Config", [Problem(("type",), "is missing")])
+        return cls
+    if kind is None and cls.component and "/" not in str(named):
+        kind = cls.component.partition("/")[0]
+    try:
+        entry = components.get(named, kind)
+    except registry_base.UnknownComponentError as error:
+        raise ConfigError(cls.__name__, [Problem(("type",), str(error))]) from None
+    if not issubclass(entry.config, cls):
+        raise ConfigError(
+            cls.__name__, [Problem(("type",), f"must be {cls.component!r}, not {named!r}")]
+        )
+    return entry.config
+
+
+def _plain(value: Any, path: tuple[str | int, ...]) -> Any:
+    if isinstance(value, Config):
+        return value.to_dict()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part, (*path, str(key))) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part, (*path, at)) for at, part in enumerate(value)]
+    own = getattr(value, "config", None)
+    if isinstance(own, Config):
+        return own.to_dict()
+    raise ConfigError(
+        "to_dict",
+        [Problem(path, f"{value!r:.60} has no config; register its class and give it by name")],
+    )
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    if path is not None:
+        from ember_ml._core.files import write_atomically
+
+        write_atomically(path, text.encode())
+    return text

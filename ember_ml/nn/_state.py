@@ -1,0 +1,76 @@
+"""The values of a module, out and in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.errors import EmberError
+from ember_ml._core.tensor import Tensor
+from ember_ml.nn import _walk
+from ember_ml.nn.parameter import Buffer, Variable
+
+if TYPE_CHECKING:
+    from ember_ml.nn.module import Module
+
+
+class StateDictError(EmberError, ValueError):
+    """Values that do not fit a module.
+
+    Attributes:
+        missing: names the module has and the values lack.
+        unexpected: names the module does not have.
+        misshaped: name -> (the module's shape, the value's shape).
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        missing: list[str],
+        unexpected: list[str],
+        misshaped: dict[str, tuple[tuple[int, ...], tuple[int, ...]]],
+    ) -> None:
+        self.missing, self.unexpected, self.misshaped = missing, unexpected, misshaped
+        lines = [f"  missing: {name}" for name in missing]
+        lines += [f"  unexpected: {name}" for name in unexpected]
+        lines += [
+            f"  misshaped: {name} is {mine}, the value {given}"
+            for name, (mine, given) in misshaped.items()
+        ]
+        super().__init__(f"the values do not fit {owner}:\n" + "\n".join(lines))
+
+
+def saved_variables(module: Module) -> dict[str, Variable]:
+    """What is saved of a module: parameters and persistent buffers."""
+    return {
+        name: variable
+        for name, variable in _walk.named_variables(module)
+        if not isinstance(variable, Buffer) or variable.persistent
+    }
+
+
+def state_dict(module: Module) -> dict[str, Tensor]:
+    """The values now, as tensors that later training leaves alone."""
+    return {name: variable.value() for name, variable in saved_variables(module).items()}
+
+
+def load_state_dict(module: Module, state: Mapping[str, Any], strict: bool) -> None:
+    """Check all, then take over all."""
+    mine = saved_variables(module)
+    values = {
+        name: convert_to_tensor(state[name], dtype=variable.dtype, backend=variable.backend)
+        for name, variable in mine.items()
+        if name in state
+    }
+    missing = [name for name in mine if name not in state] if strict else []
+    unexpected = [name for name in state if name not in mine] if strict else []
+    misshaped = {
+        name: (mine[name].shape, value.shape)
+        for name, value in values.items()
+        if value.shape != mine[name].shape
+    }
+    if missing or unexpected or misshaped:
+        raise StateDictError(type(module).__name__, missing, unexpected, misshaped)
+    for name, value in values.items():
+        mine[name].assign(value)

@@ -1,0 +1,64 @@
+"""The dense layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml import ops
+from ember_ml._core.errors import EmberError
+from ember_ml._core.tensor import Tensor
+from ember_ml.configs.layers import DenseConfig
+from ember_ml.nn import activations, initializers
+from ember_ml.nn.layers.base import Layer
+from ember_ml.nn.parameter import Parameter
+from ember_ml.registry import register
+
+
+@register("layers/dense", config=DenseConfig, aliases=["linear"])
+class Dense(Layer):
+    r"""A linear map of the features.
+
+    .. math:: y = \phi(x W^\top + b)
+
+    Args:
+        in_features: the number of features of x.
+        out_features: the number of features of y.
+        bias: whether there is a b.
+        activation: phi, by name or as a function; none if not given.
+        kernel_initializer: the first value of W, which is (out features, in features).
+        bias_initializer: the first value of b.
+
+    Shape: (..., in_features) -> (..., out_features).
+
+    Example:
+        >>> nn.layers.Dense(4, 2)(ops.ones((3, 4))).shape
+        (3, 2)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        activation: Any = None,
+        kernel_initializer: Any = "glorot",
+        bias_initializer: Any = "zeros",
+    ) -> None:
+        self.in_features = in_features
+        self.out_features = out_features
+        kernel = initializers.get(kernel_initializer)
+        self.weight = Parameter(kernel((out_features, in_features)))
+        self.bias: Parameter | None = None
+        if bias:
+            first = initializers.get(bias_initializer)((out_features,))
+            self.bias = Parameter(first, decay=False)
+        self.activation = None if activation is None else activations.get(activation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The features mapped."""
+        try:
+            y = ops.linear(x, self.weight, self.bias)
+        except EmberError:
+            self.check_features(x, self.in_features)
+            raise
+        return y if self.activation is None else self.activation(y)

@@ -1,0 +1,191 @@
+"""A table from names to the classes behind them."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any, TypeVar
+
+from ember_ml._core.errors import EmberError
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+class UnknownComponentError(EmberError, KeyError):
+    """A name that nothing is registered under."""
+
+    def __str__(self) -> str:  # KeyError would quote the message
+        return str(self.args[0])
+
+
+class RegistrationError(EmberError, ValueError):
+    """A name that cannot be registered."""
+
+
+def close_matches(name: str, names: Iterable[str]) -> str:
+    """The question whether one of the nearest names was meant, to end a message; or nothing."""
+    found = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(match) for match in found)}?" if found else ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is registered under a name."""
+
+    name: str
+    """Kind and name: "layers/dense"."""
+    target: Callable[..., Any]
+    """The class, or a function that makes one."""
+    aliases: tuple[str, ...] = ()
+    declared: Any = None
+    """The config class it was registered with, if any."""
+
+    @property
+    def kind(self) -> str:
+        """What sort of component it is."""
+        return self.name.partition("/")[0]
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring."""
+        return (inspect.getdoc(self.target) or "").partition("\n")[0]
+
+    @functools.cached_property
+    def config(self) -> Any:
+        """The config class: the declared one, or one made from the signature."""
+        from ember_ml.configs.derive import derive
+
+        return self.declared or derive(self.name, self.target)
+
+
+class Registry:
+    """Components by kind and name.
+
+    Args:
+        kinds: kind -> the modules whose import registers the components that come with it.
+        plugins: the entry point group through which other packages add theirs.
+    """
+
+    def __init__(self, kinds: Mapping[str, Iterable[str]], plugins: str | None = None) -> None:
+        self.kinds: dict[str, tuple[str, ...]] = {kind: tuple(mods) for kind, mods in kinds.items()}
+        self._plugins = plugins
+        self._entries: dict[str, Entry] = {}
+        self._names: dict[str, str] = {}
+        self._loaded: set[str] = set()
+
+    def register(
+        self, name: str, *, config: Any = None, aliases: Iterable[str] = ()
+    ) -> Callable[[T], T]:
+        """A decorator that puts a class, or a function that makes a component, under a name.
+
+        Args:
+            name: "kind/name", such as "layers/dense".
+            config: its config class; without one, it is made from the signature.
+            aliases: further names of the same kind, without the kind.
+        """
+        kind = self._kind(name)
+        others = tuple(f"{kind}/{alias}" for alias in aliases)
+        if config is not None and config.component != name:
+            raise RegistrationError(
+                f"register({name!r}): {config.__name__} is the config of {config.component!r}"
+            )
+
+        def decorate(target: T) -> T:
+            from ember_ml.registry.configured import configured
+
+            for key in (name, *others):
+                self._refuse_taken(key, target)
+            entry = Entry(name, target, others, config)
+            self._entries[name] = entry
+            self._names.update(dict.fromkeys((name, *others), name))
+            if isinstance(target, type):
+                configured(target, entry)
+            return target
+
+        return decorate
+
+    def _kind(self, name: str) -> str:
+        kind, _, rest = name.partition("/")
+        if kind not in self.kinds or not rest:
+            raise RegistrationError(
+                f"register({name!r}): a name is 'kind/name' with a kind of "
+                f"{', '.join(sorted(self.kinds))}{close_matches(kind, self.kinds)}"
+            )
+        return kind
+
+    def _refuse_taken(self, key: str, target: Callable[..., Any]) -> None:
+        if key not in self._names:
+            return
+        there = self._entries[self._names[key]].target
+        again = (there.__module__, there.__qualname__) == (target.__module__, target.__qualname__)
+        if not again:  # the same class defined anew, by a reload, replaces itself
+            raise RegistrationError(
+                f"register({key!r}): the name belongs to {there.__module__}.{there.__qualname__}"
+            )
+
+    def get(self, name: str, kind: str | None = None) -> Entry:
+        """What is registered under "kind/name", or under a bare name of the given kind."""
+        if not isinstance(name, str):
+            raise UnknownComponentError(f"a component is named by a string, not by {name!r:.60}")
+        full = name if kind is None or name.startswith(f"{kind}/") else f"{kind}/{name}"
+        if full not in self._names:
+            self._load(full.partition("/")[0])
+        if full not in self._names:
+            raise UnknownComponentError(self._unknown(full))
+        return self._entries[self._names[full]]
+
+    def _unknown(self, full: str) -> str:
+        kind, _, name = full.partition("/")
+        if not name:
+            return f"{full!r} names no kind: write 'kind/name', such as 'layers/{full}'"
+        if kind not in self.kinds:
+            return f"there is no kind {kind!r}{close_matches(kind, self.kinds)}"
+        names = [key.partition("/")[2] for key in self._names if key.startswith(f"{kind}/")]
+        hint = close_matches(name, names) or f"; there are {', '.join(sorted(names)) or 'none'}"
+        return f"no {kind} named {name!r}{hint}"
+
+    def available(self, kind: str | None = None) -> list[Entry]:
+        """Every entry, or those of a kind, by name."""
+        if kind is not None and kind not in self.kinds:
+            raise UnknownComponentError(
+                f"there is no kind {kind!r}{close_matches(kind, self.kinds)}"
+            )
+        kinds = [kind] if kind is not None else list(self.kinds)
+        for each in kinds:
+            self._load(each)
+        return [
+            self._entries[name] for name in sorted(self._entries) if name.split("/")[0] in kinds
+        ]
+
+    def _load(self, kind: str) -> None:
+        """Import what registers the components of a kind, and other people's packages."""
+        if kind in self._loaded or kind not in self.kinds:
+            return
+        self._loaded.add(kind)
+        for module in self.kinds[kind]:
+            importlib.import_module(module)
+        if self._plugins is not None and "" not in self._loaded:
+            self._loaded.add("")
+            for point in metadata.entry_points(group=self._plugins):
+                _load_plugin(point)
+
+
+def _load_plugin(point: metadata.EntryPoint) -> None:
+    """Import a plugin; one that fails is named and does not take the others with it."""
+    import warnings
+
+    try:
+        loaded = point.load()
+        if inspect.isfunction(loaded):
+            loaded()
+    except Exception as error:
+        warnings.warn(
+            f"the plugin {point.name!r} ({point.value}) could not be loaded: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,94 @@
+"""The registry of Ember's own components, and how they are built from names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ember_ml._core.errors import ArgumentTypeError
+from ember_ml.registry.base import Entry, Registry, T
+
+REGISTRY = Registry(
+    {
+        "activations": ["ember_ml.nn.activations"],
+        "blocks": [],
+        "initializers": ["ember_ml.nn.initializers"],
+        "layers": ["ember_ml.nn.layers", "ember_ml.nn.sequential"],
+        "losses": ["ember_ml.training.losses"],
+        "metrics": ["ember_ml.training.metrics"],
+        "models": [],
+        "optimizers": ["ember_ml.training.optimizer"],
+        "pipelines": [],
+        "schedules": ["ember_ml.training.schedules"],
+        "tasks": [],
+        "wirings": [],
+    },
+    plugins="ember_ml.plugins",
+)
+
+
+def register(name: str, *, config: Any = None, aliases: Iterable[str] = ()) -> Callable[[T], T]:
+    """Put a class under "kind/name", so that configurations and `create` find it.
+
+    Args:
+        name: "kind/name", such as "layers/dense".
+        config: its config class; without one, it is made from the signature of `__init__`.
+        aliases: further names of the same kind, without the kind.
+
+    Example:
+        >>> @register("layers/scale")
+        ... class Scale(nn.Module):
+        ...     def __init__(self, factor: float = 2.0) -> None:
+        ...         super().__init__()
+        ...         self.factor = factor
+        ...     def forward(self, x):
+        ...         return x * self.factor
+        >>> create("layers/scale", factor=3.0).config.to_dict()
+        {'type': 'layers/scale', 'factor': 3.0}
+    """
+    return REGISTRY.register(name, config=config, aliases=aliases)
+
+
+def get(name: str, kind: str | None = None) -> Entry:
+    """The entry of a component; an unknown name is an error with the nearest ones."""
+    return REGISTRY.get(name, kind)
+
+
+def available(kind: str | None = None) -> list[Entry]:
+    """What is registered, all of it or one kind."""
+    return REGISTRY.available(kind)
+
+
+def create(name: str | Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+    """Build a component from its name and arguments, or from {"type": name, ...}.
+
+    Example:
+        >>> create("layers/dense", 4, 2).config.out_features
+        2
+    """
+    if isinstance(name, Mapping):
+        from ember_ml.configs import Config
+
+        return Config.from_dict(name).create(*args, **kwargs)
+    return get(name).target(*args, **kwargs)
+
+
+def build(kind: str, value: Any, *args: Any) -> Any:
+    """The component that a value stands for: a name, a config, {"type": ...}, or itself.
+
+    The kind "" is any; a name must then be whole, such as "layers/dense".
+    `args` are what it needs beside its configuration, such as an optimizer's parameters.
+    """
+    from ember_ml.configs import Config
+
+    if isinstance(value, str):
+        return get(value, kind or None).target(*args)
+    if isinstance(value, Mapping):
+        value = Config.from_dict(value, kind=kind or None)
+    if isinstance(value, Config):
+        return value.create(*args)
+    if callable(value):
+        return value
+    raise ArgumentTypeError(
+        f"one of the {kind} is given by name, config or as an object, not by {value!r:.60}"
+    )

@@ -1,0 +1,62 @@
+"""Components that check their arguments against their config, and keep it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+from ember_ml._core.errors import ArgumentTypeError
+from ember_ml.registry.base import Entry, close_matches
+
+
+def configured(cls: type, entry: Entry) -> None:
+    """Let a class's `__init__` take `config=`, and leave the config it was built by on the object.
+
+    Arguments that are fields of the config are checked by it; others, such as the parameters that
+    an optimizer works on, are passed as they are.
+    """
+    original: Any = cls.__init__  # type: ignore[misc]
+    signature = inspect.signature(original)
+    kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
+    star = next((name for name in kinds if kinds[name] is inspect.Parameter.VAR_POSITIONAL), "")
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, config: Any = None, **kwargs: Any) -> None:
+        if type(self) is not cls:  # a subclass, which answers for its own arguments
+            original(self, *args, **kwargs)
+            return
+        if config is not None:
+            kwargs = {**_fields(entry, config), **kwargs}
+            args = (*args, *kwargs.pop(star, ()))
+        bound = _bind(cls, signature, (self, *args), kwargs)
+        given, fields = bound.arguments, entry.config.model_fields
+        checked = entry.config.check({key: given[key] for key in given if key in fields}, cls)
+        given.update({key: getattr(checked, key) for key in fields if key in given})
+        original(*bound.args, **bound.kwargs)
+        self.config = checked
+
+    init.__signature__ = signature  # type: ignore[attr-defined]
+    cls.__init__ = init  # type: ignore[misc]
+
+
+def _fields(entry: Entry, config: Any) -> dict[str, Any]:
+    """The arguments that a config stands for."""
+    if isinstance(config, dict):
+        config = entry.config.from_dict(config)
+    if not isinstance(config, entry.config):
+        raise ArgumentTypeError(
+            f"{entry.name}: config must be a {entry.config.__name__}, not {config!r:.60}"
+        )
+    return {name: getattr(config, name) for name in entry.config.model_fields}
+
+
+def _bind(
+    cls: type, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> inspect.BoundArguments:
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as error:
+        unknown = next((name for name in kwargs if name not in signature.parameters), "")
+        hint = close_matches(unknown, signature.parameters) if unknown else ""
+        raise ArgumentTypeError(f"{cls.__name__}: {error}{hint}") from None

@@ -1,0 +1,121 @@
+"""The registry: names, aliases, errors, plugins."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import metadata
+
+import pytest
+
+from ember_ml import registry
+from ember_ml.configs import Config
+from ember_ml.registry import Entry, RegistrationError, Registry, UnknownComponentError
+
+ENTRIES = registry.available()
+
+
+@pytest.fixture
+def own() -> Registry:
+    return Registry({"layers": [], "losses": []})
+
+
+def test_a_class_is_found_by_its_name_and_its_aliases(own: Registry) -> None:
+    @own.register("layers/scale", aliases=["stretch"])
+    class Scale:
+        """Scales.
+
+        And more.
+        """
+
+        def __init__(self, factor: float = 2.0) -> None:
+            self.factor = factor
+
+    assert own.get("layers/scale").target is Scale
+    assert own.get("stretch", "layers").name == "layers/scale"
+    assert own.get("layers/scale").summary == "Scales."
+    assert [entry.name for entry in own.available("layers")] == ["layers/scale"]
+    assert Scale(3).config.factor == 3.0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("layers/densse", "did you mean 'dense'"),
+        ("layer/dense", "did you mean 'layers'"),
+        ("dense", "write 'kind/name'"),
+        ("losses/qqqq", "there are "),
+        (7, "named by a string"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest(name: str, message: str) -> None:
+    with pytest.raises(UnknownComponentError, match=message):
+        registry.get(name)
+
+
+def test_a_name_is_given_once(own: Registry) -> None:
+    own.register("layers/a", aliases=["b"])(type("A", (), {}))
+    for name in ("layers/a", "layers/b"):
+        with pytest.raises(RegistrationError, match="belongs to"):
+            own.register(name)(type("B", (), {}))
+
+
+@pytest.mark.parametrize("name", ["scale", "layer/scale", "layers/"])
+def test_a_name_without_a_known_kind_is_refused(own: Registry, name: str) -> None:
+    with pytest.raises(RegistrationError, match="kind/name"):
+        own.register(name)
+
+
+def test_a_config_of_something_else_is_refused(own: Registry) -> None:
+    class OtherConfig(Config):
+        component = "layers/other"
+
+    with pytest.raises(RegistrationError, match="OtherConfig is the config of 'layers/other'"):
+        own.register("layers/mine", config=OtherConfig)
+
+
+def test_plugins_are_loaded_and_a_broken_one_is_named(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ember_plugin.py").write_text(
+        "def setup():\n    import builtins\n    builtins.PLUGGED = 1\n"
+    )
+    info = tmp_path / "ember_plugin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ember-plugin\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[ember_ml.test_plugins]\ngood = ember_plugin:setup\nbroken = ember_plugin:missing\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert {p.name for p in metadata.entry_points(group="ember_ml.test_plugins")} == {
+        "good",
+        "broken",
+    }
+    own = Registry({"layers": []}, plugins="ember_ml.test_plugins")
+    with pytest.warns(RuntimeWarning, match="'broken'"):
+        own.available("layers")
+    import builtins
+
+    assert builtins.PLUGGED == 1
+    del builtins.PLUGGED
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_every_entry_has_a_config_with_its_arguments(entry: Entry) -> None:
+    assert entry.declared is not None, f"{entry.name} has no config class"
+    assert entry.summary, f"{entry.name} has no docstring"
+    assert entry.config.__doc__ and "component" not in entry.config.model_fields
+    parameters = inspect.signature(entry.target.__init__).parameters
+    for name, field in entry.config.model_fields.items():
+        assert name in parameters, f"{entry.name}: {name} is no parameter"
+        parameter = parameters[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            continue
+        assert (parameter.default is parameter.empty) == field.is_required(), name
+        if not field.is_required():
+            default = field.get_default(call_default_factory=True)
+            assert default == parameter.default, f"{entry.name}: {name}"
+
+
+def test_every_kind_has_a_member_or_comes_later() -> None:
+    later = {"blocks", "models", "pipelines", "tasks", "wirings"}
+    assert {entry.kind for entry in ENTRIES} == set(registry.REGISTRY.kinds) - later
