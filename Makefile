@@ -33,11 +33,12 @@ imports: setup ## which part may import which
 
 check: lint types imports test ## everything CI runs
 
-bench: setup ## what calls, gradients and the import cost, against the frameworks and Keras
+bench: setup ## what calls, gradients, training steps and the import cost, against the frameworks and Keras
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt autograd jax keras
 	$(BIN)/python benchmarks/dispatch.py
 	$(BIN)/python benchmarks/autodiff.py
 	$(BIN)/python benchmarks/recurrence.py
+	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/import_time.py
 
 clean: ## remove what make made

@@ -8,6 +8,7 @@ from ember_ml import nn as nn
 from ember_ml import ops as ops
 from ember_ml._core import lazy as _lazy
 from ember_ml._core.errors import BackendTransferWarning as BackendTransferWarning
+from ember_ml._core.version import VERSION as _VERSION
 from ember_ml.autodiff import GradientTape as GradientTape
 from ember_ml.backend import auto_select_backend as auto_select_backend
 from ember_ml.backend import get_backend as get_backend
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ember_ml.nn.checkpoint import load as load
     from ember_ml.nn.checkpoint import save as save
 
-__version__ = "0.1.0"
+__version__ = _VERSION
 
 __getattr__, __dir__ = _lazy.attach(
     __name__,

@@ -59,7 +59,7 @@ def _buffer(name: str, array: Any, dtype: str) -> Any:
 
 def deserialize(path: str | os.PathLike[str]) -> dict[str, tuple[Any, str]]:
     """The arrays in a file, in a dtype that holds them exactly, with the dtype they stand for."""
-    parts = safetensors.deserialize(Path(path).read_bytes())
+    parts = safetensors.deserialize(Path(path).read_bytes())  # type: ignore[no-untyped-call]
     return {name: _array(part) for name, part in parts}
 
 

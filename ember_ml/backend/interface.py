@@ -5,6 +5,7 @@ Arrays and dtypes here are the framework's own.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 
@@ -20,6 +21,10 @@ class Autodiff(Protocol):
     """Ops that the framework cannot differentiate: their kernels are given the ops' rules."""
     COMPILES: str
     """Why it does not compile; empty if it does."""
+    COMPILES_AT_ONCE: bool
+    """Whether compiling takes so little time that it is done unasked."""
+    CHECKPOINT_SEES_CLOSURES: bool
+    """Whether gradients reach what a checkpointed function reads from elsewhere."""
     gradient_depth: Any
     """() -> how many gradients this thread is inside of, where compiled functions mind."""
     value_and_grad: Any
@@ -36,13 +41,58 @@ class Autodiff(Protocol):
     """(function, arrays) -> outputs, the values in between to be computed again."""
     compile: Any
     """(function, **options) -> the function compiled."""
+    settle: Any
+    """(arrays) -> None, when they are computed, where a framework puts that off."""
+
+
+class GraphAutodiff(Autodiff, Protocol):
+    """That of a framework whose arrays carry the graph."""
+
+    def leaf(self, data: Any) -> Any:
+        """The value at the root of a new graph, or as a node of the graph it is in."""
+
+    def detach(self, data: Any) -> Any:
+        """The value without its graph."""
+
+    def has_graph(self, data: Any) -> bool:
+        """Whether a gradient can flow through the array."""
+
+    def keep_graph(self) -> None:
+        """A tape is open in this thread: what it records may be differentiated more than once."""
+
+    def is_nested(self) -> bool:
+        """Whether this thread is inside of a gradient or transform, to which the graph belongs."""
+
+    def gradient(
+        self,
+        outputs: Sequence[Any],
+        inputs: Sequence[Any],
+        cotangents: Sequence[Any],
+        retain: bool = False,
+        create: bool = False,
+        batched: bool = False,
+    ) -> Sequence[Any]:
+        """The gradients of the inputs, None where there is no path."""
+
+
+class ReplayAutodiff(Autodiff, Protocol):
+    """That of a framework that differentiates functions."""
+
+    def pull(
+        self, function: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The outputs and the gradients of the primals."""
+
+    def with_vjp(
+        self, function: Callable[..., Any], pull: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """The function with a gradient of its own: pull(primals, cotangents, outputs)."""
 
 
 class Backend(Protocol):
     """A backend, as the frontend sees it."""
 
-    autodiff: Any
-    """The module that `Autodiff` describes."""
+    autodiff: Autodiff
 
     ARRAY: type
     IS_HOST: bool

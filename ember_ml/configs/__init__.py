@@ -13,13 +13,13 @@ from ember_ml.configs.files import load as load
 from ember_ml.configs.overrides import override as override
 
 if TYPE_CHECKING:
-    from ember_ml.configs import activations as activations
-    from ember_ml.configs import initializers as initializers
-    from ember_ml.configs import layers as layers
-    from ember_ml.configs import losses as losses
-    from ember_ml.configs import metrics as metrics
-    from ember_ml.configs import optimizers as optimizers
-    from ember_ml.configs import schedules as schedules
+    import ember_ml.configs.activations
+    import ember_ml.configs.initializers
+    import ember_ml.configs.layers
+    import ember_ml.configs.losses
+    import ember_ml.configs.metrics
+    import ember_ml.configs.optimizers
+    import ember_ml.configs.schedules
 
 _PARTS = ("activations", "initializers", "layers", "losses", "metrics", "optimizers", "schedules")
 __getattr__, __dir__ = _lazy.attach(__name__, {part: f"{__name__}.{part}" for part in _PARTS})

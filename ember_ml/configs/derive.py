@@ -14,7 +14,9 @@ from ember_ml.configs.base import Config
 
 def derive(name: str, target: Callable[..., Any]) -> type[Config]:
     """A config class with the parameters of a class's `__init__`, or of a function, as fields."""
-    source = inspect.unwrap(target.__init__) if isinstance(target, type) else target
+    source: Any = target
+    if isinstance(target, type):
+        source = inspect.unwrap(vars(target).get("__init__", target.__init__))  # type: ignore[misc]
     hints = _hints(source)
     fields: dict[str, Any] = {
         parameter.name: (

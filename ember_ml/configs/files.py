@@ -23,7 +23,7 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            key = self.construct_object(key_node, deep=True)
             if not isinstance(key, (str, int, float, bool)):
                 raise yaml.MarkedYAMLError(
                     problem="a key must be a name", problem_mark=node.start_mark
@@ -71,9 +71,16 @@ def read(cls: type[C], source: str | os.PathLike[str]) -> C:
 
 
 def _checked(cls: type[C], path: str | os.PathLike[str], changes: Iterable[str]) -> C:
-    place = Path(path)
-    data = override(_data(place), changes)
-    return _from_data(cls, data, place.read_text(encoding="utf-8"), str(path))
+    place, changes = Path(path), list(changes)
+    data = _data(place)
+    text = place.read_text(encoding="utf-8")
+    if not changes:
+        return _from_data(cls, data, text, str(path))
+    try:
+        whole = cls.from_dict(data).to_dict()  # with what the file leaves out
+    except ConfigError:  # which the changes may mend
+        whole = data
+    return _from_data(cls, override(whole, changes), text, str(path))
 
 
 def _data(path: Path, parents: tuple[Path, ...] = ()) -> dict[str, Any]:

@@ -51,6 +51,8 @@ def _set(data: Any, dotted: str, value: Any) -> None:
                 data = data[index]
         elif isinstance(data, dict):
             if last:
+                if key == "type" and data.get("type") != value:
+                    data.clear()  # a component of another type starts anew
                 data[key] = value
             elif key not in data:
                 hint = close_matches(key, data)

@@ -10,29 +10,38 @@ from ember_ml.nn.parameter import Variable
 if TYPE_CHECKING:
     from ember_ml.nn.module import Module
 
+Named = list[tuple[str, Any]]
 
-def _parts(value: Any, name: str, kind: type) -> Iterator[tuple[str, Any]]:
-    """What of a kind an attribute holds, in lists, tuples and dicts too."""
-    if isinstance(value, kind):
-        yield name, value
-    elif isinstance(value, (list, tuple)):
-        for at, part in enumerate(value):
-            yield from _parts(part, f"{name}.{at}", kind)
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            yield from _parts(part, f"{name}.{key}", kind)
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
+"""Types of attributes that hold nothing, and are passed over quickly."""
 
 
-def _attributes(module: Module, kind: type) -> Iterator[tuple[str, Any]]:
-    for name, value in vars(module).items():
-        yield from _parts(value, name, kind)
-
-
-def named_children(module: Module) -> Iterator[tuple[str, Module]]:
-    """The modules directly inside, by the names of their places."""
+def parts(module: Module) -> tuple[Named, Named]:
+    """The variables and the modules in a module's attributes, with the names of their places."""
     from ember_ml.nn.module import Module
 
-    return _attributes(module, Module)
+    variables: Named = []
+    children: Named = []
+
+    def visit(value: Any, name: str) -> None:
+        if isinstance(value, Variable):
+            variables.append((name, value))
+        elif isinstance(value, Module):
+            children.append((name, value))
+        elif isinstance(value, (list, tuple)):
+            for at, part in enumerate(value):
+                visit(part, f"{name}.{at}")
+        elif isinstance(value, dict):
+            for key, part in value.items():
+                visit(part, f"{name}.{key}")
+
+    for name, value in vars(module).items():
+        if type(value) not in _PLAIN:
+            visit(value, name)
+    items = f"{module.ITEMS}."
+    if module.ITEMS:
+        children = [(name.removeprefix(items), child) for name, child in children]
+    return variables, children
 
 
 def named_modules(
@@ -44,15 +53,26 @@ def named_modules(
         return
     seen.add(id(module))
     yield prefix, module
-    for name, child in module.named_children():
+    for name, child in parts(module)[1]:
         yield from named_modules(child, f"{prefix}.{name}" if prefix else name, seen)
 
 
-def named_variables(module: Module, prefix: str = "") -> Iterator[tuple[str, Variable]]:
+def named_variables(module: Module, prefix: str = "") -> list[tuple[str, Variable]]:
     """The parameters and buffers of the module and all inside of it, each once."""
-    seen: set[int] = set()
-    for path, inner in named_modules(module, prefix):
-        for name, variable in _attributes(inner, Variable):
-            if id(variable) not in seen:
-                seen.add(id(variable))
-                yield (f"{path}.{name}" if path else name), variable
+    found: list[tuple[str, Variable]] = []
+    _collect(module, f"{prefix}." if prefix else "", set(), found)
+    return found
+
+
+def _collect(
+    module: Module, prefix: str, seen: set[int], found: list[tuple[str, Variable]]
+) -> None:
+    seen.add(id(module))
+    variables, children = parts(module)
+    for name, variable in variables:
+        if id(variable) not in seen:
+            seen.add(id(variable))
+            found.append((prefix + name, variable))
+    for name, child in children:
+        if id(child) not in seen:
+            _collect(child, f"{prefix}{name}.", seen, found)

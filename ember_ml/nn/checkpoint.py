@@ -17,6 +17,7 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import EmberError
 from ember_ml._core.folders import find_folder, write_folder
 from ember_ml._core.tensor import Tensor
+from ember_ml._core.version import VERSION
 from ember_ml.backend import use_backend
 from ember_ml.nn._state import saved_variables
 from ember_ml.nn.module import Module
@@ -51,11 +52,9 @@ def save(
         >>> bool((ember_ml.load(f"{folder}/model")(x) == model(x)).all())
         True
     """
-    from ember_ml import __version__
-
     about = {
         "format": FORMAT,
-        "ember_ml": __version__,
+        "ember_ml": VERSION,
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
         "config": model.config.to_dict() if model.config is not None else None,
     }

@@ -24,6 +24,8 @@ class ModuleList(Module):
         (2, ['0', '1'])
     """
 
+    ITEMS = "_items"
+
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         self._items: list[Module] = []
         self.extend(modules)
@@ -42,10 +44,6 @@ class ModuleList(Module):
     def insert(self, index: int, module: Module) -> None:
         """Put a module before another."""
         self._items.insert(index, _checked(type(self).__name__, module))
-
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules by their numbers."""
-        return ((str(at), module) for at, module in enumerate(self._items))
 
     def __getitem__(self, index: int | slice) -> Any:
         picked = self._items[index]
@@ -70,14 +68,12 @@ class ModuleDict(Module):
         3
     """
 
+    ITEMS = "_items"
+
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         self._items: dict[str, Module] = {}
         for name, module in (modules or {}).items():
             self[name] = module
-
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules by their names."""
-        return iter(self._items.items())
 
     def __getitem__(self, name: str) -> Module:
         return self._items[name]

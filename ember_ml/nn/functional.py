@@ -11,9 +11,10 @@ from ember_ml import autodiff
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, wrap
+from ember_ml.nn import _walk
 from ember_ml.nn._state import saved_variables
 from ember_ml.nn.module import Module
-from ember_ml.nn.parameter import Variable
+from ember_ml.nn.parameter import Buffer, Variable
 from ember_ml.registry.base import close_matches
 
 
@@ -106,12 +107,14 @@ def value_and_grad(
 
     @functools.wraps(loss_fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        named = dict(model.named_parameters(trainable=True))
+        variables = _walk.named_variables(model)
+        named = {name: x for name, x in variables if x.trainable}
+        buffers = [x for _, x in variables if isinstance(x, Buffer)]
+        parameters = list(named.values())
         if not named:
             raise ArgumentError(
                 f"value_and_grad: {type(model).__name__} has no trainable parameters"
             )
-        parameters, buffers = list(named.values()), model.buffers()
 
         def run(values: list[Tensor]) -> tuple[Any, Any]:
             with standing_in(buffers, values_of(buffers)), standing_in(parameters, values):

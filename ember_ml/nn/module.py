@@ -36,6 +36,8 @@ class Module:
     """Whether dropout drops and norms learn; `train` and `eval` set it."""
     config: Any = None
     """What it was built by, if its class is registered."""
+    ITEMS: ClassVar[str] = ""
+    """The attribute whose parts are named without it, in modules that are containers."""
     _hooks: ClassVar[Any] = None
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -69,7 +71,7 @@ class Module:
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules directly inside of this one, with the names of their places."""
-        return _walk.named_children(self)
+        return iter(_walk.parts(self)[1])
 
     def modules(self) -> Iterator[Module]:
         """This module and all inside of it, each once."""

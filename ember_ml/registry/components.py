@@ -36,15 +36,15 @@ def register(name: str, *, config: Any = None, aliases: Iterable[str] = ()) -> C
         aliases: further names of the same kind, without the kind.
 
     Example:
-        >>> @register("layers/scale")
-        ... class Scale(nn.Module):
+        >>> @register("layers/stretch")
+        ... class Stretch(nn.Module):
         ...     def __init__(self, factor: float = 2.0) -> None:
         ...         super().__init__()
         ...         self.factor = factor
         ...     def forward(self, x):
         ...         return x * self.factor
-        >>> create("layers/scale", factor=3.0).config.to_dict()
-        {'type': 'layers/scale', 'factor': 3.0}
+        >>> create("layers/stretch", factor=3.0).config.to_dict()
+        {'type': 'layers/stretch', 'factor': 3.0}
     """
     return REGISTRY.register(name, config=config, aliases=aliases)
 

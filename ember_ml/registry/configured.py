@@ -23,7 +23,8 @@ def configured(cls: type, entry: Entry) -> None:
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, config: Any = None, **kwargs: Any) -> None:
-        if type(self) is not cls:  # a subclass, which answers for its own arguments
+        own: Any = cls
+        if type(self) is not own:  # a subclass, which answers for its own arguments
             original(self, *args, **kwargs)
             return
         if config is not None:

@@ -1,1 +1,39 @@
-"""Training."""
+"""Training: losses, metrics, optimizers, schedules, and the trainer that joins them."""
+
+from typing import TYPE_CHECKING
+
+from ember_ml._core import lazy as _lazy
+
+if TYPE_CHECKING:
+    from ember_ml.configs.training import TrainerConfig as TrainerConfig
+    from ember_ml.training import callbacks as callbacks
+    from ember_ml.training import losses as losses
+    from ember_ml.training import metrics as metrics
+    from ember_ml.training import optimizer as optimizer
+    from ember_ml.training import schedules as schedules
+    from ember_ml.training.clipping import clip_by_norm as clip_by_norm
+    from ember_ml.training.clipping import clip_by_value as clip_by_value
+    from ember_ml.training.clipping import global_norm as global_norm
+    from ember_ml.training.ema import EMA as EMA
+    from ember_ml.training.trainer import History as History
+    from ember_ml.training.trainer import NonFiniteError as NonFiniteError
+    from ember_ml.training.trainer import Trainer as Trainer
+
+__getattr__, __dir__ = _lazy.attach(
+    __name__,
+    {
+        "EMA": "ember_ml.training.ema",
+        "History": "ember_ml.training.trainer",
+        "NonFiniteError": "ember_ml.training.trainer",
+        "Trainer": "ember_ml.training.trainer",
+        "TrainerConfig": "ember_ml.configs.training",
+        "callbacks": "ember_ml.training.callbacks",
+        "clip_by_norm": "ember_ml.training.clipping",
+        "clip_by_value": "ember_ml.training.clipping",
+        "global_norm": "ember_ml.training.clipping",
+        "losses": "ember_ml.training.losses",
+        "metrics": "ember_ml.training.metrics",
+        "optimizer": "ember_ml.training.optimizer",
+        "schedules": "ember_ml.training.schedules",
+    },
+)

@@ -9,21 +9,30 @@ import pkgutil
 import pytest
 
 import ember_ml
-from ember_ml import autodiff, nn, ops
+from ember_ml import autodiff, configs, data, nn, ops, registry, training
 from ember_ml.nn import tensor
 
+PACKAGES = ("ops", "autodiff", "registry", "configs", "nn", "data", "training")
 SCOPE = {
     "ember_ml": ember_ml,
     "ops": ops,
     "tensor": tensor,
-    **{name: getattr(ops, name) for name in dir(ops) if not name.startswith("_")},
     **{name: getattr(autodiff, name) for name in autodiff.__all__},
+    "nn": nn,
     "Parameter": nn.Parameter,
+    "Buffer": nn.Buffer,
+    "Config": configs.Config,
+    "Trainer": training.Trainer,
+    "create": registry.create,
+    "register": registry.register,
+    **{name: getattr(data, name) for name in dir(data) if name[0].isupper()},
 }
+OF_OPS = {name: getattr(ops, name) for name in dir(ops) if not name.startswith("_")}
+"""In the docstrings of ops their names stand alone, in place of Python's `sum`, `round` ..."""
 
 
 def modules() -> list[str]:
-    packages = ("ember_ml.ops", "ember_ml.autodiff", "ember_ml.nn")
+    packages = [f"ember_ml.{name}" for name in PACKAGES]
     found = []
     for name in packages:
         package = importlib.import_module(name)
@@ -47,6 +56,7 @@ def examples() -> list[doctest.DocTest]:
 @pytest.mark.parametrize("test", examples(), ids=lambda test: test.name)
 def test_docstring(test: doctest.DocTest, backend: str) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    test.globs = {**test.globs, **SCOPE}
+    bare = OF_OPS if test.name.startswith(("ember_ml.ops", "ember_ml.autodiff")) else {}
+    test.globs = {**test.globs, **bare, **SCOPE}
     result = runner.run(test, clear_globs=False)
     assert result.failed == 0, f"{result.failed} of {result.attempted} examples of {test.name}"

@@ -12,27 +12,12 @@ from ember_ml.configs import Config, ConfigError
 from ember_ml.configs.initializers import ConstantConfig
 from ember_ml.configs.layers import DenseConfig, MLPConfig, SequentialConfig
 from ember_ml.registry import Entry
-
-NEEDED = {
-    "features": 4,
-    "in_features": 4,
-    "num_embeddings": 8,
-    "num_groups": 2,
-    "out_features": 2,
-    "threshold": 0.5,
-    "value": 0.0,
-}
-
-
-def example(entry: Entry) -> Config:
-    fields = entry.config.model_fields
-    required = [name for name, field in fields.items() if field.is_required()]
-    return entry.config(**{name: NEEDED[name] for name in required})
+from tests.examples_of import config_of
 
 
 @pytest.mark.parametrize("entry", registry.available(), ids=lambda entry: entry.name)
 def test_round_trips(entry: Entry, tmp_path: Path) -> None:
-    config = example(entry)
+    config = config_of(entry)
     data = config.to_dict()
     assert data["type"] == entry.name
     assert Config.from_dict(json.loads(json.dumps(data))) == config

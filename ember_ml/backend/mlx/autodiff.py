@@ -30,6 +30,7 @@ WITHOUT_GRADIENT: frozenset[str] = frozenset(
 )
 """Ops whose kernels MLX cannot differentiate: they are given the ops' rules."""
 COMPILES = ""
+COMPILES_AT_ONCE = True
 vjp = None  # MLX would run the function anew for each cotangent; a recorded program stays as it is
 CHECKPOINT_SEES_CLOSURES = False
 
@@ -122,3 +123,8 @@ def checkpoint(function: Callable[..., list[Any]], arrays: Sequence[Any]) -> lis
     Gradients reach the arrays alone, not what the function reads from elsewhere.
     """
     return mx.checkpoint(function)(*arrays)
+
+
+def settle(arrays: Sequence[Any]) -> None:
+    """Have the arrays computed, so that what they wait for does not pile up."""
+    mx.eval(list(arrays))

@@ -22,6 +22,7 @@ DTYPES = {
         *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
     )
 }
+_OF_HOST = {np.dtype(name): DTYPES[name] for name in DTYPES if name != "bfloat16"}
 version = torch.__version__
 
 # What a compiled function asks of the outside while it is traced is a constant of that function.
@@ -60,7 +61,9 @@ def adopt(data: Any) -> Any:
 
 def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
     """From a NumPy array, sharing memory where that is possible."""
-    shareable = array.flags.writeable and all(stride >= 0 for stride in array.strides)
+    shareable = array.flags.writeable and (not array.strides or min(array.strides) >= 0)
+    if shareable and not copy and device == "cpu" and _OF_HOST.get(array.dtype) is dtype:
+        return torch.from_numpy(array)
     if array.dtype.name not in DTYPES:  # uint16, uint32, uint64
         wide = (
             np.int64 if DTYPES["int64"] is torch.promote_types(dtype, torch.int64) else np.float64

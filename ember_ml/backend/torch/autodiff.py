@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -15,22 +14,14 @@ from torch.utils.checkpoint import checkpoint as _checkpoint
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
 from ember_ml.backend.torch.custom import custom as custom
+from ember_ml.backend.torch.nesting import nesting
 
 ENGINE = "graph"
 """torch keeps the graph itself."""
 WITHOUT_GRADIENT: frozenset[str] = frozenset()
 COMPILES = ""
+COMPILES_AT_ONCE = False  # the first call may take a minute
 CHECKPOINT_SEES_CLOSURES = True
-
-
-class _Nesting(threading.local):
-    """What this thread is inside of: gradients by autograd, transforms by torch.func."""
-
-    gradients = 0
-    transforms = 0
-
-
-_nesting = _Nesting()
 
 
 def leaf(data: Any) -> Any:
@@ -40,12 +31,12 @@ def leaf(data: Any) -> Any:
 
 def is_nested() -> bool:
     """Whether this thread is inside of a gradient or a transform, to which the graph belongs."""
-    return _nesting.gradients > 0 or _nesting.transforms > 0
+    return nesting.gradients > 0 or nesting.transforms > 0
 
 
 def gradient_depth() -> int:
     """How many gradients this thread is inside of, by `value_and_grad`."""
-    return _nesting.gradients
+    return nesting.gradients
 
 
 def detach(data: Any) -> Any:
@@ -88,18 +79,19 @@ def value_and_grad(
     function: Callable[..., tuple[Any, list[Any]]], primals: Sequence[Any]
 ) -> tuple[Any, list[Any], list[Any]]:
     """The value, the other results, and the gradients of (value, others) = function(*primals)."""
-    if torch.compiler.is_compiling() or _nesting.transforms:
+    if torch.compiler.is_compiling() or nesting.transforms:
         every = tuple(range(len(primals)))
         grads, (value, others) = torch.func.grad_and_value(function, every, has_aux=True)(*primals)
         return value, others, list(grads)
-    nested = _nesting.gradients > 0 or any(data.requires_grad for data in primals)
+    nested = nesting.gradients > 0 or any(data.requires_grad for data in primals)
     leaves = [leaf(data) for data in primals]
-    _nesting.gradients += 1
+    before = nesting.once
+    nesting.gradients, nesting.once = nesting.gradients + 1, not nested
     try:
         with torch.enable_grad():
             value, others = function(*leaves)
     finally:
-        _nesting.gradients -= 1
+        nesting.gradients, nesting.once = nesting.gradients - 1, before
     found: Sequence[Any] = [None] * len(leaves)
     if value.requires_grad:
         found = torch.autograd.grad(value, leaves, create_graph=nested, allow_unused=True)
@@ -113,11 +105,12 @@ def value_and_grad(
 
 @contextlib.contextmanager
 def _transforming() -> Iterator[None]:
-    _nesting.transforms += 1
+    before = nesting.once
+    nesting.transforms, nesting.once = nesting.transforms + 1, False
     try:
         yield
     finally:
-        _nesting.transforms -= 1
+        nesting.transforms, nesting.once = nesting.transforms - 1, before
 
 
 def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -186,7 +179,25 @@ def compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
 
 def checkpoint(function: Callable[..., list[Any]], arrays: Sequence[Any]) -> list[Any]:
     """The outputs; what is in between is computed again for the gradient."""
-    if torch.compiler.is_compiling() or _nesting.transforms:
+    if torch.compiler.is_compiling() or nesting.transforms:
         return function(*arrays)  # which have no place for it
+
+    def alike(*given: Any) -> list[Any]:
+        """The function, which leaves the same values both times."""
+        before, nesting.once = nesting.once, False
+        try:
+            return function(*given)
+        finally:
+            nesting.once = before
+
     with set_checkpoint_early_stop(False):  # its exception would pass through our ops
-        return _checkpoint(function, *arrays, use_reentrant=False)
+        return _checkpoint(alike, *arrays, use_reentrant=False)
+
+
+def keep_graph() -> None:
+    """A tape is open within the gradient under way: its graph may be differentiated again."""
+    nesting.once = False
+
+
+def settle(arrays: Sequence[Any]) -> None:
+    """Nothing waits to be computed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import mlx.core as mx
@@ -25,17 +24,8 @@ def split_at(x: Any, indices: Any, axis: int = 0) -> Any:
 def unstack(x: Any, axis: int = 0) -> Any:
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"unstack: axis={axis} is out of range for the shape {x.shape}")
-    return _unstack(axis % x.ndim)(x) if x.shape[axis] else []
-
-
-@functools.cache
-def _unstack(axis: int) -> Any:
-    """The slices, which hand their gradients back in one piece: MLX pads each to the full shape."""
-    before = (slice(None),) * axis
-
-    def slices(x: Any) -> list[Any]:
-        return [x[(*before, at)] for at in range(x.shape[axis])]
-
-    unstacked = mx.custom_function(slices)
-    unstacked.vjp(lambda x, cotangents, slices: mx.stack(cotangents, axis))
-    return unstacked
+    count = x.shape[axis]
+    if not count:
+        return []
+    # by a split, which hands its gradients back in one piece: MLX pads those of slices
+    return [mx.squeeze(part, axis) for part in mx.split(x, count, axis)]

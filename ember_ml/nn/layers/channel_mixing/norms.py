@@ -49,7 +49,7 @@ class LayerNorm(Layer):
     def forward(self, x: Tensor) -> Tensor:
         """The features normalised."""
         self.check_features(x, self.features)
-        return ops.layer_norm(x, self.weight, self.bias, eps=self.eps)
+        return ops.layer_norm(x, self.weight, self.bias, self.eps)
 
 
 @register("layers/rms_norm", config=RMSNormConfig, aliases=["rmsnorm"])
@@ -76,7 +76,7 @@ class RMSNorm(Layer):
     def forward(self, x: Tensor) -> Tensor:
         """The features normalised."""
         self.check_features(x, self.features)
-        return ops.rms_norm(x, self.weight, eps=self.eps)
+        return ops.rms_norm(x, self.weight, self.eps)
 
 
 @register("layers/group_norm", config=GroupNormConfig, aliases=["groupnorm"])

@@ -28,9 +28,8 @@ def attend(
     shape = (*query.shape[:-1], value.shape[-1])
     mask, blind = _mask(query, key, mask, causal, window)
     query, key, value = _four_axes(query), _four_axes(key), _four_axes(value)
-    out = mx.fast.scaled_dot_product_attention(query, key, value, scale=scale, mask=mask).reshape(
-        shape
-    )
+    out = mx.fast.scaled_dot_product_attention(query, key, value, scale=scale, mask=mask)
+    out = out if len(shape) == 4 else out.reshape(shape)
     return out if blind is None else mx.where(blind, mx.array(0, out.dtype), out)
 
 

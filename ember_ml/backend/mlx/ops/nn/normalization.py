@@ -30,9 +30,11 @@ def layer_norm(
     x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axis: int = -1
 ) -> Any:
     rows, weight, bias = _rows(x, axis, weight, bias)
-    return mx.fast.layer_norm(rows, weight, bias, eps).reshape(x.shape)
+    out = mx.fast.layer_norm(rows, weight, bias, eps)
+    return out if rows is x else out.reshape(x.shape)
 
 
 def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, axis: int = -1) -> Any:
     rows, weight = _rows(x, axis, weight)
-    return mx.fast.rms_norm(rows, weight, eps).reshape(x.shape)
+    out = mx.fast.rms_norm(rows, weight, eps)
+    return out if rows is x else out.reshape(x.shape)

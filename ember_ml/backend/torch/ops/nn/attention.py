@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ember_ml.backend.torch.custom import custom
+from ember_ml.backend.torch.nesting import nesting
 
 
 def attend(
@@ -48,7 +49,9 @@ def _attend(
         F.scaled_dot_product_attention, attn_mask=mask, dropout_p=dropout, **options
     )
     arrays = query, key, value
-    if torch.compiler.is_compiling() or not any(part.requires_grad for part in arrays):
+    if torch.compiler.is_compiling() or nesting.once:
+        return fused(*arrays)
+    if not any(part.requires_grad for part in arrays):
         return fused(*arrays)
     if mask is not None and mask.requires_grad:
         return fused(*arrays)  # which torch computes step by step

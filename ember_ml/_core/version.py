@@ -1,0 +1,3 @@
+"""The version of Ember ML."""
+
+VERSION = "0.1.0"

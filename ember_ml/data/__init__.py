@@ -1,0 +1,17 @@
+"""Datasets, and loaders that make batches of tensors of them."""
+
+from ember_ml.data.arrays import ArrayDataset as ArrayDataset
+from ember_ml.data.collate import default_collate as default_collate
+from ember_ml.data.collate import pad_collate as pad_collate
+from ember_ml.data.combined import ConcatDataset as ConcatDataset
+from ember_ml.data.combined import Subset as Subset
+from ember_ml.data.combined import random_split as random_split
+from ember_ml.data.dataset import Dataset as Dataset
+from ember_ml.data.dataset import MapDataset as MapDataset
+from ember_ml.data.errors import DataFileError as DataFileError
+from ember_ml.data.errors import WorkerError as WorkerError
+from ember_ml.data.generated import GeneratedDataset as GeneratedDataset
+from ember_ml.data.generated import random_stream as random_stream
+from ember_ml.data.loader import DataLoader as DataLoader
+from ember_ml.data.memory_map import MemoryMappedDataset as MemoryMappedDataset
+from ember_ml.data.stream import IterableDataset as IterableDataset

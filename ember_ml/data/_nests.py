@@ -1,0 +1,91 @@
+"""Nests of host arrays and of tensors: from one to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from ember_ml._core import runtime
+from ember_ml._core.convert import convert_to_tensor, native_backend
+from ember_ml._core.dtype import PYTHON_TYPES
+from ember_ml._core.tensor import EmberTensor, wrap
+from ember_ml.backend import devices, host_data
+
+Nest: TypeAlias = Any
+"""Arrays or tensors in tuples, lists and dicts, however deep."""
+
+
+def rebuilt(like: Any, parts: list[Any]) -> Any:
+    """A tuple, named tuple or list of the kind of `like` with other parts."""
+    kind = type(like)
+    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+
+
+def map_nest(function: Callable[[Any], Any], nest: Nest) -> Nest:
+    """The nest with `function(leaf)` for each leaf; the keys of a dict keep their order."""
+    if isinstance(nest, (tuple, list)):
+        return rebuilt(nest, [map_nest(function, part) for part in nest])
+    if isinstance(nest, dict):
+        return {key: map_nest(function, part) for key, part in nest.items()}
+    return function(nest)
+
+
+def is_numeric(leaf: Any) -> bool:
+    """Whether a leaf is numbers: an array of any framework, a tensor or a number."""
+    return (
+        isinstance(leaf, EmberTensor)
+        or type(leaf) in PYTHON_TYPES
+        or host_data.is_array(leaf)
+        or host_data.is_scalar(leaf)
+        or native_backend(leaf) is not None
+    )
+
+
+def to_host(data: Any) -> Any:
+    """A tensor, any framework's array, nested lists or a number as a host array."""
+    if isinstance(data, EmberTensor):
+        return data.numpy()
+    owner = None if host_data.is_array(data) else native_backend(data)
+    return host_data.array_of(data if owner is None else runtime.LOADED[owner].to_host(data))
+
+
+def host_nest(nest: Nest) -> Nest:
+    """The nest with host arrays for its numbers; texts, None and the like stay as they are."""
+
+    def place(leaf: Any) -> Any:
+        return to_host(leaf) if not host_data.is_array(leaf) and is_numeric(leaf) else leaf
+
+    return map_nest(place, nest)
+
+
+class Placer:
+    """Makes tensors of a backend, on its default device; texts, None and the like stay as they are.
+
+    What `convert_to_tensor` finds out about an array's dtype is kept here for the next array.
+    """
+
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+        self.module = runtime.load(backend)
+        self.device = devices.default_device(backend)
+        self._natives: dict[Any, Any] = {}
+
+    def nest(self, nest: Nest) -> Nest:
+        """The nest with a tensor for each array and number."""
+        return map_nest(self._leaf, nest)
+
+    def _leaf(self, leaf: Any) -> Any:
+        if not host_data.is_array(leaf):
+            return convert_to_tensor(leaf, backend=self.backend) if is_numeric(leaf) else leaf
+        native = self._natives.get(leaf.dtype)
+        if native is None:
+            return self._first(leaf)
+        if self.module.IS_HOST:
+            return wrap(self.module.adopt(leaf), self.backend)
+        return wrap(self.module.from_host(leaf, native, self.device, None), self.backend)
+
+    def _first(self, leaf: Any) -> Any:
+        made = convert_to_tensor(leaf, backend=self.backend)
+        if leaf.dtype.isnative:
+            self._natives[leaf.dtype] = made._data.dtype
+        return made

@@ -1,0 +1,191 @@
+"""Single examples put together to batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ember_ml._core.dtype import PYTHON_TYPES
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from ember_ml.backend import host_data
+from ember_ml.data import _checks
+from ember_ml.data._nests import Nest, is_numeric, rebuilt, to_host
+
+
+def default_collate(items: Sequence[Nest]) -> Nest:
+    """Examples of one structure as one nest of host arrays, stacked along a new first axis.
+
+    Tuples, lists and dicts keep their structure; arrays, tensors and numbers are stacked (Python's
+    floats as float32, its integers as int64), and so are lists of nothing but numbers; of other
+    things, such as texts, a list is made.
+
+    Example:
+        >>> batch = default_collate([{"x": [1.0, 2.0], "y": 0}, {"x": [3.0, 4.0], "y": 1}])
+        >>> batch["y"].tolist()
+        [0, 1]
+    """
+    return _collate("default_collate", _checked("default_collate", items), "", _stack)
+
+
+class pad_collate:  # noqa: N801  (makes a function, and is named as one)
+    """A `collate` for sequences of different lengths: (batch, lengths) or (batch, mask).
+
+    Every array of an example is filled up along `axis` to the longest of the batch. The second part
+    is a nest like the first: for each padded array its lengths (batch,), or a mask (batch, time)
+    that is True on real elements; None for numbers and texts.
+
+    Args:
+        value: what to fill with; or a nest like an example, with a value for each array.
+        axis: the axis, of an example, along which lengths differ.
+        returns: "lengths" or "mask".
+
+    Example:
+        >>> tokens, lengths = pad_collate(-1)([ops.array([1, 2, 3]), ops.array([4])])
+        >>> tokens.tolist(), lengths.tolist()
+        ([[1, 2, 3], [4, -1, -1]], [3, 1])
+    """
+
+    def __init__(self, value: Any = 0, axis: int = 0, *, returns: str = "lengths") -> None:
+        self.value = value
+        self.axis = _checks.integer("pad_collate", "axis", axis, 0)
+        if returns not in ("lengths", "mask"):
+            raise ArgumentError(
+                f"pad_collate: returns must be 'lengths' or 'mask', not {returns!r}"
+            )
+        self.returns = returns
+
+    def __call__(self, items: Sequence[Nest]) -> tuple[Nest, Nest]:
+        """Put the examples together."""
+        items = _checked("pad_collate", items)
+        padded = _collate("pad_collate", items, "", self._pad, value=self.value)
+        return padded, _collate("pad_collate", items, "", self._extent, rest=_nothing)
+
+    def _pads(self, arrays: Sequence[Any]) -> bool:
+        return all(array.ndim > self.axis for array in arrays)
+
+    def _pad(self, arrays: Sequence[Any], path: str, value: Any) -> Any:
+        if not self._pads(arrays):
+            return _stack(arrays, path, value)
+        shapes = [list(array.shape) for array in arrays]
+        for shape in shapes:
+            shape[self.axis] = -1
+        _check_shapes("pad_collate", arrays, shapes, path, f"axis {self.axis} alone may differ")
+        return host_data.pad(arrays, value, self.axis)
+
+    def _extent(self, arrays: Sequence[Any], path: str, value: Any) -> Any:
+        if not self._pads(arrays):
+            return None
+        extent = host_data.lengths if self.returns == "lengths" else host_data.mask
+        return extent(arrays, self.axis)
+
+
+def _checked(where: str, items: Sequence[Nest]) -> Sequence[Nest]:
+    if not isinstance(items, (list, tuple)) or not items:
+        raise ArgumentError(f"{where}: needs a list of at least one example, not {items!r:.60}")
+    return items
+
+
+def _nothing(items: Sequence[Any]) -> None:
+    return None
+
+
+def _collate(
+    where: str,
+    items: Sequence[Nest],
+    path: str,
+    join: Callable[[Sequence[Any], str, Any], Any],
+    *,
+    rest: Callable[[Sequence[Any]], Any] = list,
+    value: Any = None,
+) -> Nest:
+    """The examples part by part.
+
+    Args:
+        path: where in the nest the items are.
+        join: `join(arrays, path, value)` puts the arrays of a leaf together.
+        rest: puts leaves together that are no numbers.
+        value: goes to `join`; of a nest, the part of the same place.
+    """
+    _check_structure(where, items, path)
+
+    def inner(part: Sequence[Nest], key: Any) -> Nest:
+        own = _part(value, key, path)
+        return _collate(where, part, f"{path}[{key!r}]", join, rest=rest, value=own)
+
+    first = items[0]
+    if isinstance(first, dict):
+        return {key: inner([item[key] for item in items], key) for key in first}
+    if isinstance(first, (tuple, list)) and not _is_list_of_numbers(first):
+        columns = zip(*items, strict=True)
+        return rebuilt(first, [inner(column, place) for place, column in enumerate(columns)])
+    numeric = isinstance(first, list) or is_numeric(first)
+    return join(_arrays(items), path, value) if numeric else rest(items)
+
+
+def _is_list_of_numbers(item: Any) -> bool:
+    return isinstance(item, list) and all(
+        type(part) in PYTHON_TYPES or _is_list_of_numbers(part) for part in item
+    )
+
+
+def _part(value: Any, key: Any, path: str) -> Any:
+    if not isinstance(value, (dict, tuple, list)):
+        return value
+    try:
+        return value[key]
+    except (LookupError, TypeError):
+        raise ArgumentError(
+            f"pad_collate: value has nothing for {path}[{key!r}] of the examples: {value!r:.60}"
+        ) from None
+
+
+def _arrays(items: Sequence[Any]) -> Sequence[Any]:
+    """Host arrays; Python's numbers get their dtype together, so 1 and 2.5 are both float32."""
+    if all(type(item) in PYTHON_TYPES for item in items):
+        return host_data.array_of(list(items))
+    return [item if host_data.is_array(item) else to_host(item) for item in items]
+
+
+def _stack(arrays: Sequence[Any], path: str, value: Any) -> Any:
+    if host_data.is_array(arrays):
+        return arrays
+    _check_shapes(
+        "default_collate",
+        arrays,
+        [list(array.shape) for array in arrays],
+        path,
+        "pad_collate fills shorter ones up",
+    )
+    return host_data.stack(arrays)
+
+
+def _check_shapes(
+    where: str, arrays: Sequence[Any], shapes: list[list[int]], path: str, hint: str
+) -> None:
+    for number, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            raise ShapeError(
+                f"{where}: item {number} of the batch has the shape {arrays[number].shape}, item 0 "
+                f"has {arrays[0].shape}{f' at {path}' if path else ''}; {hint}"
+            )
+
+
+def _shape_of_nest(item: Any) -> Any:
+    """What must be the same in all examples for their parts to be put together."""
+    if isinstance(item, dict):
+        return set(item)
+    if isinstance(item, (tuple, list)) and not _is_list_of_numbers(item):
+        return type(item), len(item)
+    return isinstance(item, list) or is_numeric(item)
+
+
+def _check_structure(where: str, items: Sequence[Any], path: str) -> None:
+    if not isinstance(items[0], (tuple, list, dict)) and len(set(map(type, items))) == 1:
+        return
+    expected = _shape_of_nest(items[0])
+    for number, item in enumerate(items):
+        if _shape_of_nest(item) != expected:
+            raise ArgumentTypeError(
+                f"{where}: item {number} of the batch is {item!r:.60}, but item 0 is "
+                f"{items[0]!r:.60}{f' at {path}' if path else ''}; all must have one structure"
+            )

@@ -1,0 +1,71 @@
+"""Examples that are computed from their index and a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml.backend import host_data
+from ember_ml.data import _checks
+from ember_ml.data._nests import Nest, host_nest, map_nest
+from ember_ml.data.dataset import Dataset
+
+
+def random_stream(seed: int, index: int) -> Any:
+    """The random stream of one example: NumPy's Generator, a function of (seed, index) alone."""
+    return host_data.generator(seed, host_data.EXAMPLE, index)
+
+
+class GeneratedDataset(Dataset):
+    """Examples made on demand, each a pure function of (seed, index).
+
+    Order, batch size and number of workers change nothing: example i is always the same.
+
+    Args:
+        function: `function(index, rng)` gives an example; `rng` is `random_stream(seed, index)`.
+        length: how many examples there are.
+        seed: of all of them.
+        batch_function: `batch_function(indices, seed)` gives a whole batch at once, instead of
+            `function`; that each example depends on its own index alone is its duty.
+
+    Example:
+        >>> dataset = GeneratedDataset(lambda index, rng: rng.integers(0, 9, 4), 100, seed=1)
+        >>> dataset[7].tolist() == dataset.batch([3, 7])[1].tolist()
+        True
+    """
+
+    def __init__(
+        self,
+        function: Callable[[int, Any], Nest] | None = None,
+        length: int = 0,
+        seed: int = 0,
+        *,
+        batch_function: Callable[[Any, int], Nest] | None = None,
+    ) -> None:
+        if (function is None) == (batch_function is None):
+            raise ArgumentError("GeneratedDataset: give either function or batch_function")
+        if not callable(function or batch_function):
+            raise ArgumentTypeError(
+                f"GeneratedDataset: {function or batch_function!r:.60} is not callable"
+            )
+        self.function = function
+        self.batch_function = batch_function
+        self.length = _checks.integer("GeneratedDataset", "length", length, 0)
+        self.seed = _checks.integer("GeneratedDataset", "seed", seed, 0)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Nest:
+        place = _checks.index("GeneratedDataset", index, self.length)
+        if self.function is not None:
+            return self.function(place, random_stream(self.seed, place))
+        return map_nest(lambda leaf: leaf[0], host_nest(self.batch([place])))
+
+    def batch(self, indices: Any) -> Nest:
+        """The examples at the indices as one nest."""
+        if self.batch_function is None:
+            return super().batch(indices)
+        places = host_data.indices_of(indices, self.length, "GeneratedDataset")
+        return self.batch_function(places, self.seed)

@@ -1,0 +1,138 @@
+"""Activations without parameters."""
+
+from __future__ import annotations
+
+from ember_ml.configs import activations as configs
+from ember_ml.nn.activations import functions
+from ember_ml.nn.activations.base import Activation
+from ember_ml.registry import register
+
+
+@register("activations/relu", config=configs.ReLUConfig)
+class ReLU(Activation):
+    """max(x, 0).
+
+    Example:
+        >>> nn.activations.ReLU()(tensor.array([-1.0, 2.0])).tolist()
+        [0.0, 2.0]
+    """
+
+    function = staticmethod(functions.relu)
+
+
+@register("activations/relu6", config=configs.ReLU6Config)
+class ReLU6(Activation):
+    """min(max(x, 0), 6)."""
+
+    function = staticmethod(functions.relu6)
+
+
+@register(
+    "activations/relu_squared", config=configs.ReLUSquaredConfig, aliases=["relu2", "squared_relu"]
+)
+class ReLUSquared(Activation):
+    """max(x, 0)^2.
+
+    Reference: So et al., "Primer: Searching for Efficient Transformers", 2021.
+    """
+
+    function = staticmethod(functions.relu_squared)
+
+
+@register("activations/selu", config=configs.SELUConfig)
+class SELU(Activation):
+    """Elu with the scale and alpha that keep mean 0 and variance 1.
+
+    Reference: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    """
+
+    function = staticmethod(functions.selu)
+
+
+@register("activations/silu", config=configs.SiLUConfig, aliases=["swish"])
+class SiLU(Activation):
+    """x sigmoid(x), also called swish.
+
+    Reference: Elfwing et al., "Sigmoid-Weighted Linear Units", 2017.
+    """
+
+    function = staticmethod(functions.silu)
+
+
+@register("activations/mish", config=configs.MishConfig)
+class Mish(Activation):
+    """x tanh(softplus(x)).
+
+    Reference: Misra, "Mish", 2019.
+    """
+
+    function = staticmethod(functions.mish)
+
+
+@register("activations/tanh", config=configs.TanhConfig)
+class Tanh(Activation):
+    """The hyperbolic tangent."""
+
+    function = staticmethod(functions.tanh)
+
+
+@register("activations/lecun_tanh", config=configs.LeCunTanhConfig)
+class LeCunTanh(Activation):
+    """1.7159 tanh(2 x / 3): 1 at 1, -1 at -1, and nearly linear in between.
+
+    Reference: LeCun et al., "Efficient BackProp", 1998.
+    """
+
+    function = staticmethod(functions.lecun_tanh)
+
+
+@register("activations/tanh_shrink", config=configs.TanhShrinkConfig, aliases=["tanhshrink"])
+class TanhShrink(Activation):
+    """x - tanh(x)."""
+
+    function = staticmethod(functions.tanh_shrink)
+
+
+@register("activations/sigmoid", config=configs.SigmoidConfig)
+class Sigmoid(Activation):
+    """1 / (1 + exp(-x))."""
+
+    function = staticmethod(functions.sigmoid)
+
+
+@register("activations/log_sigmoid", config=configs.LogSigmoidConfig, aliases=["logsigmoid"])
+class LogSigmoid(Activation):
+    """log(sigmoid(x)), without underflow."""
+
+    function = staticmethod(functions.log_sigmoid)
+
+
+@register("activations/hard_sigmoid", config=configs.HardSigmoidConfig)
+class HardSigmoid(Activation):
+    """The piecewise linear sigmoid min(max(x + 3, 0), 6) / 6."""
+
+    function = staticmethod(functions.hard_sigmoid)
+
+
+@register("activations/hard_swish", config=configs.HardSwishConfig, aliases=["hard_silu"])
+class HardSwish(Activation):
+    """x hard_sigmoid(x).
+
+    Reference: Howard et al., "Searching for MobileNetV3", 2019.
+    """
+
+    function = staticmethod(functions.hard_swish)
+
+
+@register("activations/softsign", config=configs.SoftsignConfig)
+class Softsign(Activation):
+    """x / (1 + abs(x))."""
+
+    function = staticmethod(functions.softsign)
+
+
+@register("activations/identity", config=configs.IdentityConfig, aliases=["linear"])
+class Identity(Activation):
+    """x itself."""
+
+    function = staticmethod(functions.identity)

@@ -1,0 +1,135 @@
+"""Records in files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ember_ml._core.errors import EmberError
+from ember_ml.training.callbacks.base import Callback
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer import Trainer
+
+
+class LRMonitor(Callback):
+    """Adds the learning rate of each parameter group to the records."""
+
+    def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """Add them to the step's record."""
+        for at, rate in enumerate(trainer.learning_rates()):
+            record[f"learning_rate/{at}"] = rate
+
+    on_epoch_end = on_step_end
+
+
+class CSVLogger(Callback):
+    """Writes a row for each epoch, or each so many steps, to a CSV file.
+
+    The columns are those of the first record; a file from before a restart is gone on with.
+
+    Args:
+        path: the file.
+        every_steps: a row each so many steps; each epoch if not given.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, every_steps: int | None = None) -> None:
+        self.path = Path(path)
+        self.every_steps = every_steps
+        self._columns: list[str] | None = None
+
+    def on_fit_start(self, trainer: Trainer) -> None:
+        """Go on with a file of the same training, or begin one."""
+        self._columns = None
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if trainer.step and self.path.exists():
+            with open(self.path, newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+            if rows:
+                self._columns = list(rows[0])
+                kept = [row for row in rows if int(row["step"]) <= trainer.step]
+                self.path.write_text(self._text(kept, head=True), encoding="utf-8", newline="")
+                return
+        self.path.write_text("", encoding="utf-8")
+
+    def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """Write a row, if it is time."""
+        if self.every_steps is not None and trainer.step % self.every_steps == 0:
+            self._append(record)
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """Write a row."""
+        if self.every_steps is None:
+            self._append(record)
+
+    def _append(self, record: dict[str, float]) -> None:
+        head = self._columns is None
+        self._columns = self._columns or list(record)
+        with open(self.path, "a", newline="", encoding="utf-8") as file:
+            file.write(self._text([record], head))
+
+    def _text(self, rows: list[Any], head: bool) -> str:
+        stream = io.StringIO()
+        writer = csv.DictWriter(stream, self._columns or [], restval="", extrasaction="ignore")
+        if head:
+            writer.writeheader()
+        writer.writerows(rows)
+        return stream.getvalue()
+
+
+class TensorBoardLogger(Callback):
+    """Writes the records as scalars for TensorBoard (the extra `tensorboard`).
+
+    Args:
+        folder: where the event files are.
+        every_steps: how often the steps' losses are written.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, every_steps: int = 1) -> None:
+        self.folder = Path(folder)
+        self.every_steps = every_steps
+        self._writer: Any = None
+
+    def on_fit_start(self, trainer: Trainer) -> None:
+        """Open an event file."""
+        try:
+            from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        except ImportError:
+            raise EmberError(
+                "TensorBoardLogger needs TensorBoard: pip install 'ember-ml[tensorboard]'"
+            ) from None
+        self._writer = EventFileWriter(str(self.folder))
+
+    def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """Write the step's values, if it is time."""
+        if trainer.step % self.every_steps == 0:
+            self._write(trainer.step, {f"train/{name}": record[name] for name in record})
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """Write the epoch's values."""
+        self._write(trainer.step, {f"epoch/{name}": record[name] for name in record})
+
+    def _write(self, step: int, values: dict[str, float]) -> None:
+        import time
+
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        skipped = ("step", "epoch")
+        parts = [
+            Summary.Value(tag=tag, simple_value=value)
+            for tag, value in values.items()
+            if tag.rpartition("/")[2] not in skipped
+        ]
+        self._writer.add_event(
+            Event(wall_time=time.time(), step=step, summary=Summary(value=parts))
+        )
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        """Close the file."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None

@@ -1,0 +1,71 @@
+"""A view of a training under way."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from ember_ml.training.callbacks.base import Callback
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer import Trainer
+
+
+class Progress(Callback):
+    """A progress bar in a terminal; elsewhere a line for each epoch.
+
+    Args:
+        interval: seconds from one look at the loss to the next.
+    """
+
+    def __init__(self, interval: float = 0.2) -> None:
+        self.interval = interval
+        self._bar: Any = None
+        self._task: Any = None
+        self._next = 0.0
+
+    def on_fit_start(self, trainer: Trainer) -> None:
+        """Show the bar."""
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        self._console = Console()
+        if not self._console.is_terminal:
+            return
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[loss]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+        )
+        total = trainer.total_steps
+        self._task = self._bar.add_task("training", total=total, completed=trainer.step, loss="")
+        self._bar.start()
+
+    def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """Move the bar, not more often than the eye can follow."""
+        now = time.monotonic()
+        if self._bar is not None and now >= self._next:
+            self._next = now + self.interval
+            text = f"epoch {trainer.epoch + 1}  loss {float(record['loss']):.4f}"
+            self._bar.update(self._task, completed=trainer.step, loss=text)
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """Leave a line for the epoch."""
+        skipped = ("epoch", "step", "seconds")
+        values = "  ".join(
+            f"{name} {value:.4g}" for name, value in record.items() if name not in skipped
+        )
+        text = f"epoch {int(record['epoch'])}  step {trainer.step}  {values}"
+        self._console.print(text, highlight=False, soft_wrap=True)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=trainer.step)
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

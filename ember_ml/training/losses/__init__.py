@@ -1,0 +1,32 @@
+"""Losses, as functions (`cross_entropy`) and as configured objects (`CrossEntropy`)."""
+
+from ember_ml.training.losses.alignment import CTC as CTC
+from ember_ml.training.losses.alignment import ctc as ctc
+from ember_ml.training.losses.base import Loss as Loss
+from ember_ml.training.losses.base import get as get
+from ember_ml.training.losses.binary import BinaryCrossEntropy as BinaryCrossEntropy
+from ember_ml.training.losses.binary import Hinge as Hinge
+from ember_ml.training.losses.binary import SquaredHinge as SquaredHinge
+from ember_ml.training.losses.binary import binary_cross_entropy as binary_cross_entropy
+from ember_ml.training.losses.binary import hinge as hinge
+from ember_ml.training.losses.binary import squared_hinge as squared_hinge
+from ember_ml.training.losses.classes import CategoricalCrossEntropy as CategoricalCrossEntropy
+from ember_ml.training.losses.classes import CrossEntropy as CrossEntropy
+from ember_ml.training.losses.classes import categorical_cross_entropy as categorical_cross_entropy
+from ember_ml.training.losses.classes import cross_entropy as cross_entropy
+from ember_ml.training.losses.distances import MAE as MAE
+from ember_ml.training.losses.distances import MSE as MSE
+from ember_ml.training.losses.distances import Cosine as Cosine
+from ember_ml.training.losses.distances import Huber as Huber
+from ember_ml.training.losses.distances import LogCosh as LogCosh
+from ember_ml.training.losses.distances import SmoothL1 as SmoothL1
+from ember_ml.training.losses.distances import cosine as cosine
+from ember_ml.training.losses.distances import huber as huber
+from ember_ml.training.losses.distances import log_cosh as log_cosh
+from ember_ml.training.losses.distances import mae as mae
+from ember_ml.training.losses.distances import mse as mse
+from ember_ml.training.losses.distances import smooth_l1 as smooth_l1
+from ember_ml.training.losses.distributions import KLDiv as KLDiv
+from ember_ml.training.losses.distributions import Poisson as Poisson
+from ember_ml.training.losses.distributions import kl_div as kl_div
+from ember_ml.training.losses.distributions import poisson as poisson

@@ -1,0 +1,195 @@
+"""Losses of scores against classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ember_ml import ops
+from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.dtype import int64
+from ember_ml._core.errors import ArgumentTypeError, ShapeError
+from ember_ml._core.indexing import normalize_axis
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.configs import losses as configs
+from ember_ml.registry import register
+from ember_ml.training.losses.base import Loss
+from ember_ml.training.losses.reduction import pair, reduce, weighted, wide
+
+
+def cross_entropy(
+    prediction: TensorLike,
+    target: TensorLike,
+    *,
+    class_weight: TensorLike | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+    reduction: str = "mean",
+    sample_weight: TensorLike | None = None,
+) -> Tensor:
+    """-log(softmax(prediction)[target]) of logits and class numbers.
+
+    The mean is over the weights of the targets that count, and 0, with a gradient of 0, if none
+    does: a batch of padding alone must not spoil the model.
+
+    Args:
+        prediction: logits.
+        target: integers, of the logits' shape without `axis`.
+        class_weight: a factor of each class.
+        ignore_index: targets of this value do not count.
+        label_smoothing: the share of the target that is spread over all classes.
+        axis: the axis of classes.
+        reduction: "mean", "sum" or "none".
+        sample_weight: a factor of each loss, or booleans.
+    """
+    x = wide(prediction)
+    y = convert_to_tensor(target, backend=x.backend)
+    _check_classes(x, y, axis)
+    y = ops.astype(y, int64)  # ignore_index fits no uint8
+    factors = _factors(class_weight, x)
+    options = ignore_index, label_smoothing
+
+    def share() -> Tensor:
+        return _share(y, ignore_index, factors, x)
+
+    def loss(how: str) -> Tensor:
+        if how != "mean":
+            return ops.cross_entropy(x, y, factors, *options, how, axis)
+        total = ops.cross_entropy(x, y, factors, *options, "sum", axis)
+        if factors is not None:
+            return reduce(total, share(), "mean")
+        return total / ops.maximum(ops.sum(y != ignore_index, dtype=x.dtype), 1.0)
+
+    return weighted("cross_entropy", loss, reduction, sample_weight, share=share)
+
+
+def _check_classes(x: Tensor, y: Tensor, axis: int) -> None:
+    if not y.dtype.is_integer:
+        raise ArgumentTypeError(
+            f"cross_entropy takes class numbers, not {y.dtype} of the shape {y.shape}; "
+            "categorical_cross_entropy takes probabilities"
+        )
+    axis = normalize_axis("cross_entropy", axis, x.ndim)
+    wanted = x.shape[:axis] + x.shape[axis + 1 :]
+    if y.shape != wanted:
+        raise ShapeError(
+            f"cross_entropy: targets of the shape {y.shape} for predictions of {x.shape}; "
+            f"with the classes along axis {axis} they must be {wanted}"
+        )
+
+
+def _factors(class_weight: TensorLike | None, like: Tensor) -> Tensor | None:
+    if class_weight is None:
+        return None
+    return convert_to_tensor(class_weight, dtype=like.dtype, backend=like.backend)
+
+
+def _share(y: Tensor, ignore_index: int, factors: Tensor | None, like: Tensor) -> Tensor:
+    """What each target counts in a mean."""
+    counts = y != ignore_index
+    share = ops.astype(counts, like.dtype)
+    if factors is None:
+        return share
+    picked = ops.take(factors, ops.reshape(ops.where(counts, y, 0), (-1,)), axis=0)
+    return share * ops.reshape(picked, y.shape)
+
+
+def categorical_cross_entropy(
+    prediction: TensorLike,
+    target: TensorLike,
+    *,
+    class_weight: TensorLike | None = None,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+    reduction: str = "mean",
+    sample_weight: TensorLike | None = None,
+) -> Tensor:
+    """-sum(target log(softmax(prediction))) of logits and probabilities of classes.
+
+    Args:
+        prediction: logits.
+        target: probabilities, or one-hot vectors, of the same shape.
+        class_weight: a factor of each class.
+        label_smoothing: the share of the target that is spread over all classes.
+        axis: the axis of classes.
+        reduction: "mean", "sum" or "none".
+        sample_weight: a factor of each loss, or booleans.
+    """
+    x, y = pair("categorical_cross_entropy", prediction, target)
+    factors = _factors(class_weight, x)
+
+    def loss(how: str) -> Tensor:
+        return ops.cross_entropy(x, y, factors, -100, label_smoothing, how, axis)
+
+    return weighted("categorical_cross_entropy", loss, reduction, sample_weight)
+
+
+@register(
+    "losses/cross_entropy",
+    config=configs.CrossEntropyConfig,
+    aliases=["sparse_categorical_cross_entropy"],
+)
+class CrossEntropy(Loss):
+    """-log(softmax(prediction)[target]) of logits and class numbers.
+
+    The mean is over the weights of the targets that count, and 0 if none does.
+
+    Args:
+        ignore_index: targets of this value do not count.
+        label_smoothing: the share of the target that is spread over all classes.
+        class_weight: a factor of each class.
+        axis: the axis of classes.
+        reduction: "mean", "sum" or "none".
+
+    Shape: (..., classes) and (...) -> ().
+
+    Example:
+        >>> loss = ember_ml.training.losses.CrossEntropy()
+        >>> round(loss(ops.zeros((2, 10)), tensor.array([3, 7])).item(), 4)
+        2.3026
+    """
+
+    function = staticmethod(cross_entropy)
+
+    def __init__(
+        self,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        class_weight: Sequence[float] | None = None,
+        axis: int = -1,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction)
+        self.options |= {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
+        self.options |= {"class_weight": class_weight, "axis": axis}
+
+
+@register(
+    "losses/categorical_cross_entropy",
+    config=configs.CategoricalCrossEntropyConfig,
+    aliases=["soft_cross_entropy"],
+)
+class CategoricalCrossEntropy(Loss):
+    """-sum(target log(softmax(prediction))) of logits and probabilities of classes.
+
+    Args:
+        label_smoothing: the share of the target that is spread over all classes.
+        class_weight: a factor of each class.
+        axis: the axis of classes.
+        reduction: "mean", "sum" or "none".
+
+    Shape: (..., classes) and (..., classes) -> ().
+    """
+
+    function = staticmethod(categorical_cross_entropy)
+
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        class_weight: Sequence[float] | None = None,
+        axis: int = -1,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction)
+        self.options["label_smoothing"] = label_smoothing
+        self.options |= {"class_weight": class_weight, "axis": axis}

@@ -1,0 +1,159 @@
+"""Parameters in groups, each with options of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml.nn import Module, Parameter, StateDictError
+from ember_ml.registry.base import close_matches
+
+Named = tuple[str, Parameter]
+
+
+class Group:
+    """Parameters that share their options.
+
+    Attributes:
+        names: of the parameters.
+        parameters: the parameters.
+        options: everything but the learning rate, which may change.
+        learning_rate: before a schedule's factor.
+    """
+
+    def __init__(self, named: list[Named], options: Mapping[str, Any]) -> None:
+        self.names = [name for name, _ in named]
+        self.parameters = [parameter for _, parameter in named]
+        self.set_options(options)
+
+    def set_options(self, options: Mapping[str, Any]) -> None:
+        """Take other options."""
+        self.learning_rate = options["learning_rate"]
+        rest = {name: value for name, value in options.items() if name != "learning_rate"}
+        self.options: Mapping[str, Any] = MappingProxyType(rest)
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate, before a schedule's factor."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        if not 0.0 <= value < float("inf"):
+            raise ArgumentError(f"a learning rate is a number of at least 0, not {value!r}")
+        self._learning_rate = float(value)
+
+    def all_options(self) -> dict[str, Any]:
+        """The options, and the learning rate as it is now."""
+        return {"learning_rate": self.learning_rate, **self.options}
+
+    def plain(self) -> dict[str, Any]:
+        """The options and the names, as plain data."""
+        listed = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self.all_options().items()
+        }
+        return {**listed, "params": list(self.names)}
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.all_options().items())
+        return f"Group({len(self.names)} parameters, {inside})"
+
+
+def read_groups(owner: str, params: Any, options: Mapping[str, Any]) -> list[Group]:
+    """The groups that `params` stands for: a module, parameters, or dicts with "params"."""
+    if not isinstance(params, Module):
+        if isinstance(params, (Parameter, Mapping, str)) or not isinstance(params, Iterable):
+            raise ArgumentTypeError(
+                f"{owner}: params must be a module, a list of parameters or a list of groups, "
+                f"not {params!r:.60}"
+            )
+        params = list(params)
+    is_grouped = isinstance(params, list) and any(isinstance(part, Mapping) for part in params)
+    parts = params if is_grouped else [{"params": params}]
+    read = [_read_group(owner, part, options) for part in parts]
+    named = _unique([_listed(owner, given) for given, _ in read])
+    groups = [Group(group, own) for group, (_, own) in zip(named, read, strict=True)]
+    _check(owner, groups)
+    return groups
+
+
+def _read_group(owner: str, part: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    if not isinstance(part, Mapping) or "params" not in part:
+        raise ArgumentTypeError(
+            f"{owner}: a group is a dict with 'params', as all the others must be, not {part!r:.60}"
+        )
+    own = {name: value for name, value in part.items() if name != "params"}
+    for name in own:
+        if name not in options:
+            raise ArgumentError(
+                f"{owner}: a group has no option {name!r}{close_matches(name, options)}"
+            )
+    return part["params"], {**options, **own}
+
+
+def _listed(owner: str, given: Any) -> list[Named]:
+    """The trainable parameters, with names; those without one get none."""
+    if isinstance(given, Module):
+        return list(given.named_parameters(trainable=True))
+    pairs: list[Named] = []
+    for item in [given] if isinstance(given, Parameter) else given:
+        pair = item if isinstance(item, tuple) and len(item) == 2 else (None, item)
+        name, parameter = pair
+        if not isinstance(parameter, Parameter):
+            raise ArgumentTypeError(
+                f"{owner}: params must hold Parameters, or (name, Parameter), not {item!r:.60}"
+            )
+        if parameter.trainable:
+            pairs.append((parameter.name if name is None else name, parameter))
+    return pairs
+
+
+def _unique(groups: list[list[Named]]) -> list[list[Named]]:
+    """Each parameter with a name that no other has: its own, or its position."""
+    counts = Counter(name for group in groups for name, _ in group)
+    position = 0
+    result = []
+    for group in groups:
+        named = []
+        for name, parameter in group:
+            named.append((name if name and counts[name] == 1 else str(position), parameter))
+            position += 1
+        result.append(named)
+    return result
+
+
+def _check(owner: str, groups: list[Group]) -> None:
+    seen: dict[int, str] = {}
+    for group in groups:
+        for name, parameter in zip(group.names, group.parameters, strict=True):
+            if id(parameter) in seen:
+                raise ArgumentError(
+                    f"{owner}: the parameter {name!r} is there twice, also as "
+                    f"{seen[id(parameter)]!r}"
+                )
+            if not parameter.dtype.is_floating:
+                raise ArgumentTypeError(
+                    f"{owner}: the parameter {name!r} is {parameter.dtype}, and only floating "
+                    "ones learn"
+                )
+            seen[id(parameter)] = name
+    if not seen:
+        raise ArgumentError(f"{owner}: there is no trainable parameter")
+
+
+def saved_options(
+    owner: str, groups: Sequence[Group], saved: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The options of groups as `Group.plain` gave them, which must hold the same parameters."""
+    if len(saved) != len(groups):
+        raise ArgumentError(f"{owner}: there are {len(groups)} groups, the state has {len(saved)}")
+    for mine, theirs in zip(groups, saved, strict=True):
+        missing = [name for name in mine.names if name not in theirs["params"]]
+        unexpected = [name for name in theirs["params"] if name not in mine.names]
+        if missing or unexpected:
+            raise StateDictError(owner, missing, unexpected, {})
+    return [{name: group[name] for name in group if name != "params"} for group in saved]

@@ -1,0 +1,5 @@
+"""What trains a model."""
+
+from ember_ml.training.trainer.history import History as History
+from ember_ml.training.trainer.nonfinite import NonFiniteError as NonFiniteError
+from ember_ml.training.trainer.trainer import Trainer as Trainer

@@ -1,0 +1,102 @@
+"""What a trainer takes for data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ember_ml._core import tree
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml._core.tensor import EmberTensor
+from ember_ml.data import ArrayDataset, DataLoader, Dataset, IterableDataset
+
+
+def loader(data: Any, batch_size: int, *, shuffle: bool, seed: int) -> DataLoader:
+    """A loader for a loader, a dataset, or arrays."""
+    if isinstance(data, DataLoader):
+        return data
+    if isinstance(data, IterableDataset):
+        return DataLoader(data, batch_size)
+    if isinstance(data, Dataset):
+        return DataLoader(data, batch_size, shuffle=shuffle, seed=seed)
+    if isinstance(data, (tuple, list)):
+        return DataLoader(ArrayDataset(*data), batch_size, shuffle=shuffle, seed=seed)
+    if isinstance(data, Mapping):
+        return DataLoader(ArrayDataset(data), batch_size, shuffle=shuffle, seed=seed)
+    raise ArgumentTypeError(
+        "data is a DataLoader, a dataset, a tuple of arrays (inputs, targets) or a dict of "
+        f"arrays, not {type(data).__name__}"
+    )
+
+
+def split(batch: Any, with_targets: bool) -> tuple[tuple[Any, ...], Any, dict[str, Any]]:
+    """The inputs, the target, and the loss's options of a batch.
+
+    A tuple is (inputs, targets) or (inputs, targets, mask), a dict has these keys. Inputs that are
+    a tuple are several arguments of the model.
+    """
+    if not with_targets:
+        return (tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)), None, {}
+    if isinstance(batch, Mapping):
+        missing = [key for key in ("inputs", "targets") if key not in batch]
+        unknown = [key for key in batch if key not in ("inputs", "targets", "mask")]
+        if missing or unknown:
+            raise ArgumentError(
+                f"a batch that is a dict has 'inputs', 'targets' and maybe 'mask', not "
+                f"{sorted(batch)}; for other batches override Trainer.compute"
+            )
+        parts = [batch["inputs"], batch["targets"], batch.get("mask")]
+    elif isinstance(batch, (tuple, list)) and len(batch) in (2, 3):
+        parts = [*batch, None][:3]
+    else:
+        raise ArgumentError(
+            "a batch is (inputs, targets), (inputs, targets, mask) or a dict with these keys; "
+            "for other batches override Trainer.compute"
+        )
+    inputs, targets, mask = parts
+    return _arguments(inputs), targets, {} if mask is None else {"sample_weight": mask}
+
+
+def inputs_of(batch: Any) -> tuple[Any, ...]:
+    """The model's arguments in a batch that may have targets, too."""
+    if isinstance(batch, Mapping):
+        return _arguments(batch["inputs"])
+    return _arguments(batch[0] if isinstance(batch, (tuple, list)) else batch)
+
+
+def _arguments(inputs: Any) -> tuple[Any, ...]:
+    return tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+
+
+def size(inputs: Any) -> int:
+    """How many examples there are."""
+    first = next((x for x in tree.leaves_of(inputs) if isinstance(x, EmberTensor)), None)
+    return int(first.shape[0]) if first is not None and first.ndim else 1
+
+
+class Limit(NamedTuple):
+    """When a training has gone far enough."""
+
+    epochs: float
+    steps: float
+
+    def reached(self, epoch: int, step: int) -> bool:
+        """Whether it is there."""
+        return epoch >= self.epochs or step >= self.steps
+
+    def total(self, loader: DataLoader, accumulate: int) -> int | None:
+        """How many steps that is, if it can be known."""
+        if loader.plan.length is None or math.isinf(self.epochs):
+            return None if math.isinf(self.steps) else int(self.steps)
+        return int(min(self.steps, self.epochs * (len(loader) // accumulate)))
+
+
+def limits(epochs: int | None, steps: int | None) -> Limit:
+    """The limit that `fit`'s arguments mean."""
+    for name, value in (("epochs", epochs), ("steps", steps)):
+        if value is not None and (not isinstance(value, int) or value < 0):
+            raise ArgumentError(f"fit: {name} must be a number from 0 up, not {value!r}")
+    if epochs is None and steps is None:
+        epochs = 1
+    return Limit(math.inf if epochs is None else epochs, math.inf if steps is None else steps)

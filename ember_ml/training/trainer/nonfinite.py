@@ -1,0 +1,47 @@
+"""Losses that are no numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ember_ml import ops
+from ember_ml._core.errors import EmberError
+from ember_ml._core.tensor import Tensor
+
+
+class NonFiniteError(EmberError, FloatingPointError):
+    """A loss that became NaN or infinite.
+
+    Attributes:
+        step: the step it happened in.
+        parameters: the names of the parameters, or gradients, that are not finite.
+    """
+
+    def __init__(self, step: int, loss: float, parameters: Sequence[str], where: str) -> None:
+        self.step = step
+        self.parameters = list(parameters)
+        found = f"{where} of {_listed(self.parameters)}" if self.parameters else "no parameter"
+        super().__init__(
+            f"the loss is {loss} at step {step}; not finite: {found}. A lower learning rate, "
+            "clip_norm=1.0 or a look at the batch may help"
+        )
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+
+
+def not_finite(tensors: Mapping[str, Tensor]) -> list[str]:
+    """The names of those that hold a NaN or an infinity."""
+    return [name for name, x in tensors.items() if not bool(ops.isfinite(x).all())]
+
+
+def explain(
+    step: int, loss: float, parameters: Mapping[str, Tensor], gradients: Mapping[str, Tensor]
+) -> NonFiniteError:
+    """The error for a loss: it names the parameters that are to blame, or else the gradients."""
+    names = not_finite(parameters)
+    if names:
+        return NonFiniteError(step, loss, names, "the values")
+    return NonFiniteError(step, loss, not_finite(gradients), "the gradients")
