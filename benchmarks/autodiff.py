@@ -26,7 +26,7 @@ Contestant = Callable[[], Any]
 
 
 def race(contestants: dict[str, Contestant], repeats: int = 30, calls: int = 1) -> dict[str, float]:
-    """The best CPU time of each in ms, all taking turns; two rounds to warm up."""
+    """The best CPU time of each in ms, all taking turns; three rounds to warm up."""
     best = dict.fromkeys(contestants, float("inf"))
     for turn in range(repeats + 3):
         for name, run in contestants.items():

@@ -47,17 +47,21 @@ def traced(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def traced_unary(key: str, x: Any) -> Any:
     """The same for one operand: by the short way, if there is one."""
     mine = current()
-    quick = mine[0].quick if len(mine) == 1 else None
-    out = None if quick is None else quick.unary(OPS[key], x)
-    return traced(key, (x,), {}) if out is None else out
+    if len(mine) == 1 and (quick := mine[0].quick) is not None:
+        out = quick.unary(OPS[key], x)
+        if out is not None:
+            return out
+    return traced(key, (x,), {})
 
 
 def traced_binary(key: str, x: Any, y: Any) -> Any:
     """The same for two operands."""
     mine = current()
-    quick = mine[0].quick if len(mine) == 1 else None
-    out = None if quick is None else quick.binary(OPS[key], x, y)
-    return traced(key, (x, y), {}) if out is None else out
+    if len(mine) == 1 and (quick := mine[0].quick) is not None:
+        out = quick.binary(OPS[key], x, y)
+        if out is not None:
+            return out
+    return traced(key, (x, y), {})
 
 
 def unary(op: Op, tapes: Tapes) -> Callable[..., Any]:

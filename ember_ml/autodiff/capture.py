@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml._core import recording, runtime
-from ember_ml._core.tensor import EmberTensor
 from ember_ml.autodiff import record
 from ember_ml.autodiff.extraction import Program, extract
-from ember_ml.autodiff.program import ProgramLog, Values
+from ember_ml.autodiff.program import ProgramLog
+from ember_ml.autodiff.values import Values
 
 
 class Capture:
@@ -37,10 +37,6 @@ class Capture:
                     tape.log_of([x])
         return self._log if any(x._backend == self._log.backend for x in operands) else None
 
-    def tracks(self, x: EmberTensor) -> bool:
-        """Whether the tensor's value was computed here."""
-        return id(x._data) in self._log.values
-
 
 def capture(
     run: Callable[[Values], Values], tensors: Values, backend: str
@@ -55,5 +51,6 @@ def capture(
         log.watch(x)
     with recording.only(recorder):
         results = run(tensors)
-    program, sources, constants = extract(list(enumerate(log.steps)), tensors, results, {})
+    steps = [(number, log.step(number)) for number in range(len(log.steps))]
+    program, sources, constants = extract(steps, tensors, results, {})
     return program, [*sources, *constants], results

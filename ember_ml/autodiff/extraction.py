@@ -10,7 +10,8 @@ from ember_ml import ops
 from ember_ml._core import recording, runtime
 from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml.autodiff import record
-from ember_ml.autodiff.program import Step, Values
+from ember_ml.autodiff.program import Step
+from ember_ml.autodiff.values import Values
 
 _END = 2**63  # after all steps
 

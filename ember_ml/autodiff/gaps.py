@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.op import OPS, Op
 from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml.backend import selection
+from ember_ml.backend.interface import ReplayAutodiff
 
 
-def fill(backend: str, native: Any) -> None:
+def fill(backend: str, native: ReplayAutodiff) -> None:
     """Wrap the kernels that the backend lists in `WITHOUT_GRADIENT`."""
     for key in native.WITHOUT_GRADIENT:
         op = OPS[key]
@@ -22,7 +23,9 @@ def fill(backend: str, native: Any) -> None:
                 op.kernels[tag] = _wrapped(op, kernel, backend, native), result
 
 
-def _wrapped(op: Op, kernel: Callable[..., Any], backend: str, native: Any) -> Callable[..., Any]:
+def _wrapped(
+    op: Op, kernel: Callable[..., Any], backend: str, native: ReplayAutodiff
+) -> Callable[..., Any]:
     """A kernel whose gradient is the op's rule."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -78,7 +81,7 @@ def _gradients(
 def _on_load(backend: str) -> None:
     native = selection.import_backend(backend).autodiff
     if native.WITHOUT_GRADIENT:
-        fill(backend, native)
+        fill(backend, cast(ReplayAutodiff, native))
 
 
 runtime.on_load.append(_on_load)

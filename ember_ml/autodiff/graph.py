@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, cast
 
 from ember_ml._core import recording, runtime
 from ember_ml._core.tensor import EmberTensor, wrap
-from ember_ml.autodiff.program import Values
+from ember_ml.autodiff.values import Values
+from ember_ml.backend.interface import GraphAutodiff
 
 _live: weakref.WeakSet[GraphLog] = weakref.WeakSet()
 
@@ -20,12 +21,16 @@ class GraphLog:
 
     Attributes:
         values: id of a native array -> (the array, the same value in the graph).
+        retains: whether the graph outlasts a gradient, to be asked for another.
     """
+
+    retains = False
 
     def __init__(self, backend: str) -> None:
         self.backend = backend
         self.values: dict[int, tuple[Any, Any]] = {}
-        self._native = runtime.load(backend).autodiff
+        self._native = cast(GraphAutodiff, runtime.load(backend).autodiff)
+        self._native.keep_graph()
         _live.add(self)
 
     def watch(self, x: EmberTensor) -> None:
@@ -89,19 +94,19 @@ class GraphLog:
         return x
 
     def gradient(
-        self, targets: Values, sources: Values, cotangents: Values, retain: bool = False
+        self, targets: Values, sources: Values, cotangents: Values
     ) -> list[EmberTensor | None]:
         """The gradients of the sources; None where no path leads to a target."""
-        return self._pull(targets, sources, cotangents, retain, batched=False)
+        return self._pull(targets, sources, cotangents, batched=False)
 
     def rows(
-        self, targets: Values, sources: Values, cotangents: Values, retain: bool = False
+        self, targets: Values, sources: Values, cotangents: Values
     ) -> list[EmberTensor | None]:
         """The gradients for each of a batch of cotangents, stacked."""
-        return self._pull(targets, sources, cotangents, retain, batched=True)
+        return self._pull(targets, sources, cotangents, batched=True)
 
     def _pull(
-        self, targets: Values, sources: Values, cotangents: Values, retain: bool, batched: bool
+        self, targets: Values, sources: Values, cotangents: Values, batched: bool
     ) -> list[EmberTensor | None]:
         tapes = recording.tapes()
         logs = [log for tape in tapes if (log := tape.log(self.backend)) is not None]
@@ -116,7 +121,7 @@ class GraphLog:
             [one for one, _ in pairs],
             [self.values[id(x._data)][1] for x in sources],
             [g for _, g in pairs],
-            retain or self._is_shared(targets),
+            self.retains or batched or self._is_shared(targets),
             create=bool(tapes) or self._native.is_nested(),
             batched=batched,
         )

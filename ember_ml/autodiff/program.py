@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
 from ember_ml import ops
-from ember_ml._core import align, recording, runtime
-from ember_ml._core.tensor import EmberTensor
-from ember_ml.autodiff.constants import CONSTANT
+from ember_ml._core import align, recording
+from ember_ml._core.tensor import EmberTensor, wrap
+from ember_ml.autodiff.quick import NUMBERS, Quick, QuickLog
+from ember_ml.autodiff.values import Values, is_differentiable, like, snapshot
 
-_new = object.__new__
-_tuple: Any = tuple.__new__
-_NUMBERS = frozenset((float, int, bool, complex))
-_NOTHING: dict[str, Any] = {}
-_NONE = (None, None)
-Values = list[EmberTensor]
 Inputs = Sequence[tuple[int, int | None, EmberTensor]]
 
 
@@ -37,29 +32,6 @@ class Step(NamedTuple):
     single: bool
 
 
-def snapshot(x: EmberTensor) -> EmberTensor:
-    """A tensor of the same native array, which keeps it when x is given another value."""
-    tensor = _new(EmberTensor)
-    tensor._data = x._data
-    tensor._backend = x._backend
-    tensor._tag = x._tag
-    return tensor
-
-
-_flowing: set[str] = set()
-
-
-def _flows(tag: str) -> bool:
-    if runtime.DTYPE_OF_TAG[tag].kind in ("float", "complex"):
-        _flowing.add(tag)
-    return tag in _flowing
-
-
-def is_differentiable(x: EmberTensor) -> bool:
-    """Whether gradients flow to tensors of this dtype."""
-    return x._tag in _flowing or _flows(x._tag)
-
-
 def _operand(
     x: EmberTensor, position: int, place: int | None, logs: list[ProgramLog], inputs: list[Any]
 ) -> EmberTensor:
@@ -68,111 +40,39 @@ def _operand(
     for log in logs:
         known = log.values.get(key)
         if known is not None:
-            inputs.append((position, place, known))
-            return known
+            tensor = like(known, x)
+            inputs.append((position, place, tensor))
+            return tensor
     return snapshot(x)
 
 
-class ProgramLog:
+class ProgramLog(QuickLog):
     """What a tape wrote down on a backend. A value is known by its native array's identity.
 
     Attributes:
-        values: id of a native array -> snapshot of the tensor, which keeps the array alive.
         since: id of a watched array -> how many steps there were; earlier ones saw a constant.
     """
 
-    by_rules = False
-    """Whether ops are differentiated by rules, so that an op without one must give its body."""
-
     def __init__(self, backend: str) -> None:
-        self.backend = backend
-        self.values: dict[int, EmberTensor] = {}
+        super().__init__(backend)
         self.since: dict[int, int] = {}
-        self.steps: list[Step] = []
 
     def watch(self, x: EmberTensor) -> None:
         """Track a tensor from here on."""
         key = id(x._data)
         if key not in self.values:
-            self.values[key] = snapshot(x)
+            self.values[key] = x._data
             self.since[key] = len(self.steps)
 
-    def unary(self, op: Any, x: Any) -> Any:
-        """`execute` for the usual call of one tensor on the only tape; else None."""
-        if type(x) is not EmberTensor or (op.vjps is None if self.by_rules else op.key in CONSTANT):
-            return None
-        known = self.values.get(id(x._data))
-        kernel, tag = op.kernels.get(x._tag, _NONE)
-        if known is None or tag not in _flowing:
-            return None
-        try:
-            data = kernel(x._data)
-        except Exception:  # to be explained on the long way
-            return None
-        return self._made(op, (known,), ((0, None, known),), data, tag)
-
-    def binary(self, op: Any, x: Any, y: Any) -> Any:
-        """`execute` for the usual call of two tensors, or a tensor and a number; else None."""
-        if op.vjps is None if self.by_rules else op.key in CONSTANT:
-            return None
-        values = self.values
-        inputs: Inputs
-        if type(x) is EmberTensor and type(y) is EmberTensor:
-            first, second = values.get(id(x._data)), values.get(id(y._data))
-            kernel, tag = op.kernels.get(x._tag, _NONE)
-            if x._tag is not y._tag or tag not in _flowing:
-                return None
-            if first is not None and second is not None:
-                inputs = ((0, None, first), (1, None, second))
-            elif first is not None:
-                inputs = ((0, None, first),)
-                second = snapshot(y)
-            elif second is not None:
-                inputs = ((1, None, second),)
-                first = snapshot(x)
-            else:
-                return None
-            try:
-                data = kernel(x._data, y._data)
-            except Exception:  # to be explained on the long way
-                return None
-            return self._made(op, (first, second), inputs, data, tag)
-        return self._with_number(op, x, y)
-
-    def _with_number(self, op: Any, x: Any, y: Any) -> Any:
-        at = 0 if type(x) is EmberTensor else 1
-        tensor, number = (x, y) if at == 0 else (y, x)
-        if type(tensor) is not EmberTensor or type(number) not in _NUMBERS:
-            return None
-        known = self.values.get(id(tensor._data))
-        if known is None:
-            return None
-        out = op.plain(x, y)
-        if id(out._data) not in self.values and (out._tag in _flowing or _flows(out._tag)):
-            args = (known, y) if at == 0 else (x, known)
-            self._note(op, args, ((at, None, known),), out._data, out._tag)
-        return out
-
-    def _made(
-        self, op: Any, args: Sequence[Any], inputs: Inputs, data: Any, tag: str
-    ) -> EmberTensor:
-        """The result of a call, written down unless it is an operand."""
-        out = _new(EmberTensor)
-        out._data = data
-        out._backend = self.backend
-        out._tag = tag
-        if id(data) not in self.values:
-            self._note(op, args, inputs, data, tag)
-        return out
-
-    def _note(self, op: Any, args: Sequence[Any], inputs: Inputs, data: Any, tag: str) -> None:
-        made = _new(EmberTensor)
-        made._data = data
-        made._backend = self.backend
-        made._tag = tag
-        self.values[id(data)] = made
-        # as Step(...), without its function of Python
-        self.steps.append(_tuple(Step, (op, args, _NOTHING, inputs, (made,), True)))
+    def step(self, number: int) -> Step:
+        """A step in the general form."""
+        step = self.steps[number]
+        if isinstance(step, Step):
+            return step
+        op, given, positions, data, _ = step
+        args = [x if type(x) in NUMBERS else wrap(x, self.backend) for x in given]
+        inputs = [(at, None, args[at]) for at in positions]
+        return Step(op, args, {}, inputs, (wrap(data, self.backend),), True)
 
     def execute(
         self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], logs: list[ProgramLog]
@@ -234,16 +134,16 @@ class ProgramLog:
         for log in logs:
             log.steps.append(step)
             for x in made:
-                log.values[id(x._data)] = x
+                log.values[id(x._data)] = x._data
 
     def gradient(
-        self, targets: Values, sources: Values, cotangents: Values, retain: bool = False
+        self, targets: Values, sources: Values, cotangents: Values
     ) -> list[EmberTensor | None]:
         """The gradients of the sources; None where no path leads to a target."""
         raise NotImplementedError
 
     def rows(
-        self, targets: Values, sources: Values, cotangents: Values, retain: bool = False
+        self, targets: Values, sources: Values, cotangents: Values
     ) -> list[EmberTensor | None]:
         """The gradients for each of a batch of cotangents, stacked."""
         found = [
@@ -253,20 +153,25 @@ class ProgramLog:
         columns = zip(*found, strict=True)
         return [None if column[0] is None else ops.stack(column) for column in columns]
 
-    def depending(self, sources: Values) -> tuple[set[int], list[tuple[int, Step]]]:
-        """The values that depend on the sources, and the steps (by number) that made them."""
+    def depending(self, sources: Values) -> tuple[Container[int], Sequence[int]]:
+        """The values that depend on the sources, and the numbers of the steps that made them."""
         needed = {id(x._data): self.since.get(id(x._data), 0) for x in sources}
         if not any(self.since.values()) and self.since.keys() <= needed.keys():
-            return set(self.values), list(enumerate(self.steps))  # all that is watched
+            return self.values, range(len(self.steps))  # all that is watched
         found = []
-        for index, step in enumerate(self.steps):
-            for _, _, x in step.inputs:
-                since = needed.get(id(x._data))
-                if since is not None and since <= index:
-                    break
-            else:
-                continue
-            found.append((index, step))
-            for x in step.outs:
-                needed.setdefault(id(getattr(x, "_data", x)), 0)
-        return set(needed), found
+        for number, step in enumerate(self.steps):
+            read, made = _arrays(step)
+            if any(needed.get(id(data), number + 1) <= number for data in read):
+                found.append(number)
+                for data in made:
+                    needed.setdefault(id(data), 0)
+        return needed, found
+
+
+def _arrays(step: Step | Quick) -> tuple[list[Any], list[Any]]:
+    """The native arrays of a step's tracked operands, and of its results."""
+    if isinstance(step, Step):
+        made = [getattr(x, "_data", x) for x in step.outs]
+        return [x._data for _, _, x in step.inputs], made
+    _, args, positions, data, _ = step
+    return [args[at] for at in positions], [data]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from ember_ml import ops
@@ -9,7 +11,8 @@ from ember_ml._core import recording, runtime
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor
 from ember_ml.autodiff.constants import CONSTANT
-from ember_ml.autodiff.program import ProgramLog, Values
+from ember_ml.autodiff.quick import QuickLog
+from ember_ml.autodiff.values import Values
 
 if TYPE_CHECKING:
     from ember_ml.autodiff.tape import GradientTape
@@ -54,16 +57,18 @@ def _hidden(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[EmberTensor]:
 class Scope:
     """The least of a tape: the ops on the tensors given, on one backend, while it is entered.
 
-    The tensors are aliases of those given, so that one tensor given twice is two sources.
+    The tensors are aliases of those given, so that one tensor given twice is two sources. It can be
+    asked for one gradient, or for any number if it is persistent.
     """
 
     causal = None
     call = staticmethod(call)
 
-    def __init__(self, tensors: Values) -> None:
+    def __init__(self, tensors: Values, persistent: bool = False) -> None:
         self._log = make_log(tensors[0]._backend)
         self._log.rebinds = False
-        self.quick = self._log if isinstance(self._log, ProgramLog) else None
+        self._log.retains = persistent
+        self.quick = self._log if isinstance(self._log, QuickLog) else None
         self.sources = [ops.gradients.alias(x) for x in tensors]
 
     def __enter__(self) -> Self:
@@ -84,9 +89,9 @@ class Scope:
         values = self._log.values
         return self._log if any(id(x._data) in values for x in operands) else None
 
-    def gradient(self, targets: Values, cotangents: Values, retain: bool = False) -> Values:
+    def gradient(self, targets: Values, cotangents: Values) -> Values:
         """The gradients of the sources; zeros where no path leads to a target."""
-        found = self._log.gradient(targets, self.sources, cotangents, retain)
+        found = self._log.gradient(targets, self.sources, cotangents)
         return [
             ops.zeros_like(x) if g is None else g for g, x in zip(found, self.sources, strict=True)
         ]
@@ -94,7 +99,15 @@ class Scope:
 
 def make_log(backend: str) -> Any:
     """A new log of the kind that suits the backend."""
-    from ember_ml.autodiff import graph, replay, sweep
+    return _kind_of_log(backend)(backend)
 
-    engines = {"graph": graph.GraphLog, "replay": replay.ReplayLog, "rules": sweep.log_for}
-    return engines[runtime.load(backend).autodiff.ENGINE](backend)
+
+@functools.cache
+def _kind_of_log(backend: str) -> Callable[[str], Any]:
+    from ember_ml.autodiff import graph, replay, rules, sweep
+
+    engines = {"graph": graph.GraphLog, "replay": replay.ReplayLog, "rules": sweep.SweepLog}
+    engine = runtime.load(backend).autodiff.ENGINE
+    if engine == "rules":
+        rules.load()
+    return engines[engine]

@@ -16,7 +16,14 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.autodiff import record
-from ember_ml.autodiff.program import ProgramLog, is_differentiable, snapshot
+from ember_ml.autodiff.checks import (
+    check_sources,
+    check_unconnected,
+    cotangents_of,
+    targets_of,
+)
+from ember_ml.autodiff.quick import QuickLog
+from ember_ml.autodiff.values import basis, is_differentiable, snapshot
 
 _SPENT = (
     "A non-persistent GradientTape can only be used to compute one set of gradients (or "
@@ -134,8 +141,9 @@ class GradientTape:
         if x._backend not in self._logs:
             self._logs[x._backend] = record.make_log(x._backend)
             self._logs[x._backend].rebinds = self.causal is None
+            self._logs[x._backend].retains = self._persistent
             first = self._logs[x._backend] if len(self._logs) == 1 else None
-            self.quick = first if self.causal is None and isinstance(first, ProgramLog) else None
+            self.quick = first if self.causal is None and isinstance(first, QuickLog) else None
         log = self._logs[x._backend]
         value = snapshot(x)
         if id(value._data) not in log.values:
@@ -210,12 +218,12 @@ class GradientTape:
             unconnected_gradients: "none" or "zero": what a source gets that the target does not
                 depend on.
         """
-        targets, given = _targets(target), tree.leaves_of(sources)
-        cotangents = _cotangents(targets, output_gradients)
-        _check_unconnected(unconnected_gradients)
-        _check_sources(given)
+        targets, given = targets_of(target), tree.leaves_of(sources)
+        cotangents = cotangents_of(targets, output_gradients)
+        check_unconnected(unconnected_gradients)
+        check_sources(given)
         with self._use("gradient"):
-            found = self._gradients(targets, given, cotangents, retain=self._persistent)
+            found = self._gradients(targets, given, cotangents)
         if unconnected_gradients == "zero":
             found = [
                 ops.zeros_like(x) if g is None else g for g, x in zip(found, given, strict=True)
@@ -227,13 +235,13 @@ class GradientTape:
 
         Its shape is that of the target followed by that of the source.
         """
-        (target,) = _targets(target, one="jacobian")
+        (target,) = targets_of(target, one="jacobian")
         given = tree.leaves_of(sources)
-        _check_unconnected(unconnected_gradients)
-        _check_sources(given)
-        basis = ops.reshape(_like(ops.eye(target.size), target), (target.size, *target.shape))
+        check_unconnected(unconnected_gradients)
+        check_sources(given)
+        units = basis(target, target.shape)
         with self._use("jacobian"):
-            found = self._rows(target, given, basis)
+            found = self._rows(target, given, units)
         shapes = [(*target.shape, *x.shape) for x in given]
         results: list[Any] = [
             ops.reshape(g, shape) if g is not None else None
@@ -241,7 +249,7 @@ class GradientTape:
         ]
         if unconnected_gradients == "zero":
             results = [
-                _like(ops.zeros(shape), x) if g is None else g
+                _zeros(shape, x) if g is None else g
                 for g, x, shape in zip(results, given, shapes, strict=True)
             ]
         return tree.unflatten(tree.flatten(sources)[1], results)
@@ -249,25 +257,26 @@ class GradientTape:
     def batch_jacobian(
         self, target: Tensor, source: Tensor, unconnected_gradients: str = "none"
     ) -> Tensor:
-        """The jacobian of each example of a batch: (batch, *target's axes, *source's axes)."""
-        (target,) = _targets(target, one="batch_jacobian")
-        _check_unconnected(unconnected_gradients)
-        _check_sources([source])
+        """The jacobian of each example of a batch: (batch, *target's axes, *source's axes).
+
+        Zeros if the target does not depend on the source: as TensorFlow's, whatever
+        `unconnected_gradients` says.
+        """
+        (target,) = targets_of(target, one="batch_jacobian")
+        check_unconnected(unconnected_gradients)
+        check_sources([source])
         if not target.ndim or not source.ndim or target.shape[0] != source.shape[0]:
             raise ShapeError(
                 f"batch_jacobian: the target {target.shape} and the source {source.shape} must "
                 "have one batch size, the length of their first axes"
             )
         batch, *rest = target.shape
-        count = math.prod(rest)
-        rows = ops.broadcast_to(
-            ops.reshape(_like(ops.eye(count), target), (count, 1, count)), (count, batch, count)
-        )
+        units = ops.broadcast_to(basis(target, (1, *rest)), (math.prod(rest), *target.shape))
         with self._use("batch_jacobian"):
-            (found,) = self._rows(target, [source], ops.reshape(rows, (count, *target.shape)))
+            (found,) = self._rows(target, [source], units)
         shape = (batch, *rest, *source.shape[1:])
         if found is None:
-            return _like(ops.zeros(shape), source)
+            return _zeros(shape, source)
         return ops.reshape(ops.moveaxis(found, 0, 1), shape)
 
     @contextlib.contextmanager
@@ -303,7 +312,6 @@ class GradientTape:
         targets: list[Tensor],
         sources: list[Tensor],
         cotangents: list[Tensor],
-        retain: bool,
         batched: bool = False,
     ) -> list[Any]:
         """The gradient of each source, None where it has none."""
@@ -319,15 +327,15 @@ class GradientTape:
             ]
             if mine and pairs:
                 compute = log.rows if batched else log.gradient
-                grads = compute([x for x, _ in pairs], mine, [g for _, g in pairs], retain)
+                grads = compute([x for x, _ in pairs], mine, [g for _, g in pairs])
                 found.update((id(x), g) for x, g in zip(mine, grads, strict=True))
         return [_total([found.get(id(x)) for x in part]) for part in values]
 
-    def _rows(self, target: Tensor, sources: list[Tensor], basis: Tensor) -> list[Any]:
+    def _rows(self, target: Tensor, sources: list[Tensor], units: Tensor) -> list[Any]:
         """The gradients for each of several cotangents, stacked."""
-        if not basis.shape[0]:
+        if not units.shape[0]:
             return [None] * len(sources)
-        return self._gradients([target], sources, [basis], retain=True, batched=True)
+        return self._gradients([target], sources, [units], batched=True)
 
     def _check_known(self, sources: list[Tensor], values: list[list[Tensor]]) -> None:
         for at, (x, part) in enumerate(zip(sources, values, strict=True)):
@@ -339,55 +347,9 @@ class GradientTape:
                 )
 
 
-def _targets(target: Any, one: str = "") -> list[Tensor]:
-    targets = tree.leaves_of(target)
-    for x in targets:
-        if not isinstance(x, EmberTensor):
-            raise ArgumentTypeError(
-                f"a target must be a tensor that was computed on the tape, not {x!r}"
-            )
-    if one and len(targets) != 1:
-        raise ArgumentError(f"{one} takes one target, not {len(targets)}")
-    return targets
-
-
-def _check_sources(sources: list[Any]) -> None:
-    for at, x in enumerate(sources):
-        if not isinstance(x, EmberTensor):
-            raise ArgumentTypeError(f"source {at} must be a tensor, not {type(x).__name__}")
-
-
-def _check_unconnected(value: str) -> None:
-    if value not in ("none", "zero"):
-        raise ArgumentError(f"Unknown value for unconnected_gradients: {value!r}")
-
-
-def _cotangents(targets: list[Tensor], given: Any) -> list[Tensor]:
-    """The factors on the targets: ones, unless given."""
-    if given is None:
-        return [ops.ones_like(x) for x in targets]
-    factors = tree.leaves_of(given)
-    if len(factors) != len(targets):
-        raise ArgumentError(
-            f"output_gradients: {len(factors)} given for {len(targets)} targets; give one for each"
-        )
-    result = []
-    for at, (g, x) in enumerate(zip(factors, targets, strict=True)):
-        if g is None:
-            g = ops.ones_like(x)
-        elif not isinstance(g, EmberTensor):
-            g = convert_to_tensor(g, dtype=x.dtype, backend=x._backend)
-        if g.shape != x.shape:
-            raise ShapeError(
-                f"output_gradients: the shape {g.shape} for target {at} of the shape {x.shape}"
-            )
-        result.append(g if g.dtype is x.dtype else ops.astype(g, x.dtype))
-    return result
-
-
-def _like(value: Tensor, x: Tensor) -> Tensor:
-    """A value on the backend and in the dtype of x."""
-    return convert_to_tensor(value, dtype=x.dtype, backend=x._backend)
+def _zeros(shape: tuple[int, ...], x: Tensor) -> Tensor:
+    """Zeros on the backend and in the dtype of x."""
+    return convert_to_tensor(ops.zeros(shape), dtype=x.dtype, backend=x._backend)
 
 
 def _total(grads: list[Any]) -> Any:

@@ -67,8 +67,9 @@ BAD = [
     ("type: layers/dens\n", ["type: no layers named 'dens'; did you mean 'dense'?"]),
     ("in_features: 3\n", ["type: is missing"]),
     (
-        "type: layers/sequential\nlayers:\n  - {type: layers/dropout}\n  - type: layers/dense\n    in_features: 0\n    out_features: 1\n",
-        ["layers.1.in_features: should be greater than or equal to 1, not 0 (line 5)"],
+        "type: layers/sequential\nlayers:\n- layers/dropout\n"
+        "- {type: layers/dense, in_features: 0, out_features: 1}\n",
+        ["layers.1.in_features: should be greater than or equal to 1, not 0 (line 4)"],
     ),
     (
         "type: layers/dense\nin_features: 4\nout_features: 2\nactivation: rellu\n",
@@ -96,7 +97,7 @@ def test_a_bad_file_is_named_with_the_place(text: str, messages: list[str], tmp_
 
 
 def test_arguments_of_a_class_are_checked_by_its_config() -> None:
-    with pytest.raises(ConfigError, match="^Dense: out_features: should be a valid integer"):
+    with pytest.raises(ConfigError, match=r"^Dense: out_features: should be a valid integer"):
         nn.layers.Dense(3, "4")
     with pytest.raises(TypeError, match="did you mean 'out_features'"):
         nn.layers.Dense(3, out_feature=4)
@@ -171,5 +172,5 @@ def test_a_component_without_a_config_class_gets_one_from_its_signature() -> Non
 
 def test_an_object_without_a_config_cannot_be_written() -> None:
     config = DenseConfig(in_features=2, out_features=2, activation=lambda x: x)
-    with pytest.raises(ConfigError, match="activation: .* has no config"):
+    with pytest.raises(ConfigError, match=r"activation: .* has no config"):
         config.to_dict()

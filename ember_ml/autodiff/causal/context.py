@@ -13,7 +13,8 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.autodiff.causal.events import Causal, Event, Position, Spatial, Temporal
 from ember_ml.autodiff.extraction import extract
-from ember_ml.autodiff.program import Inputs, Step, snapshot
+from ember_ml.autodiff.program import Inputs, Step
+from ember_ml.autodiff.values import snapshot
 
 
 class CausalContext:

@@ -9,8 +9,8 @@ from ember_ml.backend.axes import folded_shape
 
 
 def kept(x: Any, like: Any, axis: Any, keepdims: bool) -> Any:
-    """A folded tensor with the axes of `like` that were folded, at length 1."""
-    if keepdims or not like.ndim:
+    """A folded tensor in a shape that broadcasts to that of `like`."""
+    if keepdims or axis is None:
         return x
     return ops.reshape(x, folded_shape(like.shape, axis, True))
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ember_ml._core.op import Op
+from ember_ml.autodiff.rules._shared import conj
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,9 +20,10 @@ class Vjps:
     Attributes:
         parts: the functions by the operand's position; None where no gradient flows.
         joint: one function in their place, which gives the gradients of all operands.
+        arithmetic: `parts` in a form that takes native arrays of real numbers as well.
     """
 
-    __slots__ = ("joint", "parts")
+    __slots__ = ("arithmetic", "joint", "parts")
 
     def __init__(
         self,
@@ -30,10 +32,11 @@ class Vjps:
     ) -> None:
         self.parts = parts
         self.joint = joint
+        self.arithmetic: tuple[Callable[..., Any], ...] | None = None
 
 
-def rules(function: Callable[..., Any], **parts: Callable[..., Any]) -> None:
-    """Enter the rule of an op: `rules(ops.multiply, x=lambda g, out, x, y: g * y, y=...)`.
+def by_operand(function: Callable[..., Any], **parts: Callable[..., Any]) -> None:
+    """Enter the rule of an op: `by_operand(ops.multiply, x=lambda g, out, x, y: g * y, y=...)`.
 
     An operand that is not named gets no gradient. That of an operand which is a sequence of tensors
     is a list.
@@ -44,6 +47,26 @@ def rules(function: Callable[..., Any], **parts: Callable[..., Any]) -> None:
     if unknown or op.vjps is not None:
         raise ValueError(f"{op.key}: a second rule, or no operands named {unknown}")
     op.vjps = Vjps(tuple(parts.get(name) for name in names))
+
+
+def arithmetic(function: Callable[..., Any], **parts: Callable[..., Any]) -> None:
+    """Enter the rule of a complex-differentiable op that is written with Python's operators alone.
+
+    It names all operands and is written as for real numbers. With complex ones it is given g
+    conjugated, and its result is conjugated again. Where nobody records, it is called with native
+    arrays.
+    """
+    by_operand(function, **{name: _conjugating(part) for name, part in parts.items()})
+    op: Op = function.op  # type: ignore[attr-defined]
+    op.vjps.arithmetic = tuple(parts[name] for name in op.names[: len(op.roles)])
+
+
+def _conjugating(part: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(part)
+    def vjp(g: Any, *given: Any) -> Any:
+        return conj(part(conj(g), *given)) if "complex" in g._tag else part(g, *given)
+
+    return vjp
 
 
 def rule(function: Callable[..., Any]) -> Callable[[F], F]:

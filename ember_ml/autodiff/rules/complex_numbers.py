@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.autodiff.rules._shared import conj
 
-rules(ops.real, x=lambda g, out, x: g)
-rules(ops.conj, x=lambda g, out, x: conj(g))
+by_operand(ops.real, x=lambda g, out, x: g)
+by_operand(ops.conj, x=lambda g, out, x: conj(g))
 
 
 @rule(ops.imag)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.autodiff.rules._matrices import adjoint
 from ember_ml.autodiff.rules._shared import conj
 from ember_ml.autodiff.sweep import unbroadcast
@@ -44,27 +44,27 @@ def _right(g: Any, x: Any, y: Any) -> Any:
     return ops.matmul(adjoint(x), g)
 
 
-rules(
+by_operand(
     ops.matmul,
     x=lambda g, out, x, y: _left(g, x, y),
     y=lambda g, out, x, y: _right(g, x, y),
 )
-rules(
+by_operand(
     ops.bmm,
     x=lambda g, out, x, y: ops.bmm(g, adjoint(y)),
     y=lambda g, out, x, y: ops.bmm(adjoint(x), g),
 )
-rules(
+by_operand(
     ops.matvec,
     x=lambda g, out, x, y: ops.expand_dims(g, -1) * ops.expand_dims(conj(y), -2),
     y=lambda g, out, x, y: ops.matvec(adjoint(x), g),
 )
-rules(
+by_operand(
     ops.outer,
     x=lambda g, out, x, y: ops.matmul(g, conj(y)),
     y=lambda g, out, x, y: ops.matmul(conj(x), g),
 )
-rules(
+by_operand(
     ops.vdot,
     x=lambda g, out, x, y: conj(g) * ops.reshape(y, x.shape),
     y=lambda g, out, x, y: g * ops.reshape(x, y.shape),
@@ -83,7 +83,7 @@ def _second(g: Any, out: Any, input: Any, x: Any, y: Any, alpha: Any = 1, beta: 
     return _right(g * conj(alpha), x, y)
 
 
-rules(ops.addmm, input=_beside, x=_first, y=_second)
+by_operand(ops.addmm, input=_beside, x=_first, y=_second)
 
 
 @rule(ops.inner)

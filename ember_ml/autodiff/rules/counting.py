@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rules
+from ember_ml.autodiff.rules import by_operand
 
-rules(ops.bincount, weights=lambda g, out, x, weights=None, minlength=0: ops.take(g, x, axis=0))
+by_operand(
+    ops.bincount, weights=lambda g, out, x, weights=None, minlength=0: ops.take(g, x, axis=0)
+)

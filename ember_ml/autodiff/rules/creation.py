@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.ops import creation
 
-rules(creation.filled, x=lambda g, out, x, shape: g)
-rules(ops.tril, x=lambda g, out, x, k=0: ops.tril(g, k))
-rules(ops.triu, x=lambda g, out, x, k=0: ops.triu(g, k))
+by_operand(creation.filled, x=lambda g, out, x, shape: g)
+by_operand(ops.tril, x=lambda g, out, x, k=0: ops.tril(g, k))
+by_operand(ops.triu, x=lambda g, out, x, k=0: ops.triu(g, k))
 
 
 @rule(creation.coordinate_matrices)

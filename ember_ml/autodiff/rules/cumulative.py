@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.autodiff.rules._shared import conj
 
 
@@ -71,5 +71,5 @@ def _extreme(g: Any, out: Any, x: Any, axis: Any = None) -> Any:
     return _back(hit * since, x, axis)
 
 
-rules(ops.cummax, x=_extreme)
-rules(ops.cummin, x=_extreme)
+by_operand(ops.cummax, x=_extreme)
+by_operand(ops.cummin, x=_extreme)

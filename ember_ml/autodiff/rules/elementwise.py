@@ -8,54 +8,46 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import EmberTensor
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import arithmetic, by_operand, rule
 from ember_ml.autodiff.rules._shared import conj
 
-rules(ops.add, x=lambda g, out, x, y: g, y=lambda g, out, x, y: g)
-rules(ops.subtract, x=lambda g, out, x, y: g, y=lambda g, out, x, y: -g)
-rules(
-    ops.multiply,
-    x=lambda g, out, x, y: g * (conj(y) if "complex" in g._tag else y),
-    y=lambda g, out, x, y: g * (conj(x) if "complex" in g._tag else x),
-)
-rules(
-    ops.divide,
-    x=lambda g, out, x, y: g / conj(y),
-    y=lambda g, out, x, y: -g * conj(out / y),
-)
-rules(
+arithmetic(ops.add, x=lambda g, out, x, y: g, y=lambda g, out, x, y: g)
+arithmetic(ops.subtract, x=lambda g, out, x, y: g, y=lambda g, out, x, y: -g)
+arithmetic(ops.multiply, x=lambda g, out, x, y: g * y, y=lambda g, out, x, y: g * x)
+arithmetic(ops.divide, x=lambda g, out, x, y: g / y, y=lambda g, out, x, y: -g * (out / y))
+arithmetic(ops.negative, x=lambda g, out, x: -g)
+arithmetic(ops.positive, x=lambda g, out, x: g)
+arithmetic(ops.square, x=lambda g, out, x: g * (2 * x))
+arithmetic(ops.reciprocal, x=lambda g, out, x: -g * (out * out))
+by_operand(
     ops.remainder,
     x=lambda g, out, x, y: g,
     y=lambda g, out, x, y: -g * ops.floor_divide(x, y),
 )
-rules(
+by_operand(
     ops.fmod,
     x=lambda g, out, x, y: g,
     y=lambda g, out, x, y: -g * ops.trunc(x / y),
 )
-rules(
+by_operand(
     ops.divmod,
     x=lambda g, out, x, y: g[1],
     y=lambda g, out, x, y: -g[1] * out[0],
 )
-rules(ops.negative, x=lambda g, out, x: -g)
-rules(ops.positive, x=lambda g, out, x: g)
-rules(ops.square, x=lambda g, out, x: g * (2 * conj(x)))
-rules(ops.reciprocal, x=lambda g, out, x: -g * conj(out * out))
-rules(ops.abs, x=lambda g, out, x: g * ops.sign(x))
-rules(
+by_operand(ops.abs, x=lambda g, out, x: g * ops.sign(x))
+by_operand(
     ops.multiply_add,
     x=lambda g, out, x, y, z: g * conj(y),
     y=lambda g, out, x, y, z: g * conj(x),
     z=lambda g, out, x, y, z: g,
 )
-rules(
+by_operand(
     ops.lerp,
     x=lambda g, out, x, y, weight: g * (1 - conj(weight)),
     y=lambda g, out, x, y, weight: g * conj(weight),
     weight=lambda g, out, x, y, weight: g * conj(y - x),
 )
-rules(
+by_operand(
     ops.heaviside,
     x=lambda g, out, x, y: ops.zeros_like(g),
     y=lambda g, out, x, y: ops.where(ops.equal(x, 0), g, 0),
@@ -95,5 +87,5 @@ def _log(x: complex, out: Any) -> complex:
     return math.log(x.real) if x.real > 0 else math.nan
 
 
-rules(ops.pow, x=_base, y=_exponent)
-rules(ops.float_power, x=_base, y=_exponent)
+by_operand(ops.pow, x=_base, y=_exponent)
+by_operand(ops.float_power, x=_base, y=_exponent)

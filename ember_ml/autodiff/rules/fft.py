@@ -8,7 +8,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import real_part
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.autodiff.rules._shared import conj
 from ember_ml.ops import fft
 from ember_ml.ops.creation import filled
@@ -16,8 +16,8 @@ from ember_ml.ops.indexing import getitem
 
 FLIPPED: dict[str, Any] = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
-rules(fft.fftshift, x=lambda g, out, x, axes=None: fft.ifftshift(g, axes))
-rules(fft.ifftshift, x=lambda g, out, x, axes=None: fft.fftshift(g, axes))
+by_operand(fft.fftshift, x=lambda g, out, x, axes=None: fft.ifftshift(g, axes))
+by_operand(fft.ifftshift, x=lambda g, out, x, axes=None: fft.fftshift(g, axes))
 
 
 def _fit(g: Any, x: Any) -> Any:
@@ -57,35 +57,35 @@ def _length(x: Any, n: int | None, axis: int) -> int:
     return x.shape[axis] if n is None or n == -1 else n
 
 
-rules(
+by_operand(
     fft.fft,
     x=lambda g, out, x, n=None, axis=-1, norm="backward": _fit(
         fft.ifft(g, None, axis, FLIPPED[norm]), x
     ),
 )
-rules(
+by_operand(
     fft.ifft,
     x=lambda g, out, x, n=None, axis=-1, norm="backward": _fit(
         fft.fft(g, None, axis, FLIPPED[norm]), x
     ),
 )
-rules(
+by_operand(
     fft.rfft,
     x=lambda g, out, x, n=None, axis=-1, norm="backward": _fit(
         _from_half(g, _length(x, n, axis), axis, norm), x
     ),
 )
-rules(
+by_operand(
     fft.irfft,
     x=lambda g, out, x, n=None, axis=-1, norm="backward": _fit(_to_half(g, axis, norm), x),
 )
-rules(
+by_operand(
     fft.hfft,
     x=lambda g, out, x, n=None, axis=-1, norm="backward": _fit(
         conj(_to_half(g, axis, FLIPPED[norm])), x
     ),
 )
-rules(
+by_operand(
     fft.ihfft,
     x=lambda g, out, x, n=None, axis=-1, norm="backward": _fit(
         _from_half(conj(g), _length(x, n, axis), axis, FLIPPED[norm]), x

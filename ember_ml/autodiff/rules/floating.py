@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 
-rules(
+by_operand(
     ops.copysign,
     x=lambda g, out, x, y: g * (ops.sign(x) * ops.sign(out)),
     y=lambda g, out, x, y: ops.zeros_like(g),
 )
-rules(ops.ldexp, x=lambda g, out, x, exponent: ops.ldexp(g, exponent))
-rules(ops.frexp, x=lambda g, out, x: ops.ldexp(g[0], -out[1]))
+by_operand(ops.ldexp, x=lambda g, out, x, exponent: ops.ldexp(g, exponent))
+by_operand(ops.frexp, x=lambda g, out, x: ops.ldexp(g[0], -out[1]))
 
 
 @rule(ops.nan_to_num)

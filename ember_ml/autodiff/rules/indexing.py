@@ -7,7 +7,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.autodiff.sweep import unbroadcast
 from ember_ml.ops.indexing import additem, getitem, setitem
 
@@ -23,17 +23,17 @@ def _(g: Any, out: Any, x: Any, key: Any) -> Any:
     return setitem(ops.zeros_like(x), g, key)  # names no place twice
 
 
-rules(
+by_operand(
     setitem,
     x=lambda g, out, x, value, key: setitem(g, ops.zeros_like(value), key),
     value=lambda g, out, x, value, key: _of_value(g, value, key),
 )
-rules(
+by_operand(
     additem,
     x=lambda g, out, x, value, key: g,
     value=lambda g, out, x, value, key: _of_value(g, value, key),
 )
-rules(
+by_operand(
     ops.where,
     x=lambda g, out, condition, x=None, y=None: ops.where(condition, g, 0.0),
     y=lambda g, out, condition, x=None, y=None: ops.where(condition, 0.0, g),
@@ -95,7 +95,7 @@ def _flat_places(places: Any, shape: tuple[int, ...], axis: int) -> Any:
     return flat
 
 
-rules(
+by_operand(
     ops.put_along_axis,
     x=lambda g, out, x, indices, values, axis=-1: ops.put_along_axis(
         g, indices, ops.zeros_like(values), axis

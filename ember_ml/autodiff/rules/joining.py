@@ -7,12 +7,12 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.ops import joining
 from ember_ml.ops.indexing import additem
 
-rules(ops.stack, arrays=lambda g, out, arrays, axis=0: ops.unstack(g, axis))
-rules(ops.unstack, x=lambda g, out, x, axis=0: ops.stack(g, axis))
+by_operand(ops.stack, arrays=lambda g, out, arrays, axis=0: ops.unstack(g, axis))
+by_operand(ops.unstack, x=lambda g, out, x, axis=0: ops.stack(g, axis))
 
 
 @rule(joining.split_at)

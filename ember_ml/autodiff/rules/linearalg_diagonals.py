@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.ops.indexing import getitem
 from ember_ml.ops.linearalg import diagonals
 
-rules(
+by_operand(
     diagonals.diag_embed,
     x=lambda g, out, x, offset=0, axis1=-2, axis2=-1: diagonals.diagonal(g, offset, axis1, axis2),
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.autodiff.rules._matrices import adjoint
 from ember_ml.ops import linearalg
 
-rules(
+by_operand(
     linearalg.inv,
     x=lambda g, out, x: -ops.matmul(adjoint(out), ops.matmul(g, adjoint(out))),
 )

@@ -8,16 +8,16 @@ from typing import Any
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.tensor import EmberTensor
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.backend.axes import listed
 
-rules(ops.reshape, x=lambda g, out, x, shape, *, copy=None: ops.reshape(g, x.shape))
-rules(ops.broadcast_to, x=lambda g, out, x, shape: g)
-rules(ops.flip, x=lambda g, out, x, axis=None: ops.flip(g, axis))
-rules(ops.copy, x=lambda g, out, x: g)
-rules(ops.view_as_real, x=lambda g, out, x: ops.view_as_complex(g))
-rules(ops.view_as_complex, x=lambda g, out, x: ops.view_as_real(g))
-rules(
+by_operand(ops.reshape, x=lambda g, out, x, shape, *, copy=None: ops.reshape(g, x.shape))
+by_operand(ops.broadcast_to, x=lambda g, out, x, shape: g)
+by_operand(ops.flip, x=lambda g, out, x, axis=None: ops.flip(g, axis))
+by_operand(ops.copy, x=lambda g, out, x: g)
+by_operand(ops.view_as_real, x=lambda g, out, x: ops.view_as_complex(g))
+by_operand(ops.view_as_complex, x=lambda g, out, x: ops.view_as_real(g))
+by_operand(
     ops.make_complex,
     real=lambda g, out, real, imag: ops.real(g),
     imag=lambda g, out, real, imag: ops.imag(g),

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.ops import nn
 
 _SLOPE = math.sqrt(2 / math.pi)
 
-rules(nn.relu, x=lambda g, out, x: g * ops.sign(out))
+by_operand(nn.relu, x=lambda g, out, x: g * ops.sign(out))
 
 
 @rule(nn.silu)

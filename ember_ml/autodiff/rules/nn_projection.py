@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rules
+from ember_ml.autodiff.rules import by_operand
 from ember_ml.autodiff.rules._shared import conj
 from ember_ml.autodiff.rules.contraction import rows
 
-rules(
+by_operand(
     ops.nn.linear,
     x=lambda g, out, x, weight, bias=None: ops.nn.linear(g, ops.matrix_transpose(conj(weight))),
     weight=lambda g, out, x, weight, bias=None: ops.matmul(
@@ -15,7 +15,7 @@ rules(
     ),
     bias=lambda g, out, x, weight, bias=None: g,
 )
-rules(
+by_operand(
     ops.nn.embedding,
     weight=lambda g, out, weight, indices: ops.segment_sum(
         ops.reshape(g, (indices.size, *weight.shape[1:])),

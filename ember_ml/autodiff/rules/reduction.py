@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import by_operand, rule
 from ember_ml.autodiff.rules._folding import kept, spread
 from ember_ml.autodiff.rules._shared import conj
 from ember_ml.backend.axes import count, normalize
 
-rules(
+by_operand(
     ops.sum,
     x=lambda g, out, x, axis=None, *, dtype=None, keepdims=False: spread(g, x, axis, keepdims),
 )
@@ -46,8 +46,8 @@ def _extreme(g: Any, out: Any, x: Any, axis: Any = None, *, keepdims: bool = Fal
     return chosen * (kept(g, x, axis, keepdims) / ops.sum(chosen, axis, keepdims=True))
 
 
-rules(ops.max, x=_extreme)
-rules(ops.min, x=_extreme)
+by_operand(ops.max, x=_extreme)
+by_operand(ops.min, x=_extreme)
 
 
 @rule(ops.logsumexp)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rules
+from ember_ml.autodiff.rules import by_operand
 
 
 def _greater(g: Any, x: Any, y: Any) -> Any:
@@ -13,22 +13,22 @@ def _greater(g: Any, x: Any, y: Any) -> Any:
     return ops.where(ops.less(x, y), 0, ops.where(ops.equal(x, y), g * 0.5, g))
 
 
-rules(
+by_operand(
     ops.maximum,
     x=lambda g, out, x, y: _greater(g, x, y),
     y=lambda g, out, x, y: _greater(g, y, x),
 )
-rules(
+by_operand(
     ops.minimum,
     x=lambda g, out, x, y: _greater(g, y, x),
     y=lambda g, out, x, y: _greater(g, x, y),
 )
-rules(
+by_operand(
     ops.fmax,
     x=lambda g, out, x, y: ops.where(ops.equal(x, out), g, 0),
     y=lambda g, out, x, y: ops.where(ops.equal(x, out), 0, g),
 )
-rules(
+by_operand(
     ops.fmin,
     x=lambda g, out, x, y: ops.where(ops.equal(x, out), g, 0),
     y=lambda g, out, x, y: ops.where(ops.equal(x, out), 0, g),

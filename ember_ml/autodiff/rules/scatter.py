@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rules
+from ember_ml.autodiff.rules import by_operand
 from ember_ml.autodiff.rules._shared import conj
 
 
@@ -39,27 +39,27 @@ def _of_extreme(g: Any, out: Any, data: Any, ids: Any) -> Any:
     return _spread(g / counts, ids) * chosen
 
 
-rules(
+by_operand(
     ops.segment_sum,
     data=lambda g, out, data, segment_ids, num_segments=None: _spread(g, segment_ids),
 )
-rules(
+by_operand(
     ops.segment_mean,
     data=lambda g, out, data, segment_ids, num_segments=None: _of_mean(g, out, data, segment_ids),
 )
-rules(
+by_operand(
     ops.segment_prod,
     data=lambda g, out, data, segment_ids, num_segments=None: _of_product(
         g, out, data, segment_ids
     ),
 )
-rules(
+by_operand(
     ops.segment_max,
     data=lambda g, out, data, segment_ids, num_segments=None: _of_extreme(
         g, out, data, segment_ids
     ),
 )
-rules(
+by_operand(
     ops.segment_min,
     data=lambda g, out, data, segment_ids, num_segments=None: _of_extreme(
         g, out, data, segment_ids

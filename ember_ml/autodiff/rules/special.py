@@ -6,30 +6,30 @@ import math
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import rule, rules
+from ember_ml.autodiff.rules import arithmetic, by_operand, rule
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_TWO_PI = math.sqrt(2 * math.pi)
 
-rules(ops.erf, x=lambda g, out, x: g * (2 / _SQRT_PI * ops.exp(-x * x)))
-rules(ops.erfc, x=lambda g, out, x: g * (-2 / _SQRT_PI * ops.exp(-x * x)))
-rules(ops.erfinv, x=lambda g, out, x: g * (_SQRT_PI / 2 * ops.exp(out * out)))
-rules(ops.ndtr, x=lambda g, out, x: g * (ops.exp(x * x * -0.5) / _SQRT_TWO_PI))
-rules(ops.log_ndtr, x=lambda g, out, x: g * (ops.exp(x * x * -0.5 - out) / _SQRT_TWO_PI))
-rules(ops.ndtri, x=lambda g, out, x: g * (_SQRT_TWO_PI * ops.exp(out * out * 0.5)))
-rules(ops.lgamma, x=lambda g, out, x: g * ops.digamma(x))
-rules(ops.digamma, x=lambda g, out, x: g * ops.polygamma(x, 1))
-rules(ops.polygamma, x=lambda g, out, x, n=1: g * ops.polygamma(x, n + 1))
-rules(
+by_operand(ops.erf, x=lambda g, out, x: g * (2 / _SQRT_PI * ops.exp(-x * x)))
+by_operand(ops.erfc, x=lambda g, out, x: g * (-2 / _SQRT_PI * ops.exp(-x * x)))
+by_operand(ops.erfinv, x=lambda g, out, x: g * (_SQRT_PI / 2 * ops.exp(out * out)))
+by_operand(ops.ndtr, x=lambda g, out, x: g * (ops.exp(x * x * -0.5) / _SQRT_TWO_PI))
+by_operand(ops.log_ndtr, x=lambda g, out, x: g * (ops.exp(x * x * -0.5 - out) / _SQRT_TWO_PI))
+by_operand(ops.ndtri, x=lambda g, out, x: g * (_SQRT_TWO_PI * ops.exp(out * out * 0.5)))
+by_operand(ops.lgamma, x=lambda g, out, x: g * ops.digamma(x))
+by_operand(ops.digamma, x=lambda g, out, x: g * ops.polygamma(x, 1))
+by_operand(ops.polygamma, x=lambda g, out, x, n=1: g * ops.polygamma(x, n + 1))
+by_operand(
     ops.betaln,
     x=lambda g, out, x, y: g * (ops.digamma(x) - ops.digamma(x + y)),
     y=lambda g, out, x, y: g * (ops.digamma(y) - ops.digamma(x + y)),
 )
-rules(ops.i0, x=lambda g, out, x: g * ops.i1(x))
-rules(ops.entr, x=lambda g, out, x: g * (-1 - ops.log(x)))
-rules(ops.sigmoid, x=lambda g, out, x: g * (out - out * out))
-rules(ops.log_sigmoid, x=lambda g, out, x: g * ops.sigmoid(-x))
-rules(ops.softplus, x=lambda g, out, x, beta=1.0: g * ops.sigmoid(x * beta))
+by_operand(ops.i0, x=lambda g, out, x: g * ops.i1(x))
+by_operand(ops.entr, x=lambda g, out, x: g * (-1 - ops.log(x)))
+arithmetic(ops.sigmoid, x=lambda g, out, x: g * (out - out * out))
+by_operand(ops.log_sigmoid, x=lambda g, out, x: g * ops.sigmoid(-x))
+by_operand(ops.softplus, x=lambda g, out, x, beta=1.0: g * ops.sigmoid(x * beta))
 
 
 @rule(ops.i1)
@@ -46,14 +46,14 @@ def _logit(g: Any, out: Any, x: Any, eps: float | None = None) -> Any:
     return ops.where(ops.logical_or(ops.less(x, eps), ops.greater(x, 1 - eps)), 0, slope)
 
 
-rules(
+by_operand(
     ops.xlogy,
     x=lambda g, out, x, y: ops.where(
         ops.logical_and(ops.equal(x, 0), ops.less_equal(y, 0)), 0, ops.xlogy(g, y)
     ),
     y=lambda g, out, x, y: g * x / y,
 )
-rules(
+by_operand(
     ops.xlog1py,
     x=lambda g, out, x, y: ops.where(
         ops.logical_and(ops.equal(x, 0), ops.less_equal(y, -1)), 0, ops.xlog1py(g, y)

@@ -9,9 +9,8 @@ from ember_ml._core import runtime, tree
 from ember_ml._core.convert import convert_to_tensor, native_backend
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, wrap
-from ember_ml.autodiff.program import is_differentiable
-
-Values = list[EmberTensor]
+from ember_ml.autodiff.values import Values, is_differentiable
+from ember_ml.backend.interface import Autodiff
 
 
 def as_tensor(value: Any, backend: str | None = None, *, numbers: bool = True) -> Any:
@@ -76,12 +75,6 @@ class Arguments:
         for at, value in zip(self._numbers, tree.unflatten(self._structure, leaves), strict=True):
             args[at] = value
         return function(*args, **kwargs)
-
-    @property
-    def signature(self) -> tuple[Any, ...]:
-        """All but the tensors: two calls of one signature differ in their values alone."""
-        static = [leaf for at, leaf in enumerate(self._leaves) if at not in self._places]
-        return self._structure, tuple(static)
 
     def agrees(self, other: Arguments) -> bool:
         """Whether another call has its tensors in the same places."""
@@ -153,6 +146,6 @@ def wrapped(arrays: Sequence[Any], backend: str) -> Values:
     return [wrap(data, backend) for data in arrays]
 
 
-def engine(backend: str) -> Any:
+def engine(backend: str) -> Autodiff:
     """What the backend's framework offers for gradients, batching and compilation."""
     return runtime.load(backend).autodiff

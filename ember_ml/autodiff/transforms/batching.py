@@ -12,13 +12,13 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import EmberTensor
 from ember_ml.autodiff.transforms._arguments import (
-    Values,
     as_tensor,
     engine,
     natives,
     one_backend,
     wrapped,
 )
+from ember_ml.autodiff.values import Values
 
 
 def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:

@@ -11,17 +11,16 @@ from ember_ml._core.tensor import EmberTensor
 from ember_ml.autodiff.capture import capture
 from ember_ml.autodiff.extraction import Program
 from ember_ml.autodiff.procedure import Procedure
-from ember_ml.autodiff.program import is_differentiable
 from ember_ml.autodiff.record import Scope
 from ember_ml.autodiff.rules import Vjps
 from ember_ml.autodiff.transforms._arguments import (
     Arguments,
     Results,
-    Values,
     engine,
     natives,
     wrapped,
 )
+from ember_ml.autodiff.values import Values, is_differentiable
 
 
 def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,11 +17,11 @@ from ember_ml.autodiff.rules import Vjps
 from ember_ml.autodiff.transforms._arguments import (
     Arguments,
     Results,
-    Values,
     engine,
     natives,
     wrapped,
 )
+from ember_ml.autodiff.values import Values
 
 Pull = Callable[..., Any]
 

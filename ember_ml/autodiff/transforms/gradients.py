@@ -13,12 +13,12 @@ from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml.autodiff.record import Scope
 from ember_ml.autodiff.transforms._arguments import (
     Arguments,
-    Values,
     as_tensor,
     engine,
     natives,
     wrapped,
 )
+from ember_ml.autodiff.values import Values
 
 
 def value_and_grad(

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from ember_ml import ops
-from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import EmberTensor
-from ember_ml.autodiff.transforms._arguments import Arguments, Results, Values
+from ember_ml.autodiff.transforms._arguments import Arguments, Results
 from ember_ml.autodiff.transforms.batching import vmap
 from ember_ml.autodiff.transforms.products import _jvp, _vjp
+from ember_ml.autodiff.values import Values, basis
 
 
 def jacobian(
@@ -52,12 +52,6 @@ def jacobian(
     return derivatives
 
 
-def _basis(x: EmberTensor) -> EmberTensor:
-    """A batch of tensors like x, each with a single 1."""
-    eye = convert_to_tensor(ops.eye(x.size), dtype=x.dtype, backend=x._backend)
-    return ops.reshape(eye, (x.size, *x.shape))
-
-
 def _by_rows(run: Callable[[Values], Any], given: Arguments) -> tuple[Results, list[list[Any]]]:
     results, pull = _vjp(run, given.tensors, given.backend)
     table = []
@@ -68,7 +62,7 @@ def _by_rows(run: Callable[[Values], Any], given: Arguments) -> tuple[Results, l
                 [g if at == i else ops.zeros_like(x) for i, x in enumerate(results.tensors)]
             )
 
-        grads = vmap(row)(_basis(out)) if out.size else [_none(x) for x in given.tensors]
+        grads = vmap(row)(basis(out, out.shape)) if out.size else map(_no_rows, given.tensors)
         table.append(
             [
                 ops.reshape(g, (*out.shape, *x.shape))
@@ -76,6 +70,11 @@ def _by_rows(run: Callable[[Values], Any], given: Arguments) -> tuple[Results, l
             ]
         )
     return results, table
+
+
+def _no_rows(x: EmberTensor) -> EmberTensor:
+    """The derivatives of a result without elements."""
+    return ops.reshape(ops.zeros_like(x), (-1,))[:0]
 
 
 def _by_columns(run: Callable[[Values], Any], given: Arguments) -> tuple[Results, list[list[Any]]]:
@@ -89,13 +88,9 @@ def _by_columns(run: Callable[[Values], Any], given: Arguments) -> tuple[Results
             results, changes = _jvp(run, given.tensors, zeros, given.backend)
             return changes
 
-        found = vmap(column, out_axes=-1)(_basis(x))
+        found = vmap(column, out_axes=-1)(basis(x, x.shape))
         columns.append([ops.reshape(c, (*c.shape[:-1], *x.shape)) for c in found])
     return results, [list(row) for row in zip(*columns, strict=True)]
-
-
-def _none(x: EmberTensor) -> EmberTensor:
-    return ops.reshape(ops.zeros_like(x), (-1,))[:0]
 
 
 def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:

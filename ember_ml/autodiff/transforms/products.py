@@ -13,11 +13,11 @@ from ember_ml.autodiff.record import Scope
 from ember_ml.autodiff.transforms._arguments import (
     Arguments,
     Results,
-    Values,
     engine,
     natives,
     wrapped,
 )
+from ember_ml.autodiff.values import Values
 
 
 def vjp(fn: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
@@ -65,9 +65,9 @@ def _with_tensors(results: Results, name: str) -> Results:
 def _vjp_by_tape(
     run: Callable[[Values], Any], tensors: Values
 ) -> tuple[Results, Callable[[Values], Values]]:
-    with Scope(tensors) as scope:
+    with Scope(tensors, persistent=True) as scope:
         results = _with_tensors(Results(run(scope.sources)), "vjp")
-    return results, lambda cotangents: scope.gradient(results.tensors, cotangents, retain=True)
+    return results, lambda cotangents: scope.gradient(results.tensors, cotangents)
 
 
 def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

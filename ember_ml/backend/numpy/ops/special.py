@@ -106,10 +106,10 @@ def sigmoid(x: Any) -> Any:
     return np.where(x >= 0, x.dtype.type(1), decay) / (1 + decay)
 
 
+@np.errstate(over="ignore")  # type: ignore[untyped-decorator]
 def _sigmoid_wide(x: Any) -> Any:
     """In the range of these dtypes, 1 over an overflow is the zero that is wanted."""
-    with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-x))
+    return 1 / (1 + np.exp(-x))
 
 
 BY_DTYPE = {

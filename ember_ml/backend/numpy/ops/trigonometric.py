@@ -33,4 +33,5 @@ def tanh(x: Any) -> Any:
     return out
 
 
+BY_DTYPE = {"tanh": dict.fromkeys(("float32", "float64"), np.tanh)}
 RIGHT_SCALARS = LEFT_SCALARS = {"atan2": atan2, "hypot": hypot}
