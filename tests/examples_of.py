@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ember_ml import nn
 from ember_ml.configs import Config
+from ember_ml.nn.layers import Embedding, GroupNorm
 from ember_ml.registry import Entry
 
 NEEDED: dict[str, Any] = {
@@ -28,3 +32,14 @@ def config_of(entry: Entry) -> Config:
     required = [name for name, field in entry.config.model_fields.items() if field.is_required()]
     needed = {name: NEEDED[name] for name in required}
     return entry.config(**needed, **ALSO.get(entry.name, {}))
+
+
+def inputs_of(layer: nn.Module) -> np.ndarray:
+    """An input that the layer takes."""
+    rng = np.random.default_rng(0)
+    if isinstance(layer, Embedding):
+        return rng.integers(0, NEEDED["num_embeddings"], (2, 5))
+    if isinstance(layer, GroupNorm):
+        return rng.standard_normal((2, NEEDED["features"], 5)).astype(np.float32)
+    features = getattr(layer, "features", NEEDED["in_features"])
+    return rng.standard_normal((2, 5, features)).astype(np.float32)

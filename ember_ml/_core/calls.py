@@ -261,33 +261,40 @@ def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
             return traced(key, args, kwargs)
         if kwargs and not names.isdisjoint(kwargs):
             return recover(key, args, kwargs)
-        backend = tag = None
-        native = []
-        for value, promoted in zip(args, is_operand):  # noqa: B905  (what follows is no tensor)
-            if isinstance(value, EmberTensor):
-                if backend is None:
-                    backend = value._backend
-                elif value._backend is not backend:
-                    return recover(key, args, kwargs)
-                if promoted:
-                    if tag is None:
-                        tag = value._tag
-                    elif value._tag is not tag:
+        backend: Any = None
+        tag: Any = None
+        native = list(args)
+        try:
+            for at, value in enumerate(args[:count]):
+                if value is None:
+                    continue
+                if value._tag is not tag:
+                    if backend is None:
+                        backend = value._backend
+                    elif value._backend is not backend:
                         return recover(key, args, kwargs)
-                native.append(value._data)
-            elif value is None:
-                native.append(None)
-            else:
-                return recover(key, args, kwargs)
-        if backend is None or tag is None:
+                    if is_operand[at]:
+                        if tag is not None:
+                            return recover(key, args, kwargs)
+                        tag = value._tag
+                native[at] = value._data
+        except AttributeError:  # no tensor
+            return recover(key, args, kwargs)
+        if tag is None:
             return recover(key, args, kwargs)
         if body is not None and backend not in natives:
             return body(*args, **kwargs) if tag in kernels else recover(key, args, kwargs)
         try:
-            out = kernels[tag][0](*native, *args[count:], **kwargs)
+            out = kernels[tag][0](*native, **kwargs) if kwargs else kernels[tag][0](*native)
         except Exception as error:
             return recover(key, args, kwargs, error)
-        return wrap(out, backend) if output is None else output(out, backend)
+        if output is not None:
+            return output(out, backend)
+        tensor = _new(EmberTensor)
+        tensor._data = out
+        tensor._backend = backend
+        tensor._tag = _tag_of[backend][out.dtype]
+        return tensor
 
     return call
 

@@ -59,6 +59,8 @@ def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
         return mx.zeros(array.shape, dtype)
     if array.dtype == np.float64:
         array = array.astype(np.float32)
+    if array.size == 1:  # of one element NumPy keeps a negative stride, which MLX does not take
+        array = array.copy()
     return cast(mx.array(np.asarray(array, order="C")), dtype)
 
 

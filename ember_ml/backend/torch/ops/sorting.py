@@ -37,7 +37,8 @@ def searchsorted(x1: Any, x2: Any, sorter: Any = None, *, side: str = "left") ->
     """Places in a sorted vector; torch's own search loses its way among NaNs."""
     if x1.ndim != 1:
         raise ValueError(f"x1 must be a vector; its shape is {tuple(x1.shape)}")
-    x1 = x1 if sorter is None else x1[sorter.long()]
+    x1 = x1.contiguous() if sorter is None else x1[sorter.long()]
+    x2 = x2.contiguous()  # torch warns of others
     if not x1.is_floating_point():
         return torch.searchsorted(x1, x2, side=side)
     numbers = torch.sum(~torch.isnan(x1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.nn import functional as F
 
 from ember_ml._core.errors import AxisError
 
@@ -21,11 +20,11 @@ def _trailing(x: Any, axis: int) -> Any:
 def layer_norm(
     x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axis: int = -1
 ) -> Any:
-    return F.layer_norm(x, _trailing(x, axis), weight, bias, eps)
+    return torch.layer_norm(x, _trailing(x, axis), weight, bias, eps)
 
 
 def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, axis: int = -1) -> Any:
-    return F.rms_norm(x, _trailing(x, axis), weight, eps)
+    return torch.rms_norm(x, _trailing(x, axis), weight, eps)
 
 
 def group_norm(

@@ -1,0 +1,174 @@
+"""Every registered layer, on every backend: what all layers must hold, from the registry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ember_ml import autodiff, nn, ops, registry
+from ember_ml._core import runtime
+from ember_ml.backend import available, use_backend
+from ember_ml.configs import Config
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
+from ember_ml.nn.tensor import array
+from ember_ml.registry import Entry
+from tests.examples_of import config_of, inputs_of
+
+LAYERS = registry.available("layers")
+MIXERS = [entry for entry in LAYERS if issubclass(entry.target, SequenceMixer)]
+TRACED = {"numpy": {}, "torch": {"backend": "eager", "fullgraph": True}, "mlx": {}}
+"""How a layer is compiled here; torch only traces, for its compiler takes long."""
+
+of_each_layer = pytest.mark.parametrize("entry", LAYERS, ids=lambda entry: entry.name)
+of_each_mixer = pytest.mark.parametrize("entry", MIXERS, ids=lambda entry: entry.name)
+
+
+def make(entry: Entry) -> nn.Module:
+    """The same layer on every backend, not training."""
+    ops.random.set_seed(7)
+    layer = config_of(entry).create().eval()
+    for at, parameter in enumerate(layer.parameters()):  # zeros hide mistakes
+        if parameter.dtype.kind == "float":
+            noise = ops.random.normal(parameter.shape, 0.0, 0.1, seed=at)
+            parameter.assign(parameter + noise)
+    return layer
+
+
+def sequence(layer: SequenceMixer, batch: int, length: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((batch, length, layer.features)).astype(np.float32)
+
+
+def offered(backend: str) -> set:
+    """The dtypes of a backend."""
+    return set(runtime.NATIVE[backend])
+
+
+def close(a, b, tolerance: float = 1e-4) -> bool:
+    a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
+    return a.shape == b.shape and bool(np.allclose(a, b, rtol=tolerance, atol=tolerance))
+
+
+@of_each_layer
+def test_values_and_gradients_agree_across_backends(entry: Entry) -> None:
+    found = []
+    for backend in available():
+        with use_backend(backend):
+            layer = make(entry)
+            x = array(inputs_of(layer))
+            out = layer(x)
+            weights = array(np.cos(np.arange(out.size, dtype=np.float32)).reshape(out.shape))
+            assert out.dtype.name == "float32"
+            assert out.backend == backend
+            grads = {}
+            if layer.parameters():
+                _, grads = nn.value_and_grad(layer, lambda: (layer(x) * weights).sum())()  # noqa: B023
+            found.append((out.numpy(), {name: g.numpy() for name, g in grads.items()}))
+    (out, grads), *others = found
+    for other_out, other_grads in others:
+        assert close(out, other_out)
+        for name, grad in grads.items():
+            scale = max(1.0, float(np.abs(grad).max()))
+            assert close(grad / scale, other_grads[name] / scale, 5e-4), name
+
+
+@of_each_layer
+def test_config_and_state_make_the_same_layer(entry: Entry, backend: str) -> None:
+    layer = make(entry)
+    x = array(inputs_of(layer))
+    twin = Config.from_yaml(layer.config.to_yaml()).create().eval()
+    twin.load_state_dict({name: value.numpy() for name, value in layer.state_dict().items()})
+    assert close(layer(x).numpy(), twin(x).numpy(), 1e-6)
+    assert repr(twin) == repr(layer)
+    assert isinstance(layer.state_size, int)
+
+
+@of_each_layer
+def test_it_compiles(entry: Entry, backend: str) -> None:
+    layer = make(entry)
+    x = array(inputs_of(layer))
+    compiled = autodiff.compile(lambda x: layer(x), **TRACED[backend])
+    assert close(compiled(x).numpy(), layer(x).numpy())
+
+
+@of_each_layer
+def test_bfloat16(entry: Entry, backend: str) -> None:
+    layer = make(entry)
+    if "bfloat16" not in {dtype.name for dtype in offered(backend)}:
+        if layer.parameters():
+            with pytest.raises(TypeError, match="bfloat16"):
+                layer.to(dtype="bfloat16")
+        return
+    x = array(inputs_of(layer))
+    expected = layer(x).numpy()
+    x = x.astype("bfloat16") if x.dtype.kind == "float" else x
+    out = layer.to(dtype="bfloat16")(x)
+    assert out.dtype.name == "bfloat16"
+    scale = max(1.0, float(np.abs(expected).max()))
+    assert np.abs(out.astype("float32").numpy() - expected).max() < 0.1 * scale
+
+
+@of_each_mixer
+@pytest.mark.parametrize(("batch", "length"), [(2, 1), (1, 7), (3, 33)])
+def test_shapes(entry: Entry, batch: int, length: int, backend: str) -> None:
+    layer = make(entry)
+    out = layer(array(sequence(layer, batch, length)))
+    assert out.shape[:2] == (batch, length)
+    assert np.isfinite(out.numpy()).all()
+
+
+@of_each_mixer
+def test_an_empty_sequence_gives_an_empty_one(entry: Entry, backend: str) -> None:
+    layer = make(entry)
+    assert layer(array(sequence(layer, 2, 0))).shape[:2] == (2, 0)
+
+
+def has_steps(layer: SequenceMixer) -> bool:
+    return type(layer).step is not SequenceMixer.step
+
+
+@of_each_mixer
+def test_steps_equal_the_whole(entry: Entry, backend: str) -> None:
+    layer = make(entry)
+    if not has_steps(layer):
+        assert "step" in (type(layer).__doc__ or ""), "the docstring says why there are no steps"
+        return
+    x = array(sequence(layer, 2, 19))
+    out, state = layer.unroll(x[:, :11])
+    rest, _ = layer.unroll(x[:, 11:], state)  # a state can be handed on
+    whole = layer(x).numpy()
+    assert close(np.concatenate([out.numpy(), rest.numpy()], axis=1), whole, 2e-4)
+
+
+@of_each_mixer
+def test_the_future_does_not_matter(entry: Entry, backend: str) -> None:
+    layer = make(entry)
+    x = sequence(layer, 2, 21)
+    changed = x.copy()
+    changed[:, 13:] += 1.0
+    before, after = layer(array(x)).numpy(), layer(array(changed)).numpy()
+    if layer.is_causal:
+        assert close(before[:, :13], after[:, :13], 1e-5)
+    assert np.abs(before[:, 13:] - after[:, 13:]).max() > 1e-4
+
+
+@of_each_mixer
+def test_padding_does_not_matter(entry: Entry, backend: str) -> None:
+    layer = make(entry)
+    x = sequence(layer, 2, 12)
+    mask = np.ones((2, 12), bool)
+    mask[0, 8:] = False
+    x[0, 8:] = 3.0
+    padded = layer(array(x), mask=array(mask)).numpy()
+    alone = layer(array(x[:1, :8])).numpy()
+    assert close(padded[:1, :8], alone, 2e-4)
+    with pytest.raises(ValueError, match=type(layer).__name__):
+        layer(array(x), mask=array(mask[:, :5]))
+
+
+@of_each_mixer
+def test_wrong_inputs_name_the_layer(entry: Entry, backend: str) -> None:
+    layer = make(entry)
+    for shape in [(2, 5, layer.features + 1), (layer.features,)]:
+        with pytest.raises(ValueError, match=type(layer).__name__):
+            layer(ops.ones(shape))
