@@ -12,7 +12,7 @@ from ember_ml.nn.layers import Embedding, GroupNorm
 from ember_ml.registry import Entry
 
 NEEDED: dict[str, Any] = {
-    "features": 4,
+    "features": 32,
     "in_features": 4,
     "num_embeddings": 8,
     "num_groups": 2,

@@ -87,9 +87,7 @@ def layered(
     return adjacency, sensory
 
 
-def _spread(
-    rng: Any, matrix: Any, near: Sequence[int], far: Sequence[int], fanout: int
-) -> None:
+def _spread(rng: Any, matrix: Any, near: Sequence[int], far: Sequence[int], fanout: int) -> None:
     """Lead each of the near into `fanout` of the far; those left out get their share as well."""
     missed = list(far)
     for one in near:

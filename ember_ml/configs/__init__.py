@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import ember_ml.configs.metrics
     import ember_ml.configs.optimizers
     import ember_ml.configs.schedules
+    import ember_ml.configs.wirings  # noqa: F401
 
-_PARTS = ("activations", "initializers", "layers", "losses", "metrics", "optimizers", "schedules")
+_PARTS = (
+    *("activations", "initializers", "layers", "losses", "metrics", "optimizers", "schedules"),
+    "wirings",
+)
 __getattr__, __dir__ = _lazy.attach(__name__, {part: f"{__name__}.{part}" for part in _PARTS})

@@ -72,7 +72,7 @@ class Config(BaseModel):
         """
         if not isinstance(data, Mapping):
             raise ConfigError(cls.__name__, [Problem((), f"must be a mapping, not {data!r:.60}")])
-        values = dict(data)
+        values = {str(key): value for key, value in data.items()}
         named = values.pop("type", None)
         target = _class_of(cls, named, kind)
         return target(**values)

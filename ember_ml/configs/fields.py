@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import index
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -13,9 +14,17 @@ from ember_ml.configs.errors import ConfigError, Problem
 from ember_ml.registry import components
 from ember_ml.registry.base import UnknownComponentError
 
-Size = Annotated[int, Field(strict=True, ge=1)]
+
+def _as_int(value: Any) -> Any:
+    """The Python integer that another library's integer is."""
+    return value if isinstance(value, bool) or not hasattr(value, "__index__") else index(value)
+
+
+LARGEST = 2**63 - 1
+Size = Annotated[int, BeforeValidator(_as_int), Field(strict=True, ge=1, le=LARGEST)]
 """A number of features, heads, layers ..."""
-Count = Annotated[int, Field(strict=True, ge=0)]
+Count = Annotated[int, BeforeValidator(_as_int), Field(strict=True, ge=0, le=LARGEST)]
+Seed = Annotated[int, BeforeValidator(_as_int), Field(strict=True, ge=0, lt=2**64)]
 Flag = Annotated[bool, Field(strict=True)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -65,7 +74,7 @@ def _read(kind: str, value: Any) -> Any:
         return Config.from_dict(value, kind=kind or None)
     if isinstance(value, Config) and not value.component.startswith(kind):
         raise ConfigError(kind, [Problem((), f"must be one of the {kind}, not {value!r:.60}")])
-    if isinstance(value, Config) or callable(value):
+    if isinstance(value, Config) or not components.is_plain(value):
         return value
     raise ConfigError(
         kind, [Problem((), f"must name one of the {kind}, or be its config, not {value!r:.60}")]

@@ -20,20 +20,20 @@ C = TypeVar("C", bound=Config)
 class _Loader(yaml.SafeLoader):
     """Plain data only; a key given twice is an error, and 1e-3 is a number."""
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
         seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, (str, int, float, bool)):
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(
-                    problem="a key must be a name", problem_mark=node.start_mark
+                    problem="a key must be a name", problem_mark=key.start_mark
                 )
-            if key in seen:
+            if key.value in seen:
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key {key!r} is given twice", problem_mark=key_node.start_mark
+                    problem=f"the key {key.value!r} is given twice", problem_mark=key.start_mark
                 )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
+            seen.add(key.value)
+        return node
 
 
 _Loader.add_implicit_resolver(  # YAML 1.1 reads a float only with a dot and a signed exponent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from ember_ml.configs.base import Config
-from ember_ml.configs.fields import Below1, Component, Count, Flag, Positive, Size
+from ember_ml.configs.fields import Below1, Component, Flag, Positive, Seed, Size
 
 
 class TrainerConfig(Config):
@@ -31,5 +31,5 @@ class TrainerConfig(Config):
     """The decay of a running mean of the weights, with which to evaluate."""
     compile: Flag | None = None
     """Whether to compile the gradients; if not said, where it pays at once."""
-    seed: Count | None = None
+    seed: Seed | None = None
     """Set before the first step."""

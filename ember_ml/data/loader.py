@@ -113,6 +113,15 @@ class DataLoader:
 
     def __iter__(self) -> Batches:
         progress = self._progress = self._progress.begun()
+        yield from self._batches(progress)
+        progress.finish()
+
+    def once(self) -> Batches:
+        """The batches of the epoch from its beginning; the loader's own place stays as it is."""
+        return self._batches(Progress(self._progress.epoch))
+
+    def _batches(self, progress: Progress) -> Batches:
+        """The epoch's remaining batches."""
         placer = Placer(self.backend or runtime.active())
         # Closed also when the loop is left: then the generator gets a GeneratorExit.
         with contextlib.closing(self._host_batches(progress)) as batches:
@@ -120,7 +129,6 @@ class DataLoader:
                 batch = placer.nest(nest)
                 progress.batches += 1
                 yield batch
-        progress.finish()
 
     def _host_batches(self, progress: Progress) -> Batches:
         """The epoch's remaining batches, as the dataset gives them."""

@@ -13,18 +13,18 @@ class Hooks:
     """The hooks of a module."""
 
     def __init__(self) -> None:
-        self.before: list[Callable[..., Any]] = []
-        self.after: list[Callable[..., Any]] = []
+        self.before: list[Handle] = []
+        self.after: list[Handle] = []
 
     def run(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The forward, with the hooks before and after it."""
-        for hook in tuple(self.before):
-            changed = hook(module, args)
+        for handle in tuple(self.before):
+            changed = handle.hook(module, args)
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
         output = module.forward(*args, **kwargs)
-        for hook in tuple(self.after):
-            changed = hook(module, args, output)
+        for handle in tuple(self.after):
+            changed = handle.hook(module, args, output)
             output = output if changed is None else changed
         return output
 
@@ -33,8 +33,8 @@ class Handle:
     """A hook that was set; `remove` takes it away, and so does the end of a `with` block."""
 
     def __init__(self, module: Module, hook: Callable[..., Any], place: str) -> None:
+        self.hook = hook
         self._module = module
-        self._hook = hook
         self._place = place
 
     def remove(self) -> None:
@@ -42,8 +42,8 @@ class Handle:
         hooks: Any = self._module._hooks
         if hooks is None:
             return
-        there: list[Any] = getattr(hooks, self._place)
-        there[:] = [hook for hook in there if hook is not self._hook]
+        there: list[Handle] = getattr(hooks, self._place)
+        there[:] = [handle for handle in there if handle is not self]
         if not hooks.before and not hooks.after:
             del self._module.__dict__["_hooks"]
 
@@ -58,5 +58,6 @@ def add(module: Module, hook: Callable[..., Any], place: str) -> Handle:
     """Set a hook "before" or "after" the module's forward."""
     if module._hooks is None:
         module.__dict__["_hooks"] = Hooks()
-    getattr(module._hooks, place).append(hook)
-    return Handle(module, hook, place)
+    handle = Handle(module, hook, place)
+    getattr(module._hooks, place).append(handle)
+    return handle

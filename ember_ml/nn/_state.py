@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.errors import EmberError
+from ember_ml._core.errors import ArgumentError, EmberError
 from ember_ml._core.tensor import Tensor
 from ember_ml.nn import _walk
 from ember_ml.nn.parameter import Buffer, Variable
@@ -43,11 +43,16 @@ class StateDictError(EmberError, ValueError):
 
 def saved_variables(module: Module) -> dict[str, Variable]:
     """What is saved of a module: parameters and persistent buffers."""
-    return {
-        name: variable
-        for name, variable in _walk.named_variables(module)
-        if not isinstance(variable, Buffer) or variable.persistent
-    }
+    found: dict[str, Variable] = {}
+    for name, variable in _walk.named_variables(module):
+        if name in found:
+            raise ArgumentError(
+                f"{type(module).__name__}: two variables are named {name!r}; keys of dicts with "
+                "dots in them, or a number and its text, run together"
+            )
+        if not isinstance(variable, Buffer) or variable.persistent:
+            found[name] = variable
+    return found
 
 
 def state_dict(module: Module) -> dict[str, Tensor]:

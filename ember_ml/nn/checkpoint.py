@@ -38,8 +38,8 @@ def save(
     """Write a model to a folder; a folder that is there is replaced once the new one is whole.
 
     Args:
-        model: a model of registered classes is built anew by `load`; of any other, `load` needs
-            `into`.
+        model: a model of registered classes is built anew by `load`; of any other, or one that
+            was given functions of yours, `load` needs `into`.
         path: the folder.
         training: what a trainer needs to go on: plain data, and tensors by name.
 
@@ -56,7 +56,7 @@ def save(
         "format": FORMAT,
         "ember_ml": VERSION,
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
-        "config": model.config.to_dict() if model.config is not None else None,
+        "config": _config(model),
     }
     files = {
         "config.json": _json(about),
@@ -67,6 +67,16 @@ def save(
         files["training.json"] = _json(data)
         files["training.safetensors"] = tensors_to_bytes(tensors)
     write_folder(path, files)
+
+
+def _config(model: Module) -> dict[str, Any] | None:
+    """What the model is, if that can be written."""
+    from ember_ml.configs import ConfigError
+
+    try:
+        return None if model.config is None else model.config.to_dict()
+    except ConfigError:  # it holds a module or a function that has no name
+        return None
 
 
 def load(
@@ -100,8 +110,9 @@ def _build(path: Any, about: Mapping[str, Any], backend: str | None) -> Module:
 
     if about.get("config") is None:
         raise CheckpointError(
-            f"{path}: the model is of the class {about.get('class')}, which is not registered; "
-            "build one and give it as into=, or register the class with @register"
+            f"{path}: the model is of the class {about.get('class')}, which is not registered, or "
+            "holds something that is not; build one and give it as into=, or register the classes "
+            "with @register"
         )
     with use_backend(backend or runtime.active()):
         made = Config.from_dict(about["config"]).create()

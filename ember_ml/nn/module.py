@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from ember_ml._core.convert import as_dtype, convert_to_tensor
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor
+from ember_ml._core.tensor import DTypeLike, Tensor
 from ember_ml.nn import _describe, _hooks, _state, _walk
 from ember_ml.nn.parameter import Buffer, Parameter, Variable
 
@@ -58,7 +58,7 @@ class Module:
                     f"{type(self).__name__}.{name} is a Parameter: give it a value with "
                     f"{name}.assign(...), or set another Parameter in its place"
                 )
-            if isinstance(value, EmberTensor):
+            if value is not None:
                 there.assign(value)
                 return
         if isinstance(value, Variable) and not value.name:

@@ -30,7 +30,7 @@ class Sequential(ModuleList):
     @property
     def config(self) -> SequentialConfig:
         """The configs of the modules that are here now."""
-        return SequentialConfig(layers=tuple(self._items))
+        return SequentialConfig(layers=tuple(each.config or each for each in self._items))
 
     @config.setter
     def config(self, config: SequentialConfig) -> None:

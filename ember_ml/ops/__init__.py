@@ -79,6 +79,7 @@ from ember_ml.ops.nn.normalization import *
 from ember_ml.ops.nn.positions import *
 from ember_ml.ops.nn.probabilities import *
 from ember_ml.ops.nn.projection import *
+from ember_ml.ops.nn.recurrent import *
 from ember_ml.ops.nn.regularization import *
 from ember_ml.ops.padding import *
 from ember_ml.ops.quantiles import *
@@ -86,6 +87,7 @@ from ember_ml.ops.recurrence import *
 from ember_ml.ops.reduction import *
 from ember_ml.ops.rounding import *
 from ember_ml.ops.scatter import *
+from ember_ml.ops.selective_scan import *
 from ember_ml.ops.sets import *
 from ember_ml.ops.signal.convolution import *
 from ember_ml.ops.signal.filtering import *

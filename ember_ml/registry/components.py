@@ -21,7 +21,7 @@ REGISTRY = Registry(
         "pipelines": [],
         "schedules": ["ember_ml.training.schedules"],
         "tasks": [],
-        "wirings": [],
+        "wirings": ["ember_ml.nn.wirings"],
     },
     plugins="ember_ml.plugins",
 )
@@ -74,7 +74,7 @@ def create(name: str | Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def build(kind: str, value: Any, *args: Any) -> Any:
-    """The component that a value stands for: a name, a config, {"type": ...}, or itself.
+    """The component that a value stands for: a name, a config, {"type": ...}, a class, or itself.
 
     The kind "" is any; a name must then be whole, such as "layers/dense".
     `args` are what it needs beside its configuration, such as an optimizer's parameters.
@@ -87,8 +87,15 @@ def build(kind: str, value: Any, *args: Any) -> Any:
         value = Config.from_dict(value, kind=kind or None)
     if isinstance(value, Config):
         return value.create(*args)
-    if callable(value):
+    if isinstance(value, type):
+        return value(*args)
+    if not is_plain(value):
         return value
     raise ArgumentTypeError(
         f"one of the {kind} is given by name, config or as an object, not by {value!r:.60}"
     )
+
+
+def is_plain(value: Any) -> bool:
+    """Whether this is data, such as a number or a list, and so no component."""
+    return value is None or isinstance(value, (bool, int, float, complex, str, bytes, list, tuple))

@@ -41,11 +41,17 @@ class EMA:
         self.model = model
         self.decay = decay
         self.warmup = warmup
-        self.updates = 0
         self._is_applied = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, with the parameters as they are now for the average."""
+        self.updates = 0
         self._averages = {
-            name: convert_to_tensor(parameter, dtype=wide(parameter), copy=True)
-            for name, parameter in model.named_parameters()
+            name: convert_to_tensor(
+                parameter, dtype=wide(parameter), backend=parameter.backend, copy=True
+            )
+            for name, parameter in self._parameters().items()
         }
 
     def update(self) -> None:

@@ -174,3 +174,43 @@ def test_an_object_without_a_config_cannot_be_written() -> None:
     config = DenseConfig(in_features=2, out_features=2, activation=lambda x: x)
     with pytest.raises(ConfigError, match=r"activation: .* has no config"):
         config.to_dict()
+
+
+def test_yaml_merges_mappings() -> None:
+    text = (
+        "type: layers/sequential\nlayers:\n- &d {type: layers/dense, in_features: 3, "
+        "out_features: 4}\n- <<: *d\n  in_features: 4\n"
+    )
+    made = Config.from_yaml(text)
+    assert [layer.in_features for layer in made.layers] == [3, 4]
+    with pytest.raises(ConfigError, match="the key 'a' is given twice"):
+        Config.from_yaml("x: &d {a: 1}\ny:\n  <<: *d\n  a: 2\n  a: 3\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("type: layers/dense\n1: 2\nin_features: 3\nout_features: 2\n", r"1: there is no such key"),
+        ("type: layers/dropout\nrate: .nan\n", r"rate: .* not nan \(line 2\)"),
+        (
+            f"type: layers/dense\nin_features: {10**30}\nout_features: 2\n",
+            r"in_features: should be less than or equal to .* \(line 2\)",
+        ),
+    ],
+)
+def test_odd_keys_and_numbers_are_named(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Config.from_yaml(text)
+
+
+def test_sizes_may_be_integers_of_numpy() -> None:
+    import numpy as np
+
+    assert nn.layers.Dense(np.int64(3), np.uint8(2)).config == DenseConfig(
+        in_features=3, out_features=2
+    )
+
+
+def test_a_sequential_says_what_it_is_made_of() -> None:
+    config = SequentialConfig(layers=[DenseConfig(in_features=2, out_features=2)])
+    assert nn.Sequential(nn.layers.Dense(2, 2)).config == config == config.create().config

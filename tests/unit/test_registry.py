@@ -103,7 +103,8 @@ def test_plugins_are_loaded_and_a_broken_one_is_named(
 def test_every_entry_has_a_config_with_its_arguments(entry: Entry) -> None:
     assert entry.declared is not None, f"{entry.name} has no config class"
     assert entry.summary, f"{entry.name} has no docstring"
-    assert entry.config.__doc__ and "component" not in entry.config.model_fields
+    assert entry.config.__doc__
+    assert "component" not in entry.config.model_fields
     parameters = inspect.signature(entry.target.__init__).parameters
     for name, field in entry.config.model_fields.items():
         assert name in parameters, f"{entry.name}: {name} is no parameter"

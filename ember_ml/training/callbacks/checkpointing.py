@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Checkpoint(Callback):
     """Saves the training in folders, to go on from or to load the model from.
 
-    `last` is the newest state; with `monitor` the best model is in `best`.
+    `last` is the newest state; with `monitor` the best model is in `best`. `ember_ml.load` gives
+    the model with the weights that were evaluated, also if they are averages.
 
     Args:
         folder: where the checkpoints are.
@@ -44,6 +45,12 @@ class Checkpoint(Callback):
         self.every_steps = every_steps
         self.keep = keep
         self.best = None if monitor is None else Best(monitor, mode)
+
+    def on_fit_start(self, trainer: Trainer) -> None:
+        """Make the folder: a place that cannot be written to is better known before an epoch."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(self.folder, os.W_OK):
+            raise PermissionError(f"Checkpoint: {self.folder} cannot be written to")
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         """Save, if it is time."""

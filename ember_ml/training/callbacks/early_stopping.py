@@ -39,22 +39,31 @@ class EarlyStopping(Callback):
         self.patience = patience
         self.restore_best = restore_best
         self.waited = 0
+        self._stopped = False
         self._values: dict[str, Tensor] | None = None
+
+    def on_fit_start(self, trainer: Trainer) -> None:
+        """Nothing was stopped yet."""
+        self._stopped = False
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         """Count the epochs without improvement."""
         if self.best.improves(record):
             self.waited = 0
-            self._values = trainer.model.state_dict() if self.restore_best else None
+            if self.restore_best:
+                with trainer.evaluating():
+                    self._values = trainer.model.state_dict()
             return
         self.waited += 1
         if self.waited > self.patience:
-            trainer.should_stop = True
+            trainer.should_stop = self._stopped = True
 
     def on_fit_end(self, trainer: Trainer) -> None:
         """Give the model its best values back, if that is wanted."""
-        if self._values is not None and trainer.should_stop:
+        if self._values is not None and self._stopped:
             trainer.model.load_state_dict(self._values)
+            if trainer.ema is not None:
+                trainer.ema.reset()
 
     def state_dict(self) -> dict[str, Any]:
         """The best value, and how long ago it was."""

@@ -35,6 +35,7 @@ class Optimizer:
         names: the parameters' names, in the order of their gradients.
         parameters: the parameters.
         step_count: how many steps were made.
+        training: whether the parameters are those to train with.
         factor: what a schedule multiplies the learning rates by.
 
     Example:
@@ -58,6 +59,7 @@ class Optimizer:
         self.names = [name for group in self.groups for name in group.names]
         self.parameters = [each for group in self.groups for each in group.parameters]
         self.step_count = 0
+        self.training = True
         self.factor = 1.0
         self._lags = [0] * len(self.names)
         self._state: list[Any] = []
@@ -80,10 +82,12 @@ class Optimizer:
 
     def train(self) -> Self:
         """Make the parameters those to train with; most optimizers have no others."""
+        self.training = True
         return self
 
     def eval(self) -> Self:
         """Make the parameters those to use; most optimizers have no others."""
+        self.training = False
         return self
 
     def step(self, grads: Any) -> None:

@@ -91,7 +91,6 @@ class ScheduleFreeAdamW(Optimizer):
             weight_decay=weight_decay,
             weight_power=weight_power,
         )
-        self.training = True
         self._greatest = [0.0] * len(self.groups)
         self._weights = [0.0] * len(self.groups)
 

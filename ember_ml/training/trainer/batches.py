@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ember_ml import ops
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml._core.tensor import EmberTensor
+from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.data import ArrayDataset, DataLoader, Dataset, IterableDataset
 
 
@@ -28,6 +29,12 @@ def loader(data: Any, batch_size: int, *, shuffle: bool, seed: int) -> DataLoade
         "data is a DataLoader, a dataset, a tuple of arrays (inputs, targets) or a dict of "
         f"arrays, not {type(data).__name__}"
     )
+
+
+def inputs_loader(data: Any, batch_size: int) -> DataLoader:
+    """A loader for data whose targets, if it has any, are of no interest."""
+    known = isinstance(data, (DataLoader, Dataset, IterableDataset, Mapping, tuple, list))
+    return loader(data if known else (data,), batch_size, shuffle=False, seed=0)
 
 
 def split(batch: Any, with_targets: bool) -> tuple[tuple[Any, ...], Any, dict[str, Any]]:
@@ -58,21 +65,23 @@ def split(batch: Any, with_targets: bool) -> tuple[tuple[Any, ...], Any, dict[st
     return _arguments(inputs), targets, {} if mask is None else {"sample_weight": mask}
 
 
+def weight_of(batch: Any, mask: Tensor | None) -> float:
+    """What a batch counts in a mean over batches: the sum of its mask, or its examples."""
+    if mask is not None:
+        return float(ops.sum(ops.astype(mask, "float32")))
+    first = next((x for x in tree.leaves_of(batch) if isinstance(x, EmberTensor)), None)
+    return float(first.shape[0]) if first is not None and first.ndim else 1.0
+
+
 def inputs_of(batch: Any) -> tuple[Any, ...]:
     """The model's arguments in a batch that may have targets, too."""
     if isinstance(batch, Mapping):
-        return _arguments(batch["inputs"])
+        return _arguments(batch.get("inputs", batch))
     return _arguments(batch[0] if isinstance(batch, (tuple, list)) else batch)
 
 
 def _arguments(inputs: Any) -> tuple[Any, ...]:
     return tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-
-
-def size(inputs: Any) -> int:
-    """How many examples there are."""
-    first = next((x for x in tree.leaves_of(inputs) if isinstance(x, EmberTensor)), None)
-    return int(first.shape[0]) if first is not None and first.ndim else 1
 
 
 class Limit(NamedTuple):
@@ -95,7 +104,7 @@ class Limit(NamedTuple):
 def limits(epochs: int | None, steps: int | None) -> Limit:
     """The limit that `fit`'s arguments mean."""
     for name, value in (("epochs", epochs), ("steps", steps)):
-        if value is not None and (not isinstance(value, int) or value < 0):
+        if value is not None and (not hasattr(value, "__index__") or value < 0):
             raise ArgumentError(f"fit: {name} must be a number from 0 up, not {value!r}")
     if epochs is None and steps is None:
         epochs = 1

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ember_ml import autodiff, ops
-from ember_ml._core import recording, runtime, tree
+from ember_ml._core import recording, tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.tensor import EmberTensor, Tensor, wrap
 from ember_ml.nn.functional import standing_in, values_of
+from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
+from ember_ml.training.trainer.variants import Variants
 
 Compute = Callable[[Any], tuple[Tensor, Any]]
 
@@ -19,8 +21,8 @@ class Found(NamedTuple):
     """What a batch gives."""
 
     loss: Tensor
-    outputs: Any
-    gradients: list[Tensor]
+    gradients: list[Tensor | None]
+    """In the order of the parameters; None of those that are frozen."""
     buffers: list[Tensor]
 
 
@@ -31,6 +33,7 @@ class Gradients:
         compute: batch -> (loss, outputs), through the model.
         parameters: what to differentiate for.
         buffers: what the model may change as it runs.
+        modules: the model and all inside of it, which train or not.
         precision: the dtype in which the model computes.
         compiled: whether the framework compiles it.
     """
@@ -40,36 +43,72 @@ class Gradients:
         compute: Compute,
         parameters: Sequence[Parameter],
         buffers: Sequence[Buffer],
+        modules: Sequence[Module],
         precision: str = "float32",
         compiled: bool = False,
     ) -> None:
+        self.parameters = list(parameters)
+        self.buffers = list(buffers)
+        self._modules = list(modules)
         self._compute = compute
-        self._parameters = list(parameters)
-        self._buffers = list(buffers)
         self._precision = precision
-        self._compiled = compiled
-        self._variants: dict[Any, Any] = {}
+        self._variants = Variants(self._flat, self.parameters[0]._backend) if compiled else None
 
     def __call__(self, batch: Any, scale: float | None = None) -> Found:
-        """The loss, the outputs, the gradients times `scale`, and what the buffers became."""
-        values, buffers = values_of(self._parameters), values_of(self._buffers)
-        if not self._compiled or recording.tapes():
-            return self._find(values, buffers, batch, scale)
-        return self._run_compiled(values, buffers, batch, scale)
+        """The loss, its gradients (times `scale`, if there is one) and what the buffers became."""
+        if self._variants is None or recording.tapes():
+            return self.find(values_of(self.parameters), values_of(self.buffers), batch, scale)
+        backend = self.parameters[0]._backend
+        arrays = [x._data for x in (*self.parameters, *self.buffers)]
+        if scale is not None:  # an array: it changes, and the compiled code must not
+            arrays.append(convert_to_tensor(scale, dtype="float32", backend=backend)._data)
+        made = self._variants(arrays, batch, self.mode())
+        loss, *rest = [wrap(data, backend) for data in made]
+        chosen = self._chosen()
+        grads = dict(zip(chosen, rest, strict=False))
+        every = [grads.get(at) for at in range(len(self.parameters))]
+        return Found(loss, every, rest[len(chosen) :])
 
-    def _find(self, values: list[Tensor], buffers: list[Tensor], batch: Any, scale: Any) -> Found:
+    def mode(self) -> tuple[bool, ...]:
+        """What of the model, beside its values, a gradient depends on."""
+        flags = [module.training for module in self._modules]
+        return (*flags, *[parameter.trainable for parameter in self.parameters])
+
+    def _chosen(self) -> list[int]:
+        return [at for at, parameter in enumerate(self.parameters) if parameter.trainable]
+
+    def _flat(self, tensors: list[Tensor], batch: Any) -> list[Tensor]:
+        """The same as a function of lists of tensors."""
+        first, second = len(self.parameters), len(self.parameters) + len(self.buffers)
+        scale = tensors[second] if len(tensors) > second else None
+        found = self.find(tensors[:first], tensors[first:second], batch, scale)
+        grads = [g for g in found.gradients if g is not None]
+        return [found.loss, *grads, *found.buffers]
+
+    def find(
+        self, values: list[Tensor], buffers: list[Tensor], batch: Any, scale: Any = None
+    ) -> Found:
+        """The same as a function of the values of parameters and buffers."""
         batch = self._cast_nest(batch)
+        chosen = self._chosen()
 
-        def run(values: list[Tensor]) -> tuple[Tensor, Any]:
-            cast = [self._cast(x) for x in values]
-            with standing_in(self._buffers, buffers), standing_in(self._parameters, cast):
-                loss, outputs = self._compute(batch)
+        def run(learning: list[Tensor]) -> tuple[Tensor, Any]:
+            whole = list(values)
+            for at, x in zip(chosen, learning, strict=True):
+                whole[at] = x
+            cast = [self._cast(x) for x in whole]
+            with standing_in(self.buffers, buffers), standing_in(self.parameters, cast):
+                loss, _ = self._compute(batch)
                 loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
                 scaled = loss if scale is None else loss * scale
-                return scaled, (loss, outputs, values_of(self._buffers))
+                return scaled, (loss, values_of(self.buffers))
 
-        (_, (loss, outputs, changed)), found = autodiff.value_and_grad(run, has_aux=True)(values)
-        return Found(loss, outputs, found, changed)
+        given = [values[at] for at in chosen]
+        (_, (loss, changed)), found = autodiff.value_and_grad(run, has_aux=True)(given)
+        grads: list[Tensor | None] = [None] * len(values)
+        for at, g in zip(chosen, found, strict=True):
+            grads[at] = g
+        return Found(loss, grads, changed)
 
     def _cast(self, x: Tensor) -> Tensor:
         wrong = self._precision != "float32" and x.dtype.kind == "float"
@@ -81,51 +120,3 @@ class Gradients:
         return tree.map_leaves(
             lambda leaf: self._cast(leaf) if isinstance(leaf, EmberTensor) else leaf, batch
         )
-
-    def _run_compiled(
-        self, values: list[Tensor], buffers: list[Tensor], batch: Any, scale: float | None
-    ) -> Found:
-        leaves, structure = tree.flatten(batch)
-        backend = values[0]._backend
-        key = (
-            structure,
-            scale is None,
-            tuple((x._tag, x.shape) if isinstance(x, EmberTensor) else x for x in leaves),
-            tuple(x._tag for x in values),
-        )
-        variant = self._variants.get(key)
-        if variant is None:
-            variant = self._variants[key] = self._compile(backend, structure, leaves)
-        run, result = variant
-        arrays = [x._data for x in (*values, *buffers, *_tensors(leaves))]
-        if scale is not None:  # an array: it changes, and the compiled code must not
-            arrays.append(convert_to_tensor(scale, dtype="float32", backend=backend)._data)
-        outputs = iter([wrap(data, backend) for data in run(*arrays)])
-        nest, static = result[0]
-        rest = [next(outputs) if leaf is _TENSOR else leaf for leaf in static]
-        return Found(*tree.unflatten(nest, rest))
-
-    def _compile(self, backend: str, structure: tree.Structure, leaves: list[Any]) -> Any:
-        """The function of arrays, and a place for the structure of its results."""
-        result: list[Any] = [None]
-        static = [_TENSOR if isinstance(leaf, EmberTensor) else leaf for leaf in leaves]
-        first, second = len(self._parameters), len(self._parameters) + len(self._buffers)
-
-        def run(*arrays: Any) -> list[Any]:
-            tensors = [wrap(data, backend) for data in arrays]
-            given = iter(tensors[second:])
-            batch = tree.unflatten(structure, [next(given) if x is _TENSOR else x for x in static])
-            scale = next(given, None)
-            found = self._find(tensors[:first], tensors[first:second], batch, scale)
-            parts, nest = tree.flatten(tuple(found))
-            result[0] = nest, [_TENSOR if isinstance(x, EmberTensor) else x for x in parts]
-            return [x._data for x in _tensors(parts)]
-
-        return runtime.load(backend).autodiff.compile(run), result
-
-
-_TENSOR: Any = object()  # stands for a tensor in a structure
-
-
-def _tensors(leaves: Sequence[Any]) -> list[Tensor]:
-    return [leaf for leaf in leaves if isinstance(leaf, EmberTensor)]

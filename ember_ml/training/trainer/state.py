@@ -13,6 +13,8 @@ from ember_ml.configs.training import TrainerConfig
 from ember_ml.nn import checkpoint
 from ember_ml.nn.module import Module
 from ember_ml.registry import build
+from ember_ml.training.optimizer import Optimizer
+from ember_ml.training.schedules import Schedule
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer.trainer import Trainer
@@ -37,20 +39,22 @@ def _trainer() -> type:
 def optimizer(config: TrainerConfig, model: Module) -> Any:
     """The optimizer of the model's parameters."""
     made = build("optimizers", config.optimizer, model)
+    if not isinstance(made, Optimizer):
+        raise ArgumentTypeError(f"Trainer: the optimizer must be an Optimizer, not {made!r:.60}")
     if config.learning_rate is not None:
         made.learning_rate = config.learning_rate
     return made
 
 
 def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
-    """Write the model, and all that is needed to go on."""
+    """Write the model with the weights to use, and all that is needed to go on."""
     own = trainer.optimizer.state_dict()
     tensors: dict[str, Tensor] = _prefixed("optimizer", own.pop("tensors"))
     data: dict[str, Any] = {
         "step": trainer.step,
         "epoch": trainer.epoch,
         "optimizer": own,
-        "schedule": None if trainer.schedule is None else trainer.schedule.state_dict(),
+        "schedule": _schedule(trainer),
         "loader": None if trainer.loader is None else trainer.loader.state_dict(),
         "random": ops.random.get_state(),
         "history": trainer.history.state_dict(),
@@ -63,7 +67,18 @@ def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
         averaged = trainer.ema.state_dict()
         tensors |= _prefixed("ema", averaged.pop("tensors"))
         data["ema"] = averaged
-    checkpoint.save(trainer.model, path, training=(data, tensors))
+    weights = {name: x.value() for name, x in trainer.model.named_parameters()}
+    with trainer.evaluating() as others:
+        if others:
+            tensors |= _prefixed("weights", weights)
+        checkpoint.save(trainer.model, path, training=(data, tensors))
+
+
+def _schedule(trainer: Trainer) -> dict[str, Any] | None:
+    """The schedule's state; one of another class cannot take it over."""
+    if not isinstance(trainer.schedule, Schedule):
+        return None
+    return {"class": type(trainer.schedule).__name__, "state": trainer.schedule.state_dict()}
 
 
 def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
@@ -73,19 +88,31 @@ def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     tensors = checkpoint.read_tensors(folder, "training.safetensors")
     checkpoint.load(path, into=trainer.model)
     trainer.optimizer.load_state_dict({**data["optimizer"], "tensors": _part("optimizer", tensors)})
-    if trainer.schedule is not None and data["schedule"] is not None:
-        trainer.schedule.load_state_dict(data["schedule"])
+    trainer.model.load_state_dict(_part("weights", tensors), strict=False)
+    schedule, saved = trainer.schedule, data["schedule"] or {}
+    if isinstance(schedule, Schedule) and saved.get("class") == type(schedule).__name__:
+        schedule.load_state_dict(saved["state"])
     if trainer.ema is not None and "ema" in data:
         trainer.ema.load_state_dict({**data["ema"], "tensors": _part("ema", tensors)})
+    elif trainer.ema is not None:
+        trainer.ema.reset()
     if trainer._updates.scale is not None and data["scale"] is not None:
         trainer._updates.scale.load_state_dict(data["scale"])
     trainer.history.load_state_dict(data["history"])
     trainer.step, trainer.epoch = data["step"], data["epoch"]
     trainer.loader_state = data["loader"]
-    for callback, (name, state) in zip(trainer.callbacks, data["callbacks"], strict=False):
-        if type(callback).__name__ == name:
-            callback.load_state_dict(state)
+    _resume_callbacks(trainer, data["callbacks"])
     ops.random.set_state(data["random"])
+
+
+def _resume_callbacks(trainer: Trainer, saved: list[Any]) -> None:
+    """Give each callback the state of the first one left that has its class."""
+    left = list(saved)
+    for callback in trainer.callbacks:
+        found = next((part for part in left if part[0] == type(callback).__name__), None)
+        if found is not None:
+            left.remove(found)
+            callback.load_state_dict(found[1])
 
 
 def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -6,23 +6,26 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ember_ml import ops
-from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml._core.tensor import Tensor
+from ember_ml.backend import use_backend
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.data import DataLoader
+from ember_ml.nn.auxiliary import reported_losses, with_reported
 from ember_ml.nn.module import Module
 from ember_ml.registry import build
-from ember_ml.training.callbacks import Callback, Progress
+from ember_ml.training.callbacks import Callback, Checkpoint, Progress
 from ember_ml.training.ema import EMA
-from ember_ml.training.trainer import batches, state
+from ember_ml.training.schedules import Schedule
+from ember_ml.training.trainer import batches, evaluation, state
 from ember_ml.training.trainer.history import History
 from ember_ml.training.trainer.interrupt import Interrupt
-from ember_ml.training.trainer.nonfinite import explain
+from ember_ml.training.trainer.nonfinite import explain, listed
 from ember_ml.training.trainer.updates import Updates
 
 INTERRUPTED = "ember-interrupted"
@@ -90,19 +93,34 @@ class Trainer:
         self.interrupted = False
         self.loader: DataLoader | None = None
         self.loader_state: dict[str, Any] | None = None
+        self._modules = list(model.modules())
+        self._built_for = self._form()
         self._updates = Updates(self)
+
+    def _form(self) -> tuple[Any, ...]:
+        """What a compiled step has taken for granted."""
+        return self.backend, *[module.training for module in self._modules]
+
+    @property
+    def backend(self) -> str:
+        """Where the model is."""
+        return str(self.optimizer.parameters[0].backend)
 
     def learning_rates(self) -> list[float]:
         """The learning rate of each parameter group now."""
         return [group.learning_rate * self.optimizer.factor for group in self.optimizer.groups]
 
     def compute(self, batch: Any) -> tuple[Tensor, Any]:
-        """The loss of a batch and the model's outputs; override it to train in another way."""
+        """The loss of a batch and the model's outputs; override it to train in another way.
+
+        What parts of the model report by `nn.auxiliary.report_loss` is part of the loss.
+        """
         inputs, targets, options = batches.split(batch, self.loss is not None)
-        outputs = self.model(*inputs)
+        with reported_losses() as reported:
+            outputs = self.model(*inputs)
         if self.loss is None:
-            return outputs, None
-        return self.loss(outputs, targets, **options), outputs
+            return with_reported(outputs, reported), None
+        return with_reported(self.loss(outputs, targets, **options), reported), outputs
 
     def fit(
         self,
@@ -128,30 +146,53 @@ class Trainer:
         """
         loader = batches.loader(data, batch_size, shuffle=True, seed=self.config.seed or 0)
         limit = batches.limits(epochs, steps)
-        self.loader = loader
-        if self.loader_state is not None:
-            loader.load_state_dict(self.loader_state)
-            self.loader_state = None
+        self._refuse_frozen()
+        self._go_on_with(loader)
         self.total_steps = limit.total(loader, self.config.accumulate)
         self.should_stop = self.interrupted = False
+        self._updates.drop_remainder()
         self.model.train()
         self.optimizer.train()
-        try:
+        with use_backend(self.backend), contextlib.ExitStack() as ends:
+            for callback in reversed(self.callbacks):  # each is told, also if another one fails
+                ends.callback(callback.on_fit_end, self)
+            ends.callback(self.optimizer.eval)
             self._tell("on_fit_start")
             with Interrupt() as interrupt:
                 while not (self.should_stop or limit.reached(self.epoch, self.step)):
                     self._run_epoch(loader, validation, batch_size, limit, interrupt)
-        finally:
-            self.optimizer.eval()
-            self._tell("on_fit_end")
-        if self.interrupted:
-            self._save_interrupted()
+                    if interrupt.asked:
+                        self.interrupted = self.should_stop = True
+            if self.interrupted:
+                self._save_interrupted()
         return self.history
+
+    def _refuse_frozen(self) -> None:
+        pairs = zip(self.optimizer.names, self.optimizer.parameters, strict=True)
+        frozen = [name for name, parameter in pairs if not parameter.trainable]
+        if frozen:
+            raise ArgumentError(
+                f"fit: frozen since the trainer was made: {listed(frozen)}; freeze first, then "
+                "make the trainer"
+            )
+
+    def _go_on_with(self, loader: DataLoader) -> None:
+        """Begin where the saved training, or the last `fit` with such a loader, ended."""
+        if self.loader_state is not None:
+            try:
+                loader.load_state_dict(self.loader_state)
+            except ArgumentError as error:
+                raise ArgumentError(
+                    f"fit: {error}; to go on with other data set trainer.loader_state = None"
+                ) from None
+        elif self.loader is not None and loader.plan == self.loader.plan:
+            loader.load_state_dict(self.loader.state_dict())
+        self.loader, self.loader_state = loader, None
 
     def _run_epoch(
         self, loader: DataLoader, validation: Any, size: int, limit: batches.Limit, stop: Interrupt
     ) -> None:
-        started, empty = time.monotonic(), True
+        started, empty, first = time.monotonic(), True, self.step
         resumed = loader.state_dict()["batches"] > 0
         for batch in loader:
             empty = False
@@ -160,13 +201,11 @@ class Trainer:
                 continue
             self.history.steps.append(record)
             self._tell("on_step_end", record)
-            if stop.asked:
-                self.interrupted = self.should_stop = True
+            if stop.asked or self.should_stop or limit.reached(self.epoch, self.step):
                 return
-            if self.should_stop or limit.reached(self.epoch, self.step):
-                return
-        if empty and not resumed:
-            raise ArgumentError("fit: the data has no batches")
+        if self.step == first and not resumed:
+            few = f"fewer batches than accumulate={self.config.accumulate}"
+            raise ArgumentError(f"fit: the data has {'no batches' if empty else few}")
         self._updates.drop_remainder()
         self.epoch += 1
         self._end_epoch(started, self.history.losses_of(self.epoch - 1), validation, size)
@@ -177,9 +216,10 @@ class Trainer:
             record["loss"] = math.fsum(losses) / len(losses)
         if validation is not None:
             found = self.evaluate(validation, batch_size=size)
-            record |= {f"val_{name}": value for name, value in found.items()}
+            numbers = {name: x for name, x in found.items() if isinstance(x, (int, float))}
+            record |= {f"val_{name}": x for name, x in numbers.items()}
         record["seconds"] = time.monotonic() - started
-        if self.schedule is not None:
+        if isinstance(self.schedule, Schedule):
             self.schedule.observe(record.get("val_loss", record.get("loss", math.nan)))
         self.history.epochs.append(record)
         self._tell("on_epoch_end", record)
@@ -188,6 +228,8 @@ class Trainer:
         """Take a batch in; the record of the step, if the batch completed one."""
         if self.schedule is not None:
             self.optimizer.factor = self.schedule(self.step)
+        if self._form() != self._built_for:
+            self._rebuild()
         found = self._updates(batch)
         if found is None:
             return None
@@ -202,57 +244,50 @@ class Trainer:
         step, epoch = float(self.step), float(self.epoch)
         return {"step": step, "epoch": epoch, "loss": loss, "learning_rate": rate}
 
-    def evaluate(self, data: Any, *, batch_size: int = 32) -> dict[str, float]:
-        """The mean loss and the metrics over data, with the running mean of the weights if any."""
-        loader = batches.loader(data, batch_size, shuffle=False, seed=0)
-        total = weight = 0.0
+    def _rebuild(self) -> None:
+        """Begin anew with steps, for the model was moved or some module's mode was changed."""
+        scale = self._updates.scale
+        self._updates, self._built_for = Updates(self), self._form()
+        self._updates.scale = scale
+
+    def evaluate(self, data: Any, *, batch_size: int = 32) -> dict[str, Any]:
+        """The mean loss and the metrics over data, with the running mean of the weights if any.
+
+        Batches count in the mean by the sums of their masks, or their numbers of examples.
+        """
+        return evaluation.evaluate(self, data, batch_size)
+
+    def measure(self, batch: Any, outputs: Any) -> float:
+        """Update the metrics by a batch, and say how much it counts; override it with `compute`."""
+        if self.loss is None:
+            if self.metrics:
+                raise ArgumentError(
+                    "Trainer: metrics need the targets, and without a loss it is not known which "
+                    "they are; override Trainer.measure"
+                )
+            return batches.weight_of(batch, None)
+        _, targets, options = batches.split(batch, with_targets=True)
+        mask = options.get("sample_weight")
         for metric in self.metrics:
-            metric.reset()
-        with self._evaluating():
-            for batch in loader:
-                loss, outputs = self.compute(batch)
-                inputs, targets, _ = batches.split(batch, self.loss is not None)
-                for metric in self.metrics:
-                    metric.update(outputs, targets)
-                count = batches.size(inputs)
-                total, weight = total + float(loss) * count, weight + count
-        if not weight:
-            raise ArgumentError("evaluate: the data has no batches")
-        return {"loss": total / weight} | {metric.name: metric.compute() for metric in self.metrics}
+            metric.update(outputs, targets, mask)
+        return batches.weight_of(batch, mask)
 
     def predict(self, data: Any, *, batch_size: int = 32) -> Any:
-        """The model's outputs for inputs (a tensor, a dataset or a loader of inputs), as one nest.
+        """The model's outputs for inputs (an array, a dataset or a loader of inputs), as one nest.
 
-        Of batches that are tuples, the first part is the input.
+        Of batches that are tuples, the first part is the input, and of dicts what "inputs" names.
         """
-        single = isinstance(data, EmberTensor) or not isinstance(data, (tuple, list))
-        loader = batches.loader((data,) if single else data, batch_size, shuffle=False, seed=0)
-        found = []
-        with self._evaluating():
-            for batch in loader:
-                inputs = batches.inputs_of(batch)
-                found.append(tree.flatten(self.model(*inputs)))
-        if not found:
-            raise ArgumentError("predict: the data has no batches")
-        columns = zip(*[leaves for leaves, _ in found], strict=True)
-        return tree.unflatten(found[0][1], [ops.concat(list(column), axis=0) for column in columns])
+        return evaluation.predict(self, data, batch_size)
 
-    @contextlib.contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        before = [(module, module.training) for module in self.model.modules()]
-        self.model.eval()
-        self.optimizer.eval()
-        try:
-            with self.ema.applied() if self.ema is not None else contextlib.nullcontext():
-                yield
-        finally:
-            for module, training in before:
-                module.training = training
-            if self.model.training:
-                self.optimizer.train()
+    def evaluating(self) -> AbstractContextManager[bool]:
+        """Within the block the model is as in use, with the weights to use: averages, if any.
+
+        It gives whether these are others than those in training.
+        """
+        return evaluation.evaluating(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model and all that is needed to go on to a folder."""
+        """Write the model, with the weights to use, and all that is needed to go on to a folder."""
         state.save(self, path)
 
     def resume(self, path: str | os.PathLike[str]) -> Trainer:
@@ -263,8 +298,8 @@ class Trainer:
     def _save_interrupted(self) -> None:
         from rich.console import Console
 
-        folder = next((c.folder / "last" for c in self.callbacks if hasattr(c, "folder")), None)
-        path = folder or INTERRUPTED
+        folders = [each.folder for each in self.callbacks if isinstance(each, Checkpoint)]
+        path = folders[0] / "last" if folders else INTERRUPTED
         self.save(path)
         Console().print(
             f"Stopped at step {self.step} and saved to {path}. To go on: build the same trainer, "

@@ -243,3 +243,31 @@ def test_deepcopy_is_independent(backend: str) -> None:
     assert net.scale.tolist() == [1.0]
     assert isinstance(other.norm.running_mean, nn.Buffer)
     assert [n for n, _ in other.named_parameters()] == NAMES
+
+
+def test_a_hook_that_is_set_twice_is_taken_away_once() -> None:
+    module, seen = nn.Identity(), []
+    first = module.register_forward_hook(lambda *_: seen.append(1) and None)
+    second = module.register_forward_hook(first.hook)
+    first.remove()
+    module(1)
+    assert seen == [1]
+    second.remove()
+    module(1)
+    assert seen == [1]
+
+
+def test_names_that_run_together_are_refused() -> None:
+    module = nn.Module()
+    module.parts = {"a.b": nn.Parameter([1.0]), "a": {"b": nn.Parameter([2.0])}}
+    with pytest.raises(ValueError, match=r"two variables are named 'parts.a.b'"):
+        module.state_dict()
+
+
+def test_a_buffer_stays_one_whatever_it_is_set_to(backend: str) -> None:
+    module = nn.Module()
+    module.count = nn.Buffer([0.0, 0.0])
+    module.count = [1.0, 2.0]
+    assert module.state_dict()["count"].tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="the buffer 'count' has the shape"):
+        module.count = 3.0

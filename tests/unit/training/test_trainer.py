@@ -18,7 +18,7 @@ import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import available, use_backend
 from ember_ml.configs import ConfigError
-from ember_ml.data import DataLoader, ArrayDataset
+from ember_ml.data import ArrayDataset, DataLoader
 from ember_ml.nn import layers
 from ember_ml.nn.tensor import array
 from ember_ml.training import NonFiniteError, Trainer, TrainerConfig

@@ -44,7 +44,11 @@ def _attend(
     square = causal and window is None and mask is None and query.shape[-2] == key.shape[-2]
     if not square:
         mask = _mask(query, key, mask, causal, window)
-    options = {"is_causal": square, "scale": scale, "enable_gqa": grouped}
+    options: dict[str, Any] = {"scale": scale}
+    if square:  # asked, not passed on: while a compiler traces, it is a symbol
+        options["is_causal"] = True
+    if grouped:
+        options["enable_gqa"] = True
     fused = functools.partial(
         F.scaled_dot_product_attention, attn_mask=mask, dropout_p=dropout, **options
     )

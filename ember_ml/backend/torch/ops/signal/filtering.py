@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml.backend.torch.causal_convolution import causal_conv1d as causal_conv1d
 
 
 def correlate(x, y, mode="valid"):

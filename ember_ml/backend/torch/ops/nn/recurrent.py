@@ -1,0 +1,204 @@
+"""Recurrent layers by torch's own kernels; gradients of gradients step by step."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from ember_ml.backend.torch import loops
+from ember_ml.backend.torch.custom import custom
+from ember_ml.backend.torch.nesting import nesting
+
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+def lstm(
+    x: Any,
+    h0: Any,
+    c0: Any,
+    weight_ih: Any,
+    weight_hh: Any,
+    bias_ih: Any = None,
+    bias_hh: Any = None,
+) -> tuple[Any, Any, Any]:
+    return _run(_fused_lstm, _stepwise_lstm, (x, h0, c0, weight_ih, weight_hh, bias_ih, bias_hh))
+
+
+def gru(
+    x: Any, h0: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any = None, bias_hh: Any = None
+) -> tuple[Any, Any]:
+    return _run(_fused_gru, _stepwise_gru, (x, h0, weight_ih, weight_hh, bias_ih, bias_hh))
+
+
+def closed_form(
+    x: Any,
+    h0: Any,
+    weight_hh: Any,
+    weight: Any = None,
+    bias: Any = None,
+    timespans: Any = None,
+    gated: bool = True,
+) -> Any:
+    stepwise = functools.partial(_stepwise_closed_form, gated=gated)
+    return _by_hand(loops.ClosedForm(gated), stepwise, (x, h0, weight_hh, weight, bias, timespans))
+
+
+def liquid(x: Any, v0: Any, capacity: Any, slopes: Any, offsets: Any, weights: Any) -> Any:
+    arrays = x, v0, capacity, slopes, offsets, weights
+    return _by_hand(loops.Liquid(), _stepwise_liquid, arrays)
+
+
+def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """By the loop with a gradient of its own, where it can be; half precision in float32."""
+    dtype = arrays[0].dtype
+    if dtype in _HALVES:
+        return _by_hand(loop, stepwise, [None if x is None else x.float() for x in arrays]).to(
+            dtype
+        )
+    if not arrays[0].shape[1] or torch.compiler.is_compiling() or nesting.transforms:
+        return stepwise(*arrays)
+    given = [at for at, x in enumerate(arrays) if x is not None]
+
+    def filled(present: Sequence[Any]) -> list[Any]:
+        places = dict(zip(given, present, strict=True))
+        return [places.get(at) for at in range(len(arrays))]
+
+    def forward(*present: Any) -> Any:
+        return [loop.forward(*filled(present))]
+
+    def pull(present: Sequence[Any], cotangents: Sequence[Any], again: bool) -> Sequence[Any]:
+        if again:
+            function = torch.func.vjp(lambda *some: stepwise(*filled(some)), *present)[1]
+            return function(cotangents[0])
+        grads = loop.backward(filled(present), cotangents[0])
+        return [g for g in grads if g is not None]
+
+    return custom(forward, pull, [x for x in arrays if x is not None])[0]
+
+
+def _run(fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """By the kernel, where it can be; half precision in float32."""
+    dtype = arrays[0].dtype
+    if dtype in _HALVES:
+        wide = [None if x is None else x.float() for x in arrays]
+        return tuple(out.to(dtype) for out in _run(fused, stepwise, wide))
+    if not arrays[0].shape[1] or torch.compiler.is_compiling() or nesting.transforms:
+        return stepwise(*arrays)
+    if not torch.is_grad_enabled() or not any(x is not None and x.requires_grad for x in arrays):
+        return fused(*arrays)
+    return fused(*arrays) if nesting.once else _twice_differentiable(fused, stepwise, arrays)
+
+
+def _twice_differentiable(
+    fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequence[Any]
+) -> Any:
+    """Fused, and step by step where the gradient is differentiated, which the kernels are not."""
+    kept: list[Any] = []
+    given = [at for at, x in enumerate(arrays) if x is not None]
+
+    def filled(present: Sequence[Any]) -> list[Any]:
+        places = dict(zip(given, present, strict=True))
+        return [places.get(at) for at in range(len(arrays))]
+
+    def forward(*present: Any) -> Any:
+        with torch.enable_grad():
+            leaves = [x.detach().requires_grad_() for x in present]
+            kept[:] = leaves, fused(*filled(leaves))
+        return [out.detach() for out in kept[1]]
+
+    def pull(present: Sequence[Any], cotangents: Sequence[Any], again: bool) -> Sequence[Any]:
+        if again:
+            return torch.func.vjp(lambda *some: stepwise(*filled(some)), *present)[1](
+                tuple(cotangents)
+            )
+        leaves, outputs = kept
+        grads = torch.autograd.grad(
+            outputs, leaves, cotangents, retain_graph=True, allow_unused=True
+        )
+        return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, leaves, strict=True)]
+
+    return custom(forward, pull, [x for x in arrays if x is not None])
+
+
+def _weights(weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any) -> list[Any]:
+    """The weights as the kernels take them: with both biases, or with none."""
+    if bias_ih is None and bias_hh is None:
+        return [weight_ih, weight_hh]
+    zeros = weight_ih.new_zeros(len(weight_ih))
+    biases = [zeros if bias is None else bias for bias in (bias_ih, bias_hh)]
+    return [weight_ih, weight_hh, *biases]
+
+
+def _fused_lstm(
+    x: Any, h0: Any, c0: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any
+) -> Any:
+    weights = _weights(weight_ih, weight_hh, bias_ih, bias_hh)
+    state = (h0.unsqueeze(0).contiguous(), c0.unsqueeze(0).contiguous())
+    training = torch.is_grad_enabled()
+    y, h, c = torch.lstm(x, state, weights, len(weights) > 2, 1, 0.0, training, False, True)
+    return y, h[0], c[0]
+
+
+def _stepwise_lstm(
+    x: Any, h: Any, c: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any
+) -> Any:
+    states = []
+    for entry in F.linear(x, weight_ih, bias_ih).unbind(1):
+        i, f, g, o = (entry + F.linear(h, weight_hh, bias_hh)).chunk(4, -1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+        states.append(h)
+    return _sequence(states, h), h, c
+
+
+def _fused_gru(x: Any, h0: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any) -> Any:
+    weights = _weights(weight_ih, weight_hh, bias_ih, bias_hh)
+    state = h0.unsqueeze(0).contiguous()
+    training = torch.is_grad_enabled()
+    y, h = torch.gru(x, state, weights, len(weights) > 2, 1, 0.0, training, False, True)
+    return y, h[0]
+
+
+def _stepwise_gru(
+    x: Any, h: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any
+) -> Any:
+    states = []
+    for entry in F.linear(x, weight_ih, bias_ih).unbind(1):
+        r, z, n = entry.chunk(3, -1)
+        hr, hz, hn = F.linear(h, weight_hh, bias_hh).chunk(3, -1)
+        n = (n + (r + hr).sigmoid() * hn).tanh()
+        h = n + (z + hz).sigmoid() * (h - n)
+        states.append(h)
+    return _sequence(states, h), h
+
+
+def _sequence(states: list[Any], h: Any) -> Any:
+    return torch.stack(states, 1) if states else h.unsqueeze(1).expand(-1, 0, -1)
+
+
+def _stepwise_closed_form(
+    x: Any, h: Any, weight_hh: Any, weight: Any, bias: Any, timespans: Any, gated: bool
+) -> Any:
+    size, states = h.shape[-1], []
+    spans = [None] * x.shape[1] if timespans is None else timespans.unbind(1)
+    for entry, span in zip(x.unbind(1), spans, strict=True):
+        z = entry + F.linear(h, weight_hh)
+        z = z if weight is None else F.linear(z.tanh(), weight, bias)
+        f1, f2 = z[:, : 2 * size].tanh().chunk(2, -1)
+        gate = z[:, 2 * size :] if span is None else z[:, 2 * size : -size] * span + z[:, -size:]
+        h = f1 + gate.sigmoid() * (f2 - f1 if gated else f2)
+        states.append(h)
+    return _sequence(states, h)
+
+
+def _stepwise_liquid(x: Any, v: Any, capacity: Any, slopes: Any, offsets: Any, weights: Any) -> Any:
+    size, states = v.shape[-1], []
+    for entry in x.unbind(1):
+        sums = entry + F.linear(F.linear(v, slopes, offsets).sigmoid(), weights)
+        v = (capacity * v + sums[:, :size]) / (capacity + sums[:, size:])
+        states.append(v)
+    return _sequence(states, v)

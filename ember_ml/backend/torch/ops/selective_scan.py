@@ -1,0 +1,123 @@
+"""The selective scan in blocks that fit a cache: states are never held for the whole sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ember_ml._core.errors import ShapeError
+from ember_ml.backend.torch.fusion import fused, fusible
+from ember_ml.backend.torch.ops.recurrence import linear_recurrence
+
+_HALVES = (torch.float16, torch.bfloat16)
+_BLOCK = 1 << 18  # elements of a block's states
+_STEP = 1 << 12  # below so many elements a step, chunks of time side by side are quicker
+_CHUNK = 16
+
+
+def selective_scan(u, dt, a, b, c, d=None):
+    operands = (u, dt, a, b, c, d)
+    _check(*operands)
+    if u.dtype in _HALVES:
+        wide = [None if x is None else x.float() for x in operands]
+        return selective_scan(*wide).to(u.dtype)
+    if u.numel() and u.shape[0] * a.numel() >= _STEP and fusible(*operands):
+        return fused(_run, _pull, _plain, *operands)
+    return _plain(*operands)
+
+
+def _check(u: Any, dt: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+    if u.ndim == 3 and a.ndim == 2:
+        states = (*u.shape[:2], a.shape[1])
+        right = dt.shape == u.shape and a.shape[0] == u.shape[2] and b.shape == c.shape == states
+        if right and (d is None or d.shape == u.shape[2:]):
+            return
+    shapes = ", ".join(str((*x.shape,)) for x in (u, dt, a, b, c, d) if x is not None)
+    raise ShapeError(
+        "selective_scan takes u and dt of (batch, time, channels), a of (channels, states), b and "
+        f"c of (batch, time, states) and d of (channels,), not the shapes {shapes}"
+    )
+
+
+def _plain(u: Any, dt: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    entries = (dt * u).unsqueeze(2) * b.unsqueeze(3)
+    h, _ = linear_recurrence(torch.exp(dt.unsqueeze(2) * a.mT), entries)
+    y = (h * c.unsqueeze(3)).sum(2)
+    return y if d is None else y + d * u
+
+
+def _blocks(batch: int, step: int) -> Iterator[slice]:
+    """Examples, as many as a chunk of time of them fits a cache."""
+    size = max(1, _BLOCK // (_CHUNK * step))
+    return (slice(at, min(at + size, batch)) for at in range(0, batch, size))
+
+
+def _chunks(length: int) -> list[slice]:
+    return [slice(at, min(at + _CHUNK, length)) for at in range(0, length, _CHUNK)]
+
+
+def _walk(dt: Any, a: Any, scaled: Any, b: Any, state: Any) -> tuple[Any, Any]:
+    """The decays and the states of a chunk, (batch, time, states, channels)."""
+    decays = torch.mul(dt.unsqueeze(2), a).exp_()
+    h = torch.mul(scaled.unsqueeze(2), b.unsqueeze(3))
+    for decay, entry in zip(decays.unbind(1), h.unbind(1), strict=True):
+        state = entry.addcmul_(decay, state)
+    return decays, h
+
+
+def _run(u: Any, dt: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
+    """The output, and the states that enter the chunks."""
+    a = a.mT.contiguous()
+    y = torch.mul(u, d) if d is not None else torch.zeros_like(u)
+    scaled = dt * u
+    chunks = _chunks(u.shape[1])
+    kept = u.new_zeros((u.shape[0], len(chunks) + 1, *a.shape))
+    for rows in _blocks(u.shape[0], a.numel()):
+        for at, part in enumerate(chunks):
+            _, h = _walk(dt[rows, part], a, scaled[rows, part], b[rows, part], kept[rows, at])
+            kept[rows, at + 1] = h[:, -1]
+            y[rows, part] += h.mul_(c[rows, part].unsqueeze(3)).sum(2)
+    return y, kept
+
+
+def _pull(operands: Any, kept: Any, g: Any) -> list[Any]:
+    """The gradients, block by block against time, the states computed again."""
+    u, dt, a, b, c, d = operands
+    a = a.mT.contiguous()
+    scaled = dt * u
+    grad_scaled, grad_dt = torch.empty_like(u), torch.empty_like(dt)
+    grad_a, grad_b, grad_c = torch.zeros_like(a), torch.empty_like(b), torch.empty_like(c)
+    for rows in _blocks(u.shape[0], a.numel()):
+        later = None
+        for at, part in reversed(list(enumerate(_chunks(u.shape[1])))):
+            place = rows, part
+            state = kept[rows, at]
+            decays, h = _walk(dt[place], a, scaled[place], b[place], state)
+            into = torch.mul(g[place].unsqueeze(2), c[place].unsqueeze(3))
+            later = _back(into, decays, later)
+            grad_c[place] = (h * g[place].unsqueeze(2)).sum(3)
+            grad_b[place] = (into * scaled[place].unsqueeze(2)).sum(3)
+            grad_scaled[place] = (into * b[place].unsqueeze(3)).sum(2)
+            into.mul_(decays)  # now the gradient of the exponents
+            into[:, 1:].mul_(h[:, :-1])
+            into[:, 0].mul_(state)
+            grad_dt[place] = (into * a).sum(2)
+            grad_a += into.mul_(dt[place].unsqueeze(2)).sum((0, 1))
+    grad_dt.addcmul_(grad_scaled, u)
+    grad_u = grad_scaled.mul_(dt)
+    if d is not None:
+        grad_u.addcmul_(g, d)
+    grad_d = None if d is None else (g * u).sum((0, 1))
+    return [grad_u, grad_dt, grad_a.mT, grad_b, grad_c, grad_d]
+
+
+def _back(into: Any, decays: Any, later: Any) -> Any:
+    """Carry the gradients of a chunk's states against time; what enters the chunk before."""
+    if later is not None:
+        into[:, -1] += later
+    steps, factors = into.unbind(1), decays.unbind(1)
+    for at in range(len(steps) - 2, -1, -1):
+        steps[at].addcmul_(factors[at + 1], steps[at + 1])
+    return steps[0] * factors[0]

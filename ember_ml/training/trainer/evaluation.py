@@ -1,0 +1,70 @@
+"""A trainer's model in use: measured, or asked for outputs."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ember_ml import ops
+from ember_ml._core import tree
+from ember_ml._core.errors import ArgumentError
+from ember_ml.backend import use_backend
+from ember_ml.nn.functional import standing_in, values_of
+from ember_ml.training.trainer import batches
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer.trainer import Trainer
+
+
+@contextlib.contextmanager
+def evaluating(trainer: Trainer) -> Iterator[bool]:
+    """Within the block the model is as in use; whether its weights are not those in training."""
+    model, optimizer, ema = trainer.model, trainer.optimizer, trainer.ema
+    parameters = model.parameters()
+    modes = [(module, module.training) for module in model.modules()]
+    trained, training = values_of(parameters), optimizer.training
+    # standing_in: what an optimizer computes back from its averages is not the same to the bit
+    with use_backend(trainer.backend), standing_in(parameters, trained):
+        model.eval()
+        optimizer.eval()
+        try:
+            with contextlib.nullcontext() if ema is None else ema.applied():
+                pairs = zip(parameters, trained, strict=True)
+                yield any(now._data is not before._data for now, before in pairs)
+        finally:
+            for module, mode in modes:
+                module.training = mode
+            if training:
+                optimizer.train()
+
+
+def evaluate(trainer: Trainer, data: Any, batch_size: int) -> dict[str, Any]:
+    """The mean loss and the metrics."""
+    loader = batches.loader(data, batch_size, shuffle=False, seed=0)
+    losses, weights = [], []
+    for metric in trainer.metrics:
+        metric.reset()
+    with evaluating(trainer):
+        for batch in loader.once():
+            loss, outputs = trainer.compute(batch)
+            losses.append(float(loss))
+            weights.append(trainer.measure(batch, outputs))
+    if not losses:
+        raise ArgumentError("evaluate: the data has no batches")
+    total = math.fsum(loss * weight for loss, weight in zip(losses, weights, strict=True))
+    mean = total / (math.fsum(weights) or 1.0)
+    return {"loss": mean} | {metric.name: metric.compute() for metric in trainer.metrics}
+
+
+def predict(trainer: Trainer, data: Any, batch_size: int) -> Any:
+    """The model's outputs as one nest."""
+    found = []
+    with evaluating(trainer):
+        for batch in batches.inputs_loader(data, batch_size).once():
+            found.append(tree.flatten(trainer.model(*batches.inputs_of(batch))))
+    if not found:
+        raise ArgumentError("predict: the data has no batches")
+    columns = zip(*[leaves for leaves, _ in found], strict=True)
+    return tree.unflatten(found[0][1], [ops.concat(list(column), axis=0) for column in columns])

@@ -1,0 +1,150 @@
+"""Long and short causal convolutions against direct ones, and the kernels behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from ember_ml import GradientTape, ops
+from ember_ml.backend.torch import causal_convolution as kernels
+from ember_ml.nn import tensor
+from ember_ml.nn.layers.sequence_mixing.fft_conv import (
+    DIRECT,
+    KERNELS,
+    FFTConv,
+    direct_conv,
+    fft_conv,
+    long_conv,
+    toeplitz,
+)
+from ember_ml.nn.layers.sequence_mixing.short_conv import ShortConv
+
+LENGTHS = (1, 2, 63, 100)
+
+
+def direct(x, kernel, skip=None):
+    """In float64, by the definition."""
+    x, kernel = np.float64(x), np.float64(kernel)
+    y = np.stack(
+        [
+            np.stack(
+                [np.convolve(row, taps)[: len(row)] for row, taps in zip(one, kernel, strict=True)]
+            )
+            for one in x
+        ]
+    )
+    return y if skip is None else y + np.float64(skip)[:, None] * x
+
+
+def drawn(*shapes, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+@pytest.mark.parametrize("form", [fft_conv, direct_conv])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_equals_the_definition(backend, form, length):
+    for taps in {length, 1, length + 5}:
+        x, kernel, skip = drawn((2, 3, length), (3, taps), (3,))
+        found = form(*map(tensor.array, (x, kernel, skip)))
+        np.testing.assert_allclose(found.numpy(), direct(x, kernel, skip), rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 40), (30, 2, 40), (1, 2, DIRECT + 9)])
+def test_few_many_and_long_sequences(backend, shape):
+    x, kernel = drawn(shape, shape[1:])
+    found = long_conv(tensor.array(x), tensor.array(kernel))
+    np.testing.assert_allclose(found.numpy(), direct(x, kernel), rtol=1e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("form", [fft_conv, direct_conv])
+def test_gradients(backend, form):
+    x, kernel, skip, g = drawn((2, 3, 20), (3, 20), (3,), (2, 3, 20))
+    sources = [tensor.array(v) for v in (x, kernel, skip)]
+    with GradientTape() as tape:
+        tape.watch(sources)
+        y = form(*sources)
+    found = tape.gradient(y, sources, tensor.array(g))
+    leaves = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (x, kernel, skip)]
+    padded = F.pad(leaves[0], (19, 0))
+    out = (
+        F.conv1d(padded, leaves[1].flip(1).unsqueeze(1), groups=3) + leaves[2][:, None] * leaves[0]
+    )
+    wanted = torch.autograd.grad(out, leaves, torch.tensor(g, dtype=torch.float64))
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-3, atol=1e-4)
+
+
+def test_the_toeplitz_matrix(backend):
+    matrix = toeplitz(tensor.array([[1.0, 2.0, 3.0]]), 4)
+    assert matrix.tolist() == [[[1, 2, 3, 0], [0, 1, 2, 3], [0, 0, 1, 2], [0, 0, 0, 1]]]
+
+
+def test_a_kernel_of_the_device_goes_first(backend, monkeypatch):
+    calls = []
+
+    def kernel(x, taps):
+        calls.append(x.shape)
+        return ops.swapaxes(ops.matmul(ops.swapaxes(x, 0, 1), toeplitz(taps, x.shape[-1])), 0, 1)
+
+    x, taps = (tensor.array(v) for v in drawn((2, 3, 7), (3, 7)))
+    without = fft_conv(x, taps).numpy()
+    device = str(x.device).partition(":")[0]
+    monkeypatch.setitem(KERNELS, device, kernel)
+    for form in (fft_conv, long_conv):
+        np.testing.assert_allclose(form(x, taps).numpy(), without, rtol=1e-4, atol=1e-5)
+    assert calls == [(2, 3, 7)] * 2
+    monkeypatch.setitem(KERNELS, "elsewhere", KERNELS.pop(device))
+    np.testing.assert_array_equal(fft_conv(x, taps).numpy(), without)
+    assert len(calls) == 2
+
+
+def test_no_kernels_are_registered():
+    assert not KERNELS
+
+
+def test_fft_conv_layer(backend):
+    layer = FFTConv(3, max_length=8)
+    (x,) = drawn((2, 20, 3))
+    kernel, skip = layer.weight.numpy(), layer.skip.numpy()
+    wanted = direct(x.swapaxes(1, 2), kernel, skip).swapaxes(1, 2)
+    np.testing.assert_allclose(layer(tensor.array(x)).numpy(), wanted, rtol=1e-4, atol=1e-5)
+    y, state = layer.unroll(tensor.array(x))
+    np.testing.assert_allclose(y.numpy(), wanted, rtol=1e-4, atol=1e-5)
+    assert state.size == 2 * layer.state_size
+
+
+def test_short_conv_layer(backend):
+    layer = ShortConv(5, kernel_size=3, activation="silu")
+    (x,) = drawn((2, 11, 5))
+    weight, bias = (torch.tensor(v.numpy()) for v in (layer.taps.weight, layer.taps.bias))
+    padded = F.pad(torch.tensor(x).mT, (2, 0))
+    wanted = F.silu(F.conv1d(padded, weight.unsqueeze(1), bias, groups=5)).mT
+    np.testing.assert_allclose(layer(tensor.array(x)).numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("last", [True, False])
+def test_the_blocked_kernel_on_torch(monkeypatch, last, bias):
+    monkeypatch.setattr(kernels, "_LARGE", 0)
+    monkeypatch.setattr(kernels, "_BLOCK", 60)
+    x = torch.randn(5, 7, 4, dtype=torch.float64).mT if last else torch.randn(5, 4, 7).double()
+    x = x.requires_grad_()
+    weight = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    shift = torch.randn(4, dtype=torch.float64, requires_grad=True) if bias else None
+    operands = (x, weight, shift) if bias else (x, weight)
+    torch.testing.assert_close(kernels.causal_conv1d(*operands), kernels._plain(x, weight, shift))
+    assert torch.autograd.gradcheck(kernels.causal_conv1d, operands, check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(kernels.causal_conv1d, operands)
+
+
+def test_bad_shapes(backend):
+    layer = FFTConv(3, max_length=8)
+    with pytest.raises(ValueError, match=r"FFTConv takes \(batch, time, 3\)"):
+        layer(ops.ones((2, 5, 4)))
+    with pytest.raises(ValueError, match="mask"):
+        layer(ops.ones((2, 5, 3)), ops.ones((2, 4)))
+    with pytest.raises(ValueError, match="kernel_size"):
+        ShortConv(3, kernel_size=0)
