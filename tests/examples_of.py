@@ -12,14 +12,23 @@ from ember_ml.nn.layers import Embedding, GroupNorm
 from ember_ml.registry import Entry
 
 NEEDED: dict[str, Any] = {
+    "command_neurons": 4,
     "features": 32,
     "in_features": 4,
+    "inter_fanout": 2,
+    "inter_neurons": 6,
+    "motor_fanin": 2,
+    "motor_neurons": 3,
     "num_embeddings": 8,
     "num_groups": 2,
     "out_features": 2,
+    "output_size": 3,
     "parts": [["constant", 2], ["constant", 3]],
+    "recurrent_command_synapses": 3,
+    "sensory_fanout": 2,
     "threshold": 0.5,
     "total_steps": 10,
+    "units": 12,
     "value": 0.0,
     "warmup_steps": 2,
 }

@@ -22,7 +22,8 @@ class RecurrentCell(Module):
     layer of them.
 
     Example:
-        >>> class Leaky(nn.layers.RecurrentCell):
+        >>> from ember_ml.nn.layers.sequence_mixing import recurrent
+        >>> class Leaky(recurrent.RecurrentCell):
         ...     def __init__(self, features: int) -> None:
         ...         self.in_features = self.out_features = features
         ...         self.widths = features
@@ -30,7 +31,7 @@ class RecurrentCell(Module):
         ...     def step(self, x, state, timespan=1.0):
         ...         state = self.decay * state + x
         ...         return state, state
-        >>> nn.layers.Recurrent(Leaky(2))(ops.ones((1, 3, 2))).tolist()
+        >>> recurrent.Recurrent(Leaky(2))(ops.ones((1, 3, 2))).tolist()
         [[[1.0, 1.0], [1.5, 1.5], [1.75, 1.75]]]
     """
 

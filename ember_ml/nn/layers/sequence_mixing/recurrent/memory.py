@@ -22,7 +22,8 @@ class MixedMemoryCell(HoistedCell):
     series", 2020.
 
     Example:
-        >>> cell = nn.layers.MixedMemoryCell(nn.layers.CfCCell(3, 4))
+        >>> from ember_ml.nn.layers.sequence_mixing import recurrent
+        >>> cell = recurrent.MixedMemoryCell(recurrent.CfCCell(3, 4))
         >>> y, (h, c) = cell(ops.ones((2, 3)))
         >>> y.shape, c.shape
         ((2, 4), (2, 4))
