@@ -22,12 +22,16 @@ class ClosedForm:
         self, x: Any, h0: Any, weight_hh: Any, weight: Any, bias: Any, timespans: Any
     ) -> Any:
         """The states, (batch, time, hidden)."""
-        batch, length, inner = x.shape
+        batch, length, width = x.shape
         size = h0.shape[1]
         parts = 3 if timespans is None else 4
         self.states = x.new_empty(length + 1, batch, size)
         self.states[0] = h0
-        self.inner: Any = None if weight is None else x.new_empty(length, batch, inner)
+        self.inner: Any = None
+        hidden: Any = None
+        if weight is not None:
+            self.inner = x.new_empty(length, batch, width)
+            hidden = self.inner.unbind()
         z = x.new_empty(length, batch, parts * size)
         steps = zip(
             x.unbind(1),
@@ -41,13 +45,17 @@ class ClosedForm:
             strict=True,
         )
         into, mixed = weight_hh.t(), torch.lerp if self.gated else _without_gate
+        if bias is None and weight is not None:
+            bias = weight.new_zeros(len(weight))
         spans = None if timespans is None else timespans.transpose(0, 1)
         slow: Any = None if spans is None else (z[..., 2 * size : -size].unbind(), spans.unbind())
+        heads = None if weight is None else weight.t()
         for at, (entry, h, after, here, both, f1, f2, gate) in enumerate(steps):
-            if weight is None:
+            if hidden is None:
                 torch.addmm(entry, h, into, out=here)
             else:
-                self._heads(self.inner[at], entry, h, into, weight, bias, here)
+                inner = torch.addmm(entry, h, into, out=hidden[at]).tanh_()
+                torch.addmm(bias, inner, heads, out=here)
             both.tanh_()
             if slow is not None:
                 gate.addcmul_(slow[0][at], slow[1][at])
@@ -56,25 +64,18 @@ class ClosedForm:
         self.z, self.spans = z, spans
         return self.states[1:].transpose(0, 1)
 
-    def _heads(
-        self, inner: Any, entry: Any, h: Any, into: Any, weight: Any, bias: Any, out: Any
-    ) -> None:
-        torch.addmm(entry, h, into, out=inner).tanh_()
-        if bias is None:
-            torch.mm(inner, weight.t(), out=out)
-        else:
-            torch.addmm(bias, inner, weight.t(), out=out)
-
     def _factors(self, size: int) -> Any:
         """The derivatives of a state for the parts of z, (time, batch, parts, hidden)."""
         f1, f2, t = self.z[..., :size], self.z[..., size : 2 * size], self.z[..., -size:]
         shape = (*self.z.shape[:2], self.z.shape[2] // size, size)
         factors = self.z.new_empty(shape)
-        slope = t - t * t
-        first = torch.addcmul(torch.ones_like(f1), f1, f1, value=-1)
-        factors[:, :, 0] = first * (1 - t) if self.gated else first
-        factors[:, :, 1] = torch.addcmul(t, t, f2 * f2, value=-1)
-        torch.mul(slope, f2 - f1 if self.gated else f2, out=factors[:, :, -1])
+        one = t.new_ones(())
+        torch.addcmul(one, f1, f1, value=-1, out=factors[:, :, 0])
+        torch.addcmul(one, f2, f2, value=-1, out=factors[:, :, 1]).mul_(t)
+        rest = 1 - t
+        torch.mul(f2 - f1 if self.gated else f2, t, out=factors[:, :, -1]).mul_(rest)
+        if self.gated:
+            factors[:, :, 0] *= rest
         if self.spans is not None:
             torch.mul(factors[:, :, 3], self.spans, out=factors[:, :, 2])
         return factors
@@ -85,7 +86,9 @@ class ClosedForm:
         length, size = x.shape[1], h0.shape[1]
         factors = self._factors(size)
         dz = torch.empty_like(self.z)
-        slopes: Any = None if weight is None else 1 - self.inner * self.inner
+        slopes: Any = None
+        if weight is not None:
+            slopes = torch.addcmul(self.inner.new_ones(()), self.inner, self.inner, value=-1)
         dx = dz if weight is None else torch.empty_like(self.inner)
         g = g.transpose(0, 1)
         dh, before = g[-1], [h0.new_zeros(h0.shape), *g[:-1].unbind()]

@@ -29,7 +29,7 @@ def permute_dims(x: Any, axes: Any = None) -> Any:
 
 def broadcast_to(x: Any, shape: Any) -> Any:
     lengths = listed(shape)
-    if min(lengths, default=0) < 0:
+    if any(length < 0 for length in lengths):
         raise ShapeError(f"broadcast_to: shape={shape} has a negative length")
     return torch.broadcast_to(x, lengths)
 
