@@ -16,7 +16,8 @@ from tests.examples_of import config_of, inputs_of
 
 LAYERS = registry.available("layers")
 MIXERS = [entry for entry in LAYERS if issubclass(entry.target, SequenceMixer)]
-TRACED = {"numpy": {}, "torch": {"backend": "eager", "fullgraph": True, "dynamic": False}, "mlx": {}}
+STATIC = {"backend": "eager", "fullgraph": True, "dynamic": False}
+TRACED = {"numpy": {}, "torch": STATIC, "mlx": {}}
 """How a layer is compiled here; torch only traces, for its compiler takes long."""
 
 of_each_layer = pytest.mark.parametrize("entry", LAYERS, ids=lambda entry: entry.name)

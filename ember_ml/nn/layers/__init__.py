@@ -47,6 +47,7 @@ from ember_ml.nn.layers.sequence_mixing import Mamba as Mamba
 from ember_ml.nn.layers.sequence_mixing import Mamba2 as Mamba2
 from ember_ml.nn.layers.sequence_mixing import MinGRU as MinGRU
 from ember_ml.nn.layers.sequence_mixing import MinGRUCell as MinGRUCell
+from ember_ml.nn.layers.sequence_mixing import MixedMemoryCell as MixedMemoryCell
 from ember_ml.nn.layers.sequence_mixing import MultiHeadAttention as MultiHeadAttention
 from ember_ml.nn.layers.sequence_mixing import (
     MultiHeadGatedLinearAttention as MultiHeadGatedLinearAttention,
@@ -56,6 +57,8 @@ from ember_ml.nn.layers.sequence_mixing import MultiHeadLinearAttention as Multi
 from ember_ml.nn.layers.sequence_mixing import (
     MultiHeadSlidingWindowAttention as MultiHeadSlidingWindowAttention,
 )
+from ember_ml.nn.layers.sequence_mixing import Recurrent as Recurrent
+from ember_ml.nn.layers.sequence_mixing import RecurrentCell as RecurrentCell
 from ember_ml.nn.layers.sequence_mixing import Retention as Retention
 from ember_ml.nn.layers.sequence_mixing import RNNCell as RNNCell
 from ember_ml.nn.layers.sequence_mixing import RWKV5TimeMixer as RWKV5TimeMixer

@@ -48,6 +48,9 @@ from ember_ml.nn.layers.sequence_mixing.recurrent import LSTMCell as LSTMCell
 from ember_ml.nn.layers.sequence_mixing.recurrent import LTCCell as LTCCell
 from ember_ml.nn.layers.sequence_mixing.recurrent import MinGRU as MinGRU
 from ember_ml.nn.layers.sequence_mixing.recurrent import MinGRUCell as MinGRUCell
+from ember_ml.nn.layers.sequence_mixing.recurrent import MixedMemoryCell as MixedMemoryCell
+from ember_ml.nn.layers.sequence_mixing.recurrent import Recurrent as Recurrent
+from ember_ml.nn.layers.sequence_mixing.recurrent import RecurrentCell as RecurrentCell
 from ember_ml.nn.layers.sequence_mixing.recurrent import RNNCell as RNNCell
 from ember_ml.nn.layers.sequence_mixing.recurrent import WiredCfC as WiredCfC
 from ember_ml.nn.layers.sequence_mixing.recurrent import WiredCfCCell as WiredCfCCell
