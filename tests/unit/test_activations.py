@@ -106,7 +106,11 @@ def test_defaults(name: str, backend: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "options", "reference"), OPTIONS, ids=lambda part: str(part)[:30])
+@pytest.mark.parametrize(
+    ("name", "options", "reference"),
+    OPTIONS,
+    ids=lambda part: None if callable(part) else str(part)[:30],
+)
 def test_options(
     name: str, options: dict[str, float], reference: TorchFunction, backend: str
 ) -> None:

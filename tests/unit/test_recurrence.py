@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from ember_ml import GradientTape, ops, use_backend
+from ember_ml import GradientTape, autodiff, ops, use_backend
 from ember_ml._core.dispatch import OPS
 from ember_ml.backend.torch.ops import recurrence as torch_kernels
 from ember_ml.nn import tensor
@@ -228,3 +228,22 @@ def test_mlx_transforms():
         np.testing.assert_allclose(
             h[1], native(arrays[0][1], arrays[1][0], axis=0)[0], rtol=1e-4, atol=1e-5
         )
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_compiled_gradients(reverse: bool) -> None:
+    """Also where the compiler itself takes the gradient."""
+    with use_backend("torch"):
+        a = ops.random.uniform((2, 9, 3), 0.1, 0.9, seed=0)
+        b, h0 = ops.random.normal((2, 9, 3), seed=1), ops.random.normal((2, 3), seed=2)
+
+        def loss(a, b, h0):
+            h, last = ops.linear_recurrence(a, b, h0, reverse=reverse)
+            return (h**2).sum() + (3.0 * last).sum()
+
+        both = autodiff.value_and_grad(loss, (0, 1, 2))
+        value, grads = autodiff.compile(both, backend="aot_eager", fullgraph=True)(a, b, h0)
+        expected_value, expected = both(a, b, h0)
+    assert abs(float(value) - float(expected_value)) < 1e-4
+    for found, wanted in zip(grads, expected, strict=True):
+        assert float(abs(found - wanted).max()) < 1e-5

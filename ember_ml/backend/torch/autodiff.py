@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint as _checkpoint
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
 from ember_ml.backend.torch.custom import custom as custom
-from ember_ml.backend.torch.nesting import nesting
+from ember_ml.backend.torch.nesting import nesting, tracing
 
 ENGINE = "graph"
 """torch keeps the graph itself."""
@@ -81,7 +81,10 @@ def value_and_grad(
     """The value, the other results, and the gradients of (value, others) = function(*primals)."""
     if torch.compiler.is_compiling() or nesting.transforms:
         every = tuple(range(len(primals)))
-        grads, (value, others) = torch.func.grad_and_value(function, every, has_aux=True)(*primals)
+        tracing.gradients += torch.compiler.is_compiling()
+        both = torch.func.grad_and_value(function, every, has_aux=True)
+        grads, (value, others) = both(*primals)
+        tracing.gradients -= torch.compiler.is_compiling()
         return value, others, list(grads)
     nested = nesting.gradients > 0 or any(data.requires_grad for data in primals)
     leaves = [leaf(data) for data in primals]

@@ -135,7 +135,7 @@ class Liquid:
         self.states = x.new_empty(length + 1, batch, size)
         self.states[0] = v0
         self.open = x.new_empty(length, batch, len(slopes))
-        self.sums = x.transpose(0, 1).contiguous()
+        self.sums = x.transpose(0, 1).clone(memory_format=torch.contiguous_format)
         self.sums[..., size:] += capacity
         read, write = slopes.t(), weights.t()
         steps = zip(

@@ -15,3 +15,14 @@ class Nesting(threading.local):
 
 
 nesting = Nesting()
+
+
+class Tracing:
+    """How many gradients the function that a compiler traces is inside of."""
+
+    def __init__(self) -> None:
+        self.gradients = 0
+
+
+tracing = Tracing()
+"""No thread's own, for the compiler to follow; one function is traced at a time."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ember_ml.backend.recurrences import chunk_length, geometry
+from ember_ml.backend.torch.nesting import tracing
 
 _HALVES = (torch.float16, torch.bfloat16)
 _WHOLE_STEP = 1 << 16  # steps of so many elements are not worth a second walk
@@ -22,9 +23,38 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
         a, b, h0 = a.float(), b.float(), None if h0 is None else h0.float()
     a, b = a.expand(shape), b.expand(shape)
     h0 = None if h0 is None else h0.expand(state)
-    apply = _opaque if torch.compiler.is_compiling() else _Recurrence.apply
-    h, final = apply(a, b, h0, axis, reverse)
+    h, final = _way()(a, b, h0, axis, reverse)
     return (h.to(dtype), final.to(dtype)) if dtype in _HALVES else (h, final)
+
+
+def _way() -> Callable[..., Any]:
+    """How to compute it: a compiler cannot differentiate an op of ours within its own trace."""
+    if not torch.compiler.is_compiling():
+        return _Recurrence.apply
+    return _doubled if tracing.gradients else _opaque
+
+
+def _doubled(a: Any, b: Any, h0: Any, axis: int, reverse: bool) -> tuple[Any, Any]:
+    """In plain ops: each pass joins every step with what twice as many before it came to."""
+    if reverse:
+        h, final = _doubled(a.flip(axis), b.flip(axis), h0, axis, False)
+        return h.flip(axis), final
+    length = b.shape[axis]
+    if h0 is not None and length:
+        first = b.narrow(axis, 0, 1) + a.narrow(axis, 0, 1) * h0.unsqueeze(axis)
+        b = torch.cat([first, b.narrow(axis, 1, length - 1)], axis)
+    span = 1
+    while span < length:
+        late = length - span
+        joined = b.narrow(axis, span, late) + a.narrow(axis, span, late) * b.narrow(axis, 0, late)
+        product = a.narrow(axis, span, late) * a.narrow(axis, 0, late)
+        b = torch.cat([b.narrow(axis, 0, span), joined], axis)
+        a = torch.cat([a.narrow(axis, 0, span), product], axis)
+        span *= 2
+    if not length:
+        empty = b.new_zeros(b.shape[:axis] + b.shape[axis + 1 :])
+        return b, empty if h0 is None else h0
+    return b, b.select(axis, -1)
 
 
 def _forward(a: Any, b: Any, h0: Any, axis: int, reverse: bool) -> tuple[Any, Any]:
