@@ -77,6 +77,12 @@ def _flatten(result: Any) -> list[Any]:
     return [result]
 
 
+def _contents(args: Any) -> list[bytes]:
+    """What the tensors among the arguments hold."""
+    tensors = [x for x in _flatten(args) if isinstance(x, EmberTensor)]
+    return [runtime.LOADED[x.backend].to_portable(x.native).tobytes() for x in tensors]
+
+
 def _compare(case: Case, got: EmberTensor, want: Any, dtype: str) -> None:
     want = np.asarray(want)
     assert got.shape == want.shape, f"shape {got.shape}, expected {want.shape}"
@@ -96,8 +102,10 @@ def _compare(case: Case, got: EmberTensor, want: Any, dtype: str) -> None:
 def run(case: Case, backend: str, dtype: str) -> None:
     """Compute the row on the (active) backend in `dtype`, and compare."""
     args, values = _build(case, dtype)
+    before = _contents(args)
     with np.errstate(all="ignore"):
         got = OPS[case.key].function(*args, **case.kwargs)
+        assert _contents(args) == before, "an operand was changed"
         for tensor in _flatten(got):
             if isinstance(tensor, EmberTensor):
                 assert tensor.backend == backend
