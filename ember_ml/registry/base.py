@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import metadata
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ember_ml._core.errors import EmberError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -29,6 +30,8 @@ class RegistrationError(EmberError, ValueError):
 
 def close_matches(name: str, names: Iterable[str]) -> str:
     """The question whether one of the nearest names was meant, to end a message; or nothing."""
+    import difflib
+
     found = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(match) for match in found)}?" if found else ""
 
@@ -171,11 +174,13 @@ class Registry:
             importlib.import_module(module)
         if self._plugins is not None and "" not in self._loaded:
             self._loaded.add("")
+            from importlib import metadata  # which takes longer to import than all of this
+
             for point in metadata.entry_points(group=self._plugins):
                 _load_plugin(point)
 
 
-def _load_plugin(point: metadata.EntryPoint) -> None:
+def _load_plugin(point: EntryPoint) -> None:
     """Import a plugin; one that fails is named and does not take the others with it."""
     import warnings
 
