@@ -16,9 +16,12 @@ from tests.examples_of import config_of, inputs_of
 
 LAYERS = registry.available("layers")
 MIXERS = [entry for entry in LAYERS if issubclass(entry.target, SequenceMixer)]
-STATIC = {"backend": "eager", "fullgraph": True, "dynamic": False}
-TRACED = {"numpy": {}, "torch": STATIC, "mlx": {}}
+TRACED = {"numpy": {}, "torch": {"backend": "eager", "fullgraph": True}, "mlx": {}}
 """How a layer is compiled here; torch only traces, for its compiler takes long."""
+ILL_CONDITIONED = {
+    "layers/mh_linear_attention": "MAD's features have both signs: a quotient comes near zero below"
+}
+"""Layers in which a rounded input can change some outputs by more than a tenth, and why."""
 
 of_each_layer = pytest.mark.parametrize("entry", LAYERS, ids=lambda entry: entry.name)
 of_each_mixer = pytest.mark.parametrize("entry", MIXERS, ids=lambda entry: entry.name)
@@ -101,13 +104,16 @@ def test_bfloat16(entry: Entry, backend: str) -> None:
                 layer.to(dtype="bfloat16")
         return
     x = array(inputs_of(layer))
-    expected = layer(x).numpy()
     x = x.astype("bfloat16") if x.dtype.kind == "float" else x
     out = layer.to(dtype="bfloat16")(x)
     assert out.dtype.name == "bfloat16"
+    # of the same rounded values, so that only the arithmetic differs
+    x = x.astype("float32") if x.dtype.kind == "float" else x
+    expected = layer.to(dtype="float32")(x).numpy()
+    scale = max(1.0, float(np.abs(expected).max()))
     error = np.abs(out.astype("float32").numpy() - expected)
-    # not the largest: a quotient may come close to zero below
-    assert np.median(error) < 0.02 * (1.0 + expected.std())
+    worst = np.median(error) if entry.name in ILL_CONDITIONED else error.max()
+    assert worst < (0.005 if entry.name in ILL_CONDITIONED else 0.1) * scale
 
 
 @of_each_mixer

@@ -40,8 +40,9 @@ class Moments(Metric):
         width = x.shape[-1] if self.per_output and x.ndim else 1
         mask = inputs.expand_mask(name, mask, target)
         counts = ops.ones_like(x) if mask is None else ops.astype(mask, x.dtype)
-        rows = (ops.reshape(each, (-1, width)) for each in (x, ops.astype(target, x.dtype), counts))
-        return _moments(*rows)
+        parts = (x, ops.astype(target, x.dtype), counts)
+        # along the last axis, where MLX adds in several strands and not one after the other
+        return _moments(*(ops.matrix_transpose(ops.reshape(each, (-1, width))) for each in parts))
 
     def combine(self, first: State, second: State) -> State:
         """The moments of both."""
@@ -66,19 +67,20 @@ class Moments(Metric):
 
 
 def _moments(x: Tensor, y: Tensor, counts: Tensor) -> State:
-    n = ops.sum(counts, axis=0)
+    """Of (outputs, examples)."""
+    n = ops.sum(counts, axis=-1)
     some = ops.maximum(n, 1.0)
     x, y = (ops.where(counts > 0, each, 0.0) for each in (x, y))
-    mean_x, mean_y = ops.sum(x, axis=0) / some, ops.sum(y, axis=0) / some
-    dx, dy = (x - mean_x) * counts, (y - mean_y) * counts
+    mean_x, mean_y = ops.sum(x, axis=-1) / some, ops.sum(y, axis=-1) / some
+    dx, dy = (x - mean_x[:, None]) * counts, (y - mean_y[:, None]) * counts
     return {
         "n": n,
         "x": mean_x,
         "y": mean_y,
-        "xx": ops.sum(dx * dx, axis=0),
-        "xy": ops.sum(dx * dy, axis=0),
-        "yy": ops.sum(dy * dy, axis=0),
-        "error": ops.sum(ops.square(x - y), axis=0),
+        "xx": ops.sum(dx * dx, axis=-1),
+        "xy": ops.sum(dx * dy, axis=-1),
+        "yy": ops.sum(dy * dy, axis=-1),
+        "error": ops.sum(ops.square(x - y), axis=-1),
     }
 
 
