@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.convert import convert_to_tensor
@@ -63,19 +63,43 @@ def state_dict(module: Module) -> dict[str, Tensor]:
 def load_state_dict(module: Module, state: Mapping[str, Any], strict: bool) -> None:
     """Check all, then take over all."""
     mine = saved_variables(module)
-    values = {
-        name: convert_to_tensor(state[name], dtype=variable.dtype, backend=variable.backend)
-        for name, variable in mine.items()
-        if name in state
-    }
-    missing = [name for name in mine if name not in state] if strict else []
-    unexpected = [name for name in state if name not in mine] if strict else []
-    misshaped = {
-        name: (mine[name].shape, value.shape)
-        for name, value in values.items()
-        if value.shape != mine[name].shape
-    }
-    if missing or unexpected or misshaped:
-        raise StateDictError(type(module).__name__, missing, unexpected, misshaped)
+    values = fitted(
+        type(module).__name__,
+        {name: variable.shape for name, variable in mine.items()},
+        state,
+        lambda name, value: convert_to_tensor(
+            value, dtype=mine[name].dtype, backend=mine[name].backend
+        ),
+        strict,
+    )
     for name, value in values.items():
         mine[name].assign(value)
+
+
+def fitted(
+    owner: str,
+    shapes: Mapping[str, tuple[int, ...]],
+    state: Mapping[str, Any],
+    convert: Callable[[str, Any], Tensor],
+    strict: bool = True,
+) -> dict[str, Tensor]:
+    """The values of a state, converted, if they fit these names and shapes; else an error.
+
+    Args:
+        owner: whose state it is to be.
+        shapes: what it has.
+        state: what is given.
+        convert: (name, given value) -> tensor.
+        strict: whether names that are missing or unexpected are an error.
+    """
+    values = {name: convert(name, state[name]) for name in shapes if name in state}
+    missing = [name for name in shapes if name not in state] if strict else []
+    unexpected = [name for name in state if name not in shapes] if strict else []
+    misshaped = {
+        name: (shapes[name], value.shape)
+        for name, value in values.items()
+        if value.shape != shapes[name]
+    }
+    if missing or unexpected or misshaped:
+        raise StateDictError(owner, missing, unexpected, misshaped)
+    return values

@@ -40,6 +40,35 @@ def values_of(variables: Sequence[Variable]) -> list[Tensor]:
     return [wrap(variable._data, variable._backend) for variable in variables]
 
 
+def differentiate(
+    compute: Callable[[], tuple[Any, Any]],
+    parameters: Sequence[Variable],
+    values: list[Tensor],
+    buffers: Sequence[Buffer],
+    kept: Sequence[Tensor],
+    cast: Callable[[Tensor], Tensor] | None = None,
+) -> tuple[Any, Any, list[Tensor], list[Tensor]]:
+    """The loss of (loss, aux) = compute(), aux, the gradients, and what the buffers became.
+
+    Args:
+        compute: reads the parameters and buffers, and may change the buffers.
+        parameters: what to differentiate for.
+        values: what stands in for them.
+        buffers: all that `compute` may change; they are as before afterwards.
+        kept: what stands in for them.
+        cast: applied to the values on their way in.
+    """
+
+    def run(values: list[Tensor]) -> tuple[Any, Any]:
+        given = values if cast is None else [cast(x) for x in values]
+        with standing_in(buffers, kept), standing_in(parameters, given):
+            loss, aux = compute()
+            return loss, (aux, values_of(buffers))
+
+    (loss, (aux, changed)), grads = autodiff.value_and_grad(run, has_aux=True)(values)
+    return loss, aux, grads, changed
+
+
 def functional_call(
     module: Module,
     params: Mapping[str, Any],
@@ -116,14 +145,13 @@ def value_and_grad(
                 f"value_and_grad: {type(model).__name__} has no trainable parameters"
             )
 
-        def run(values: list[Tensor]) -> tuple[Any, Any]:
-            with standing_in(buffers, values_of(buffers)), standing_in(parameters, values):
-                result = loss_fn(*args, **kwargs)
-                loss, aux = result if has_aux else (result, None)
-                return loss, (aux, values_of(buffers))
+        def compute() -> tuple[Any, Any]:
+            result = loss_fn(*args, **kwargs)
+            return result if has_aux else (result, None)
 
-        differentiated = autodiff.value_and_grad(run, has_aux=True)
-        (loss, (aux, changed)), grads = differentiated(values_of(parameters))
+        loss, aux, grads, changed = differentiate(
+            compute, parameters, values_of(parameters), buffers, values_of(buffers)
+        )
         for buffer, value in zip(buffers, changed, strict=True):
             buffer.become(value)
         return ((loss, aux) if has_aux else loss), dict(zip(named, grads, strict=True))

@@ -9,7 +9,8 @@ from typing import Any, Self
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, wrap
-from ember_ml.nn import Module, Parameter, StateDictError
+from ember_ml.nn import Module, Parameter
+from ember_ml.nn._state import fitted
 from ember_ml.nn.functional import standing_in
 from ember_ml.training.optimizer.plan import kernels, wide
 
@@ -93,28 +94,16 @@ class EMA:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Go on from what `state_dict` gave, on any backend; nothing changes if it does not fit."""
-        parameters, tensors = self._parameters(), state["tensors"]
-        made = {
-            name: convert_to_tensor(
-                tensors[name],
-                dtype=wide(parameter),
-                device=parameter.device,
-                backend=parameter.backend,
-                copy=True,
-            )
-            for name, parameter in parameters.items()
-            if name in tensors
-        }
-        missing = [name for name in parameters if name not in tensors]
-        unexpected = [name for name in tensors if name not in parameters]
-        misshaped = {
-            name: (parameters[name].shape, value.shape)
-            for name, value in made.items()
-            if value.shape != parameters[name].shape
-        }
-        if missing or unexpected or misshaped:
-            raise StateDictError("EMA", missing, unexpected, misshaped)
-        self._averages, self.updates = made, int(state["updates"])
+        parameters = self._parameters()
+
+        def placed(name: str, value: Any) -> Tensor:
+            like = parameters[name]
+            where = {"device": like.device, "backend": like.backend}
+            return convert_to_tensor(value, dtype=wide(like), copy=True, **where)
+
+        shapes = {name: parameter.shape for name, parameter in parameters.items()}
+        self._averages = fitted("EMA", shapes, state["tensors"], placed)
+        self.updates = int(state["updates"])
         return self
 
     def _decay_now(self) -> float:

@@ -7,15 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml._core import recording, runtime, tree
-from ember_ml._core.errors import ArgumentError
-from ember_ml._core.tensor import EmberTensor
-from ember_ml.autodiff.transforms._arguments import (
-    as_tensor,
-    engine,
-    natives,
-    one_backend,
-    wrapped,
-)
+from ember_ml.autodiff.transforms._arguments import as_tensor, engine, one_backend, wrapped
+from ember_ml.autodiff.transforms.variants import Variants, form_of
 
 
 def compile(fn: Callable[..., Any], **options: Any) -> Compiled:
@@ -48,39 +41,19 @@ class Compiled:
     def __init__(self, fn: Callable[..., Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, fn)
         self._fn = fn
-        self._options = options
-        self._made: dict[Any, Callable[[list[Any]], Any]] = {}
+        self._variants = Variants(lambda _, given: fn(*given[0], **given[1]), options)
         self.skipped = ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """fn(*args, **kwargs)."""
-        leaves, structure = tree.flatten([list(args), kwargs])
-        leaves = [as_tensor(leaf, numbers=False) for leaf in leaves]
-        tensors = [leaf for leaf in leaves if isinstance(leaf, EmberTensor)]
+        given = tree.map_leaves(lambda x: as_tensor(x, numbers=False), [list(args), kwargs])
+        tensors, _ = form_of(given)
         backend = one_backend("compile", tensors) if tensors else runtime.active()
         self.skipped = _obstacle(backend)
         if self.skipped:
             return self._fn(*args, **kwargs)
-        static = [
-            _TENSOR if isinstance(leaf, EmberTensor) else (type(leaf), leaf) for leaf in leaves
-        ]
-        shapes = [(x._tag, x.shape) for x in tensors]
-        key = backend, structure, tuple(static), tuple(shapes)
-        try:
-            variant = self._made.get(key)
-        except TypeError:
-            raise ArgumentError(
-                "compile: arguments that are no tensors become part of the compiled code and must "
-                f"be hashable; got {[kind.__name__ for kind, _ in filter(None, static)]}"
-            ) from None
-        if variant is None:
-            variant = self._made[key] = _variant(
-                self._fn, structure, leaves, backend, self._options
-            )
-        return variant(natives(tensors))
-
-
-_TENSOR = ()  # stands for a tensor among the leaves
+        outputs, form = self._variants(backend, [], given)
+        return form.filled(wrapped(outputs, backend))
 
 
 def _obstacle(backend: str) -> str:
@@ -93,34 +66,3 @@ def _obstacle(backend: str) -> str:
     if native.gradient_depth() > 1:
         return "a compiled gradient cannot be differentiated again"
     return ""
-
-
-def _variant(
-    fn: Callable[..., Any],
-    structure: tree.Structure,
-    leaves: list[Any],
-    backend: str,
-    options: dict[str, Any],
-) -> Callable[[list[Any]], Any]:
-    """The function compiled for arguments of one structure, shapes and dtypes."""
-    static = [_TENSOR if isinstance(leaf, EmberTensor) else leaf for leaf in leaves]
-    result: Any = None
-
-    def run(*arrays: Any) -> list[Any]:
-        nonlocal result
-        given = iter(wrapped(arrays, backend))
-        args, kwargs = tree.unflatten(
-            structure, [next(given) if leaf is _TENSOR else leaf for leaf in static]
-        )
-        found, nest = tree.flatten(fn(*args, **kwargs))
-        result = nest, [_TENSOR if isinstance(x, EmberTensor) else x for x in found]
-        return natives([x for x in found if isinstance(x, EmberTensor)])
-
-    compiled = engine(backend).compile(run, **options)
-
-    def call(arrays: list[Any]) -> Any:
-        outputs = iter(wrapped(compiled(*arrays), backend))
-        nest, found = result
-        return tree.unflatten(nest, [next(outputs) if x is _TENSOR else x for x in found])
-
-    return call

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.tensor import Tensor, wrap
-from ember_ml.nn import Parameter, StateDictError
+from ember_ml.nn import Parameter
+from ember_ml.nn._state import fitted
 from ember_ml.training.optimizer.plan import kernels, wide
 from ember_ml.training.optimizer.rules import Slot
 
@@ -49,16 +50,8 @@ class Layout:
     def take(self, owner: str, tensors: Mapping[str, Any]) -> list[Any]:
         """The arrays of saved tensors, of any backend; an error names what does not fit."""
         known = {entry.key: entry for entry in self.entries}
-        missing = [key for key in known if key not in tensors]
-        unexpected = [key for key in tensors if key not in known]
-        values = {key: _moved(tensors[key], known[key]) for key in known if key in tensors}
-        misshaped = {
-            key: (known[key].slot.shape, value.shape)
-            for key, value in values.items()
-            if value.shape != known[key].slot.shape
-        }
-        if missing or unexpected or misshaped:
-            raise StateDictError(owner, missing, unexpected, misshaped)
+        shapes = {key: entry.slot.shape for key, entry in known.items()}
+        values = fitted(owner, shapes, tensors, lambda key, value: _moved(value, known[key]))
         return [values[entry.key]._data for entry in self.entries]
 
     def saved(self, arrays: Sequence[Any]) -> dict[str, Tensor]:

@@ -8,9 +8,9 @@ from typing import Any
 from ember_ml._core import recording
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.tensor import Tensor, wrap
+from ember_ml.autodiff.transforms.variants import Variants
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.trainer.gradients import Gradients
-from ember_ml.training.trainer.variants import Variants
 
 Clip = Callable[[list[Tensor | None]], list[Tensor | None]]
 
@@ -30,7 +30,7 @@ class CompiledStep:
         self._clip = clip
         self._backend = gradients.parameters[0]._backend
         self._scalars: list[tuple[float, Any]] = []
-        self._variants = Variants(self._flat, self._backend)
+        self._variants = Variants(self._flat, {})
 
     def suits(self) -> bool:
         """Whether it can be used: all parameters learn, and no tape wants to see the ops."""
@@ -45,7 +45,7 @@ class CompiledStep:
         variables = [x._data for x in (*gradients.parameters, *gradients.buffers)]
         self._counts = len(gradients.parameters), len(gradients.buffers), len(state)
         arrays = [*variables, *state, *scalars]
-        loss, *rest = self._variants(arrays, batch, gradients.mode())
+        (loss, *rest), _ = self._variants(self._backend, arrays, batch, gradients.mode())
         params, buffers, state = self._split(rest)[:3]
         for buffer, data in zip(gradients.buffers, buffers, strict=True):
             buffer.become(wrap(data, self._backend))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ember_ml import autodiff, ops
+from ember_ml import ops
 from ember_ml._core import recording, tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.tensor import EmberTensor, Tensor, wrap
-from ember_ml.nn.functional import standing_in, values_of
+from ember_ml.autodiff.transforms.variants import Variants
+from ember_ml.nn.functional import differentiate, standing_in, values_of
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
-from ember_ml.training.trainer.variants import Variants
 
 Compute = Callable[[Any], tuple[Tensor, Any]]
 
@@ -52,7 +52,7 @@ class Gradients:
         self._modules = list(modules)
         self._compute = compute
         self._precision = precision
-        self._variants = Variants(self._flat, self.parameters[0]._backend) if compiled else None
+        self._variants = Variants(self._flat, {}) if compiled else None
 
     def __call__(self, batch: Any, scale: float | None = None) -> Found:
         """The loss, its gradients (times `scale`, if there is one) and what the buffers became."""
@@ -62,7 +62,7 @@ class Gradients:
         arrays = [x._data for x in (*self.parameters, *self.buffers)]
         if scale is not None:  # an array: it changes, and the compiled code must not
             arrays.append(convert_to_tensor(scale, dtype="float32", backend=backend)._data)
-        made = self._variants(arrays, batch, self.mode())
+        made, _ = self._variants(backend, arrays, batch, self.mode())
         loss, *rest = [wrap(data, backend) for data in made]
         chosen = self._chosen()
         grads = dict(zip(chosen, rest, strict=False))
@@ -91,20 +91,23 @@ class Gradients:
         """The same as a function of the values of parameters and buffers."""
         batch = self._cast_nest(batch)
         chosen = self._chosen()
+        frozen = [at for at, x in enumerate(self.parameters) if not x.trainable]
+        still = [self._cast(values[at]) for at in frozen]
 
-        def run(learning: list[Tensor]) -> tuple[Tensor, Any]:
-            whole = list(values)
-            for at, x in zip(chosen, learning, strict=True):
-                whole[at] = x
-            cast = [self._cast(x) for x in whole]
-            with standing_in(self.buffers, buffers), standing_in(self.parameters, cast):
+        def compute() -> tuple[Tensor, Tensor]:
+            with standing_in([self.parameters[at] for at in frozen], still):
                 loss, _ = self._compute(batch)
-                loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
-                scaled = loss if scale is None else loss * scale
-                return scaled, (loss, values_of(self.buffers))
+            loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
+            return (loss if scale is None else loss * scale), loss
 
-        given = [values[at] for at in chosen]
-        (_, (loss, changed)), found = autodiff.value_and_grad(run, has_aux=True)(given)
+        _, loss, found, changed = differentiate(
+            compute,
+            [self.parameters[at] for at in chosen],
+            [values[at] for at in chosen],
+            self.buffers,
+            buffers,
+            self._cast,
+        )
         grads: list[Tensor | None] = [None] * len(values)
         for at, g in zip(chosen, found, strict=True):
             grads[at] = g

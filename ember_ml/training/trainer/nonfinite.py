@@ -20,14 +20,14 @@ class NonFiniteError(EmberError, FloatingPointError):
     def __init__(self, step: int, loss: float, parameters: Sequence[str], where: str) -> None:
         self.step = step
         self.parameters = list(parameters)
-        found = f"{where} of {listed(self.parameters)}" if self.parameters else "no parameter"
+        found = f"{where} of {_listed(self.parameters)}" if self.parameters else "no parameter"
         super().__init__(
             f"the loss is {loss} at step {step}; not finite: {found}. A lower learning rate, "
             "clip_norm=1.0 or a look at the batch may help"
         )
 
 
-def listed(names: list[str]) -> str:
+def _listed(names: list[str]) -> str:
     """The first names, and how many more there are."""
     shown = ", ".join(names[:5])
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

@@ -25,7 +25,7 @@ from ember_ml.training.schedules import Schedule
 from ember_ml.training.trainer import batches, evaluation, state
 from ember_ml.training.trainer.history import History
 from ember_ml.training.trainer.interrupt import Interrupt
-from ember_ml.training.trainer.nonfinite import explain, listed
+from ember_ml.training.trainer.nonfinite import explain
 from ember_ml.training.trainer.updates import Updates
 
 INTERRUPTED = "ember-interrupted"
@@ -93,13 +93,7 @@ class Trainer:
         self.interrupted = False
         self.loader: DataLoader | None = None
         self.loader_state: dict[str, Any] | None = None
-        self._modules = list(model.modules())
-        self._built_for = self._form()
         self._updates = Updates(self)
-
-    def _form(self) -> tuple[Any, ...]:
-        """What a compiled step has taken for granted."""
-        return self.backend, *[module.training for module in self._modules]
 
     @property
     def backend(self) -> str:
@@ -146,7 +140,6 @@ class Trainer:
         """
         loader = batches.loader(data, batch_size, shuffle=True, seed=self.config.seed or 0)
         limit = batches.limits(epochs, steps)
-        self._refuse_frozen()
         self._go_on_with(loader)
         self.total_steps = limit.total(loader, self.config.accumulate)
         self.should_stop = self.interrupted = False
@@ -166,15 +159,6 @@ class Trainer:
             if self.interrupted:
                 self._save_interrupted()
         return self.history
-
-    def _refuse_frozen(self) -> None:
-        pairs = zip(self.optimizer.names, self.optimizer.parameters, strict=True)
-        frozen = [name for name, parameter in pairs if not parameter.trainable]
-        if frozen:
-            raise ArgumentError(
-                f"fit: frozen since the trainer was made: {listed(frozen)}; freeze first, then "
-                "make the trainer"
-            )
 
     def _go_on_with(self, loader: DataLoader) -> None:
         """Begin where the saved training, or the last `fit` with such a loader, ended."""
@@ -228,8 +212,6 @@ class Trainer:
         """Take a batch in; the record of the step, if the batch completed one."""
         if self.schedule is not None:
             self.optimizer.factor = self.schedule(self.step)
-        if self._form() != self._built_for:
-            self._rebuild()
         found = self._updates(batch)
         if found is None:
             return None
@@ -243,12 +225,6 @@ class Trainer:
         rate = self.optimizer.learning_rate * self.optimizer.factor
         step, epoch = float(self.step), float(self.epoch)
         return {"step": step, "epoch": epoch, "loss": loss, "learning_rate": rate}
-
-    def _rebuild(self) -> None:
-        """Begin anew with steps, for the model was moved or some module's mode was changed."""
-        scale = self._updates.scale
-        self._updates, self._built_for = Updates(self), self._form()
-        self._updates.scale = scale
 
     def evaluate(self, data: Any, *, batch_size: int = 32) -> dict[str, Any]:
         """The mean loss and the metrics over data, with the running mean of the weights if any.

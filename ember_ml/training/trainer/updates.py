@@ -31,10 +31,7 @@ class Updates:
         self.scale = LossScale() if self._config.precision == "float16" else None
         self._sum: Grads | None = None
         self._losses: list[Tensor] = []
-        self._begin_on(self._where())
-
-    def _where(self) -> str:
-        return self._optimizer.parameters[0].backend
+        self._begin_on(self._trainer.backend)
 
     def _begin_on(self, backend: str) -> None:
         """Make ready for a backend, to which the model may have been moved."""
@@ -61,8 +58,8 @@ class Updates:
 
     def __call__(self, batch: Any) -> Step | None:
         """The mean loss and a way to the gradients, if the batch completed a step."""
-        if self._where() != self._backend:
-            self._begin_on(self._where())
+        if self._trainer.backend != self._backend:
+            self._begin_on(self._trainer.backend)
         if self._whole is not None and self._whole.suits():
             loss = self._whole(batch)
             self._settle([x._data for x in (*self._optimizer.parameters, loss)])

@@ -30,15 +30,7 @@ from ember_ml.training.callbacks import (
     LRMonitor,
     TensorBoardLogger,
 )
-
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((48, 5)).astype("float32")
-Y = (X[:, 0] + X[:, 1] > 0).astype("int64") + (X[:, 2] > 1)
-
-
-def mlp() -> nn.Module:
-    ops.random.set_seed(1)
-    return layers.MLP(5, [8], 3, activation="tanh")
+from tests.unit.training.classifiers import X, Y, mlp, trainer
 
 
 def normalised() -> nn.Module:
@@ -47,11 +39,6 @@ def normalised() -> nn.Module:
         layers.Dense(5, 8), layers.BatchNorm(8), layers.MLP(8, [8]), layers.LayerNorm(8),
         layers.Dense(8, 3),
     )  # fmt: skip
-
-
-def trainer(model: nn.Module | None = None, **options) -> Trainer:
-    options = {"optimizer": "adam", "learning_rate": 0.02, "progress": False, **options}
-    return Trainer(model or mlp(), options.pop("loss", "cross_entropy"), **options)
 
 
 def test_a_step_equals_torch(backend: str) -> None:
