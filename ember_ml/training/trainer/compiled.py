@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ember_ml._core import recording
-from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core import recording, runtime
+from ember_ml._core.dtype import float32
 from ember_ml._core.tensor import Tensor, wrap
 from ember_ml.autodiff.transforms.variants import Variants
 from ember_ml.training.optimizer import Optimizer
@@ -62,7 +62,9 @@ class CompiledStep:
         return [array for _, array in self._scalars]
 
     def _array(self, value: float) -> Any:
-        return convert_to_tensor(value, dtype="float32", backend=self._backend)._data
+        like = self._gradients.parameters[0]
+        native = runtime.native_dtype(self._backend, float32)
+        return runtime.LOADED[self._backend].scalar(value, native, like.device)
 
     def _split(self, parts: list[Any]) -> list[list[Any]]:
         """The parameters', the buffers' and the state's part, and the rest."""
