@@ -14,16 +14,18 @@ from ember_ml.configs.overrides import override as override
 
 if TYPE_CHECKING:
     import ember_ml.configs.activations
+    import ember_ml.configs.blocks
     import ember_ml.configs.initializers
     import ember_ml.configs.layers
     import ember_ml.configs.losses
     import ember_ml.configs.metrics
+    import ember_ml.configs.models
     import ember_ml.configs.optimizers
     import ember_ml.configs.schedules
     import ember_ml.configs.wirings  # noqa: F401
 
 _PARTS = (
-    *("activations", "initializers", "layers", "losses", "metrics", "optimizers", "schedules"),
-    "wirings",
+    *("activations", "blocks", "initializers", "layers", "losses", "metrics", "models"),
+    *("optimizers", "schedules", "wirings"),
 )
 __getattr__, __dir__ = _lazy.attach(__name__, {part: f"{__name__}.{part}" for part in _PARTS})

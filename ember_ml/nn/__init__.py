@@ -17,12 +17,14 @@ from ember_ml.nn.parameter import Parameter as Parameter
 
 if TYPE_CHECKING:
     from ember_ml.nn import activations as activations
+    from ember_ml.nn import blocks as blocks
     from ember_ml.nn import initializers as initializers
     from ember_ml.nn import layers as layers
+    from ember_ml.nn import models as models
     from ember_ml.nn import wirings as wirings
     from ember_ml.nn.sequential import Sequential as Sequential
 
-_PARTS = ("activations", "initializers", "layers", "modules", "wirings")
+_PARTS = ("activations", "blocks", "initializers", "layers", "models", "modules", "wirings")
 __getattr__, __dir__ = _lazy.attach(
     __name__,
     {part: f"{__name__}.{part}" for part in _PARTS} | {"Sequential": "ember_ml.nn.sequential"},

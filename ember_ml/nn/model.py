@@ -17,6 +17,15 @@ class Model(Module):
 
         checkpoint.save(self, path)
 
+    def save_pretrained(self, path: str | os.PathLike[str]) -> None:
+        """The same as `save`, by the name that it has elsewhere."""
+        self.save(path)
+
+    @classmethod
+    def from_pretrained(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+        """The same as `load`, by the name that it has elsewhere."""
+        return cls.load(path, **options)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str], **options: Any) -> Self:
         """The model that was saved in a folder; see `ember_ml.load`."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ember_ml._core.tensor import Tensor
 from ember_ml.configs.layers import SequentialConfig
+from ember_ml.nn import forms
 from ember_ml.nn.containers import ModuleList
+from ember_ml.nn.forms import SequenceModule, State
 from ember_ml.nn.module import Module
 from ember_ml.registry import build, register
 
 
 @register("layers/sequential", config=SequentialConfig)
-class Sequential(ModuleList):
+class Sequential(SequenceModule, ModuleList):
     """Modules one after the other: the output of each is the input of the next.
 
     Args:
@@ -36,11 +39,39 @@ class Sequential(ModuleList):
     def config(self, config: SequentialConfig) -> None:
         """What it was built by says nothing of modules that were added."""
 
-    def forward(self, x: Any) -> Any:
-        """The input through all modules."""
+    @property
+    def is_causal(self) -> bool:  # type: ignore[override]
+        """Whether no module looks ahead."""
+        return all(each.is_causal for each in self._items if isinstance(each, SequenceModule))
+
+    @property
+    def uses_timespans(self) -> bool:  # type: ignore[override]
+        """Whether a module minds the time between positions."""
+        return any(each.uses_timespans for each in self._items if isinstance(each, SequenceModule))
+
+    def forward(self, x: Any, mask: Tensor | None = None, timespans: Any = None) -> Any:
+        """The input through all modules.
+
+        Args:
+            x: what the first module takes.
+            mask: (batch, time), False where there is padding, for the modules that mix positions.
+            timespans: the time since the position before, for the modules that mind it.
+        """
         for module in self._items:
-            x = module(x)
+            x = forms.run(module, x, mask, timespans)
         return x
+
+    def initial_state(self, batch: int) -> State:
+        """The states of the modules."""
+        return tuple(forms.initial_state(module, batch) for module in self._items)
+
+    def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
+        """One position through all modules, and their states after it."""
+        after = []
+        for module, before in zip(self._items, state, strict=True):
+            x, new = forms.step(module, x, before, timespan)
+            after.append(new)
+        return x, tuple(after)
 
     def extra_repr(self) -> str:
         """Nothing: the modules are listed below."""

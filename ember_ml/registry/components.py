@@ -11,12 +11,12 @@ from ember_ml.registry.base import Entry, Registry, T
 REGISTRY = Registry(
     {
         "activations": ["ember_ml.nn.activations"],
-        "blocks": [],
+        "blocks": ["ember_ml.nn.blocks"],
         "initializers": ["ember_ml.nn.initializers"],
         "layers": ["ember_ml.nn.layers", "ember_ml.nn.sequential"],
         "losses": ["ember_ml.training.losses"],
         "metrics": ["ember_ml.training.metrics"],
-        "models": [],
+        "models": ["ember_ml.nn.models"],
         "optimizers": ["ember_ml.training.optimizer"],
         "pipelines": [],
         "schedules": ["ember_ml.training.schedules"],

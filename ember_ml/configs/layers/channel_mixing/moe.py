@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from ember_ml.configs.base import Config
+from ember_ml.configs.errors import ConfigError
 from ember_ml.configs.fields import ActivationField, Component, Flag, NonNegative, Positive, Size
 from ember_ml.configs.layers.channel_mixing.gated_linear import GELU_TANH
-from ember_ml.registry import components
-from ember_ml.registry.base import UnknownComponentError
+from ember_ml.configs.patterns import sized
 
 STACKED_EXPERTS = {
     "mlp": GELU_TANH,
@@ -56,20 +57,13 @@ class MoEConfig(Config):
     @classmethod
     def _with_features(cls, value: Any, info: ValidationInfo) -> Any:
         """Give a layer that was only named its size."""
-        if isinstance(value, str) and value not in STACKED_EXPERTS:
-            value = {"type": value}
-        if not isinstance(value, Mapping) or "features" not in info.data:
+        stacked = isinstance(value, str) and value in STACKED_EXPERTS
+        if stacked or not isinstance(value, (str, Mapping)) or "features" not in info.data:
             return value
-        return _sized(dict(value), info.data["features"])
-
-
-def _sized(layer: dict[str, Any], features: int) -> dict[str, Any]:
-    try:
-        fields = components.get(str(layer.get("type")), "layers").config.model_fields
-    except UnknownComponentError:
-        return layer  # which the field will say
-    sizes = [name for name in ("features", "in_features", "out_features") if name in fields]
-    return dict.fromkeys([name for name in sizes if fields[name].is_required()], features) | layer
+        try:
+            return sized(value, info.data["features"])
+        except ConfigError as error:
+            raise PydanticCustomError("component", "", {"problems": error.problems}) from None
 
 
 class MoEMLPConfig(Config):

@@ -1,0 +1,100 @@
+"""A layer that its input goes past."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml import ops
+from ember_ml._core.tensor import Tensor
+from ember_ml.configs.blocks.base import ResidualConfig
+from ember_ml.nn import forms
+from ember_ml.nn.forms import SequenceModule, State
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
+from ember_ml.nn.module import Module
+from ember_ml.registry import build, create, register
+
+
+@register("blocks/residual", config=ResidualConfig)
+class ResidualBlock(SequenceMixer):
+    r"""A layer, a norm, and the sum with what goes past them.
+
+    ::
+
+        x ──┬── norm ── layer ── dropout ── + ── y      "pre"
+            └───────────────────────────────┘
+        x ──┬── layer ── dropout ── + ── norm ── y      "post"
+            └───────────────────────┘
+
+    Args:
+        layer: a layer, or its name or config.
+        hidden_size: the features of x and y.
+        norm: "rms_norm", "layer_norm" or "none".
+        placement: "pre", which trains without a warm-up, or "post".
+        dropout: the share of what the layer gives that training drops.
+        stochastic_depth: the share of the examples for which training leaves the layer out.
+
+    Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
+
+    Reference: Xiong et al., "On Layer Normalization in the Transformer Architecture", 2020; Huang
+    et al., "Deep Networks with Stochastic Depth", 2016.
+
+    Example:
+        >>> block = nn.blocks.ResidualBlock(nn.layers.SwiGLU(8), 8)
+        >>> block(ops.ones((2, 5, 8))).shape
+        (2, 5, 8)
+    """
+
+    norm: Module | None
+
+    def __init__(
+        self,
+        layer: Any,
+        hidden_size: int,
+        norm: str = "rms_norm",
+        placement: str = "pre",
+        dropout: float = 0.0,
+        stochastic_depth: float = 0.0,
+    ) -> None:
+        self.features = hidden_size
+        self.norm = None if norm == "none" else create(f"layers/{norm}", hidden_size)
+        self.layer: Module = build("", layer)
+        self.placement = placement
+        self.dropout = dropout
+        self.stochastic_depth = stochastic_depth
+        if isinstance(self.layer, SequenceModule):
+            self.is_causal = self.layer.is_causal
+            self.uses_timespans = self.layer.uses_timespans
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
+        """The sequence mapped."""
+        return self._around(x, lambda x: forms.run(self.layer, x, mask, timespans))
+
+    def initial_state(self, batch: int) -> State:
+        """The layer's."""
+        return forms.initial_state(self.layer, batch)
+
+    def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
+        """One position, and the state after it."""
+        after: list[State] = []
+
+        def inner(x: Tensor) -> Tensor:
+            y, new = forms.step(self.layer, x, state, timespan)
+            after.append(new)
+            return y
+
+        return self._around(x, inner), after[0]
+
+    def _around(self, x: Tensor, inner: Any) -> Tensor:
+        """What `inner` makes of x, with the norm, the dropout and the sum."""
+        pre = self.norm is not None and self.placement == "pre"
+        y = inner(self.norm(x) if pre else x)  # type: ignore[misc]
+        y = x + (self._dropped(y) if self.training else y)
+        return y if pre or self.norm is None else self.norm(y)
+
+    def _dropped(self, y: Tensor) -> Tensor:
+        if self.dropout:
+            y = ops.dropout(y, self.dropout)
+        if self.stochastic_depth:
+            kept = ops.dropout(ops.ones_like(y[:, :1, :1]), self.stochastic_depth)
+            y = y * kept
+        return y
