@@ -1,0 +1,1 @@
+"""The data of synthetic tasks, as host arrays. All of it NumPy's."""

@@ -1,0 +1,27 @@
+"""MAD: which architecture is good at what, found out on small synthetic tasks."""
+
+from typing import Any
+
+from ember_ml.mad.architecture import Architecture as Architecture
+from ember_ml.mad.architecture import architecture as architecture
+from ember_ml.mad.pool import ProcessPool as ProcessPool
+from ember_ml.mad.run import Result as Result
+from ember_ml.mad.run import execute as execute
+from ember_ml.mad.scales import SCALES as SCALES
+from ember_ml.mad.scores import cells as cells
+from ember_ml.mad.store import Store as Store
+from ember_ml.mad.store import SweepError as SweepError
+from ember_ml.mad.sweep import Sweep as Sweep
+from ember_ml.mad.tasks import Task as Task
+from ember_ml.registry import build
+
+
+def task(name: str, **sizes: Any) -> Task:
+    """A task by name, with other sizes than its defaults if given.
+
+    Example:
+        >>> ember_ml.mad.task("in-context-recall", seq_len=32).vocab_size
+        16
+    """
+    made: Task = build("tasks", {"type": name, **sizes})
+    return made

@@ -1,0 +1,103 @@
+"""A comparison of architectures: all its runs, done or gone on with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ember_ml._core.errors import ArgumentError
+from ember_ml.configs.mad import RunConfig
+from ember_ml.mad.architecture import Architecture, architecture
+from ember_ml.mad.pool import Event, ProcessPool
+from ember_ml.mad.run import Result
+from ember_ml.mad.scales import get_scale, make_runs, task_names
+from ember_ml.mad.store import Store
+
+Pool = Callable[[Sequence[RunConfig]], Iterator[Event]]
+"""Does runs, and tells what happens to them."""
+
+
+class Sweep:
+    """All runs of a comparison, kept in a folder.
+
+    A sweep that was stopped, or killed, goes on where it was: what is done is not done again.
+
+    Args:
+        architectures: patterns such as "attention+swiglu", or (name, pattern).
+        path: the folder.
+        scale: "mini", "base" or "full".
+        tasks: their names; all if none is named.
+        seeds: one run for each.
+        backend: where to compute; the active backend if not given.
+
+    Example:
+        >>> from ember_ml.mad import Sweep
+        >>> sweep = Sweep(["attention+swiglu", "mamba+swiglu"], "runs/mad", tasks=["memorization"])
+        >>> len(sweep.runs)
+        2
+    """
+
+    def __init__(
+        self,
+        architectures: Sequence[str | tuple[str, str]],
+        path: str | os.PathLike[str],
+        *,
+        scale: str = "mini",
+        tasks: Sequence[str] = (),
+        seeds: Sequence[int] = (0,),
+        backend: str | None = None,
+    ) -> None:
+        from ember_ml.backend import get_backend
+
+        self.scale = get_scale(scale)
+        self.architectures = _named(architectures)
+        self.tasks = task_names(tasks)
+        self.seeds = list(seeds)
+        self.backend = backend or get_backend()
+        self.store = Store(path)
+        self.runs = make_runs(self.scale, self.architectures, self.tasks, self.seeds)
+
+    def remaining(self) -> list[RunConfig]:
+        """The runs that are not done."""
+        return [run for run in self.runs if not self.store.is_done(run)]
+
+    def events(self, pool: Pool | None = None) -> Iterator[Event]:
+        """Do what remains, and tell what happens; results are kept before they are told.
+
+        Args:
+            pool: what does the runs; processes of this machine if not given.
+        """
+        self.store.open({"scale": self.scale.name, "backend": self.backend})
+        left = self.remaining()
+        if not left:
+            return
+        pool = ProcessPool(None, self.backend) if pool is None else pool
+        for event in pool(left):
+            if isinstance(event.what, Result):
+                self.store.write(event.run, event.what)
+            elif isinstance(event.what, str):
+                self.store.write_failure(event.run, event.what)
+            yield event
+
+    def run(self, pool: Pool | None = None) -> None:
+        """Do what remains, in silence."""
+        for _ in self.events(pool):
+            pass
+
+
+def _named(given: Sequence[Any]) -> list[Architecture]:
+    """Architectures of patterns or (name, pattern), each name once."""
+    if not given:
+        raise ArgumentError("Sweep: name at least one architecture, such as 'attention+swiglu'")
+    found = [
+        architecture(item) if isinstance(item, str) else architecture(item[1], item[0])
+        for item in given
+    ]
+    names = [each.name for each in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ArgumentError(
+            f"Sweep: {', '.join(twice)} is named twice; give each a name of its own"
+        )
+    return found
