@@ -14,13 +14,20 @@ from ember_ml.registry import Entry
 NEEDED: dict[str, Any] = {
     "command_neurons": 4,
     "features": 32,
+    "hidden_size": 32,
     "in_features": 4,
     "inter_fanout": 2,
     "inter_neurons": 6,
+    "layer": {"type": "layers/swiglu", "features": 32},
+    "layers": "attention swiglu",
     "motor_fanin": 2,
     "motor_neurons": 3,
+    "num_classes": 3,
     "num_embeddings": 8,
     "num_groups": 2,
+    "num_hidden": 8,
+    "num_inputs": 4,
+    "num_outputs": 2,
     "out_features": 2,
     "output_size": 3,
     "parts": [["constant", 2], ["constant", 3]],
@@ -30,10 +37,17 @@ NEEDED: dict[str, Any] = {
     "total_steps": 10,
     "units": 12,
     "value": 0.0,
+    "vocab_size": 11,
     "warmup_steps": 2,
 }
-ALSO: dict[str, dict[str, Any]] = {"schedules/step": {"step_size": 3}}
-"""Of components that need one of several fields."""
+ALSO: dict[str, dict[str, Any]] = {
+    "blocks/block": {"hidden_size": 32, "layers": "attention swiglu"},
+    "models/forecaster": {"features": 2},
+    "models/sequence_classifier": {"vocab_size": 11},
+    "models/sequence_regressor": {"in_features": 4},
+    "schedules/step": {"step_size": 3},
+}
+"""Of components that need one of several fields, or whose defaults are too little to test."""
 
 
 def config_of(entry: Entry) -> Config:

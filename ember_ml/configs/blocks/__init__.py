@@ -14,3 +14,6 @@ from ember_ml.configs.blocks.mixers import MoEBlockConfig as MoEBlockConfig
 from ember_ml.configs.blocks.mixers import ParallelConfig as ParallelConfig
 from ember_ml.configs.blocks.mixers import RWKVBlockConfig as RWKVBlockConfig
 from ember_ml.configs.blocks.mixers import TransformerConfig as TransformerConfig
+from ember_ml.configs.blocks.ncp import HiddenBlockConfig as HiddenBlockConfig
+from ember_ml.configs.blocks.ncp import InputBlockConfig as InputBlockConfig
+from ember_ml.configs.blocks.ncp import OutputBlockConfig as OutputBlockConfig

@@ -8,6 +8,9 @@ from ember_ml.nn.blocks.linear_time import FFTConvBlock as FFTConvBlock
 from ember_ml.nn.blocks.linear_time import HyenaBlock as HyenaBlock
 from ember_ml.nn.blocks.linear_time import MambaBlock as MambaBlock
 from ember_ml.nn.blocks.linear_time import RWKVBlock as RWKVBlock
+from ember_ml.nn.blocks.ncp import HiddenBlock as HiddenBlock
+from ember_ml.nn.blocks.ncp import InputBlock as InputBlock
+from ember_ml.nn.blocks.ncp import OutputBlock as OutputBlock
 from ember_ml.nn.blocks.recurrent import GRUBlock as GRUBlock
 from ember_ml.nn.blocks.recurrent import LiquidBlock as LiquidBlock
 from ember_ml.nn.blocks.recurrent import LSTMBlock as LSTMBlock
