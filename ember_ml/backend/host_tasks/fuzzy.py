@@ -44,7 +44,8 @@ def fuzzy(
     lengths = sizes + value_sizes
     probe_length = lengths[:, 0]  # the first pair is the probe
     end = seq_len - probe_length - longest
-    place = draws.below(np.maximum(1, np.minimum(seq_len - 2 * probe_length, end)))
+    latest = end - longest + 1  # so that a pair before it does not end the sequence
+    place = draws.below(np.maximum(1, np.minimum(seq_len - 2 * probe_length, latest)))
     order = _inserted(lengths, place, end)
     return _laid_out(keys, sizes, values, value_sizes, names, order, seq_len, vocab_size, test)
 

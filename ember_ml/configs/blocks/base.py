@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.errors import ConfigError, Problem
-from ember_ml.configs.fields import Below1, Component, Flag, Size
+from ember_ml.configs.fields import Below1, Component, Flag, Positive, Size
 from ember_ml.configs.patterns import LayersField, items_of, sized
 
 Placement = Literal["pre", "post"]
@@ -39,6 +39,7 @@ class ResidualConfig(Config):
     placement: Placement = "pre"
     dropout: Below1 = 0.0
     stochastic_depth: Below1 = 0.0
+    norm_eps: Positive | None = None
 
 
 class BlockConfig(Config):
@@ -53,6 +54,7 @@ class BlockConfig(Config):
     placement: Placement = "pre"
     dropout: Below1 = 0.0
     stochastic_depth: Below1 = 0.0
+    norm_eps: Positive | None = None
 
     @model_validator(mode="after")
     def _check_layers(self) -> Self:

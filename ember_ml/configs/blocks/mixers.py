@@ -8,7 +8,7 @@ from pydantic import BeforeValidator
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.blocks.base import BlockFields, Placement
-from ember_ml.configs.fields import ActivationField, Below1, Count, Flag, Size
+from ember_ml.configs.fields import ActivationField, Below1, Count, Flag, Positive, Size
 from ember_ml.configs.layers.channel_mixing.moe import RouterName
 from ember_ml.configs.layers.sequence_mixing.attention import Positions
 from ember_ml.configs.layers.sequence_mixing.recurrent import WiringField
@@ -37,9 +37,11 @@ class TransformerConfig(BlockFields):
     causal: Flag = True
     window: Count | None = None
     positions: Positions = "rope"
+    rope_base: Positive = 10000.0
     bias: Flag = True
     attention_dropout: Below1 = 0.0
     placement: Placement = "pre"
+    norm_eps: Positive | None = None
 
 
 class MLPBlockConfig(BlockFields):
@@ -85,6 +87,7 @@ class MambaBlockConfig(BlockFields):
     expand: Size = 2
     version: Literal[1, 2] = 1
     channel_mixer: ChannelMixer = "none"
+    norm_eps: Positive | None = None
 
 
 class HyenaBlockConfig(BlockFields):

@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.blocks.base import Norm, Placement, check_layers
-from ember_ml.configs.fields import Below1, Flag, Size
+from ember_ml.configs.fields import Below1, Flag, Positive, Size
 from ember_ml.configs.patterns import LayersField
 
 PositionEmbedding = Literal["none", "learned", "sinusoidal"]
@@ -41,6 +41,7 @@ class LanguageModelConfig(StackFields):
     positions: PositionEmbedding = "none"
     tie_weights: Flag = False
     head_bias: Flag = False
+    norm_eps: Positive | None = None
 
 
 class AutoEncoderConfig(StackFields):

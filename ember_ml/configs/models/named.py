@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.blocks.base import Norm
-from ember_ml.configs.fields import ActivationField, Below1, Count, Flag, Size
+from ember_ml.configs.fields import ActivationField, Below1, Count, Flag, Positive, Size
 from ember_ml.configs.layers.channel_mixing.moe import RouterName
 from ember_ml.configs.layers.sequence_mixing.attention import Positions
 from ember_ml.configs.models.base import PositionEmbedding
@@ -37,7 +37,10 @@ class TransformerModelConfig(NamedFields):
     gated: Flag = False
     window: Count | None = None
     positions: Literal[Positions, PositionEmbedding] = "rope"
+    rope_base: Positive = 10000.0
     bias: Flag = True
+    attention_dropout: Below1 = 0.0
+    norm_eps: Positive | None = None
 
 
 class LSTMModelConfig(NamedFields):
@@ -76,6 +79,7 @@ class MambaModelConfig(NamedFields):
     d_conv: Size = 4
     expand: Size = 2
     version: Literal[1, 2] = 1
+    norm_eps: Positive | None = None
 
 
 class RWKVModelConfig(NamedFields):

@@ -36,6 +36,7 @@ class Block(SequenceMixer):
         placement: whether norms stand before ("pre") or after ("post") the layers.
         dropout: the share of what each layer gives that training drops.
         stochastic_depth: the share of the examples for which training leaves a layer out.
+        norm_eps: what keeps the norms' denominators from zero; the norm's own if not given.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -59,6 +60,7 @@ class Block(SequenceMixer):
         placement: str = "pre",
         dropout: float = 0.0,
         stochastic_depth: float = 0.0,
+        norm_eps: float | None = None,
     ) -> None:
         self.name = name
         self.hidden_size = hidden_size
@@ -69,6 +71,7 @@ class Block(SequenceMixer):
             "placement": placement,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
+            "norm_eps": norm_eps,
         }
         for layer in items_of(layers):
             self.add_layer(layer)

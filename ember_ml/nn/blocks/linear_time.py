@@ -34,6 +34,7 @@ class MambaBlock(Block):
         norm: "rms_norm", "layer_norm" or "none".
         dropout: the share of what each layer gives that training drops.
         stochastic_depth: the share of the examples for which training leaves a layer out.
+        norm_eps: what keeps the norms' denominators from zero; the norm's own if not given.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -56,6 +57,7 @@ class MambaBlock(Block):
         norm: str = "rms_norm",
         dropout: float = 0.0,
         stochastic_depth: float = 0.0,
+        norm_eps: float | None = None,
     ) -> None:
         name = "mamba" if version == 1 else "mamba2"
         options = {"d_state": d_state, "d_conv": d_conv, "expand": expand}
@@ -71,6 +73,7 @@ class MambaBlock(Block):
             "pre",
             dropout,
             stochastic_depth,
+            norm_eps,
         )
 
 

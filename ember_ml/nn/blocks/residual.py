@@ -14,6 +14,20 @@ from ember_ml.nn.module import Module
 from ember_ml.registry import build, create, register
 
 
+def norm_of(norm: str, features: int, eps: float | None = None) -> Module | None:
+    """The norm of a name; None for "none".
+
+    Args:
+        norm: "rms_norm", "layer_norm" or "none".
+        features: how many there are.
+        eps: keeps the denominator from zero; the norm's own if not given.
+    """
+    if norm == "none":
+        return None
+    made: Module = create(f"layers/{norm}", features, **({} if eps is None else {"eps": eps}))
+    return made
+
+
 @register("blocks/residual", config=ResidualConfig)
 class ResidualBlock(SequenceMixer):
     r"""A layer, a norm, and the sum with what goes past them.
@@ -32,6 +46,7 @@ class ResidualBlock(SequenceMixer):
         placement: "pre", which trains without a warm-up, or "post".
         dropout: the share of what the layer gives that training drops.
         stochastic_depth: the share of the examples for which training leaves the layer out.
+        norm_eps: what keeps the norms' denominators from zero; the norm's own if not given.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -54,9 +69,10 @@ class ResidualBlock(SequenceMixer):
         placement: str = "pre",
         dropout: float = 0.0,
         stochastic_depth: float = 0.0,
+        norm_eps: float | None = None,
     ) -> None:
         self.features = hidden_size
-        self.norm = None if norm == "none" else create(f"layers/{norm}", hidden_size)
+        self.norm = norm_of(norm, hidden_size, norm_eps)
         self.layer: Module = build("", layer)
         self.placement = placement
         self.dropout = dropout
@@ -67,6 +83,7 @@ class ResidualBlock(SequenceMixer):
 
     def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
         """The sequence mapped."""
+        self.check_sequence(x, mask)
         return self._around(x, lambda x: forms.run(self.layer, x, mask, timespans))
 
     def initial_state(self, batch: int) -> State:
@@ -95,6 +112,6 @@ class ResidualBlock(SequenceMixer):
         if self.dropout:
             y = ops.dropout(y, self.dropout)
         if self.stochastic_depth:
-            kept = ops.dropout(ops.ones_like(y[:, :1, :1]), self.stochastic_depth)
-            y = y * kept
+            each = y[(slice(None), *[slice(1)] * (y.ndim - 1))]  # one number an example
+            y = y * ops.dropout(ops.ones_like(each), self.stochastic_depth)
         return y

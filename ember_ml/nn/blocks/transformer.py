@@ -40,19 +40,21 @@ class TransformerBlock(Block):
         causal: whether positions attend to none after them.
         window: how many positions before a position it attends to; to all if not given.
         positions: "rope", "alibi" or "none".
+        rope_base: the base of the angles of "rope".
         bias: whether the maps have biases.
         attention_dropout: the share of the weights of attention that training drops.
         placement: whether norms stand before ("pre") or after ("post") the layers.
         norm: "rms_norm", "layer_norm" or "none".
         dropout: the share of what each layer gives that training drops.
         stochastic_depth: the share of the examples for which training leaves a layer out.
+        norm_eps: what keeps the norms' denominators from zero; the norm's own if not given.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
     Reference: Vaswani et al., "Attention Is All You Need", 2017.
 
     Example:
-        >>> from ember_ml.configs import TransformerConfig
+        >>> from ember_ml.configs.blocks import TransformerConfig
         >>> config = TransformerConfig(hidden_size=16, num_heads=8, dropout=0.1, activation="gelu")
         >>> nn.blocks.TransformerBlock(config=config)(ops.ones((2, 5, 16))).shape
         (2, 5, 16)
@@ -69,12 +71,14 @@ class TransformerBlock(Block):
         causal: bool = True,
         window: int | None = None,
         positions: str = "rope",
+        rope_base: float = 10000.0,
         bias: bool = True,
         attention_dropout: float = 0.0,
         placement: str = "pre",
         norm: str = "rms_norm",
         dropout: float = 0.0,
         stochastic_depth: float = 0.0,
+        norm_eps: float | None = None,
     ) -> None:
         attention = SelfAttention(
             hidden_size,
@@ -83,12 +87,21 @@ class TransformerBlock(Block):
             causal,
             window,
             positions,
-            bias=bias,
-            dropout=attention_dropout,
+            rope_base,
+            bias,
+            attention_dropout,
         )
         inner = feed_forward(hidden_size, inner_size, activation, gated, bias)
         super().__init__(
-            "", hidden_size, (attention, inner), True, norm, placement, dropout, stochastic_depth
+            "",
+            hidden_size,
+            (attention, inner),
+            True,
+            norm,
+            placement,
+            dropout,
+            stochastic_depth,
+            norm_eps,
         )
 
 

@@ -8,11 +8,12 @@ from ember_ml import ops
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.models.base import AutoEncoderConfig
+from ember_ml.nn.activations import GELU
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding, RMSNorm
 from ember_ml.nn.model import Model
 from ember_ml.nn.models.backbone import Backbone
+from ember_ml.nn.models.heads import pooled
 from ember_ml.nn.models.positions import sinusoids
-from ember_ml.nn.activations import GELU
 from ember_ml.nn.sequential import Sequential
 from ember_ml.registry import register
 
@@ -76,8 +77,8 @@ class AutoEncoder(Model):
         return self.decode(self.encode(tokens, mask), tokens.shape[1])
 
     def encode(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The features of the last token: (batch, hidden_size)."""
-        return self.encoder(self.embedding(tokens), mask)[:, -1]
+        """The features of the last token that is no padding: (batch, hidden_size)."""
+        return pooled(self.encoder(self.embedding(tokens), mask), mask, "last")
 
     def decode(self, code: Tensor, length: int) -> Tensor:
         """The logits of so many tokens, of (batch, hidden_size)."""

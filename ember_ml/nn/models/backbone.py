@@ -7,10 +7,10 @@ from typing import Any
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.patterns import items_of, sized
 from ember_ml.nn.blocks import Block
+from ember_ml.nn.blocks.residual import norm_of
 from ember_ml.nn.forms import State
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
-from ember_ml.registry import create
 
 
 class Backbone(SequenceMixer):
@@ -27,6 +27,7 @@ class Backbone(SequenceMixer):
         stochastic_depth: the share of the examples for which training leaves a layer out; it grows
             from 0 at the first layer to this at the last.
         max_length: the longest sequence, for the layers that need to know.
+        norm_eps: what keeps the norms' denominators from zero; the norm's own if not given.
     """
 
     norm: Module | None
@@ -40,17 +41,17 @@ class Backbone(SequenceMixer):
         dropout: float = 0.0,
         stochastic_depth: float = 0.0,
         max_length: int | None = None,
+        norm_eps: float | None = None,
     ) -> None:
         self.features = hidden_size
         given = {} if max_length is None else {"max_length": max_length}
         made = [sized(layer, hidden_size, **given) for layer in items_of(layers)]
-        self.blocks = Block("", hidden_size, (), True, norm, placement, dropout)
+        self.blocks = Block("", hidden_size, (), True, norm, placement, dropout, norm_eps=norm_eps)
         for at, layer in enumerate(made):
             self.blocks.add_layer(layer, stochastic_depth * at / max(1, len(made) - 1))
         self.is_causal = self.blocks.is_causal
         self.uses_timespans = self.blocks.uses_timespans
-        last = norm != "none" and placement == "pre"
-        self.norm = create(f"layers/{norm}", hidden_size) if last else None
+        self.norm = norm_of(norm, hidden_size, norm_eps) if placement == "pre" else None
 
     def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
         """The sequence through all layers."""

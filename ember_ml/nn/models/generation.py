@@ -9,6 +9,7 @@ from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import Tensor
+from ember_ml.nn._modes import in_use
 from ember_ml.nn.forms import State
 from ember_ml.nn.model import Model
 from ember_ml.nn.models.sampling import Sampler
@@ -103,6 +104,11 @@ class Generator(Model):
         sampler = Sampler(temperature, top_k, top_p, seed)
         stops = [stop_tokens] if isinstance(stop_tokens, int) else list(stop_tokens)
         tokens = self._prompt(prompt)
+        if max_new_tokens < 0:
+            raise ArgumentError(
+                f"{type(self).__name__}.generate: max_new_tokens={max_new_tokens} must be at least "
+                "0"
+            )
         total = tokens.shape[1] + max_new_tokens
         if self.max_length is not None and total > self.max_length:
             raise ArgumentError(
@@ -114,9 +120,7 @@ class Generator(Model):
     def _tokens(
         self, tokens: Tensor, count: int, sampler: Sampler, stops: list[int], cache: bool
     ) -> Iterator[Tensor]:
-        training = self.training
-        self.eval()
-        try:
+        with in_use(self):
             logits = self._by_steps(tokens) if cache else self._anew(tokens)
             scores = next(logits)
             ended: Tensor | None = None
@@ -131,8 +135,6 @@ class Generator(Model):
                 if left == 1 or (ended is not None and bool(ops.all(ended))):
                     return
                 scores = logits.send(token)
-        finally:
-            self.train(training)
 
     def _by_steps(self, tokens: Tensor) -> Any:
         """The logits after the prompt, then after each token sent."""

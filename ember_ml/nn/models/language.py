@@ -43,6 +43,8 @@ class LanguageModel(Generator):
         positions: what is added to the embeddings: "none", "learned" or "sinusoidal".
         tie_weights: whether the head uses the vectors of the embedding.
         head_bias: whether the head has a bias.
+        norm_eps: what keeps the denominators of the norms, but not of those inside of blocks among
+            the layers, from zero; the norm's own if not given.
 
     Shape: (batch, time) of integers -> (batch, time, vocab_size).
 
@@ -71,6 +73,7 @@ class LanguageModel(Generator):
         positions: str = "none",
         tie_weights: bool = False,
         head_bias: bool = False,
+        norm_eps: float | None = None,
     ) -> None:
         self.vocab_size = vocab_size
         self.max_length = max_length if positions != "none" else None
@@ -78,7 +81,7 @@ class LanguageModel(Generator):
         self.embedding = Embedding(vocab_size, hidden_size)
         self.table = self._make_table(positions, max_length, hidden_size)
         self.backbone = Backbone(
-            layers, hidden_size, norm, placement, dropout, stochastic_depth, max_length
+            layers, hidden_size, norm, placement, dropout, stochastic_depth, max_length, norm_eps
         )
         self.head = None if tie_weights else Dense(hidden_size, vocab_size, bias=head_bias)
         tied_shift = tie_weights and head_bias

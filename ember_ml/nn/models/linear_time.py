@@ -261,6 +261,7 @@ class MambaModel(LanguageModel):
         stochastic_depth: the share of the examples for which training leaves a layer out.
         max_length: the longest sequence, for the layers that need to know.
         tie_weights: whether the head uses the vectors of the embedding.
+        norm_eps: what keeps the norms' denominators from zero; the norm's own if not given.
 
     Shape: (batch, time) of integers -> (batch, time, vocab_size).
 
@@ -285,6 +286,7 @@ class MambaModel(LanguageModel):
         stochastic_depth: float = 0.0,
         max_length: int | None = None,
         tie_weights: bool = False,
+        norm_eps: float | None = None,
     ) -> None:
         block: dict[str, Any] = {
             "type": "blocks/mamba",
@@ -295,6 +297,7 @@ class MambaModel(LanguageModel):
             "norm": norm,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
+            "norm_eps": norm_eps,
         }
         super().__init__(
             [block] * num_layers,
@@ -307,6 +310,7 @@ class MambaModel(LanguageModel):
             max_length,
             "none",
             tie_weights,
+            norm_eps=norm_eps,
         )
 
 

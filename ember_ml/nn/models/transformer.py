@@ -25,12 +25,15 @@ class TransformerModel(LanguageModel):
         window: how many positions before a position it attends to; to all if not given.
         positions: "rope" or "alibi" in the attention; "learned" or "sinusoidal" added to the
             embeddings, which need max_length; or "none".
+        rope_base: the base of the angles of "rope".
         bias: whether the maps have biases.
+        attention_dropout: the share of the weights of attention that training drops.
         norm: "rms_norm", "layer_norm" or "none".
         dropout: the share of the embeddings, and of what each layer gives, that training drops.
         stochastic_depth: the share of the examples for which training leaves a layer out.
         max_length: the longest sequence, for the layers that need to know.
         tie_weights: whether the head uses the vectors of the embedding.
+        norm_eps: what keeps the norms' denominators from zero; the norm's own if not given.
 
     Shape: (batch, time) of integers -> (batch, time, vocab_size).
 
@@ -53,12 +56,15 @@ class TransformerModel(LanguageModel):
         gated: bool = False,
         window: int | None = None,
         positions: str = "rope",
+        rope_base: float = 10000.0,
         bias: bool = True,
+        attention_dropout: float = 0.0,
         norm: str = "rms_norm",
         dropout: float = 0.0,
         stochastic_depth: float = 0.0,
         max_length: int | None = None,
         tie_weights: bool = False,
+        norm_eps: float | None = None,
     ) -> None:
         inside = positions in ("rope", "alibi")
         block: dict[str, Any] = {
@@ -70,10 +76,13 @@ class TransformerModel(LanguageModel):
             "gated": gated,
             "window": window,
             "positions": positions if inside else "none",
+            "rope_base": rope_base,
             "bias": bias,
+            "attention_dropout": attention_dropout,
             "norm": norm,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
+            "norm_eps": norm_eps,
         }
         super().__init__(
             [block] * num_layers,
@@ -86,6 +95,7 @@ class TransformerModel(LanguageModel):
             max_length,
             "none" if inside else positions,
             tie_weights,
+            norm_eps=norm_eps,
         )
 
 

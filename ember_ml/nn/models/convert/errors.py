@@ -1,0 +1,19 @@
+"""What cannot be converted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ember_ml._core.errors import EmberError
+
+
+class ConversionError(EmberError, ValueError):
+    """A checkpoint, or a model, that has no counterpart on the other side.
+
+    Attributes:
+        problems: what stands in the way, one by one.
+    """
+
+    def __init__(self, what: str, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        super().__init__(f"{what}:\n" + "\n".join(f"  {problem}" for problem in problems))

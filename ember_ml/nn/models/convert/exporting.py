@@ -1,0 +1,85 @@
+"""From a model to a checkpoint of transformers."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.folders import write_folder
+from ember_ml.nn._state import saved_variables
+from ember_ml.nn.layers.sequence_mixing.attention import SelfAttention
+from ember_ml.nn.layers.sequence_mixing.mamba import Mamba
+from ember_ml.nn.models.convert import gpt2_export, llama_export, mamba
+from ember_ml.nn.models.convert.errors import ConversionError
+from ember_ml.nn.models.convert.families import Family
+from ember_ml.nn.models.convert.files import content
+from ember_ml.nn.models.convert.gpt2 import GPT2
+from ember_ml.nn.models.convert.layouts import Piece
+from ember_ml.nn.models.convert.llama import LLAMA
+from ember_ml.nn.models.convert.structure import residuals
+from ember_ml.nn.models.language import LanguageModel
+
+
+def export(model: LanguageModel, target: str | os.PathLike[str]) -> None:
+    """Write a model to a folder from which transformers' `from_pretrained` reads it.
+
+    A model of Mamba layers is written as "mamba"; one of attention and feed-forward layers with
+    layer norms and learned positions as "gpt2"; one of attention with rotary positions and gated
+    layers with RMS norms as "llama", or "mistral" if it attends to a window. Of any other, an
+    error says what does not fit. What only training does (dropout, stochastic depth) is left out
+    where transformers has no place for it.
+
+    Args:
+        model: a language model.
+        target: the folder; one that is there is replaced once the new one is whole.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from ember_ml.nn.models.convert import export
+        >>> folder = tempfile.mkdtemp()
+        >>> model = nn.models.TransformerModel(64, 16, gated=True, activation="silu", bias=False)
+        >>> export(model, f"{folder}/llama")
+        >>> '"model_type": "llama"' in pathlib.Path(f"{folder}/llama/config.json").read_text()
+        True
+    """
+    if not isinstance(model, LanguageModel):
+        raise ArgumentTypeError(f"export takes a LanguageModel, not a {type(model).__name__}")
+    family, values = _described(model)
+    pieces = family.all_pieces(model)
+    _check_whole(model, pieces)
+    tensors = {
+        name: x
+        for piece in pieces
+        for name, x in zip(piece.names, piece.layout.write(piece.variable.value()), strict=True)
+    }
+    values["tie_word_embeddings"] = model.head is None
+    values["dtype"] = model.embedding.weight.dtype.name
+    write_folder(target, content(values, tensors))
+
+
+def _described(model: LanguageModel) -> tuple[Family, dict[str, Any]]:
+    """The family that the layers point to, and the config.json; if it does not fit, an error."""
+    layers = [block.layer for block in residuals(model)]
+    if any(isinstance(layer, Mamba) for layer in layers):
+        return mamba.MAMBA, mamba.describe(model)
+    if not any(isinstance(layer, SelfAttention) for layer in layers):
+        names = ", ".join(dict.fromkeys(type(layer).__name__ for layer in layers))
+        raise ConversionError(
+            "the model has no counterpart in transformers",
+            [f"its layers are {names or 'none'}; models of SelfAttention or of Mamba have one"],
+        )
+    if model.table is not None:
+        return GPT2, gpt2_export.describe(model)
+    return LLAMA, llama_export.describe(model)
+
+
+def _check_whole(model: LanguageModel, pieces: list[Piece]) -> None:
+    """Raise an error if a variable would be left out."""
+    known = {id(piece.variable) for piece in pieces}
+    left = [name for name, each in saved_variables(model).items() if id(each) not in known]
+    if left:
+        raise ConversionError(
+            "the model has no counterpart in transformers",
+            [f"there is no place for {name}" for name in left],
+        )

@@ -1,0 +1,84 @@
+"""GPT-2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml.configs.base import Config
+from ember_ml.nn.models.convert.activations import read_activation
+from ember_ml.nn.models.convert.families import Family
+from ember_ml.nn.models.convert.layouts import Piece, Transposed, pieces_of
+from ember_ml.nn.models.convert.settings import Settings
+from ember_ml.nn.models.convert.stacks import Transformer
+from ember_ml.nn.models.convert.structure import pairs
+from ember_ml.nn.models.language import LanguageModel
+from ember_ml.nn.module import Module
+
+
+def config(settings: Settings) -> Config:
+    """The config of a GPT-2."""
+    width = settings.size("n_embd")
+    settings.expect("scale_attn_weights", True, True)
+    settings.expect("scale_attn_by_inverse_layer_idx", False, False)
+    settings.expect("add_cross_attention", False, False)
+    made = Transformer(
+        vocab_size=settings.size("vocab_size"),
+        hidden_size=width,
+        num_layers=settings.size("n_layer"),
+        num_heads=settings.size("n_head"),
+        inner_size=settings.size("n_inner", 4 * width),
+        activation=read_activation(settings, "activation_function", "gelu_new"),
+        gated=False,
+        norm="layer_norm",
+        norm_eps=settings.number("layer_norm_epsilon", 1e-5),
+        max_length=settings.size("n_positions", 1024),
+        tie_weights=settings.flag("tie_word_embeddings", True),
+        learned_positions=True,
+        attention_bias=True,
+        inner_bias=True,
+        embedding_dropout=settings.number("embd_pdrop", 0.1),
+        layer_dropout=settings.number("resid_pdrop", 0.1),
+        attention_dropout=settings.number("attn_pdrop", 0.1),
+    )
+    settings.check()
+    return made.config()
+
+
+def pieces(model: LanguageModel) -> list[Piece]:
+    """The variables, with the names of their tensors."""
+    found = pieces_of(model.table, "wpe.weight") + _norm(model.backbone.norm, "ln_f")
+    for at, (first, second) in enumerate(pairs(model)):
+        name = f"h.{at}"
+        found += _norm(first.norm, f"{name}.ln_1") + _norm(second.norm, f"{name}.ln_2")
+        found += _maps(first.layer, second.layer, name)
+    return found
+
+
+def _maps(attention: Any, inner: Any, name: str) -> list[Piece]:
+    return [
+        *_map(attention.qkv, f"{name}.attn.c_attn"),
+        *_map(attention.out, f"{name}.attn.c_proj"),
+        *_map(inner.expand, f"{name}.mlp.c_fc"),
+        *_map(inner.reduce, f"{name}.mlp.c_proj"),
+    ]
+
+
+def _map(dense: Any, name: str) -> list[Piece]:
+    return pieces_of(dense.weight, f"{name}.weight", layout=Transposed()) + pieces_of(
+        dense.bias, f"{name}.bias"
+    )
+
+
+def _norm(norm: Module | None, name: str) -> list[Piece]:
+    return pieces_of(getattr(norm, "weight", None), f"{name}.weight") + pieces_of(
+        getattr(norm, "bias", None), f"{name}.bias"
+    )
+
+
+GPT2 = Family(
+    prefix="transformer.",
+    embedding="wte.weight",
+    derived=(".attn.bias", ".attn.masked_bias"),
+    config=config,
+    pieces=pieces,
+)
