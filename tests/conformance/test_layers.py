@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ember_ml import autodiff, nn, ops, registry
-from ember_ml._core import runtime
+from ember_ml._core import runtime, tree
 from ember_ml.backend import available, use_backend
 from ember_ml.configs import Config
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
@@ -146,6 +146,16 @@ def test_steps_equal_the_whole(entry: Entry, backend: str) -> None:
     rest, _ = layer.unroll(x[:, 11:], state)  # a state can be handed on
     whole = layer(x).numpy()
     assert close(np.concatenate([out.numpy(), rest.numpy()], axis=1), whole, 2e-4)
+
+
+@of_each_mixer
+def test_a_state_is_where_the_layer_is(entry: Entry, backend: str) -> None:
+    layer = make(entry)
+    if not has_steps(layer):
+        return
+    with use_backend("numpy" if backend != "numpy" else "torch"):
+        state = layer.initial_state(2)
+    assert {part.backend for part in tree.leaves_of(state)} <= {backend}
 
 
 @of_each_mixer

@@ -12,7 +12,7 @@ from ember_ml.configs.layers.channel_mixing.rwkv import (
 )
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing._chunked import shown
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, zeros_beside
 from ember_ml.nn.layers.sequence_mixing.rwkv import shares, shifted
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
@@ -64,7 +64,7 @@ class RWKV5ChannelMixer(SequenceMixer):
 
     def initial_state(self, batch: int) -> Any:
         """The position before the first: zeros."""
-        return ops.broadcast_to(ops.zeros_like(self.receptance.weight[0]), (batch, self.features))
+        return zeros_beside(self.receptance.weight, (batch, self.features))
 
     def step(self, x: Tensor, state: Any) -> tuple[Tensor, Any]:
         """The output of one position, which is the state after it."""

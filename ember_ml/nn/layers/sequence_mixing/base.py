@@ -10,6 +10,12 @@ from ember_ml.nn.forms import State as State
 from ember_ml.nn.layers.base import Layer
 
 
+def zeros_beside(like: Tensor, shape: tuple[int, ...], dtype: str | None = None) -> Tensor:
+    """Zeros where another tensor is, whichever backend is active; of its dtype if none is given."""
+    one = like[(0,) * like.ndim]
+    return ops.broadcast_to(ops.zeros_like(one, dtype=dtype or like.dtype), shape)
+
+
 class SequenceMixer(SequenceModule, Layer):
     """A layer that mixes the positions of a sequence: (batch, time, features) in and out.
 

@@ -7,7 +7,7 @@ from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.layers.sequence_mixing.state_space import LRUConfig
 from ember_ml.nn.initializers import Normal, Uniform
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, zeros_beside
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
@@ -97,7 +97,7 @@ class LRU(SequenceMixer):
 
     def initial_state(self, batch: int) -> State:
         """States of zero, complex."""
-        return ops.zeros((batch, self.d_state), dtype="complex64")
+        return zeros_beside(self.skip, (batch, self.d_state), "complex64")
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """The output of one position, and the state after it."""

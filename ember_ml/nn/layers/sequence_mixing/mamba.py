@@ -10,7 +10,7 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.layers.sequence_mixing.state_space import MambaConfig
 from ember_ml.nn.initializers import Uniform
 from ember_ml.nn.layers.channel_mixing.dense import Dense
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, zeros_beside
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
@@ -119,7 +119,7 @@ class Mamba(SequenceMixer):
 
     def initial_state(self, batch: int) -> State:
         """No inputs of the short filter yet, and states of zero, (batch, inner, d_state)."""
-        states = ops.zeros((batch, self.inner, self.d_state), dtype="float32")
+        states = zeros_beside(self.D, (batch, self.inner, self.d_state), "float32")
         return self.conv.initial_state(batch), states
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:

@@ -9,7 +9,7 @@ from ember_ml.configs.layers.sequence_mixing.state_space import Mamba2Config
 from ember_ml.nn.initializers import Uniform
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.norms import RMSNorm
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, zeros_beside
 from ember_ml.nn.layers.sequence_mixing.mamba import check_steps, step_bias
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
 from ember_ml.nn.parameter import Parameter
@@ -176,7 +176,8 @@ class Mamba2(SequenceMixer):
 
     def initial_state(self, batch: int) -> State:
         """No inputs of the short filter yet, and states of zero."""
-        states = ops.zeros((batch, self.num_heads, self.head_dim, self.d_state), dtype="float32")
+        shape = (batch, self.num_heads, self.head_dim, self.d_state)
+        states = zeros_beside(self.D, shape, "float32")
         return self.conv.initial_state(batch), states
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:

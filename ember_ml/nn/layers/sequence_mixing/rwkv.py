@@ -13,7 +13,7 @@ from ember_ml.configs.layers.sequence_mixing.rwkv import (
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.norms import GroupNorm
 from ember_ml.nn.layers.sequence_mixing import _chunked
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, zeros_beside
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
@@ -90,7 +90,7 @@ class TimeMixer(SequenceMixer):
     def initial_state(self, batch: int) -> Any:
         """The position before the first and the state of the heads: zeros."""
         size = self.features // self.num_heads
-        before = ops.broadcast_to(ops.zeros_like(self.out.weight[0]), (batch, self.features))
+        before = zeros_beside(self.out.weight, (batch, self.features))
         return before, _chunked.zeros(self.out.weight, batch, self.num_heads, size, size)
 
     def step(self, x: Tensor, state: Any) -> tuple[Tensor, Any]:

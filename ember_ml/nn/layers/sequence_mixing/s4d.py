@@ -9,7 +9,7 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.layers.sequence_mixing.state_space import S4DConfig
 from ember_ml.nn.initializers import Normal, Uniform
 from ember_ml.nn.layers.channel_mixing.dense import Dense
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, zeros_beside
 from ember_ml.nn.layers.sequence_mixing.fft_conv import long_conv
 from ember_ml.nn.layers.sequence_mixing.mamba import check_steps
 from ember_ml.nn.parameter import Parameter
@@ -98,7 +98,7 @@ class S4D(SequenceMixer):
 
     def initial_state(self, batch: int) -> State:
         """Real and imaginary parts of states of zero."""
-        zeros = ops.zeros((batch, self.features, self.d_state // 2), dtype="float32")
+        zeros = zeros_beside(self.skip, (batch, self.features, self.d_state // 2), "float32")
         return zeros, zeros
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:

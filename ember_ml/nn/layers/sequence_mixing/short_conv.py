@@ -9,7 +9,7 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.layers.sequence_mixing.convolutional import ShortConvConfig
 from ember_ml.nn import activations
 from ember_ml.nn.initializers import Uniform
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, zeros_beside
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
@@ -37,7 +37,7 @@ class Taps(Module):
 
     def initial_state(self, batch: int) -> Tensor:
         """The inputs before the first one: zeros, (batch, channels, kernel_size - 1)."""
-        return ops.zeros((batch, self.channels, self.kernel_size - 1), dtype=self.weight.dtype)
+        return zeros_beside(self.weight, (batch, self.channels, self.kernel_size - 1))
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """The output at one position, (batch, channels), and the last inputs."""

@@ -12,6 +12,7 @@ from ember_ml.configs.layers.sequence_mixing.attention import AttentionConfig
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing.attention.base import BaseAttention
 from ember_ml.nn.layers.sequence_mixing.attention.masks import alibi, combined
+from ember_ml.nn.layers.sequence_mixing.base import zeros_beside
 from ember_ml.registry import register
 
 
@@ -122,7 +123,7 @@ class SelfAttention(BaseAttention):
         kept = 0 if self.window is None else self.window + 1
         weight = self.qkv.weight
         shape = (batch, self.num_kv_heads, kept, self.head_features)
-        empty = ops.broadcast_to(ops.zeros_like(weight[0, 0]), shape)
+        empty = zeros_beside(weight, shape)
         if self.window is None:
             return empty, empty
         position = convert_to_tensor([0] * batch, dtype="int64", backend=weight.backend)
