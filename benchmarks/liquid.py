@@ -65,6 +65,22 @@ class Leaky(recurrent.RecurrentCell):
         return state, state
 
 
+class Scanned(nn.Module):
+    """A cell in `ops.scan`."""
+
+    def __init__(self, cell: recurrent.RecurrentCell) -> None:
+        self.cell = cell
+
+    def forward(self, x: Any) -> Any:
+        """The outputs."""
+
+        def step(state: Any, entry: Any) -> Any:
+            y, state = self.cell.step(entry, state)
+            return state, y
+
+        return ops.scan(step, self.cell.initial_state(x.shape[0]), x, axis=1)[1]
+
+
 class TorchLeaky(torch.nn.Module):
     """The same in plain torch."""
 
@@ -115,8 +131,13 @@ def pairs() -> dict[str, tuple[Call, Call, float]]:
             torch_step(torch.nn.GRU(size, 64, batch_first=True)),
             1 / 1.1,
         ),
-        "a cell of one's own": (
+        "a cell of one's own, layer": (
             ember_step(recurrent.Recurrent(Leaky(size))),
+            torch_step(TorchLeaky(size)),
+            1 / 1.1,
+        ),
+        "a cell of one's own, scan": (
+            ember_step(Scanned(Leaky(size))),
             torch_step(TorchLeaky(size)),
             1 / 1.1,
         ),

@@ -1,9 +1,10 @@
 """Time and memory of long mixers against the length of the sequence, from 1k to 16k tokens.
 
-A training step (forward and backward) of one layer on one thread, each measured in a process of
-its own, so that the peak of its memory is its own. Prints the exponents of the fitted power laws:
-about 1 for recurrences, and a little above for convolutions, whose cost is L log L (1.08 over this
-range). Draws both as a PNG.
+A training step (forward and backward) of one layer on one thread, each layer in a process of its
+own, so that the peak of its memory is its own; its lengths go upwards, and so does the peak. Prints
+the exponents of the fitted power laws: about 1 for recurrences, and a little above for
+convolutions, whose cost is L log L (1.08 over this range). Draws both as a PNG. Takes about a
+minute.
 
     python benchmarks/scaling.py [backend] [--out scaling.png]
 """
@@ -21,16 +22,17 @@ import time
 from typing import Any
 
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
-LAYERS = {
-    "fft_conv": {"features": 64},
-    "hyena": {"features": 64, "inner_factor": 1, "projection_groups": 1},
-    "mamba": {"features": 64},
-    "mamba2": {"features": 64},
-    "lru": {"features": 64},
+FEATURES = 32
+LAYERS: dict[str, dict[str, Any]] = {
+    "fft_conv": {},
+    "hyena": {"inner_factor": 1, "projection_groups": 1},
+    "mamba": {},
+    "mamba2": {},
+    "lru": {},
 }
 WITH_LENGTH = ("fft_conv", "hyena")
-BATCH = 4
-REPEATS = 3
+BATCH = 2
+REPEATS = 5
 
 
 def peak() -> float:
@@ -38,30 +40,42 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measure(backend: str, name: str, length: int) -> dict[str, float]:
-    """CPU seconds of a training step, and the MB that it needs."""
-    from ember_ml import nn, ops, use_backend
+def measure(backend: str, name: str) -> dict[str, list[float]]:
+    """CPU seconds of a training step at each length, and the MB that it needs."""
+    from ember_ml import use_backend
+
+    with use_backend(backend):
+        step_time(name, 64, 1)
+        before = peak()
+        found: dict[str, list[float]] = {"seconds": [], "megabytes": []}
+        for length in LENGTHS:
+            found["seconds"].append(step_time(name, length, REPEATS))
+            found["megabytes"].append(peak() - before)
+    return found
+
+
+def step_time(name: str, length: int, repeats: int) -> float:
+    """The best CPU time of a few steps, after one to warm up."""
+    from ember_ml import nn, ops
     from ember_ml.registry import create
 
-    options = dict(LAYERS[name]) | ({"max_length": length} if name in WITH_LENGTH else {})
-    with use_backend(backend):
-        layer = create(f"layers/{name}", **options)
-        step = nn.value_and_grad(layer, lambda x: ops.mean(ops.square(layer(x))))
-        ops.synchronize(step(ops.ones((BATCH, 64, 64)))[0])
-        x = ops.random.normal((BATCH, length, 64))
-        ops.synchronize(x)
-        before, best = peak(), math.inf
-        for _ in range(REPEATS):
-            start = time.process_time()
-            value, grads = step(x)
-            ops.synchronize(value, *grads.values())
-            best = min(best, time.process_time() - start)
-    return {"seconds": best, "megabytes": peak() - before}
+    options = LAYERS[name] | ({"max_length": length} if name in WITH_LENGTH else {})
+    layer = create(f"layers/{name}", features=FEATURES, **options)
+    step = nn.value_and_grad(layer, lambda x: ops.mean(ops.square(layer(x))))
+    x = ops.random.normal((BATCH, length, FEATURES))
+    ops.synchronize(step(x)[0])
+    best = math.inf
+    for _ in range(repeats):
+        start = time.process_time()
+        value, grads = step(x)
+        ops.synchronize(value, *grads.values())
+        best = min(best, time.process_time() - start)
+    return best
 
 
-def in_a_process(backend: str, name: str, length: int) -> dict[str, float]:
+def in_a_process(backend: str, name: str) -> dict[str, list[float]]:
     """`measure`, alone and on one thread."""
-    command = [sys.executable, __file__, backend, "--one", name, str(length)]
+    command = [sys.executable, __file__, backend, "--one", name]
     env = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
@@ -99,13 +113,12 @@ def draw(found: dict[str, dict[str, list[float]]], path: str) -> None:
 def scaling(backend: str, path: str) -> None:
     """Print the table and draw it."""
     found: dict[str, dict[str, list[float]]] = {}
-    print(f"training step of one layer on {backend}, batch {BATCH}, 64 features: CPU s (MB)")
+    print(f"training step of a layer on {backend}, batch {BATCH}, {FEATURES} features: CPU s (MB)")
     print(f"{'':10}" + "".join(f"{n:>16}" for n in LENGTHS) + f"{'time':>10}{'memory':>10}")
     for name in LAYERS:
-        rows: list[Any] = [in_a_process(backend, name, length) for length in LENGTHS]
-        columns = {key: [row[key] for row in rows] for key in rows[0]}
-        found[name] = columns
-        cells = "".join(f"{r['seconds']:9.3f} ({r['megabytes']:4.0f})" for r in rows)
+        columns = found[name] = in_a_process(backend, name)
+        rows = zip(columns["seconds"], columns["megabytes"], strict=True)
+        cells = "".join(f"{seconds:9.3f} ({megabytes:4.0f})" for seconds, megabytes in rows)
         powers = [f"L^{exponent(columns[key]):.2f}" for key in ("seconds", "megabytes")]
         print(f"{name:10}{cells}{powers[0]:>10}{powers[1]:>10}", flush=True)
     draw(found, path)
@@ -116,9 +129,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("backend", nargs="?", default="torch")
     parser.add_argument("--out", default="scaling.png")
-    parser.add_argument("--one", nargs=2, metavar=("layer", "length"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", metavar="layer", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(measure(given.backend, given.one[0], int(given.one[1]))))
+        print(json.dumps(measure(given.backend, given.one)))
     else:
         scaling(given.backend, given.out)

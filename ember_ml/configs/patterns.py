@@ -138,6 +138,11 @@ def sized(item: Any, width: int, **given: Any) -> Any:
     return cls(**{**missing, **values})
 
 
+def longest(max_length: int | None) -> dict[str, Any]:
+    """What `sized` is given so that layers know the longest sequence, if it is known."""
+    return {} if max_length is None else {"max_length": max_length}
+
+
 def width_of(config: Any) -> int | None:
     """The width of the layer that a config describes, if it has one."""
     return next(

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import ops
-from ember_ml._core import tree
+from ember_ml._core import recording, tree
 from ember_ml._core.tensor import EmberTensor
+from ember_ml.nn._modes import in_use
 
 if TYPE_CHECKING:
     from ember_ml.nn.module import Module
@@ -55,7 +56,10 @@ class Summary:
 
     def __init__(self, module: Module, inputs: Sequence[Any]) -> None:
         self.title = type(module).__name__
-        shapes = _output_shapes(module, inputs) if inputs else {}
+        shapes: dict[int, str] = {}
+        self.flops: int | None = None
+        if inputs:
+            shapes, self.flops = _forward(module, inputs)
         self.rows = [
             Row(
                 name or "(model)",
@@ -85,9 +89,9 @@ class Summary:
 
     def _caption(self) -> str:
         frozen = self.parameters - self.trainable
-        return f"{self.parameters:,} parameters" + (
-            f", {frozen:,} of them frozen" if frozen else ""
-        )
+        text = f"{self.parameters:,} parameters"
+        text += f", {frozen:,} of them frozen" if frozen else ""
+        return text if self.flops is None else f"{text}; {self.flops:,} FLOPs a forward"
 
     def __str__(self) -> str:
         from rich.console import Console
@@ -99,8 +103,10 @@ class Summary:
     __repr__ = __str__
 
 
-def _output_shapes(module: Module, inputs: Sequence[Any]) -> dict[int, str]:
-    """What each module gives in one forward, by its id."""
+def _forward(module: Module, inputs: Sequence[Any]) -> tuple[dict[int, str], int]:
+    """The shapes that each module gives in one forward, by its id, and what that costs."""
+    from ember_ml.nn.flops import Counter
+
     shapes: dict[int, str] = {}
     handles = [
         inner.register_forward_hook(
@@ -108,18 +114,18 @@ def _output_shapes(module: Module, inputs: Sequence[Any]) -> dict[int, str]:
         )
         for inner in module.modules()
     ]
-    modes = [(inner, inner.training) for inner in module.modules()]
+    counter = Counter()
     try:
-        module.eval()(*[_example(value) for value in inputs])
+        with in_use(module), recording.only(counter):
+            module(*[example(value) for value in inputs])
     finally:
         for handle in handles:
             handle.remove()
-        for inner, training in modes:
-            inner.training = training
-    return shapes
+    return shapes, counter.total
 
 
-def _example(value: Any) -> Any:
+def example(value: Any) -> Any:
+    """A tensor; of a shape, one of zeros."""
     is_shape = isinstance(value, tuple) and all(isinstance(part, int) for part in value)
     return ops.zeros(value) if is_shape else value
 

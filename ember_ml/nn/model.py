@@ -9,7 +9,22 @@ from ember_ml.nn.module import Module
 
 
 class Model(Module):
-    """A whole model: a module that saves and loads itself."""
+    """A whole model: a module that saves and loads itself, and knows what it costs."""
+
+    def flops(self, *inputs: Any) -> int:
+        """The floating-point operations of one forward; see `ember_ml.nn.flops.count_flops`.
+
+        Args:
+            inputs: tensors, or shapes of float tensors, for the forward.
+
+        Example:
+            >>> model = nn.models.LanguageModel("mlp[in_features=16]", 64, 16)
+            >>> model.flops(tensor.array([[1, 2, 3]])) > 2 * 3 * (model.num_parameters() - 64 * 16)
+            True
+        """
+        from ember_ml.nn.flops import count_flops
+
+        return count_flops(self, *inputs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a folder, from which `load` builds it anew; see `ember_ml.save`."""

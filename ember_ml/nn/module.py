@@ -190,7 +190,7 @@ class Module:
 
         Args:
             inputs: tensors, or shapes of float tensors, for one forward that finds the output
-                shapes; without them these are left out.
+                shapes and counts what it computes; without them these are left out.
         """
         return _describe.Summary(self, inputs)
 

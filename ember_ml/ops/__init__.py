@@ -92,6 +92,7 @@ from ember_ml.ops.sets import *
 from ember_ml.ops.signal.convolution import *
 from ember_ml.ops.signal.filtering import *
 from ember_ml.ops.signal.framing import *
+from ember_ml.ops.signal.long_convolution import *
 from ember_ml.ops.signal.pooling import *
 from ember_ml.ops.signal.resizing import *
 from ember_ml.ops.signal.spectra import *

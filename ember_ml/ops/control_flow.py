@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ember_ml import ops
@@ -13,7 +13,7 @@ from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
-from ember_ml.ops._nests import Nest, agree, as_tensors, described, home_of, kept, selected
+from ember_ml.ops._nests import Nest, agree, alike, as_tensors, described, home_of, kept, selected
 
 __all__ = ["associative_scan", "cond", "fori_loop", "map", "scan", "while_loop"]
 
@@ -58,11 +58,11 @@ def scan(
         _, y = _step(f, carry, tree.unflatten(structure, zeros))
         return carry, tree.map_leaves(lambda one: _stacked([one], axis, 0), as_tensors(y, home))
     ys = []
-    for at in reversed(range(steps)) if reverse else range(steps):
-        x = tree.unflatten(structure, [None if part is None else part[at] for part in columns])
+    places = range(steps)
+    for x in _slices(structure, columns, places[::-1] if reverse else places):
         new, y = _step(f, carry, x)
-        carry = kept("scan", "f", carry, new)
-        ys.append(as_tensors(y, home))
+        carry = new if alike(carry, new) else kept("scan", "f", carry, new)
+        ys.append(y if type(y) is EmberTensor else as_tensors(y, home))
     return carry, _joined(ys[::-1] if reverse else ys, axis)
 
 
@@ -275,9 +275,19 @@ def _length(op: str, xs: list[Any], axis: int, length: int | None) -> int:
 
 def _step(f: Callable[..., Any], carry: Nest, x: Nest) -> tuple[Nest, Nest]:
     out = f(carry, x)
-    if not isinstance(out, tuple) or len(out) != 2:
+    if not (isinstance(out, tuple) and len(out) == 2):
         raise ArgumentTypeError(f"scan: f must return a pair (carry, y), not {described(out)}")
     return out
+
+
+def _slices(structure: tree.Structure, columns: list[Any], places: range) -> Iterable[Nest]:
+    """What stands at each place, in the structure of xs."""
+    if structure.kind is None and columns[0] is not None:
+        return columns[0] if places.step > 0 else columns[0][::-1]
+    return (
+        tree.unflatten(structure, [None if part is None else part[at] for part in columns])
+        for at in places
+    )
 
 
 def _zeros_beside(x: Tensor, axis: int) -> Tensor:
@@ -297,9 +307,13 @@ def _stacked(column: list[Any], axis: int, count: int | None = None) -> Tensor |
 
 
 def _joined(ys: list[Nest], axis: int) -> Nest:
+    first = ys[0]
     for y in ys[1:]:
-        agree("scan", "one y of f", "another", ys[0], y)
+        if not alike(first, y):
+            agree("scan", "one y of f", "another", first, y)
+    if type(first) is EmberTensor:
+        return ops.stack(ys, axis=axis)
     columns = zip(*[tree.leaves_of(y) for y in ys], strict=True)
     return tree.unflatten(
-        tree.flatten(ys[0])[1], [_stacked(list(column), axis) for column in columns]
+        tree.flatten(first)[1], [_stacked(list(column), axis) for column in columns]
     )

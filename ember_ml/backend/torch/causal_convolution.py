@@ -13,7 +13,7 @@ from ember_ml.backend.torch.fusion import fused, fusible
 
 _BLOCK = 1 << 18  # elements of x and of y that fit a cache
 _LARGE = 1 << 18
-_TAPS = 8
+TAPS = 8
 
 
 def causal_conv1d(x: Any, weight: Any, bias: Any = None) -> Any:
@@ -27,7 +27,7 @@ def causal_conv1d(x: Any, weight: Any, bias: Any = None) -> Any:
         raise ShapeError(
             f"causal_conv1d: bias must have the shape ({len(weight)},), not {(*bias.shape,)}"
         )
-    few = weight.shape[1] <= min(_TAPS, x.shape[2])
+    few = weight.shape[1] <= min(TAPS, x.shape[2])
     if few and x.numel() >= _LARGE and fusible(x, weight, bias):
         return fused(_run, _pull, _plain, x, weight, bias)
     return _plain(x, weight, bias)
@@ -44,36 +44,54 @@ def _blocks(*arrays: Any) -> Iterator[Any]:
     return zip(*[x.split(size) for x in arrays], strict=True)
 
 
-def _taps(weight: Any) -> list[Any]:
-    """The weights of the present, the last, the one before ..., each a column."""
-    return [column.unsqueeze(1) for column in weight.contiguous().unbind(1)][::-1]
+def columns(weight: Any, axes: int = 1) -> list[Any]:
+    """The weights of the present, the last, the one before ..., with axes of length 1 after."""
+    shape = (-1, *[1] * axes)
+    return [column.reshape(shape) for column in weight.unbind(1)][::-1]
+
+
+def filter_into(out: Any, x: Any, taps: list[Any], bias: Any) -> None:
+    """The filtered x, along the last axis; taps and bias broadcast."""
+    present, *past = taps
+    if bias is None:
+        torch.mul(x, present, out=out)
+    else:
+        torch.addcmul(bias, x, present, out=out)
+    for back, tap in enumerate(past, 1):
+        out[..., back:].addcmul_(x[..., :-back], tap)
+
+
+def add_adjoint(into: Any, g: Any, taps: list[Any]) -> None:
+    """Add what the gradient g of the filtered x gives to that of x."""
+    present, *past = taps
+    into.addcmul_(g, present)
+    for back, tap in enumerate(past, 1):
+        into[..., :-back].addcmul_(g[..., back:], tap)
+
+
+def add_products(into: Any, g: Any, x: Any, axes: tuple[int, ...]) -> None:
+    """Add the gradient of the weights, (channels, taps); the axes are those not of channels."""
+    into[:, -1] += (g * x).sum(axes)
+    for back in range(1, into.shape[1]):
+        into[:, -1 - back] += (g[..., back:] * x[..., :-back]).sum(axes)
 
 
 def _run(x: Any, weight: Any, bias: Any) -> tuple[Any, None]:
-    present, *past = _taps(weight)
-    out = torch.empty_like(x)
+    taps, out = columns(weight), torch.empty_like(x)
+    shift = None if bias is None else bias.unsqueeze(1)
     for x_, y in _blocks(x, out):
-        torch.mul(x_, present, out=y)
-        if bias is not None:
-            y += bias.unsqueeze(1)
-        for back, tap in enumerate(past, 1):
-            y[..., back:].addcmul_(x_[..., :-back], tap)
+        filter_into(y, x_, taps, shift)
     return out, None
 
 
 def _pull(operands: Any, kept: Any, g: Any) -> list[Any]:
     x, weight, bias = operands
-    present, *past = _taps(weight)
-    into = torch.empty_like(x)
-    products = torch.zeros((len(weight), weight.shape[1]), dtype=x.dtype)
-    sums = torch.zeros(len(weight), dtype=x.dtype)
+    taps, into = columns(weight), torch.zeros_like(x)
+    products = weight.new_zeros(weight.shape)
+    sums = None if bias is None else torch.zeros_like(bias)
     for x_, g_, into_ in _blocks(x, g, into):
-        torch.mul(g_, present, out=into_)
-        products[:, -1] += (g_ * x_).sum((0, 2))
-        for back, tap in enumerate(past, 1):
-            late, early = g_[..., back:], x_[..., :-back]
-            into_[..., :-back].addcmul_(late, tap)
-            products[:, -1 - back] += (late * early).sum((0, 2))
-        if bias is not None:
+        add_adjoint(into_, g_, taps)
+        add_products(products, g_, x_, (0, 2))
+        if sums is not None:
             sums += g_.sum((0, 2))
-    return [into, products, None if bias is None else sums]
+    return [into, products, sums]

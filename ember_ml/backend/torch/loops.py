@@ -11,6 +11,9 @@ from typing import Any
 
 import torch
 
+_tanh_backward = torch.ops.aten.tanh_backward.grad_input
+_sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
+
 
 class ClosedForm:
     """`closed_form`, forward and backward."""
@@ -21,61 +24,87 @@ class ClosedForm:
     def forward(
         self, x: Any, h0: Any, weight_hh: Any, weight: Any, bias: Any, timespans: Any
     ) -> Any:
-        """The states, (batch, time, hidden)."""
+        """The states, (batch, time, hidden).
+
+        Inside the loop a tanh is a sigmoid s of twice its operand, which takes a quarter of its
+        time, and a state h stands as (h + 1) / 2; 2 s - 1 is left to the matrices, and to the end.
+        """
         batch, length, width = x.shape
         size = h0.shape[1]
-        parts = 3 if timespans is None else 4
+        double = x.new_full((width,), 2.0)
+        if weight is None:
+            double[2 * size :] = 1.0
+        entries = x.new_empty(length, batch, width)
+        torch.sub(x.transpose(0, 1), weight_hh.sum(1), out=entries).mul_(double)
+        into = weight_hh.t().mul(2).mul_(double).contiguous()
         self.states = x.new_empty(length + 1, batch, size)
-        self.states[0] = h0
+        torch.add(h0, 1, out=self.states[0]).div_(2)
+        self.spans: Any = None if timespans is None else timespans.transpose(0, 1)
         self.inner: Any = None
-        hidden: Any = None
-        if weight is not None:
-            self.inner = x.new_empty(length, batch, width)
-            hidden = self.inner.unbind()
-        z = x.new_empty(length, batch, parts * size)
+        if weight is None:
+            self.z = entries
+            self._walk(entries, into, None, None)
+        else:
+            heads, shift = self._heads(weight, bias, size)
+            self.inner = entries
+            self.z = x.new_empty(length, batch, len(weight))
+            self._walk(entries, into, heads, shift)
+            self.inner.mul_(2).sub_(1)
+        self.z[..., : 2 * size].mul_(2).sub_(1)
+        self.states.mul_(2).sub_(1)
+        self.states[0] = h0
+        return self.states[1:].transpose(0, 1)
+
+    def _heads(self, weight: Any, bias: Any, size: int) -> tuple[Any, Any]:
+        """The matrix and the bias that give z, its tanhs' part twice, of a sigmoid."""
+        shift = weight.sum(1).neg_()
+        shift = shift if bias is None else shift.add_(bias)
+        shift[: 2 * size] *= 2
+        heads = weight.t().mul(2)
+        heads[:, : 2 * size] *= 2
+        return heads.contiguous(), shift
+
+    def _walk(self, entries: Any, into: Any, heads: Any, shift: Any) -> None:
+        size, z = self.states.shape[2], self.z
         steps = zip(
-            x.unbind(1),
+            entries.unbind(),
             self.states[:-1].unbind(),
             self.states[1:].unbind(),
             z.unbind(),
-            z[..., : 2 * size].unbind(),
             z[..., :size].unbind(),
             z[..., size : 2 * size].unbind(),
             z[..., -size:].unbind(),
+            [()] * len(z) if self.spans is None else self._slow(),
             strict=True,
         )
-        into, mixed = weight_hh.t(), torch.lerp if self.gated else _without_gate
-        if bias is None and weight is not None:
-            bias = weight.new_zeros(len(weight))
-        spans = None if timespans is None else timespans.transpose(0, 1)
-        slow: Any = None if spans is None else (z[..., 2 * size : -size].unbind(), spans.unbind())
-        heads = None if weight is None else weight.t()
-        for at, (entry, h, after, here, both, f1, f2, gate) in enumerate(steps):
-            if hidden is None:
-                torch.addmm(entry, h, into, out=here)
+        mixed = torch.lerp if self.gated else _without_gate
+        for entry, h, after, here, f1, f2, gate, slow in steps:
+            entry.addmm_(h, into)
+            if heads is not None:
+                torch.addmm(shift, entry.sigmoid_(), heads, out=here)
+            if slow:
+                both, *factors = slow
+                gate.addcmul_(*factors).sigmoid_()
+                both.sigmoid_()
             else:
-                inner = torch.addmm(entry, h, into, out=hidden[at]).tanh_()
-                torch.addmm(bias, inner, heads, out=here)
-            both.tanh_()
-            if slow is not None:
-                gate.addcmul_(slow[0][at], slow[1][at])
-            gate.sigmoid_()
+                here.sigmoid_()
             mixed(f1, f2, gate, out=after)
-        self.z, self.spans = z, spans
-        return self.states[1:].transpose(0, 1)
+
+    def _slow(self) -> Any:
+        """Of each step: the two tanhs' part of z, what the timespan multiplies, and that."""
+        size, z = self.states.shape[2], self.z
+        both, slow = z[..., : 2 * size], z[..., 2 * size : -size]
+        return zip(both.unbind(), slow.unbind(), self.spans.unbind(), strict=True)
 
     def _factors(self, size: int) -> Any:
         """The derivatives of a state for the parts of z, (time, batch, parts, hidden)."""
         f1, f2, t = self.z[..., :size], self.z[..., size : 2 * size], self.z[..., -size:]
         shape = (*self.z.shape[:2], self.z.shape[2] // size, size)
         factors = self.z.new_empty(shape)
-        one = t.new_ones(())
-        torch.addcmul(one, f1, f1, value=-1, out=factors[:, :, 0])
-        torch.addcmul(one, f2, f2, value=-1, out=factors[:, :, 1]).mul_(t)
-        rest = 1 - t
-        torch.mul(f2 - f1 if self.gated else f2, t, out=factors[:, :, -1]).mul_(rest)
-        if self.gated:
-            factors[:, :, 0] *= rest
+        rest = 1 - t if self.gated else torch.ones_like(t)
+        _tanh_backward(rest, f1, grad_input=factors[:, :, 0])
+        _tanh_backward(t, f2, grad_input=factors[:, :, 1])
+        _sigmoid_backward(f2 - f1 if self.gated else f2, t, grad_input=factors[:, :, -1])
         if self.spans is not None:
             torch.mul(factors[:, :, 3], self.spans, out=factors[:, :, 2])
         return factors
@@ -88,7 +117,8 @@ class ClosedForm:
         dz = torch.empty_like(self.z)
         slopes: Any = None
         if weight is not None:
-            slopes = torch.addcmul(self.inner.new_ones(()), self.inner, self.inner, value=-1)
+            slopes = torch.ones_like(self.inner)
+            _tanh_backward(slopes, self.inner, grad_input=slopes)
         dx = dz if weight is None else torch.empty_like(self.inner)
         g = g.transpose(0, 1)
         dh, before = g[-1], [h0.new_zeros(h0.shape), *g[:-1].unbind()]
@@ -120,7 +150,7 @@ class ClosedForm:
 
 
 def _without_gate(f1: Any, f2: Any, t: Any, out: Any) -> None:
-    torch.addcmul(f1, t, f2, out=out)
+    torch.addcmul(f1, t, f2, out=out).sub_(t, alpha=0.5)
 
 
 class Liquid:

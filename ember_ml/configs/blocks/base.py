@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -33,6 +34,20 @@ class ResidualConfig(Config):
     """A layer that its input goes past."""
 
     component: ClassVar[str] = "blocks/residual"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _size_layer(cls, values: Any) -> Any:
+        """Give a layer that was only named its size."""
+        layer, width = values.get("layer"), values.get("hidden_size")
+        if not isinstance(layer, (str, Mapping)) or not isinstance(width, int):
+            return values
+        try:
+            return {**values, "layer": sized(layer, width)}
+        except ConfigError as error:
+            problems = [Problem(("layer", *e.path), e.message) for e in error.problems]
+            raise PydanticCustomError("component", "layer", {"problems": problems}) from None
+
     layer: Annotated[Any, Component("")]
     hidden_size: Size
     norm: Norm = "rms_norm"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, model_validator
 
 from ember_ml.configs.base import Config
-from ember_ml.configs.blocks.base import BlockFields, Placement
+from ember_ml.configs.blocks.base import BlockFields, Placement, check_layers
 from ember_ml.configs.fields import ActivationField, Below1, Count, Flag, Positive, Size
 from ember_ml.configs.layers.channel_mixing.moe import RouterName
 from ember_ml.configs.layers.sequence_mixing.attention import Positions
 from ember_ml.configs.layers.sequence_mixing.recurrent import WiringField
-from ember_ml.configs.patterns import LayersField, check_names
+from ember_ml.configs.patterns import LayersField, check_names, items_of
 
 Cell = Literal["ltc", "cfc", "wired_cfc"]
 
@@ -136,6 +136,7 @@ class HybridBlockConfig(BlockFields):
     component: ClassVar[str] = "blocks/hybrid"
     mixers: LayersField = "mh_attention mamba"
     arrangement: Literal["parallel", "striped"] = "parallel"
+    max_length: Size | None = None
     channel_mixer: ChannelMixer = "swiglu"
 
 
@@ -145,3 +146,11 @@ class ParallelConfig(Config):
     component: ClassVar[str] = "blocks/parallel"
     hidden_size: Size
     layers: LayersField
+    max_length: Size | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not items_of(self.layers):
+            raise ValueError("layers must name at least one mixer")
+        check_layers(self.layers, self.hidden_size)
+        return self

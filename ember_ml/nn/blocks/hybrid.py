@@ -7,7 +7,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.blocks.mixers import HybridBlockConfig, MoEBlockConfig, ParallelConfig
-from ember_ml.configs.patterns import items_of, sized
+from ember_ml.configs.patterns import items_of, longest, sized
 from ember_ml.nn import forms
 from ember_ml.nn.blocks.base import Block
 from ember_ml.nn.blocks.channel import behind
@@ -29,6 +29,7 @@ class ParallelMixers(SequenceMixer):
     Args:
         hidden_size: the features in and out.
         layers: a pattern, or a list of names, {"type": ...} and modules.
+        max_length: the longest sequence, for the mixers that need to know.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -37,10 +38,11 @@ class ParallelMixers(SequenceMixer):
         (2, 5, 8)
     """
 
-    def __init__(self, hidden_size: int, layers: Any) -> None:
+    def __init__(self, hidden_size: int, layers: Any, max_length: int | None = None) -> None:
         self.features = hidden_size
         self.layers: list[Module] = [
-            build("", sized(layer, hidden_size)) for layer in items_of(layers)
+            build("", sized(layer, hidden_size, **longest(max_length)))
+            for layer in items_of(layers)
         ]
         even = ops.full((len(self.layers), hidden_size), 1.0 / len(self.layers))
         self.weights = Parameter(even, decay=False)
@@ -127,6 +129,7 @@ class HybridBlock(Block):
         mixers: a pattern, or a list of names and {"type": ...}.
         arrangement: "parallel": all read the same, and what they give is added up with learned
             weights; "striped": one after the other, each with a channel mixer behind it.
+        max_length: the longest sequence, for the mixers that need to know.
         channel_mixer: the layer behind it: a name, {"type": ...}, or "none".
         norm: "rms_norm", "layer_norm" or "none".
         dropout: the share of what each layer gives that training drops.
@@ -147,6 +150,7 @@ class HybridBlock(Block):
         hidden_size: int,
         mixers: Any = "mh_attention mamba",
         arrangement: str = "parallel",
+        max_length: int | None = None,
         channel_mixer: Any = "swiglu",
         norm: str = "rms_norm",
         dropout: float = 0.0,
@@ -154,8 +158,11 @@ class HybridBlock(Block):
     ) -> None:
         layers: list[Any] = []
         if arrangement == "parallel":
-            layers = [ParallelMixers(hidden_size, mixers), *behind(channel_mixer)]
+            layers = [ParallelMixers(hidden_size, mixers, max_length), *behind(channel_mixer)]
         else:
             for mixer in items_of(mixers):
-                layers += [mixer, *behind(channel_mixer)]
+                layers += [
+                    sized(mixer, hidden_size, **longest(max_length)),
+                    *behind(channel_mixer),
+                ]
         super().__init__("", hidden_size, layers, True, norm, "pre", dropout, stochastic_depth)

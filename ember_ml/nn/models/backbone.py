@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.patterns import items_of, sized
+from ember_ml.configs.patterns import items_of, longest, sized
 from ember_ml.nn.blocks import Block
 from ember_ml.nn.blocks.residual import norm_of
 from ember_ml.nn.forms import State
@@ -44,8 +44,7 @@ class Backbone(SequenceMixer):
         norm_eps: float | None = None,
     ) -> None:
         self.features = hidden_size
-        given = {} if max_length is None else {"max_length": max_length}
-        made = [sized(layer, hidden_size, **given) for layer in items_of(layers)]
+        made = [sized(layer, hidden_size, **longest(max_length)) for layer in items_of(layers)]
         self.blocks = Block("", hidden_size, (), True, norm, placement, dropout, norm_eps=norm_eps)
         for at, layer in enumerate(made):
             self.blocks.add_layer(layer, stochastic_depth * at / max(1, len(made) - 1))

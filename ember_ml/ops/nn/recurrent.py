@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml._core.dispatch import composite
+from ember_ml._core.dispatch import IndexLike, composite
 from ember_ml._core.rules import Rule
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._precision import in_float32
 
-__all__ = ["closed_form", "gru", "liquid", "lstm"]
+__all__ = ["closed_form", "gru", "liquid", "lstm", "synapses"]
 
 _RULE = Rule("real floating", frozenset({"float"}), lift=True, contraction=True)
 
@@ -178,3 +178,41 @@ def liquid(
         v = (capacity * v + sums[:, :size]) / (capacity + sums[:, size:])
         states.append(v)
     return _sequence(states, x, v)
+
+
+@composite(rule=_RULE)
+@in_float32
+def synapses(
+    v: TensorLike,
+    slopes: TensorLike,
+    offsets: TensorLike,
+    weights: TensorLike,
+    sources: IndexLike,
+    destinations: IndexLike,
+    size: int,
+) -> Tensor:
+    r"""Synapses that open with their sources, summed at their destinations.
+
+    .. math:: s_e = \sigma(a_e v_{src(e)} + b_e), \quad y_{k,j} = \sum_{e: dest(e) = j} w_{k,e} s_e
+
+    Args:
+        v: (..., neurons), the potentials that are read.
+        slopes: (synapses,), a.
+        offsets: (synapses,), b.
+        weights: (kinds, synapses), w.
+        sources: (synapses,), the neuron that each reads.
+        destinations: (synapses,), the place that each adds to, below `size`.
+        size: how many places there are.
+
+    Returns:
+        The sums, (..., kinds size), those of the first kind first.
+
+    Example:
+        >>> v, ones = tensor.array([0.0, 100.0]), ops.ones((1, 3))
+        >>> synapses(v, ones[0], 0.0 * ones[0], ones, [0, 1, 1], [1, 0, 1], 2).tolist()
+        [1.0, 1.5]
+    """
+    read = ops.one_hot(sources, v.shape[-1], dtype=v.dtype) * ops.expand_dims(slopes, 1)
+    write = ops.one_hot(destinations, size, axis=0, dtype=v.dtype) * ops.expand_dims(weights, 1)
+    write = ops.reshape(write, (weights.shape[0] * size, slopes.shape[0]))
+    return ops.linear(ops.sigmoid(ops.linear(v, read, offsets)), write)

@@ -3,6 +3,7 @@
 from ember_ml.ops.signal.convolution import *  # noqa: F403
 from ember_ml.ops.signal.filtering import *  # noqa: F403
 from ember_ml.ops.signal.framing import *  # noqa: F403
+from ember_ml.ops.signal.long_convolution import *  # noqa: F403
 from ember_ml.ops.signal.pooling import *  # noqa: F403
 from ember_ml.ops.signal.resizing import *  # noqa: F403
 from ember_ml.ops.signal.spectra import *  # noqa: F403

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.table import FLOATS, Sample, case, positive, real
+from tests.conformance.table import FLOATS, Sample, case, integers, positive, real
 
 
 def sigmoid(x: Any) -> Any:
@@ -57,6 +57,14 @@ def liquid(x: Any, v: Any, c: Any, a: Any, b: Any, w: Any) -> Any:
         current, conductance = np.split(x[:, at] + sigmoid(v @ a.T + b) @ w.T, 2, axis=1)
         states[:, at] = v = (c * v + current) / (c + conductance)
     return states
+
+
+def synapses(v: Any, a: Any, b: Any, w: Any, sources: Any, destinations: Any, size: int) -> Any:
+    """One after the other."""
+    out = np.zeros((*v.shape[:-1], len(w), size))
+    for e, (src, dest) in enumerate(zip(sources, destinations, strict=True)):
+        out[..., dest] += w[:, e] * sigmoid(v[..., src, None] * a[e] + b[e])
+    return out.reshape(*v.shape[:-1], len(w) * size)
 
 
 def small(*shape: int) -> Sample:
@@ -120,5 +128,24 @@ for batch, time, features, size in ((2, 4, 3, 2), (1, 1, 1, 1), (2, 9, 2, 3), (3
         small(4),
         tame(2 * size, 4),
         reference=liquid,
+        dtypes=FLOATS,
+    )
+
+for lead, neurons, size, kinds, count in (
+    ((2, 3), 3, 2, 2, 5),
+    ((), 1, 1, 1, 1),
+    ((0,), 2, 3, 2, 4),
+    ((90, 2), 5, 4, 2, 400),
+):
+    case(
+        "nn.recurrent.synapses",
+        small(*lead, neurons),
+        small(count),
+        small(count),
+        small(kinds, count),
+        integers(count, high=neurons - 1),
+        integers(count, high=size - 1),
+        size,
+        reference=synapses,
         dtypes=FLOATS,
     )

@@ -8,18 +8,12 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml import GradientTape, ops
-from ember_ml.backend.torch import causal_convolution as kernels
+from ember_ml.backend.torch import causal_convolution, gated_convolution, long_convolution
 from ember_ml.nn import tensor
-from ember_ml.nn.layers.sequence_mixing.fft_conv import (
-    DIRECT,
-    KERNELS,
-    FFTConv,
-    direct_conv,
-    fft_conv,
-    long_conv,
-    toeplitz,
-)
+from ember_ml.nn.layers.sequence_mixing.fft_conv import KERNELS, FFTConv, fft_conv, long_conv
+from ember_ml.nn.layers.sequence_mixing.hyena import Hyena
 from ember_ml.nn.layers.sequence_mixing.short_conv import ShortConv
+from ember_ml.ops.signal.long_convolution import DIRECT
 
 LENGTHS = (1, 2, 63, 100)
 
@@ -43,11 +37,11 @@ def drawn(*shapes, seed=0):
     return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
 
 
-@pytest.mark.parametrize("form", [fft_conv, direct_conv])
+@pytest.mark.parametrize("form", [fft_conv, long_conv])
 @pytest.mark.parametrize("length", LENGTHS)
 def test_equals_the_definition(backend, form, length):
     for taps in {length, 1, length + 5}:
-        x, kernel, skip = drawn((2, 3, length), (3, taps), (3,))
+        x, kernel, skip = drawn((length // 2 + 1, 3, length), (3, taps), (3,))
         found = form(*map(tensor.array, (x, kernel, skip)))
         np.testing.assert_allclose(found.numpy(), direct(x, kernel, skip), rtol=1e-4, atol=2e-5)
 
@@ -59,9 +53,9 @@ def test_few_many_and_long_sequences(backend, shape):
     np.testing.assert_allclose(found.numpy(), direct(x, kernel), rtol=1e-3, atol=2e-4)
 
 
-@pytest.mark.parametrize("form", [fft_conv, direct_conv])
+@pytest.mark.parametrize("form", [fft_conv, long_conv])
 def test_gradients(backend, form):
-    x, kernel, skip, g = drawn((2, 3, 20), (3, 20), (3,), (2, 3, 20))
+    x, kernel, skip, g = drawn((12, 3, 20), (3, 20), (3,), (12, 3, 20))
     sources = [tensor.array(v) for v in (x, kernel, skip)]
     with GradientTape() as tape:
         tape.watch(sources)
@@ -77,18 +71,16 @@ def test_gradients(backend, form):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-3, atol=1e-4)
 
 
-def test_the_toeplitz_matrix(backend):
-    matrix = toeplitz(tensor.array([[1.0, 2.0, 3.0]]), 4)
-    assert matrix.tolist() == [[[1, 2, 3, 0], [0, 1, 2, 3], [0, 0, 1, 2], [0, 0, 0, 1]]]
-
-
 def test_a_kernel_of_the_device_goes_first(backend, monkeypatch):
     calls = []
 
     def kernel(x, taps):
         calls.append(x.shape)
-        return ops.swapaxes(ops.matmul(ops.swapaxes(x, 0, 1), toeplitz(taps, x.shape[-1])), 0, 1)
+        matrices = ops.causal_toeplitz(taps, x.shape[-1])
+        return ops.swapaxes(ops.matmul(ops.swapaxes(x, 0, 1), matrices), 0, 1)
 
+    layer, u = Hyena(3, max_length=7), ops.ones((2, 7, 3))
+    mixed = layer(u).numpy()
     x, taps = (tensor.array(v) for v in drawn((2, 3, 7), (3, 7)))
     without = fft_conv(x, taps).numpy()
     device = str(x.device).partition(":")[0]
@@ -96,6 +88,8 @@ def test_a_kernel_of_the_device_goes_first(backend, monkeypatch):
     for form in (fft_conv, long_conv):
         np.testing.assert_allclose(form(x, taps).numpy(), without, rtol=1e-4, atol=1e-5)
     assert calls == [(2, 3, 7)] * 2
+    np.testing.assert_allclose(layer(u).numpy(), mixed, rtol=1e-4, atol=1e-5)
+    assert calls.pop() == (2, 12, 7)
     monkeypatch.setitem(KERNELS, "elsewhere", KERNELS.pop(device))
     np.testing.assert_array_equal(fft_conv(x, taps).numpy(), without)
     assert len(calls) == 2
@@ -125,19 +119,58 @@ def test_short_conv_layer(backend):
     np.testing.assert_allclose(layer(tensor.array(x)).numpy(), wanted, rtol=1e-4, atol=1e-5)
 
 
+def leaf(*shape):
+    return torch.randn(shape, dtype=torch.float64, requires_grad=True)
+
+
+def check_kernel(call, plain, operands):
+    """Values and gradients, first and second."""
+    torch.testing.assert_close(call(*operands), plain(*operands))
+    assert torch.autograd.gradcheck(call, operands, check_batched_grad=True, fast_mode=True)
+    assert torch.autograd.gradgradcheck(call, operands, fast_mode=True)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("last", [True, False])
-def test_the_blocked_kernel_on_torch(monkeypatch, last, bias):
-    monkeypatch.setattr(kernels, "_LARGE", 0)
-    monkeypatch.setattr(kernels, "_BLOCK", 60)
-    x = torch.randn(5, 7, 4, dtype=torch.float64).mT if last else torch.randn(5, 4, 7).double()
-    x = x.requires_grad_()
-    weight = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
-    shift = torch.randn(4, dtype=torch.float64, requires_grad=True) if bias else None
-    operands = (x, weight, shift) if bias else (x, weight)
-    torch.testing.assert_close(kernels.causal_conv1d(*operands), kernels._plain(x, weight, shift))
-    assert torch.autograd.gradcheck(kernels.causal_conv1d, operands, check_batched_grad=True)
-    assert torch.autograd.gradgradcheck(kernels.causal_conv1d, operands)
+def test_the_blocked_short_convolution_on_torch(monkeypatch, last, bias):
+    monkeypatch.setattr(causal_convolution, "_LARGE", 0)
+    monkeypatch.setattr(causal_convolution, "_BLOCK", 60)
+    x = leaf(5, 7, 4).mT.detach().requires_grad_() if last else leaf(5, 4, 7)
+    operands = (x, leaf(4, 3), leaf(4)) if bias else (x, leaf(4, 3))
+
+    def plain(x, weight, bias=None):
+        return causal_convolution._plain(x, weight, bias)
+
+    check_kernel(causal_convolution.causal_conv1d, plain, operands)
+
+
+SHAPES = {"products": (4, 7, 7), "transforms": (2, 7, 7), "few taps": (4, 7, 3), "many": (2, 7, 9)}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_blocked_long_convolution_on_torch(monkeypatch, name):
+    batch, length, taps = SHAPES[name]
+    monkeypatch.setattr(long_convolution, "_LARGE", 0)
+    monkeypatch.setattr(long_convolution, "BLOCK", 2 * batch * length)
+    assert long_convolution.is_direct(batch, length) == (batch == 4)
+    operands = leaf(batch, 4, length), leaf(4, taps)
+    check_kernel(long_convolution.long_conv, long_convolution.plain, operands)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_blocked_gated_convolution_on_torch(monkeypatch, name, masked):
+    batch, length, taps = SHAPES[name]
+    monkeypatch.setattr(gated_convolution, "_LARGE", 0)
+    monkeypatch.setattr(long_convolution, "BLOCK", 2 * batch * length)
+    mask = torch.rand(batch, length) > 0.3 if masked else None
+    padding = None if mask is None else ~mask
+    operands = leaf(batch, 6, length), leaf(12, 3), leaf(12), leaf(4, taps)  # shared by two
+    check_kernel(
+        lambda *given: gated_convolution.gated_long_conv(*given, mask),
+        lambda *given: gated_convolution._plain(padding, *given),
+        operands,
+    )
 
 
 def test_bad_shapes(backend):

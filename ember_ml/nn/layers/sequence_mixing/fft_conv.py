@@ -10,7 +10,7 @@ from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.layers.sequence_mixing.convolutional import FFTConvConfig
 from ember_ml.nn.initializers import Normal
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, zeros_beside
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
@@ -19,9 +19,6 @@ Kernel: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 KERNELS: dict[str, Kernel] = {}
 """Fused kernels by the device's kind ("cuda"), which go before `ops.fft_conv` there."""
-
-DIRECT = 256
-"""Up to this length products with Toeplitz matrices, for many sequences, beat the transforms."""
 
 
 def fft_conv(x: Tensor, kernel: Tensor, skip: Tensor | None = None) -> Tensor:
@@ -44,24 +41,21 @@ def fft_conv(x: Tensor, kernel: Tensor, skip: Tensor | None = None) -> Tensor:
     """
     if x.size == 0:
         return x
-    kernel = with_skip(kernel, skip)
-    fused = KERNELS.get(str(x.device).partition(":")[0]) if KERNELS else None
-    return ops.fft_conv(x, kernel) if fused is None else fused(x, kernel)
+    fused = device_kernel(x)
+    return (ops.fft_conv if fused is None else fused)(x, with_skip(kernel, skip))
 
 
 def long_conv(x: Tensor, kernel: Tensor, skip: Tensor | None = None) -> Tensor:
-    """`fft_conv`, or for many short sequences `direct_conv`, which is quicker there."""
-    time = x.shape[-1]
-    if KERNELS or x.size == 0 or time > DIRECT or 2 * x.shape[0] < time:
-        return fft_conv(x, kernel, skip)
-    return direct_conv(x, kernel, skip)
+    """`fft_conv`, or for many short sequences what is quicker there."""
+    if x.size == 0:
+        return x
+    fused = device_kernel(x)
+    return (ops.long_conv if fused is None else fused)(x, with_skip(kernel, skip))
 
 
-def direct_conv(x: Tensor, kernel: Tensor, skip: Tensor | None = None) -> Tensor:
-    """`fft_conv` by products with a Toeplitz matrix for each channel."""
-    matrix = toeplitz(with_skip(kernel, skip), x.shape[-1])
-    y = ops.matmul(ops.swapaxes(x, 0, 1), matrix)  # (channels, batch, time)
-    return ops.swapaxes(y, 0, 1)
+def device_kernel(x: Tensor) -> Kernel | None:
+    """The kernel that `KERNELS` holds for the device of x."""
+    return KERNELS.get(str(x.device).partition(":")[0]) if KERNELS else None
 
 
 def with_skip(kernel: Tensor, skip: Tensor | None) -> Tensor:
@@ -73,20 +67,9 @@ def with_skip(kernel: Tensor, skip: Tensor | None) -> Tensor:
     return kernel + (first if taps == 1 else ops.pad_constant(first, [(0, 0), (0, taps - 1)]))
 
 
-def toeplitz(kernel: Tensor, length: int) -> Tensor:
-    """(channels, taps) -> (channels, source, target): the tap from each position to each other."""
-    channels, taps = kernel.shape
-    kernel = kernel[:, :length]
-    row = ops.pad_constant(kernel, [(0, 0), (0, 2 * length - min(taps, length))])
-    rows = ops.broadcast_to(ops.expand_dims(row, 1), (channels, length, 2 * length))
-    flat = ops.reshape(rows, (channels, -1))[:, : length * (2 * length - 1)]
-    # each row begins one place before the one above it, and so shows its taps one place later
-    return ops.reshape(flat, (channels, length, 2 * length - 1))[:, :, :length]
-
-
 def empty_window(batch: int, channels: int, length: int, like: Tensor) -> Tensor:
     """The last inputs of a filter before the first one: zeros, (batch, length - 1, channels)."""
-    return ops.zeros((batch, length - 1, channels), dtype=like.dtype)
+    return zeros_beside(like, (batch, length - 1, channels))
 
 
 def push(x: Tensor, window: Tensor) -> Tensor:

@@ -13,11 +13,10 @@ from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing._filters import HyenaFilter
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State
 from ember_ml.nn.layers.sequence_mixing.fft_conv import (
+    device_kernel,
     empty_window,
     fft_conv,
-    long_conv,
     push,
-    toeplitz,
     with_skip,
 )
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
@@ -36,7 +35,8 @@ def masked(x: Tensor, mask: Tensor | None) -> Tensor:
 class HyenaBase(SequenceMixer):
     """The parts that the Hyenas share: a projection with short filters, and long filters.
 
-    All inside is (batch, channels, time), the order that convolutions read fastest.
+    All inside is (batch, channels, time). The channels come first in memory: what the projections
+    make and read by one product of matrices, and a block of which the convolutions take at a time.
 
     Args:
         features: the number of features in and out.
@@ -75,12 +75,26 @@ class HyenaBase(SequenceMixer):
         self.skip = Parameter(Normal(0.0, 1.0)((filters,)), decay=False)
         self.out_proj = Dense(outputs, features)
 
-    def project(self, x: Tensor, mask: Tensor | None) -> list[Tensor]:
-        """The three sequences that the convolution joins, (batch, inner, time) each."""
+    def project(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """The values that the short filters read, (batch, 3 * inner / groups, time)."""
         bias: Any = self.in_proj.bias
-        u = ops.matmul(self.in_proj.weight, ops.swapaxes(x, 1, 2)) + ops.expand_dims(bias, 1)
-        u = ops.tile(masked(u, mask), (1, self.groups, 1))
-        return ops.split(self.short(u), 3, axis=1)
+        flat = ops.reshape(x, (-1, self.features))
+        u = ops.matmul(self.in_proj.weight, ops.swapaxes(flat, 0, 1)) + ops.expand_dims(bias, 1)
+        return masked(ops.swapaxes(ops.reshape(u, (-1, *x.shape[:2])), 0, 1), mask)
+
+    def filtered(self, u: Tensor) -> list[Tensor]:
+        """The three sequences that the convolution joins, (batch, inner, time) each."""
+        return ops.split(self.short(ops.tile(u, (1, self.groups, 1))), 3, axis=1)
+
+    def mix(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """The long convolution of what a key lets in, read by the query, (batch, inner, time)."""
+        u = self.project(x, mask)
+        kernel = with_skip(self.filter(x.shape[1]), self.skip)
+        conv = device_kernel(x)
+        if conv is None:
+            return ops.gated_long_conv(u, self.short.weight, self.short.bias, kernel, mask)
+        query, key, value = self.filtered(u)
+        return query * conv(masked(key * value, mask), kernel)
 
     def project_step(self, x: Tensor, state: Tensor) -> tuple[list[Tensor], Tensor]:
         """The same of one position, (batch, inner) each, and the state of the short filters."""
@@ -89,8 +103,9 @@ class HyenaBase(SequenceMixer):
 
     def read_out(self, y: Tensor) -> Tensor:
         """(batch, channels, time) -> (batch, time, features)."""
-        y = ops.matmul(self.out_proj.weight, y)
-        return ops.swapaxes(y, 1, 2) + self.out_proj.bias
+        flat = ops.reshape(ops.swapaxes(y, 0, 1), (y.shape[1], -1))
+        out = ops.matmul(ops.swapaxes(flat, 0, 1), ops.swapaxes(self.out_proj.weight, 0, 1))
+        return ops.reshape(out + self.out_proj.bias, (y.shape[0], y.shape[2], self.features))
 
     def window(self, batch: int) -> Tensor:
         """No inputs of the long filters yet."""
@@ -162,10 +177,7 @@ class Hyena(HyenaBase):
         self.check_sequence(x, mask)
         if x.size == 0:
             return x
-        query, key, value = self.project(x, mask)
-        joined = masked(key * value, mask)
-        mixed = long_conv(joined, self.filter(x.shape[1]), self.skip)
-        return self.read_out(query * mixed)
+        return self.read_out(self.mix(x, mask))
 
     def initial_state(self, batch: int) -> State:
         """No inputs yet: of the short filters, and of the long ones."""
@@ -247,7 +259,7 @@ class MultiHeadHyena(HyenaBase):
         self.check_sequence(x, mask)
         if x.size == 0:
             return x
-        query, value, key = self.project(x, mask)
+        query, value, key = self.filtered(self.project(x, mask))
         shape = (x.shape[0], -1, self.num_heads, x.shape[1])  # (batch, filters, heads, time)
         query, key, value = (ops.reshape(u, shape) for u in (query, masked(key, mask), value))
         mix = self._by_pairs if x.shape[1] <= ATTENTION_LENGTH else self._by_transforms
@@ -255,7 +267,7 @@ class MultiHeadHyena(HyenaBase):
         return self.read_out(ops.reshape(mixed, (x.shape[0], self.inner, x.shape[1])))
 
     def _by_pairs(self, query: Tensor, key: Tensor, value: Tensor, kernel: Tensor) -> Tensor:
-        matrix = toeplitz(with_skip(kernel, self.skip), query.shape[-1])
+        matrix = ops.causal_toeplitz(with_skip(kernel, self.skip), query.shape[-1])
         scores = ops.matmul(ops.swapaxes(key, 2, 3), query) * matrix  # (..., source, target)
         return ops.matmul(value, scores)
 

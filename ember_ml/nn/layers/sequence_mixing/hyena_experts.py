@@ -8,8 +8,8 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.layers.sequence_mixing.convolutional import HyenaExpertsConfig
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing.base import State
-from ember_ml.nn.layers.sequence_mixing.fft_conv import long_conv, push
-from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase, masked
+from ember_ml.nn.layers.sequence_mixing.fft_conv import push
+from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
 from ember_ml.registry import register
 
 
@@ -75,9 +75,7 @@ class HyenaExperts(HyenaBase):
         self.check_sequence(x, mask)
         if x.size == 0:
             return x
-        query, key, value = self.project(x, mask)
-        mixed = long_conv(masked(key * value, mask), self.filter(x.shape[1]), self.skip)
-        return self._choose(ops.swapaxes(query * mixed, 1, 2), x)
+        return self._choose(ops.swapaxes(self.mix(x, mask), 1, 2), x)
 
     def route(self, x: Tensor) -> Tensor:
         """The weights of the experts, (..., num_experts), zero for those not chosen."""

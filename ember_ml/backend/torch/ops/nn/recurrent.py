@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from ember_ml.backend.torch import loops
 from ember_ml.backend.torch.custom import custom
 from ember_ml.backend.torch.nesting import nesting
+from ember_ml.backend.torch.synapses import synapses as synapses
 
 _HALVES = (torch.float16, torch.bfloat16)
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.tensor import Tensor
+from ember_ml.nn.flops import is_counting
 from ember_ml.nn.layers.channel_mixing.experts.routing import Routing
 
 LARGEST_BLOCK = 128
@@ -92,7 +93,7 @@ def dispatch(
 def _counts_are_to_be_read(counts: Tensor, in_blocks: bool) -> bool:
     """Whether the counts have values now, and no compiler waits for fixed shapes."""
     backend = runtime.LOADED[counts._backend]
-    if in_blocks and backend.autodiff.COMPILES_AT_ONCE:
+    if in_blocks and backend.autodiff.COMPILES_AT_ONCE and not is_counting():
         return False
     return backend.truth((counts[0] >= 0)._data) is not None
 

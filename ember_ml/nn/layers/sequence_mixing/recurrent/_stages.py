@@ -62,7 +62,7 @@ class Staged(Module):
             unfolds: the parts of a step.
         """
         run = _Run(self, state, d, mask, made, unfolds)
-        inputs = self.sensory(x, self.sensory.gather(made["sensory_strengths"]))
+        inputs = self.sensory.read_all(x, made["sensory_strengths"])
         constants = [ops.take(made[name], self.order) for name in ("current", "conductance")]
         inputs = inputs + ops.concat(constants)
         start = 0
@@ -122,8 +122,7 @@ class _Run:
         if into is None:
             return sums
         known = self.known[0] if len(self.known) == 1 else ops.concat(self.known, axis=-1)
-        read: Tensor = into(known, into.gather(self.strengths))
-        return sums + read
+        return sums + into.read_all(known, self.strengths)
 
     def _factors(
         self, sums: Tensor, capacity: Tensor, d: Any, mask: Tensor | None

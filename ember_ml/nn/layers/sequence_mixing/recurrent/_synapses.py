@@ -55,17 +55,19 @@ class Synapses(Module):
             numbers = [places.get(edge, numbers[0]) for edge in grid]
             self.there = _fixed([float(edge in places) for edge in grid])
         elif edges:
+            self.origins = _indices([src for src, _ in edges])
+            self.targets = _indices([dest for _, dest in edges])
             self.read = _fixed([_unit(src, sources) for src, _ in edges])
             self.write = _fixed(
                 [[float(dest == place) for _, dest in edges] for place in range(destinations)]
             )
-        self.numbers = Buffer(list(numbers), dtype="int64", persistent=False)
+        self.numbers = _indices(list(numbers))
 
     def gather(self, strengths: Strengths) -> tuple[Tensor, ...]:
         """The matrices of the strengths: slopes, offsets, and weights."""
         if not self.count:
             return ()
-        slope, offset, current, conductance = (ops.take(x, self.numbers, axis=0) for x in strengths)
+        slope, offset, current, conductance = self._mine(strengths)
         if self.is_grid:
             shape = self.destinations, self.sources
             weights = ops.stack([current * self.there, conductance * self.there], axis=-1)
@@ -76,6 +78,18 @@ class Synapses(Module):
             )
         weights = ops.concat([self.write * current, self.write * conductance], axis=0)
         return self.read * slope[:, None], -offset, weights
+
+    def _mine(self, strengths: Strengths) -> tuple[Tensor, ...]:
+        return tuple(ops.take(x, self.numbers, axis=0) for x in strengths)
+
+    def read_all(self, v: Tensor, strengths: Strengths) -> Tensor:
+        """The sums for a whole sequence of potentials."""
+        if self.is_grid or not self.count:
+            return self.forward(v, self.gather(strengths))
+        slope, offset, current, conductance = self._mine(strengths)
+        weights = ops.stack([current, conductance])
+        places = self.origins, self.targets, self.destinations
+        return ops.synapses(v, slope, -offset, weights, *places)
 
     def forward(self, v: Tensor, made: Any) -> Tensor:
         """The sums (..., 2 destinations): currents, then conductances."""
@@ -92,6 +106,10 @@ class Synapses(Module):
 
 def _fixed(values: Any) -> Buffer:
     return Buffer(values, dtype="float32", persistent=False)
+
+
+def _indices(values: list[int]) -> Buffer:
+    return Buffer(values, dtype="int64", persistent=False)
 
 
 def _unit(place: int, size: int) -> list[float]:

@@ -34,6 +34,8 @@ class Recurrent(SequenceMixer):
     Shape: (batch, time, features) -> (batch, time, out_features), or without the batch axis.
     """
 
+    uses_timespans = True
+
     def __init__(
         self,
         cells: RecurrentCell | Sequence[RecurrentCell],
@@ -100,9 +102,9 @@ class Recurrent(SequenceMixer):
         for at in range(len(self.cells)):
             if at and self.dropout is not None:
                 y = self.dropout(y)
-            y, last, ends = self._run_layer(at, y, states, spans, mask)
+            whole = self.return_sequences or at < len(self.cells) - 1
+            y, ends = self._run_layer(at, y, states, spans, mask, whole)
             after += ends
-        y = y if self.return_sequences else last
         y = y if self.projection is None else self.projection(y)
         return y, after[0] if len(after) == 1 else tuple(after)
 
@@ -116,20 +118,19 @@ class Recurrent(SequenceMixer):
         return y[0], tree.map_leaves(lambda part: part[0], state)
 
     def _run_layer(
-        self, at: int, x: Tensor, states: list[State], spans: Any, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor, list[State]]:
-        """The outputs of a layer, those after the last position, and the states."""
-        outputs, lasts, ends = [], [], []
+        self, at: int, x: Tensor, states: list[State], spans: Any, mask: Tensor | None, whole: bool
+    ) -> tuple[Tensor, list[State]]:
+        """The outputs of a layer, or only those after the last position, and the states."""
+        outputs, ends = [], []
         for cell, backward in zip(self._layer(at), (False, True), strict=False):
             state = states[at * len(self._layer(at)) + backward]
             given = [_flipped(part, backward) for part in (x, spans, mask)]
             y, end = cell.walk(given[0], state, given[1], given[2])
             if not self.return_sequences and not y.shape[1]:
                 raise ShapeError(f"{type(self).__name__}: a sequence of no steps has no last one")
-            lasts.append(y[:, -1] if y.shape[1] else y)
-            outputs.append(_flipped(y, backward))
+            outputs.append(_flipped(y, backward) if whole else y[:, -1])
             ends.append(end)
-        return _joined(outputs), _joined(lasts), ends
+        return _joined(outputs), ends
 
     def _spans(self, x: Tensor, timespans: Any) -> Timespan:
         """A number, or (batch or 1, time, 1)."""
@@ -156,6 +157,8 @@ class Recurrent(SequenceMixer):
             raise ArgumentError(
                 f"{type(self).__name__}: {len(states)} states for {count} cells; give one for each"
             )
+        if state is None:
+            return states
         widths = [cell.widths for at in range(len(self.cells)) for cell in self._layer(at)]
         for one, width in zip(states, widths, strict=True):
             self._check_state(batch, one, width)

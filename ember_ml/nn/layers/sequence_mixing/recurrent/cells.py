@@ -8,8 +8,10 @@ from ember_ml import ops
 from ember_ml._core import runtime, tree
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
+from ember_ml.backend import devices
 from ember_ml.nn.layers.sequence_mixing.base import State
 from ember_ml.nn.module import Module
+from ember_ml.nn.parameter import Parameter
 
 Timespan = Any
 """The time since the position before: a number, or a tensor that broadcasts to the batch."""
@@ -64,9 +66,17 @@ class RecurrentCell(Module):
 
     def initial_state(self, batch: int) -> State:
         """Zeros."""
-        like = next(iter(self.parameters()), None)
+        like = _parameter(self)
         dtype = None if like is None else like.dtype
-        return tree.map_leaves(lambda width: _zeros((batch, width), dtype, like), self.widths)
+        made: dict[int, Tensor] = {}
+
+        def zeros(width: int) -> Tensor:
+            if width in made:  # the quicker way
+                return ops.zeros_like(made[width])
+            made[width] = _zeros((batch, width), dtype, like)
+            return made[width]
+
+        return tree.map_leaves(zeros, self.widths)
 
     @property
     def state_size(self) -> int:
@@ -84,13 +94,17 @@ class RecurrentCell(Module):
             timespans: a number, or (batch or 1, time, 1).
             mask: (batch, time), False where the state is to stay as it is.
         """
-        length = x.shape[1]
-        spans, masks = steps_of(timespans, length), masks_of(mask, length)
-        y = _zeros((x.shape[0], self.out_features), x.dtype, x)
+        spans = steps_of(timespans, x.shape[1])
+        entries = zip(ops.unstack(x, 1), spans, strict=True)
         outputs = []
-        for entry, span, real in zip(ops.unstack(x, 1), spans, masks, strict=True):
-            new, after = self.step(entry, state, span)
-            y, state = held(real, (new, after), (y, state))
+        if mask is None:
+            for entry, span in entries:
+                y, state = self.step(entry, state, span)
+                outputs.append(y)
+            return stacked(outputs, x, self.out_features), state
+        y = _zeros((x.shape[0], self.out_features), x.dtype, x)
+        for (entry, span), real in zip(entries, masks_of(mask, x.shape[1]), strict=True):
+            y, state = held(real, self.step(entry, state, span), (y, state))
             outputs.append(y)
         return stacked(outputs, x, self.out_features), state
 
@@ -198,8 +212,18 @@ def stacked(outputs: list[Tensor], x: Tensor, features: int) -> Tensor:
     return _zeros((x.shape[0], 0, features), x.dtype, x)
 
 
+def _parameter(cell: RecurrentCell) -> Parameter | None:
+    """Any parameter; one of the cell's own is found more quickly than those within its parts."""
+    for value in vars(cell).values():
+        if isinstance(value, Parameter):
+            return value
+    return next(iter(cell.parameters()), None)
+
+
 def _zeros(shape: tuple[int, ...], dtype: Any, like: Tensor | None) -> Tensor:
     if like is None or like.backend != runtime.active():
         made = ops.zeros(shape, dtype=dtype)
         return made if like is None else made.to_backend(like.backend)
-    return ops.zeros(shape, dtype=dtype, device=like.device)
+    device = like.device
+    usual = device == devices.resolve(like.backend, None)  # which need not be looked up again
+    return ops.zeros(shape, dtype=dtype, device=None if usual else device)

@@ -153,15 +153,16 @@ class CfCCell(HoistedCell):
         scales = self._scales()
         if mask is not None or scales is None or self.mode == "pure" or not x.shape[1]:
             return super().sweep(x, state, timespans, mask, made)
-        entries, gated = self.prepare(x, made), self.mode == "default"
+        gated = self.mode == "default"
         if not len(self.backbone):
+            entries = self.prepare(x, made)
             y = ops.closed_form(entries, state, made[1], timespans=spans, gated=gated)
         else:
             inside, outside = scales
+            first, recurrent, shift = (part * inside for part in made[:3])
             weight, bias = made[4]
-            y = ops.closed_form(
-                entries * inside, state, made[1] * inside, weight * outside, bias, spans, gated
-            )
+            entries = ops.linear(x, first, shift)
+            y = ops.closed_form(entries, state, recurrent, weight * outside, bias, spans, gated)
         return y, y[:, -1]
 
     def _scales(self) -> tuple[float, float] | None:

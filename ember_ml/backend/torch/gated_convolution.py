@@ -1,0 +1,120 @@
+"""Hyena's operator: a long convolution between gates, all of a few channels at a time.
+
+Short filters are cheap beside memory: the gates are filtered again for the gradient, and only the
+result of the long convolution is kept.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from ember_ml._core.errors import ShapeError
+from ember_ml.backend.torch import causal_convolution as short
+from ember_ml.backend.torch import long_convolution as long
+from ember_ml.backend.torch.fusion import fused, fusible
+
+_LARGE = 1 << 17
+
+
+def gated_long_conv(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any = None) -> Any:
+    """As `ember_ml.ops.gated_long_conv` says."""
+    _check(x, weight, bias, kernel, mask)
+    operands = (x, weight, bias, kernel)
+    padding = None if mask is None else ~mask
+    few = weight.shape[1] <= min(short.TAPS, x.shape[2])
+    if few and x.numel() >= _LARGE and fusible(*operands):
+        form = _Blocks(x, kernel, padding)
+        return fused(form.run, form.pull, partial(_plain, padding), *operands)
+    return _plain(padding, *operands)
+
+
+def _check(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any) -> None:
+    if x.ndim == 3 and weight.ndim == kernel.ndim == 2 and kernel.numel() and weight.numel():
+        shared, filters = x.shape[1], 3 * len(kernel)
+        right = (len(weight),) == (*bias.shape,) == (filters,) and shared and not filters % shared
+        if right and (mask is None or mask.shape == (len(x), x.shape[2])):
+            return
+    shapes = ", ".join(str((*a.shape,)) for a in (x, weight, bias, kernel, mask) if a is not None)
+    raise ShapeError(
+        "gated_long_conv takes x of (batch, shared, length), where shared divides 3 * channels, "
+        "weight of (3 * channels, taps), bias of (3 * channels,), kernel of (channels, taps) and "
+        f"mask of (batch, length), not the shapes {shapes}"
+    )
+
+
+def _plain(padding: Any, x: Any, weight: Any, bias: Any, kernel: Any) -> Any:
+    u = short.causal_conv1d(x.repeat(1, len(weight) // x.shape[1], 1), weight, bias)
+    query, key, value = u.chunk(3, 1)
+    joined = key * value
+    if padding is not None:
+        joined = joined.masked_fill(padding.unsqueeze(1), 0)
+    return query * long.long_conv(joined, kernel)
+
+
+class _Blocks:
+    """The operator on blocks of channels, and its gradient."""
+
+    def __init__(self, x: Any, kernel: Any, padding: Any) -> None:
+        self.size = long.block_size(x, x.shape[1], len(kernel))
+        self.padding = padding
+
+    def run(self, x: Any, weight: Any, bias: Any, kernel: Any) -> tuple[Any, Any]:
+        """The result, and that of the long convolution."""
+        way, x = long.method(self.size, x, kernel), x.transpose(0, 1)
+        out = x.new_empty(len(kernel), *x.shape[1:])
+        mixed = torch.empty_like(out)
+        for at in range(0, len(kernel), self.size):
+            here = slice(at, at + self.size)
+            query, key, value = self._filtered(x, weight, bias, at)
+            way.load(kernel[here])
+            mixed[here] = way.convolve(self._masked(key.mul_(value)))
+            torch.mul(query, mixed[here], out=out[here])
+        return out.transpose(0, 1), mixed
+
+    def pull(self, operands: Any, mixed: Any, g: Any) -> list[Any]:
+        """The gradients of all operands."""
+        x, weight, bias, kernel = operands
+        way, x, g = long.method(self.size, x, kernel), x.transpose(0, 1), g.transpose(0, 1)
+        grads = [torch.zeros_like(a) for a in (x, weight, bias, kernel)]
+        for at in range(0, len(kernel), self.size):
+            here = slice(at, at + self.size)
+            query, key, value = self._filtered(x, weight, bias, at)
+            way.load(kernel[here])
+            joined = self._masked(key * value)
+            of_joined, taps = way.pull(joined, query.mul_(g[here]))
+            grads[3][here, : taps.shape[1]] = taps
+            of_joined = self._masked(of_joined)
+            parts = g[here] * mixed[here], value.mul_(of_joined), key.mul_(of_joined)
+            self._pull_filters(x, weight, grads, parts, at)
+        grads[0] = grads[0].transpose(0, 1)
+        return grads
+
+    def _masked(self, x: Any) -> Any:
+        return x if self.padding is None else x.masked_fill_(self.padding, 0)
+
+    def _places(self, x: Any, weight: Any, at: int) -> list[tuple[slice, slice]]:
+        """Where the query, the key and the value of a block are: in x, and among the filters."""
+        starts = [at + part * len(weight) // 3 for part in range(3)]
+        sources = [start % len(x) for start in starts]
+        return [
+            (slice(source, source + self.size), slice(start, start + self.size))
+            for source, start in zip(sources, starts, strict=True)
+        ]
+
+    def _filtered(self, x: Any, weight: Any, bias: Any, at: int) -> Any:
+        """The query, the key and the value of a block."""
+        parts = x.new_empty(3, self.size, *x.shape[1:])
+        for out, (source, filters) in zip(parts, self._places(x, weight, at), strict=True):
+            taps = short.columns(weight[filters], 2)
+            short.filter_into(out, x[source], taps, bias[filters].reshape(-1, 1, 1))
+        return parts
+
+    def _pull_filters(self, x: Any, weight: Any, grads: Any, parts: Any, at: int) -> None:
+        """Add the gradients of x, the weight and the bias to those of the other blocks."""
+        for g, (source, filters) in zip(parts, self._places(x, weight, at), strict=True):
+            short.add_adjoint(grads[0][source], g, short.columns(weight[filters], 2))
+            short.add_products(grads[1][filters], g, x[source], (1, 2))
+            grads[2][filters] = g.sum((1, 2))

@@ -1,0 +1,164 @@
+"""Long causal convolutions of single channels, a few channels at a time.
+
+Memory lies as (channels, batch, time) inside: a block of channels fits a cache, and is a batch of
+matrices as it stands.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import torch
+
+from ember_ml._core.errors import ShapeError
+from ember_ml.backend.torch.fusion import fused, fusible
+from ember_ml.backend.torch.ops.fft import irfft, rfft
+
+BLOCK = 1 << 18  # elements of a block that fit a cache
+_LARGE = 1 << 21  # elements from which on blocks are quicker
+DIRECT = 256
+
+
+class Products:
+    """The convolution by a Toeplitz matrix for each channel."""
+
+    def __init__(self, channels: int, length: int, taps: int, like: Any) -> None:
+        self.length, self.taps = length, taps
+        # The flat element s * 2 length + d is that of the row s and the column s + d, which lies
+        # beside the matrix from the length on: diagonals of a matrix are columns of this view.
+        shape, steps = (channels, length, taps), (length * (2 * length - 1), 2 * length, 1)
+        wide, self.products = like.new_zeros(2, channels, length, 2 * length - 1)
+        self.matrices = wide[..., :length]
+        self.diagonals, self.sums = (
+            wide.as_strided(shape, steps),
+            self.products.as_strided(shape, steps),
+        )
+
+    def load(self, kernel: Any) -> None:
+        """Take the filters, (channels, at least taps)."""
+        self.diagonals.copy_(kernel[:, None, : self.taps])
+
+    def convolve(self, x: Any) -> Any:
+        """(channels, batch, time) -> (channels, batch, time)."""
+        return torch.bmm(x, self.matrices)
+
+    def pull(self, x: Any, g: Any) -> tuple[Any, Any]:
+        """The gradients of x and of the filters."""
+        self.products[..., : self.length] = torch.bmm(x.mT, g)
+        return torch.bmm(g, self.matrices.mT), self.sums.sum(1)
+
+
+class Transforms:
+    """The convolution by FFT."""
+
+    def __init__(self, channels: int, length: int, taps: int, like: Any) -> None:
+        self.length, self.taps = length, taps
+        self.size = fast_length(length + taps - 1)
+
+    def load(self, kernel: Any) -> None:
+        """Take the filters, (channels, at least taps)."""
+        self.spectrum = torch.fft.rfft(kernel[:, None, : self.taps], self.size)
+
+    def convolve(self, x: Any) -> Any:
+        """(channels, batch, time) -> (channels, batch, time)."""
+        z = torch.fft.rfft(x, self.size).mul_(self.spectrum)
+        return torch.fft.irfft(z, self.size)[..., : self.length]
+
+    def pull(self, x: Any, g: Any) -> tuple[Any, Any]:
+        """The gradients of x and of the filters."""
+        z = torch.fft.rfft(g, self.size)
+        products = torch.fft.rfft(x, self.size).conj_physical_().mul_(z).sum(1)
+        into = torch.fft.irfft(z.mul_(self.spectrum.conj_physical()), self.size)
+        taps = torch.fft.irfft(products, self.size)
+        return into[..., : self.length], taps[..., : self.taps]
+
+
+Method: TypeAlias = Products | Transforms
+
+
+def method(channels: int, x: Any, kernel: Any) -> Method:
+    """How blocks of `channels` channels of x (batch, all channels, time) are convolved."""
+    batch, _, length = x.shape
+    kind = Products if is_direct(batch, length) else Transforms
+    return kind(channels, length, min(length, kernel.shape[1]), x)
+
+
+def is_direct(batch: int, length: int) -> bool:
+    """Whether products with matrices are quicker than transforms."""
+    return length <= DIRECT and 2 * batch >= length
+
+
+def fast_length(length: int) -> int:
+    """The least even number from `length` up without a prime factor above 5."""
+    size = length + length % 2
+    while _without(_without(_without(size, 2), 3), 5) > 1:
+        size += 2
+    return size
+
+
+def _without(number: int, prime: int) -> int:
+    while number % prime == 0:
+        number //= prime
+    return number
+
+
+def block_size(x: Any, *channels: int) -> int:
+    """How many channels fit a cache, and divide all these numbers."""
+    common = math.gcd(*channels)
+    most = min(common, max(1, BLOCK // (x.shape[0] * x.shape[2])))
+    return max(size for size in range(1, most + 1) if common % size == 0)
+
+
+def long_conv(x: Any, kernel: Any) -> Any:
+    """As `ember_ml.ops.long_conv` says."""
+    if x.ndim != 3 or kernel.ndim != 2 or len(kernel) != x.shape[1] or 0 in kernel.shape:
+        raise ShapeError(
+            f"long_conv takes x (batch, channels, length) and kernel (channels, taps), "
+            f"not shapes {(*x.shape,)} and {(*kernel.shape,)}"
+        )
+    if x.numel() >= _LARGE and fusible(x, kernel):
+        return fused(_run, _pull, plain, x, kernel)
+    return plain(x, kernel)
+
+
+def plain(x: Any, kernel: Any) -> Any:
+    """`long_conv` without blocks."""
+    batch, _, length = x.shape
+    kernel = kernel[:, :length]
+    if is_direct(batch, length):
+        return (x.transpose(0, 1) @ toeplitz(kernel, length)).transpose(0, 1)
+    size = fast_length(length + kernel.shape[1] - 1)
+    y = irfft(rfft(x, size) * rfft(kernel, size), size)
+    return y[..., :length].to(x.dtype)
+
+
+def toeplitz(kernel: Any, length: int) -> Any:
+    """(channels, taps) -> (channels, source, target)."""
+    row = torch.constant_pad_nd(kernel, (0, 2 * length - kernel.shape[1])).unsqueeze(1)
+    flat = row.expand(-1, length, -1).flatten(1)[:, : length * (2 * length - 1)]
+    return flat.unflatten(1, (length, -1))[..., :length]
+
+
+def _run(x: Any, kernel: Any) -> tuple[Any, None]:
+    size = block_size(x, x.shape[1])
+    way, x = method(size, x, kernel), x.transpose(0, 1)
+    out = torch.empty_like(x)
+    for x_, h, y in zip(*[part.split(size) for part in (x, kernel, out)], strict=True):
+        way.load(h)
+        y.copy_(way.convolve(x_))
+    return out.transpose(0, 1), None
+
+
+def _pull(operands: Any, kept: Any, g: Any) -> list[Any]:
+    x, kernel = operands
+    size = block_size(x, x.shape[1])
+    way, x, g = method(size, x, kernel), x.transpose(0, 1), g.transpose(0, 1)
+    into, taps = torch.empty_like(x), torch.zeros_like(kernel)
+    parts = x, kernel, g, into, taps
+    for x_, h, g_, into_, taps_ in zip(*[part.split(size) for part in parts], strict=True):
+        way.load(h)
+        found, of_taps = way.pull(x_, g_)
+        into_.copy_(found)
+        taps_[:, : way.taps] = of_taps
+    return [into.transpose(0, 1), taps]

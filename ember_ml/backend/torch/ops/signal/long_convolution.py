@@ -1,0 +1,6 @@
+"""Long convolutions block by block."""
+
+from __future__ import annotations
+
+from ember_ml.backend.torch.gated_convolution import gated_long_conv as gated_long_conv
+from ember_ml.backend.torch.long_convolution import long_conv as long_conv

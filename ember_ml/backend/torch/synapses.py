@@ -1,0 +1,122 @@
+"""Synapses in bulk, block by block: a row for each of them, the positions along it.
+
+Nothing of the size (positions, synapses) outlives a block: the gradient computes it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from ember_ml.backend.torch.fusion import fused, fusible
+
+_BLOCK = 1 << 18  # elements of a buffer that fits a cache
+_LARGE = 1 << 16
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+def synapses(
+    v: Any, slopes: Any, offsets: Any, weights: Any, sources: Any, destinations: Any, size: int
+) -> Any:
+    """As `ember_ml.ops.synapses` says."""
+    operands = [x.float() if v.dtype in _HALVES else x for x in (v, slopes, offsets, weights)]
+    group = _Synapses(sources.long(), destinations.long(), v.shape[-1], size)
+    return group(*operands).to(v.dtype)
+
+
+class _Synapses:
+    """Synapses between two groups of neurons."""
+
+    def __init__(self, sources: Any, destinations: Any, neurons: int, size: int) -> None:
+        self.sources = sources
+        self.destinations = destinations
+        self.neurons = neurons
+        self.size = size
+
+    def __call__(self, v: Any, slopes: Any, offsets: Any, weights: Any) -> Any:
+        operands = v, slopes, offsets, weights
+        if v.shape[:-1].numel() * len(slopes) >= _LARGE and fusible(*operands):
+            return fused(self.run, self.pull, self.plain, *operands)
+        return self.plain(*operands)
+
+    def plain(self, v: Any, slopes: Any, offsets: Any, weights: Any) -> Any:
+        """Products with matrices that hold one number a synapse."""
+        read = _one_hot(self.sources, self.neurons, v) * slopes.unsqueeze(1)
+        write = _one_hot(self.destinations, self.size, v).t() * weights.unsqueeze(1)
+        return F.linear(F.linear(v, read, offsets).sigmoid(), write.flatten(0, 1))
+
+    def run(self, v: Any, slopes: Any, offsets: Any, weights: Any) -> tuple[Any, None]:
+        kinds, count = weights.shape
+        order, ends = _bags(self.destinations, self.size)
+        steps = torch.arange(kinds, device=v.device).unsqueeze(1)
+        starts = torch.cat([ends[:1], (ends[1:] + count * steps).flatten()])
+        ordered, weights = order.repeat(kinds), weights[:, order].flatten()
+        out = v.new_empty(v.shape[:-1].numel(), kinds * self.size)
+        for (s,), v_, y in _blocks(count, 1, v, out):
+            torch.index_select(v_.t().contiguous(), 0, self.sources, out=s)
+            s.mul_(slopes.unsqueeze(1)).add_(offsets.unsqueeze(1)).sigmoid_()
+            y.copy_(_summed(s, ordered, starts, weights).t())
+        return out.unflatten(0, v.shape[:-1]), None
+
+    def pull(self, operands: Any, kept: None, g: Any) -> list[Any]:
+        """The gradients of v, slopes, offsets and weights."""
+        v, slopes, offsets, weights = operands
+        order, ends = _bags(self.sources, self.neurons)
+        steepness, places = slopes[order], self._places(len(weights))
+        dv = v.new_empty(v.shape[:-1].numel(), self.neurons)
+        grads = torch.zeros_like(slopes), torch.zeros_like(offsets), torch.zeros_like(weights)
+        for (read, s, dz, *rest), v_, g_, dv_ in _blocks(len(slopes), 5, v, g, dv):
+            torch.index_select(v_.t().contiguous(), 0, self.sources, out=read)
+            torch.mul(read, slopes.unsqueeze(1), out=s).add_(offsets.unsqueeze(1)).sigmoid_()
+            _into(dz, s, g_.t().contiguous(), places, weights, grads[2], rest)
+            torch.ops.aten.sigmoid_backward.grad_input(dz, s, grad_input=dz)
+            grads[1].add_(dz.sum(1))
+            grads[0].add_(read.mul_(dz).sum(1))
+            dv_.copy_(_summed(dz, order, ends, steepness).t())
+        return [dv.view(v.shape), *grads]
+
+    def _places(self, kinds: int) -> list[Any]:
+        """Where the sums of each kind stand."""
+        return [self.destinations + at * self.size for at in range(kinds)]
+
+
+def _into(
+    ds: Any, s: Any, g: Any, places: Any, weights: Any, dweights: Any, room: Sequence[Any]
+) -> None:
+    """The gradient of s; that of the weights is added to."""
+    mine, product = room
+    for at, (place, weight) in enumerate(zip(places, weights.unsqueeze(2), strict=True)):
+        torch.index_select(g, 0, place, out=mine)
+        dweights[at] += torch.mul(mine, s, out=product).sum(1)
+        if at:
+            ds += mine.mul_(weight)
+        else:
+            torch.mul(mine, weight, out=ds)
+
+
+def _one_hot(places: Any, size: int, like: Any) -> Any:
+    return (places.unsqueeze(1) == torch.arange(size, device=places.device)).to(like.dtype)
+
+
+def _bags(places: Any, size: int) -> tuple[Any, Any]:
+    """The synapses place by place, and where those of a place begin and end."""
+    ends = F.pad(torch.bincount(places, minlength=size).cumsum(0), (1, 0))
+    return places.argsort(stable=True), ends
+
+
+def _summed(rows: Any, order: Any, ends: Any, weights: Any) -> Any:
+    """The weighted sums of the rows of each place."""
+    return torch.embedding_bag(rows, order, ends, False, 0, False, weights, True)[0]
+
+
+def _blocks(count: int, buffers: int, *arrays: Any) -> Iterator[Any]:
+    """Positions by blocks, each with room for so many arrays (synapses, positions)."""
+    size = max(1, _BLOCK // count)
+    parts = [x.reshape(-1, x.shape[-1]).split(size) for x in arrays]
+    room = arrays[0].new_empty(buffers, count * len(parts[0][0]))
+    for block in zip(*parts, strict=True):
+        positions = len(block[0])
+        yield room[:, : count * positions].view(buffers, count, positions), *block

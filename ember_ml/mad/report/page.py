@@ -1,0 +1,106 @@
+"""The page of a report, all in one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from importlib.resources import files
+
+from ember_ml.mad.report.agreement import agreement_section
+from ember_ml.mad.report.colors import stylesheet
+from ember_ml.mad.report.costs import costs_section
+from ember_ml.mad.report.export import as_data
+from ember_ml.mad.report.gather import Report
+from ember_ml.mad.report.markup import text
+from ember_ml.mad.report.plots import curves_section, difficulty_section
+from ember_ml.mad.report.runs import configs_section, failed_section, missing_section
+from ember_ml.mad.report.scores import heat_section, ranking_section
+
+TITLE = "MAD: which architecture is good at what"
+
+
+def page(report: Report, *, published: bool = True) -> str:
+    """The HTML of a report.
+
+    Args:
+        report: the sweep.
+        published: whether to compare with the published scores.
+    """
+    sections = [
+        ranking_section(report),
+        heat_section(report),
+        curves_section(report),
+        difficulty_section(report),
+        costs_section(report),
+        agreement_section(report) if published else "",
+        failed_section(report),
+        missing_section(report),
+        configs_section(report),
+    ]
+    main = "\n".join(filter(None, sections))
+    return f"""<!doctype html>
+<html lang="en" data-average="micro">
+{_head()}
+<body>
+<header><h1>{TITLE}</h1>
+<p>{_summary(report)}</p>
+{_contents(main)}</header>
+<main>
+{main}
+</main>
+<footer><button type="button" id="save">Save the numbers as JSON</button></footer>
+{_data(report)}
+<script>{_part("page.js")}</script>
+</body>
+</html>
+"""
+
+
+def _part(name: str) -> str:
+    return files("ember_ml.mad.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _head() -> str:
+    digest = base64.b64encode(hashlib.sha256(_part("page.js").encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return f"""<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}; img-src data:">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{TITLE}</title>
+<style>
+{stylesheet()}
+{_part("page.css")}</style>
+</head>"""
+
+
+def _summary(report: Report) -> str:
+    about, names, tasks = report.about, len(report.architectures), len(report.tasks)
+    total = len(report.runs())
+    runs = f"{len(report.done)} of {_count(total, 'run')} done"
+    runs += f", {len(report.failed)} failed" if report.failed else ""
+    return text(
+        f"{_count(names, 'architecture')} on {_count(tasks, 'task')} at the scale "
+        f"{about.get('scale')}, on the {about.get('backend')} backend with Ember ML "
+        f"{about.get('ember_ml')}: {runs}."
+    )
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}" + ("" if number == 1 else "s")
+
+
+def _contents(main: str) -> str:
+    found = re.findall(r'<section id="(\w+)"><h2>([^<]+)</h2>', main)
+    links = "".join(f'<a href="#{name}">{title}</a>' for name, title in found)
+    return f'<nav aria-label="Contents">{links}</nav>'
+
+
+def _data(report: Report) -> str:
+    """The numbers, for the button that saves them; no text in them can end the element."""
+    plain = json.dumps(as_data(report), separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json" id="results">{plain}</script>'

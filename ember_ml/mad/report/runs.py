@@ -1,0 +1,78 @@
+"""What failed, what is missing, and exactly what was run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from ember_ml.configs.mad import RunConfig
+from ember_ml.mad.report.gather import Report
+from ember_ml.mad.report.markup import dot, section, text
+from ember_ml.mad.scales import task_names
+from ember_ml.mad.scores import task_of
+from ember_ml.mad.store import run_name
+
+FEW = 4
+"""So many errors are shown without being asked for."""
+
+
+def failed_section(report: Report) -> str:
+    """Runs that ended in an error, with the error."""
+    shown = " open" if len(report.failed) <= FEW else ""
+    items = "".join(
+        f"<details{shown}><summary>{_title(run)}</summary><pre>{text(error)}</pre></details>"
+        for run, error in report.failed
+    )
+    note = "They count as not done; running the sweep again tries them again."
+    return section("failed", "Failed runs", items, note)
+
+
+def _title(run: RunConfig) -> str:
+    about = f"lr {run.learning_rate:g}, wd {run.weight_decay:g}, seed {run.seed}"
+    return f"{text(run.architecture)} on {text(task_of(run))} <small>{about}</small>"
+
+
+def missing_section(report: Report) -> str:
+    """How many runs there are to do yet, and of what."""
+    counts = Counter((run.architecture, task_of(run)) for run in report.missing)
+    items = [
+        f"<li>{text(name)} on {text(task)}: {_runs(count)}</li>"
+        for (name, task), count in sorted(counts.items())
+    ]
+    others = [task for task in task_names() if task not in report.tasks]
+    if others and report.tasks and items:
+        items.append(f"<li>No run yet of {text(', '.join(others))}</li>")
+    body = f"<ul>{''.join(items)}</ul>" if items else ""
+    return section("missing", "Not done yet", body, "Running the sweep again goes on with them.")
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def configs_section(report: Report) -> str:
+    """The layers of each architecture, and the configuration of each run."""
+    parts = []
+    for place, name in enumerate(report.architectures):
+        runs = [run for run in report.runs() if run.architecture == name]
+        patterns = "".join(f"<code>{text(each)}</code>" for each in _patterns(runs))
+        inner = "".join(_config(run) for run in runs)
+        parts.append(
+            f"<details><summary>{dot(place)}{text(name)} {patterns}"
+            f"<small>{_runs(len(runs))}</small></summary>{inner}</details>"
+        )
+    return section("configs", "Exactly what was run", "".join(parts))
+
+
+def _patterns(runs: Sequence[RunConfig]) -> list[str]:
+    plain = [run.to_dict()["layers"] for run in runs]
+    texts = [each if isinstance(each, str) else json.dumps(each) for each in plain]
+    return list(dict.fromkeys(texts))
+
+
+def _config(run: RunConfig) -> str:
+    return (
+        f"<details><summary>{text(run_name(run))}</summary>"
+        f"<pre>{text(run.to_yaml())}</pre></details>"
+    )

@@ -1,0 +1,108 @@
+"""Causal convolutions of single channels with filters as long as the sequence, and Hyena's."""
+
+from __future__ import annotations
+
+from ember_ml import ops
+from ember_ml._core import rules
+from ember_ml._core.dispatch import MaskLike, composite
+from ember_ml._core.errors import ShapeError
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops.signal.filtering import causal_conv1d, fft_conv
+
+__all__ = ["causal_toeplitz", "gated_long_conv", "long_conv"]
+
+DIRECT = 256
+"""Up to this length products with Toeplitz matrices, for many sequences, beat the transforms."""
+
+
+@composite(rule=rules.REAL_FLOAT)
+def long_conv(x: TensorLike, kernel: TensorLike) -> Tensor:
+    """Each channel convolved with a long filter of its own, without a look ahead.
+
+    y[b, c, t] = sum_s kernel[c, s] x[b, c, t - s]
+
+    By FFT as `fft_conv`, or for many short sequences by products with Toeplitz matrices, which are
+    quicker there.
+
+    Args:
+        x: (batch, channels, length).
+        kernel: (channels, taps).
+    """
+    if x.ndim != 3 or kernel.ndim != 2 or kernel.shape[0] != x.shape[1] or 0 in kernel.shape:
+        raise ShapeError(
+            f"long_conv takes x (batch, channels, length) and kernel (channels, taps), "
+            f"not shapes {x.shape} and {kernel.shape}"
+        )
+    batch, _, length = x.shape
+    if length > DIRECT or 2 * batch < length:
+        return fft_conv(x, kernel)
+    y = ops.matmul(ops.swapaxes(x, 0, 1), causal_toeplitz(kernel, length))
+    return ops.swapaxes(y, 0, 1)
+
+
+@composite(rule=rules.ANY)
+def causal_toeplitz(kernel: TensorLike, length: int) -> Tensor:
+    """(channels, taps) -> (channels, source, target): the tap from each position to each other.
+
+    Args:
+        kernel: the taps of each channel's filter; the first one meets the present position.
+        length: the number of positions.
+
+    Example:
+        >>> causal_toeplitz([[1, 2]], 3).tolist()
+        [[[1, 2, 0], [0, 1, 2], [0, 0, 1]]]
+    """
+    channels, taps = kernel.shape
+    kernel = kernel[:, :length]
+    row = ops.pad_constant(kernel, [(0, 0), (0, 2 * length - min(taps, length))])
+    rows = ops.broadcast_to(ops.expand_dims(row, 1), (channels, length, 2 * length))
+    flat = ops.reshape(rows, (channels, -1))[:, : length * (2 * length - 1)]
+    # each row begins one place before the one above it, and so shows its taps one place later
+    return ops.reshape(flat, (channels, length, 2 * length - 1))[:, :, :length]
+
+
+@composite(rule=rules.REAL_FLOAT)
+def gated_long_conv(
+    x: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike,
+    kernel: TensorLike,
+    mask: MaskLike | None = None,
+) -> Tensor:
+    r"""A long convolution between two gates, all three of them filtered from the same values.
+
+    .. math:: y = q \odot (h * (k \odot v))
+
+    q, k and v are thirds of causal_conv1d(x, weight, bias) where x is repeated as often as there
+    are filters for it: several channels filter the same values, each in its own way.
+
+    Args:
+        x: (batch, shared, length); shared divides 3 * channels.
+        weight: the short filters, (3 * channels, taps); the last tap meets the present element.
+        bias: (3 * channels,).
+        kernel: h, the long filters, (channels, taps).
+        mask: (batch, length), True where k * v counts; elsewhere it is zero.
+
+    Reference: Poli et al., "Hyena Hierarchy: Towards Larger Convolutional Language Models", 2023.
+    """
+    _check(x, weight, bias, kernel, mask)
+    repeated = ops.tile(x, (1, weight.shape[0] // x.shape[1], 1))
+    query, key, value = ops.split(causal_conv1d(repeated, weight, bias), 3, axis=1)
+    joined = key * value
+    if mask is not None:
+        joined = ops.where(ops.expand_dims(mask, 1), joined, 0.0)
+    return query * long_conv(joined, kernel)
+
+
+def _check(x: Tensor, weight: Tensor, bias: Tensor, kernel: Tensor, mask: Tensor | None) -> None:
+    if x.ndim == 3 and weight.ndim == kernel.ndim == 2 and kernel.size and weight.size:
+        shared, filters = x.shape[1], 3 * kernel.shape[0]
+        right = (weight.shape[0],) == bias.shape == (filters,) and shared and not filters % shared
+        if right and (mask is None or mask.shape == (x.shape[0], x.shape[2])):
+            return
+    shapes = ", ".join(str(a.shape) for a in (x, weight, bias, kernel, mask) if a is not None)
+    raise ShapeError(
+        "gated_long_conv takes x of (batch, shared, length), where shared divides 3 * channels, "
+        "weight of (3 * channels, taps), bias of (3 * channels,), kernel of (channels, taps) and "
+        f"mask of (batch, length), not the shapes {shapes}"
+    )

@@ -1,0 +1,283 @@
+"""The report of a sweep."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from ember_ml.mad import SweepError
+from ember_ml.mad.architecture import Architecture, architecture
+from ember_ml.mad.report import write_report
+from ember_ml.mad.report.colors import contrast, luminance, ramp
+from ember_ml.mad.report.difficulty import variables
+from ember_ml.mad.report.gather import gather
+from ember_ml.mad.report.published import PUBLISHED, counterpart
+from ember_ml.mad.scores import task_of
+from ember_ml.mad.store import Store
+from ember_ml.registry import get
+from tests.unit.mad.sweeps import HARDER, TASKS, THREE, result, write_sweep
+
+VOID = {"meta", "link", "input"}
+EVIL = """<script>alert(1)</script>"'&</style><img src=x onerror=alert(1)>"""
+
+
+class Page(HTMLParser):
+    """What a browser would find in a page: elements, and the text of each kind."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[tuple[str, ...], str]] = []
+        self.feed(path.read_text(encoding="utf-8"))
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, f"</{tag}> closes another element"
+
+    def handle_data(self, data):
+        self.texts.append((tuple(self.open), data))
+
+    def text(self, *inside: str) -> str:
+        """The text in elements within elements."""
+        return " ".join(t for where, t in self.texts if all(tag in where for tag in inside))
+
+    def ids(self) -> set[str | None]:
+        return {attributes.get("id") for tag, attributes in self.elements if tag == "section"}
+
+
+def accuracy_of(run) -> float:
+    """Of each architecture, task and seed another one."""
+    names = [each.name for each in THREE]
+    return 0.9 - 0.2 * names.index(run.architecture) - 0.05 * run.seed**2 - len(task_of(run)) / 100
+
+
+def outcome(run):
+    return result(accuracy_of(run))
+
+
+def test_files(tmp_path: Path) -> None:
+    path = write_report(write_sweep(tmp_path, outcome))
+    assert path == tmp_path / "report.html"
+    page = Page(path)
+    assert page.open == []
+    assert "3 architectures on 2 tasks at the scale mini" in page.text("header")
+    assert "6 of 6 runs done" in page.text("header")
+    assert page.ids() == {"ranking", "tasks", "curves", "costs", "agreement", "configs"}
+    with open(tmp_path / "results.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 6
+    assert {row["status"] for row in rows} == {"done"}
+    found = {(row["architecture"], row["task"]): float(row["accuracy"]) for row in rows}
+    assert found["hyena+swiglu", "compression"] == pytest.approx(0.9 - 0.2 - 0.11)
+
+
+def test_scores_with_intervals(tmp_path: Path) -> None:
+    path = write_report(write_sweep(tmp_path, outcome, seeds=(0, 1, 2)))
+    values = [0.7 - 0.12 - 0.05 * seed**2 for seed in range(3)]
+    mean, error = sum(values) / 3, stats.sem(values)
+    half = stats.t.ppf(0.975, 2) * error
+    data = json.loads((tmp_path / "results.json").read_text())
+    cell = next(
+        each
+        for each in data["scores"]
+        if (each["architecture"], each["task"]) == ("hyena+swiglu", "memorization")
+    )
+    assert cell["micro"]["mean"] == pytest.approx(mean)
+    assert cell["micro"]["interval"] == pytest.approx(half, rel=1e-3)
+    assert f"{100 * mean:.1f} ± {100 * half:.1f} %" in path.read_text(encoding="utf-8")
+    assert cell["macro"]["mean"] == pytest.approx(mean / 2)
+
+
+def test_ranking(tmp_path: Path) -> None:
+    def other(run):
+        return result(accuracy_of(run), macro=1 - accuracy_of(run))
+
+    write_report(write_sweep(tmp_path, other))
+    found = json.loads((tmp_path / "results.json").read_text())["ranking"]
+    names = [each.name for each in THREE]
+    assert [each["architecture"] for each in found["micro"]] == names
+    assert [each["architecture"] for each in found["macro"]] == names[::-1]
+    assert found["micro"][0]["mean"] == pytest.approx((0.9 - 0.12 + 0.9 - 0.11) / 2)
+
+
+def test_ranking_has_the_tasks_of_all(tmp_path: Path) -> None:
+    def some(run):
+        late = run.architecture == "mamba+swiglu" and task_of(run) == "compression"
+        return None if late else outcome(run)
+
+    page = Page(write_report(write_sweep(tmp_path, some)))
+    assert "over the task memorization that every" in page.text("section", "p")
+    assert "mamba+swiglu on compression: 1 run" in page.text("section", "li")
+    assert "5 of 6 runs done" in page.text("header")
+
+
+def test_failed_runs_show_their_errors(tmp_path: Path) -> None:
+    def failing(run):
+        return "MemoryError: 4 GB & more" if run.architecture == "hyena+swiglu" else outcome(run)
+
+    page = Page(write_report(write_sweep(tmp_path, failing)))
+    assert page.text("section", "pre").count("MemoryError: 4 GB & more") == 2
+    assert "failed" in page.text("td")
+    assert "4 of 6 runs done, 2 failed" in page.text("header")
+    assert "missing" not in page.ids()
+    assert json.loads((tmp_path / "results.json").read_text())["counts"]["failed"] == 2
+
+
+def test_empty_sweep(tmp_path: Path) -> None:
+    page = Page(write_report(write_sweep(tmp_path, lambda run: None)))
+    assert "No results yet" in page.text("p")
+    assert json.loads((tmp_path / "results.json").read_text())["runs"] == []
+
+
+def test_missing_of_a_scale_of_ones_own(tmp_path: Path) -> None:
+    scale = HARDER._replace(name="tiny", hidden_size=16)
+
+    def some(run):
+        return None if (run.architecture, run.task.seq_len) == (THREE[0].name, 64) else outcome(run)
+
+    report = gather(Store(write_sweep(tmp_path, some, tasks=["compression"], scale=scale)))
+    (run,) = report.missing
+    assert (run.architecture, run.task.seq_len) == (THREE[0].name, 64)
+    assert report.is_partial(THREE[0].name, "compression")
+
+
+def test_folder_without_a_sweep(tmp_path: Path) -> None:
+    with pytest.raises(SweepError, match="no sweep"):
+        write_report(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_of_a_sweep_is_markup(tmp_path: Path) -> None:
+    names = [Architecture(EVIL, "(attention+swiglu)x2"), *THREE[1:]]
+
+    def bad(run):
+        failing = run.architecture == EVIL and task_of(run) == "compression"
+        return EVIL if failing else result(0.5)
+
+    path = write_report(write_sweep(tmp_path, bad, architectures=names))
+    page = Page(path)
+    assert page.open == []
+    assert not [tag for tag, _ in page.elements if tag == "img"]
+    scripts = [attributes for tag, attributes in page.elements if tag == "script"]
+    assert [attributes.get("type") for attributes in scripts] == ["application/json", None]
+    assert not [name for _, attributes in page.elements for name in attributes if name[:2] == "on"]
+    assert page.text("tbody", "th").count(EVIL) >= 2
+    assert EVIL in page.text("pre")
+    assert EVIL in page.text("svg", "title")
+    assert "<" not in page.text("script").partition('"use strict"')[0]
+
+
+def test_page_stands_alone(tmp_path: Path) -> None:
+    path = write_report(write_sweep(tmp_path, outcome, scale=HARDER))
+    for tag, attributes in Page(path).elements:
+        assert "src" not in attributes
+        assert (attributes.get("href") or "#").startswith(("#", "data:")), tag
+    whole = path.read_text(encoding="utf-8")
+    assert "default-src 'none'" in whole
+    assert "@import" not in whole
+    assert "url(" not in whole
+
+
+def test_numbers_in_the_page_are_those_of_the_file(tmp_path: Path) -> None:
+    path = write_report(write_sweep(tmp_path, lambda run: result(0.5, loss=math.nan)))
+    page = Page(path)
+    embedded = next(text for where, text in page.texts if "script" in where)
+    strict = json.loads(embedded, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert strict == json.loads((tmp_path / "results.json").read_text())
+    assert strict["runs"][0]["result"]["loss"] is None
+
+
+def test_difficulty_has_every_variable(tmp_path: Path) -> None:
+    tasks = ("memorization", "selective-copying")
+
+    def sized(run):
+        return result(1 / run.task.vocab_size)
+
+    path = write_sweep(tmp_path, sized, tasks=tasks, scale=HARDER)
+    found = variables(gather(Store(path)))
+    expected = [(task, name) for task in tasks for name in get(task, "tasks").target.harder]
+    assert sorted((each.task, each.name) for each in found) == sorted(expected)
+    line = next(each for each in found if each.task == "memorization").lines["hyena+swiglu"]
+    assert line == [(size, 1 / size) for size in (256, 512, 1024, 2048, 4096, 8192)]
+    lengths = next(each for each in found if each.name == "seq_len").lines["hyena+swiglu"]
+    assert [x for x, _ in lengths] == [256, 512, 1024]
+    page = Page(write_report(path))
+    assert len([tag for tag, _ in page.elements if tag == "figure"]) == 2 + len(expected)
+
+
+def test_curves_are_of_the_default_size(tmp_path: Path) -> None:
+    def sized(run):
+        return result(0.75 if run.task.vocab_size == 256 else 0.25)
+
+    write = write_sweep(tmp_path, sized, tasks=["memorization"], scale=HARDER)
+    titles = Page(write_report(write)).text("figure", "title")
+    assert "hyena+swiglu: 75.0 % at training step 30" in titles
+    assert "hyena+swiglu: 25.0 % at training step 30" not in titles
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("attention+swiglu", "Transformer"),
+        ("mh-attention mlp", "Transformer"),
+        ("(mh-hyena+moe-mlp)x2", "MH-Hyena"),
+        ("gla[num_heads=1]+swiglu", "GLA"),
+        ("delta-net+swiglu", "DeltaNet"),
+        ("hyena+swiglu+attention+swiglu", None),
+        ("lru+swiglu", None),
+        ("swiglu", None),
+    ],
+)
+def test_counterpart(pattern: str, name: str | None) -> None:
+    assert counterpart(architecture(pattern).layers) == name
+
+
+def test_agreement(tmp_path: Path) -> None:
+    patterns = [*THREE, architecture("delta-net+swiglu"), architecture("lru+swiglu")]
+    here = {"attention": 0.3, "hyena": 0.5, "mamba": 0.4, "delta-net": 0.45, "lru": 0.9}
+
+    def given(run):
+        return result(1.0, macro=here[run.architecture.partition("+")[0]])
+
+    path = write_sweep(tmp_path, given, architectures=patterns)
+    text = Page(write_report(path)).text("section", "td")
+    names = ("Transformer", "Hyena", "Mamba", "DeltaNet")
+    for task in TASKS:
+        published = [PUBLISHED[name][task] for name in names]
+        expected = stats.spearmanr(list(here.values())[:4], published).statistic
+        assert f"{expected:.2f}".replace("-", "\N{MINUS SIGN}") in text
+    assert "1 in 24" in text
+    assert "agreement" not in Page(write_report(path, published=False)).ids()
+
+
+def test_two_counterparts_are_too_few(tmp_path: Path) -> None:
+    path = write_sweep(tmp_path, outcome, architectures=THREE[:2])
+    assert "agreement" not in Page(write_report(path)).ids()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_heat_can_be_read_and_ordered(scheme: str) -> None:
+    colors = ramp(scheme)
+    assert min(contrast(ink, ground) for ground, ink in colors) >= 4.5
+    lights = [luminance(ground) for ground, _ in colors]
+    assert lights == sorted(lights, reverse=scheme == "light")
+
+
+def test_contrast_is_that_of_wcag() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
