@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.fields import Below1, Flag, Seed, Size
+
+TrainOn = Literal["all", "known"]
+"""Whether training learns every next token, or only what can be known."""
 
 
 class TaskConfig(Config):
@@ -33,6 +36,7 @@ class InContextRecallConfig(TaskConfig):
     vocab_size: Size = 16
     seq_len: Size = 128
     multi_query: Flag = True
+    train_on: TrainOn = "all"
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -51,6 +55,7 @@ class NoisyInContextRecallConfig(TaskConfig):
     vocab_size: Size = 32
     seq_len: Size = 128
     multi_query: Flag = True
+    train_on: TrainOn = "all"
     noise_vocab_size: Size = 16
     frac_noise: Below1 = 0.2
 
@@ -75,6 +80,7 @@ class FuzzyInContextRecallConfig(TaskConfig):
     seq_len: Size = 128
     key_size: Size = 3
     value_size: Size = 3
+    train_on: TrainOn = "all"
 
     @model_validator(mode="after")
     def _check(self) -> Self:

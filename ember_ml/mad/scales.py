@@ -44,33 +44,63 @@ class Scale(NamedTuple):
 
 
 EPOCHS = 200
+_MINI = {"num_validation": 256}
+_TINY = {"num_train": 32, "num_validation": 8, "num_test": 8, "steps": 4}
 SCALES = {
     scale.name: scale
     for scale in (
         Scale(
+            "tiny",
+            "a few steps of each, which tell nothing: for trying things out",
+            hidden_size=16,
+            batch_size=8,
+            evaluations=2,
+            learning_rates=(1e-2,),
+            weight_decays=(0.0,),
+            sizes={
+                "in-context-recall": {"vocab_size": 8, "seq_len": 8, **_TINY},
+                "noisy-in-context-recall": {
+                    "vocab_size": 10,
+                    "noise_vocab_size": 2,
+                    "seq_len": 8,
+                    **_TINY,
+                },
+                "fuzzy-in-context-recall": {"vocab_size": 8, "seq_len": 18, **_TINY},
+                "memorization": {"vocab_size": 16, "seq_len": 8, **_TINY},
+                "compression": {"vocab_size": 8, "seq_len": 8, **_TINY},
+                "selective-copying": {
+                    "vocab_size": 8,
+                    "seq_len": 12,
+                    "num_tokens_to_copy": 2,
+                    **_TINY,
+                },
+            },
+        ),
+        Scale(
             "mini",
             "small models on small tasks: minutes on two cores",
             hidden_size=64,
-            batch_size=64,
+            batch_size=32,
             evaluations=10,
             learning_rates=(3e-3,),
             weight_decays=(0.0,),
             sizes={
-                "in-context-recall": {"vocab_size": 16, "seq_len": 32, "steps": 800},
+                "in-context-recall": {"vocab_size": 32, "seq_len": 64, "steps": 500, **_MINI},
                 "noisy-in-context-recall": {
-                    "vocab_size": 24,
-                    "noise_vocab_size": 8,
-                    "seq_len": 32,
-                    "steps": 800,
+                    "vocab_size": 48,
+                    "noise_vocab_size": 16,
+                    "seq_len": 64,
+                    "steps": 500,
+                    **_MINI,
                 },
-                "fuzzy-in-context-recall": {"vocab_size": 10, "seq_len": 48, "steps": 600},
-                "memorization": {"vocab_size": 256, "seq_len": 32, "steps": 200},
-                "compression": {"vocab_size": 16, "seq_len": 16, "steps": 800},
+                "fuzzy-in-context-recall": {"vocab_size": 16, "seq_len": 64, "steps": 500, **_MINI},
+                "memorization": {"vocab_size": 1024, "steps": 500, **_MINI},
+                "compression": {"steps": 500, **_MINI},
                 "selective-copying": {
-                    "vocab_size": 16,
-                    "seq_len": 48,
-                    "num_tokens_to_copy": 8,
-                    "steps": 600,
+                    "seq_len": 64,
+                    "num_tokens_to_copy": 16,
+                    "steps": 500,
+                    **_MINI,
                 },
             },
         ),

@@ -20,7 +20,7 @@ REGISTRY = Registry(
         "optimizers": ["ember_ml.training.optimizer"],
         "pipelines": [],
         "schedules": ["ember_ml.training.schedules"],
-        "tasks": [],
+        "tasks": ["ember_ml.mad.tasks"],
         "wirings": ["ember_ml.nn.wirings"],
     },
     plugins="ember_ml.plugins",

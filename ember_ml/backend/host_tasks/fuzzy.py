@@ -15,6 +15,7 @@ def fuzzy(
     key_size: int,
     value_size: int,
     test: bool,
+    masked: bool,
 ) -> tuple[Array, Array]:
     """Inputs and targets of fuzzy in-context recall.
 
@@ -27,8 +28,8 @@ def fuzzy(
         seq_len: of inputs and targets.
         key_size: the most tokens of a key.
         value_size: the most tokens of a value.
-        test: whether keys have the most tokens, and only values that can be known are targets;
-            else keys are of all sizes, and every next token is a target.
+        test: whether keys have the most tokens; else they are of all sizes.
+        masked: whether only values that can be known are targets; else every next token is.
     """
     rows = len(draws)
     num_keys = (vocab_size - 1) // 2
@@ -47,7 +48,7 @@ def fuzzy(
     latest = end - longest + 1  # so that a pair before it does not end the sequence
     place = draws.below(np.maximum(1, np.minimum(seq_len - 2 * probe_length, latest)))
     order = _inserted(lengths, place, end)
-    return _laid_out(keys, sizes, values, value_sizes, names, order, seq_len, vocab_size, test)
+    return _laid_out(keys, sizes, values, value_sizes, names, order, seq_len, vocab_size, masked)
 
 
 def _motifs(draws: Array, high: int) -> Array:
@@ -108,7 +109,7 @@ def _laid_out(
     order: Array,
     seq_len: int,
     vocab_size: int,
-    test: bool,
+    masked: bool,
 ) -> tuple[Array, Array]:
     """The tokens of the pairs side by side, padded on the left."""
     rows = len(order)
@@ -128,6 +129,6 @@ def _laid_out(
     flat = np.take_along_axis(flat, places, axis=1)
     asked = np.take_along_axis(asked, places, axis=1) & (flat >= 0)
     whole = np.where(flat >= 0, flat, vocab_size - 1)
-    wanted = asked if test else flat >= 0
+    wanted = asked if masked else flat >= 0
     targets = np.where(wanted, whole, IGNORED)
     return whole[:, :-1], targets[:, 1:]

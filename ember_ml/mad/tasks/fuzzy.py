@@ -25,6 +25,8 @@ class FuzzyInContextRecall(Task):
         seq_len: how many tokens an example has.
         key_size: the most tokens of a key.
         value_size: the most tokens of a value.
+        train_on: "all": training learns every next token, as in MAD; "known": only the values that
+            can be known, which takes fewer steps.
         num_train: how many examples there are to learn from.
         num_validation: how many to choose a model by.
         num_test: how many to be judged by.
@@ -48,6 +50,7 @@ class FuzzyInContextRecall(Task):
         seq_len: int = 128,
         key_size: int = 3,
         value_size: int = 3,
+        train_on: str = "all",
         num_train: int = 12800,
         num_validation: int = 1280,
         num_test: int = 1280,
@@ -56,6 +59,7 @@ class FuzzyInContextRecall(Task):
         super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
         self.key_size = key_size
         self.value_size = value_size
+        self.train_on = train_on
 
     def generate(self, draws: Any, *, test: bool) -> tuple[Any, Any]:
         """Inputs and targets of examples."""
@@ -66,4 +70,5 @@ class FuzzyInContextRecall(Task):
             key_size=self.key_size,
             value_size=self.value_size,
             test=test,
+            masked=test or self.train_on == "known",
         )

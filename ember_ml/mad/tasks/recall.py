@@ -23,6 +23,8 @@ class InContextRecall(Task):
         vocab_size: how many tokens there are.
         seq_len: how many tokens an example has.
         multi_query: whether every value of a key shown before is asked for, or only the last one.
+        train_on: "all": training learns every next token, as in MAD; "known": only the values that
+            can be known, which takes fewer steps.
         num_train: how many examples there are to learn from.
         num_validation: how many to choose a model by.
         num_test: how many to be judged by.
@@ -45,6 +47,7 @@ class InContextRecall(Task):
         vocab_size: int = 16,
         seq_len: int = 128,
         multi_query: bool = True,
+        train_on: str = "all",
         num_train: int = 12800,
         num_validation: int = 1280,
         num_test: int = 1280,
@@ -52,6 +55,7 @@ class InContextRecall(Task):
     ) -> None:
         super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
         self.multi_query = multi_query
+        self.train_on = train_on
 
     def generate(self, draws: Any, *, test: bool) -> tuple[Any, Any]:
         """Inputs and targets of examples."""
@@ -62,7 +66,7 @@ class InContextRecall(Task):
             multi_query=self.multi_query,
             noise_vocab_size=0,
             frac_noise=0.0,
-            masked=test,
+            masked=test or self.train_on == "known",
         )
 
 
@@ -82,6 +86,8 @@ class NoisyInContextRecall(Task):
         multi_query: whether every value of a key shown before is asked for, or only the last one.
         noise_vocab_size: how many of the tokens, the last ones, are noise.
         frac_noise: the share of pairs that are noise.
+        train_on: "all": training learns every next token, as in MAD; "known": only the values that
+            can be known, which takes fewer steps.
         num_train: how many examples there are to learn from.
         num_validation: how many to choose a model by.
         num_test: how many to be judged by.
@@ -105,6 +111,7 @@ class NoisyInContextRecall(Task):
         vocab_size: int = 32,
         seq_len: int = 128,
         multi_query: bool = True,
+        train_on: str = "all",
         noise_vocab_size: int = 16,
         frac_noise: float = 0.2,
         num_train: int = 12800,
@@ -114,6 +121,7 @@ class NoisyInContextRecall(Task):
     ) -> None:
         super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
         self.multi_query = multi_query
+        self.train_on = train_on
         self.noise_vocab_size = noise_vocab_size
         self.frac_noise = frac_noise
 
@@ -126,5 +134,5 @@ class NoisyInContextRecall(Task):
             multi_query=self.multi_query,
             noise_vocab_size=self.noise_vocab_size,
             frac_noise=self.frac_noise,
-            masked=test,
+            masked=test or self.train_on == "known",
         )

@@ -9,6 +9,7 @@ from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.models.base import AutoEncoderConfig
 from ember_ml.nn.activations import GELU
+from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding, RMSNorm
 from ember_ml.nn.model import Model
 from ember_ml.nn.models.backbone import Backbone
@@ -61,7 +62,7 @@ class AutoEncoder(Model):
         decoder_layers: int = 2,
     ) -> None:
         self.hidden_size = hidden_size
-        self.embedding = Embedding(vocab_size, hidden_size)
+        self.embedding = Embedding(vocab_size, hidden_size, initializer=Normal(0.0, 1.0))
         self.encoder = Backbone(
             layers, hidden_size, norm, placement, dropout, stochastic_depth, max_length
         )

@@ -12,6 +12,7 @@ from ember_ml.configs.models.base import (
     SequenceClassifierConfig,
     SequenceRegressorConfig,
 )
+from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding
 from ember_ml.nn.model import Model
 from ember_ml.nn.models.backbone import Backbone
@@ -33,7 +34,10 @@ class _SequenceModel(Model):
                 "for sequences of vectors"
             )
         width = body.features
-        self.entry = Embedding(vocab_size, width) if vocab_size else Dense(in_features or 1, width)
+        if vocab_size:
+            self.entry = Embedding(vocab_size, width, initializer=Normal(0.0, 1.0))
+        else:
+            self.entry = Dense(in_features or 1, width)
         self.backbone = body
         self.head = Dense(width, out_features)
 

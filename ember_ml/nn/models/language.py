@@ -78,8 +78,11 @@ class LanguageModel(Generator):
         self.vocab_size = vocab_size
         self.max_length = max_length if positions != "none" else None
         self.dropout = dropout
-        self.embedding = Embedding(vocab_size, hidden_size)
-        self.table = self._make_table(positions, max_length, hidden_size)
+        # as large as what layers add to it, or the first layers would drown the tokens; vectors
+        # that make logits too must be smaller
+        start = Normal(0.0, hidden_size**-0.5 if tie_weights else 1.0)
+        self.embedding = Embedding(vocab_size, hidden_size, initializer=start)
+        self.table = self._make_table(positions, max_length, hidden_size, start)
         self.backbone = Backbone(
             layers, hidden_size, norm, placement, dropout, stochastic_depth, max_length, norm_eps
         )
@@ -88,7 +91,7 @@ class LanguageModel(Generator):
         self.head_shift = Parameter(ops.zeros(vocab_size), decay=False) if tied_shift else None
 
     def _make_table(
-        self, positions: str, max_length: int | None, features: int
+        self, positions: str, max_length: int | None, features: int, start: Normal
     ) -> Parameter | Buffer | None:
         """The embeddings of the positions."""
         if positions == "none":
@@ -99,7 +102,7 @@ class LanguageModel(Generator):
                 "sequence"
             )
         if positions == "learned":
-            return Parameter(Normal()((max_length, features)))
+            return Parameter(start((max_length, features)))
         return Buffer(sinusoids(max_length, features, self.embedding.weight), persistent=False)
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:

@@ -84,5 +84,5 @@ LEFT_SCALARS = {
     "multiply": lambda s, t: torch.multiply(t, s),
     "pow": pow,
     "remainder": left(remainder),
-    "subtract": lambda s, t: torch.rsub(t, s),
+    "subtract": torch.sub,
 }

@@ -1,0 +1,207 @@
+"""`ember mad`: which architecture is good at what."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ember_ml.cli import completion, mad_tasks, output
+from ember_ml.cli.settings import JsonOption, Settings, command
+
+if TYPE_CHECKING:
+    from ember_ml.mad.live import Progress
+    from ember_ml.mad.sweep import Pool, Sweep
+
+app = typer.Typer(
+    help="Compare architectures on small synthetic tasks (MAD).", no_args_is_help=True
+)
+Architectures = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ARCH",
+        help="Patterns of layers, such as attention+swiglu, mamba+swiglu.",
+        autocompletion=completion.patterns,
+        show_default=False,
+    ),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--name", metavar="NAME=PATTERN", help="A pattern with a name for the tables; repeatable."
+    ),
+]
+ScaleOption = Annotated[
+    str, typer.Option(help="How large; see `ember mad scales`.", autocompletion=completion.scales)
+]
+Tasks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--task",
+        help="Only this task; repeatable.",
+        autocompletion=completion.components("tasks"),
+        show_default="all",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="The sweep's folder.", show_default="runs/mad-<scale>"),
+]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS|auto|local",
+        help="Do the runs on a Ray cluster: at an address, the one this machine is part of, or "
+        "one of this machine alone.",
+    ),
+]
+
+
+@command(app, "run")
+def run(
+    settings: Settings,
+    architectures: Architectures = None,
+    name: Names = None,
+    scale: ScaleOption = "mini",
+    task: Tasks = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds.")] = 1,
+    out: Out = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Runs at a time.", show_default="the cores")
+    ] = None,
+    ray: RayOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train every architecture on every task, and write a report.
+
+    What the folder has already is not done again: the same command goes on with a sweep that was
+    stopped. The exit code is 1 if runs failed.
+    """
+    from ember_ml.mad import Sweep
+    from ember_ml.mad.live import watch
+
+    first = settings.seed or 0
+    sweep = Sweep(
+        [*(architectures or ()), *(_named(text) for text in name or ())],
+        out or Path("runs") / f"mad-{scale}",
+        scale=scale,
+        tasks=task or (),
+        seeds=range(first, first + seeds),
+    )
+    console = output.console(to_errors=as_json)
+    sweep.store.open({"scale": sweep.scale.name, "backend": sweep.backend})
+    before = len(sweep.runs) - len(sweep.remaining())
+    if before:
+        console.print(f"{before} of {len(sweep.runs)} runs are done already in {sweep.store.path}")
+    try:
+        progress = watch(sweep, _pool(sweep, workers, ray, settings.device), console)
+    except KeyboardInterrupt:
+        _say_stopped(sweep)
+        raise typer.Exit(130) from None
+    _finish(sweep, progress, as_json)
+
+
+def _named(text: str) -> tuple[str, str]:
+    from ember_ml._core.errors import ArgumentError
+
+    name, equals, pattern = text.partition("=")
+    if not (equals and name.strip() and pattern.strip()):
+        raise ArgumentError(f"--name is NAME=PATTERN, such as ours=hyena+swiglu, not {text!r}")
+    return name.strip(), pattern.strip()
+
+
+def _pool(sweep: Sweep, workers: int | None, ray: str | None, device: str | None) -> Pool:
+    if ray is not None:
+        from ember_ml.mad.cluster import RayPool
+
+        return RayPool(None if ray == "local" else ray, sweep.backend, device)
+    from ember_ml.mad import ProcessPool
+
+    return ProcessPool(workers, sweep.backend, device)
+
+
+def _say_stopped(sweep: Sweep) -> None:
+    done = len(sweep.runs) - len(sweep.remaining())
+    output.remark(
+        f"\nstopped: {done} of {len(sweep.runs)} runs are done and kept in {sweep.store.path}; "
+        f"the same command goes on: {shlex.join(['ember', *sys.argv[1:]])}"
+    )
+
+
+def _finish(sweep: Sweep, progress: Progress, as_json: bool) -> None:
+    from ember_ml.mad.report import write_report
+
+    page = write_report(sweep.store.path)
+    for name, error in progress.failed.items():
+        output.remark(f"failed: {name}: {_last_line(error)}")
+    if as_json:
+        output.write_json({**_scores(sweep, progress), "report": str(page)})
+    else:
+        output.say(f"report: {page}")
+    if progress.failed:
+        raise typer.Exit(1)
+
+
+def _last_line(error: str) -> str:
+    return error.strip().rpartition("\n")[2]
+
+
+def _scores(sweep: Sweep, progress: Progress) -> dict[str, Any]:
+    from ember_ml.mad import cells
+    from ember_ml.mad.scores import ranking
+
+    found = cells(progress.done.values())
+    return {
+        "path": str(sweep.store.path),
+        "scale": sweep.scale.name,
+        "backend": sweep.backend,
+        "runs": len(sweep.runs),
+        "done": len(progress.done),
+        "failed": {name: _last_line(error) for name, error in progress.failed.items()},
+        "accuracy": {
+            each.name: {c.task: c.accuracy.mean for c in found if c.architecture == each.name}
+            for each in sweep.architectures
+        },
+        "ranking": [list(pair) for pair in ranking(found, sweep.tasks)],
+    }
+
+
+@command(app, "report")
+def report(
+    settings: Settings,
+    folder: Annotated[Path, typer.Argument(help="The folder of a sweep, finished or not.")],
+) -> None:
+    """Write the report of a sweep anew."""
+    from ember_ml.mad.report import write_report
+
+    output.say(f"report: {write_report(folder)}")
+
+
+@command(app, "scales")
+def scales(settings: Settings, as_json: JsonOption = False) -> None:
+    """How large a comparison can be."""
+    from ember_ml.mad import SCALES, architecture
+    from ember_ml.mad.scales import make_runs
+
+    one = [architecture("attention+swiglu")]
+    counts = {name: len(make_runs(scale, one)) for name, scale in SCALES.items()}
+    if as_json:
+        output.write_json(
+            [
+                {**scale._asdict(), "runs_per_architecture": counts[name]}
+                for name, scale in SCALES.items()
+            ]
+        )
+        return
+    rows = [
+        (name, str(counts[name]), str(scale.hidden_size), scale.summary)
+        for name, scale in SCALES.items()
+    ]
+    headers = "scale", "runs an architecture", "hidden size", "what it is"
+    output.console().print(output.table(rows, *headers))
+
+
+command(app, "tasks")(mad_tasks.tasks)

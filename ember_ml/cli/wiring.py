@@ -1,0 +1,96 @@
+"""`ember wiring`: pictures of wirings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ember_ml.cli import completion, output
+from ember_ml.cli.settings import Settings, command
+
+if TYPE_CHECKING:
+    from ember_ml.configs import Config
+
+app = typer.Typer(help="Look at wirings, of neurons and of blocks.", no_args_is_help=True)
+FILES = (".yaml", ".yml", ".json")
+
+
+@command(app, "draw")
+def draw(
+    settings: Settings,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIG|NAME",
+            help="A YAML file, or a wiring's name; see `ember wirings`.",
+            autocompletion=completion.components("wirings"),
+        ),
+    ],
+    changes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Fields, such as units=20.", show_default=False),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")] = Path(
+        "wiring.png"
+    ),
+    inputs: Annotated[
+        int, typer.Option(min=1, help="How many inputs a wiring of neurons has.")
+    ] = 4,
+) -> None:
+    """Draw a wiring into a file."""
+    import matplotlib
+
+    from ember_ml._core.errors import ArgumentError
+    from ember_ml.nn.wirings import NeuronWiring
+
+    matplotlib.use("agg")  # a picture is wanted, no window
+    made = wiring_config(source, changes or []).create()
+    if isinstance(made, NeuronWiring):
+        made.build(inputs)
+    figure = _drawn(made).get_figure()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        figure.savefig(out, dpi=144, bbox_inches="tight")
+    except ValueError as error:  # a suffix that matplotlib does not know
+        raise ArgumentError(f"--out {out}: {error}") from None
+    output.say(f"{out}: {_counted(made)}")
+
+
+def _counted(wiring: Any) -> str:
+    """What is in the picture."""
+    from ember_ml.nn.wirings import NeuronWiring
+
+    name = type(wiring).__name__
+    if isinstance(wiring, NeuronWiring):
+        count = wiring.synapse_count + wiring.sensory_synapse_count
+        return f"{name}, {wiring.input_dim} inputs, {wiring.units} neurons, {count} synapses"
+    return f"{name}, {len(wiring.blocks)} blocks"
+
+
+def wiring_config(source: str, changes: list[str]) -> Config:
+    """The config that a file, or a name with fields, stands for."""
+    from ember_ml.configs import Config, ConfigError, load, override
+    from ember_ml.configs.errors import Problem
+
+    if Path(source).suffix in FILES:
+        config = load(source, changes)
+    else:
+        config = Config.from_dict(override({"type": source}, changes), kind="wirings")
+    if not config.component.startswith("wirings/"):
+        wrong = f"must be one of the wirings, not {config.component!r}"
+        raise ConfigError(source, [Problem(("type",), wrong)])
+    return config
+
+
+def _drawn(wiring: Any) -> Any:
+    from ember_ml._core.errors import BackendNotInstalledError
+
+    try:
+        return wiring.draw()
+    except ModuleNotFoundError as error:
+        raise BackendNotInstalledError(
+            f"a picture of neurons needs the package {error.name!r}; install it with: "
+            "pip install 'ember-ml[graph]'"
+        ) from None

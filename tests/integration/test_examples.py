@@ -1,0 +1,102 @@
+"""The examples run on every backend, and do what they say."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ember_ml import nn
+from ember_ml.backend import available
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(autouse=True)
+def _examples_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
+
+
+def is_png(path: Path) -> bool:
+    return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_control(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import control
+
+    control.main(["--quick", "--backend", backend, "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    rows = dict(re.findall(r"^(expert|NCP 0|GRU 0) +([\d.]+) ", printed, re.MULTILINE))
+    assert list(rows) == ["expert", "NCP 0", "GRU 0"]
+    assert 0.0 < float(rows["NCP 0"]) < 0.1
+    circuit, gru = map(int, re.findall(r"(?:NCP|GRU) (\d+)", printed.splitlines()[-1]))
+    assert abs(gru - circuit) <= 0.05 * circuit
+    assert is_png(tmp_path / "control.png")
+
+
+def test_the_simulated_car_keeps_the_circle_that_its_steering_makes() -> None:
+    import control
+
+    radius = 40.0  # a road without waves is straight: the car leaves it on a circle
+    roads = control.Roads(
+        np.zeros((3, 1, 6)), np.array([10.0]), np.ones((1, 1)), np.zeros((1, 1, 3))
+    )
+    angle = np.arctan(control.WHEELBASE / radius)
+    car = np.array([[0.0], [0.0], [0.0], [angle]])
+    for _ in range(100):
+        car = control.move(car, np.array([angle]), roads, np.array([0.01]))
+    turned = 10.0 / radius
+    expected = [radius * np.sin(turned), radius * (1 - np.cos(turned)), turned, angle]
+    assert np.allclose(car[:, 0], expected, rtol=2e-3)
+
+
+def test_the_expert_comes_back_to_the_lane() -> None:
+    import control
+
+    roads = control.make_roads(np.random.default_rng(0), 16, 100)
+    path = control.drive(roads, lambda car, *_: control.expert(car, roads), start=1.5)[2]
+    assert np.abs(path[0, 1]).max() == 1.5
+    assert np.abs(path[50:, 1]).max() < 0.3
+
+
+def test_characters(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import characters
+
+    characters.main(["--quick", "--backend", backend, "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    samples = re.findall(r"--- temperature (?:0\.5|1\.0)\n(The .{40})", printed, re.DOTALL)
+    assert len(samples) == 2
+    assert samples[0] != samples[1]
+    before, after = re.findall(r"has (\d+) numbers after 1 character and (\d+) after", printed)[0]
+    assert before == after
+    others = [name for name in available() if name != backend]
+    assert not others or f"{others[0]}, from the checkpoint: the same" in printed
+    assert is_png(tmp_path / "characters.png")
+    assert isinstance(nn.models.LanguageModel.load(tmp_path / "model"), nn.models.LanguageModel)
+
+
+def test_counted_bits_of_a_text_that_says_how_it_goes_on() -> None:
+    import characters
+
+    train, test = "ab" * 500, "ab" * 50
+    assert characters.counted_bits(train, test, 1, 2) == pytest.approx(1.0, abs=0.01)
+    assert characters.counted_bits(train, test, 2, 2) < 0.01
+
+
+def test_the_chances_of_counted_characters_add_up_to_one() -> None:
+    import characters
+
+    train, context, letters = "abracadabra", "ab", "abcdr"
+    bits = [characters.counted_bits(train, context + letter, 2, 5) for letter in letters]
+    assert sum(2.0**-x for x in bits) == pytest.approx(1.0)
+
+
+def test_no_paragraph_of_the_reference_is_there_twice() -> None:
+    import characters
+
+    parts = [" ".join(part.split()) for part in characters.read().split("\n\n")]
+    assert len(parts) > 1000
+    assert len(set(parts)) == len(parts)

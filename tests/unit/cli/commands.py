@@ -1,0 +1,40 @@
+"""How the tests call the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from ember_ml.cli.app import app
+
+
+def ember(*words: Any, code: int = 0) -> Result:
+    """The command in this process; it must end with the exit code."""
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.stdout + result.stderr
+    return result
+
+
+def ember_json(*words: Any) -> Any:
+    """What a command writes for scripts."""
+    return json.loads(ember(*words, "--json").stdout)
+
+
+def start(*words: Any, folder: Any = None) -> subprocess.Popen[str]:
+    """The command in a process, and a process group, of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "ember_ml", *(str(word) for word in words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+    )

@@ -1,0 +1,142 @@
+"""`ember mad`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pytest
+
+from ember_ml.mad import SCALES, Store, task
+from ember_ml.mad.scales import task_names
+from tests.unit.cli.commands import ember, ember_json, start
+
+TINY = ("--scale", "tiny", "--backend", "numpy", "--workers", "1")
+
+
+def test_run_report_and_run_again(tmp_path):
+    out = tmp_path / "sweep"
+    words = ("mad", "run", "gru+swiglu", "--name", "ours=min_gru+swiglu", "--out", out, *TINY)
+    words = (*words, "--task", "recall", "--seeds", "2", "--seed", "5")
+    result = ember(*words)
+    assert f"report: {out / 'report.html'}" in result.stdout
+    assert "done already" not in result.stdout
+    done = Store(out).done()
+    assert {(each.run.architecture, each.run.seed) for each in done} == {
+        (name, seed) for name in ("gru+swiglu", "ours") for seed in (5, 6)
+    }
+    found = ember_json(*words)
+    mean = sum(each.result.accuracy for each in done if each.run.architecture == "ours") / 2
+    assert found["accuracy"]["ours"]["in-context-recall"] == pytest.approx(mean)
+    assert found["done"] == found["runs"] == 4
+    assert "4 of 4 runs are done already" in ember(*words).stdout
+    (out / "report.html").unlink()
+    ember("mad", "report", out)
+    assert (out / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_runs_that_fail_are_listed(tmp_path):
+    words = ("mad", "run", "attention[num_heads=3]+swiglu", "--out", tmp_path, *TINY)
+    result = ember(*words, "--task", "memorization", code=1)
+    assert "failed: memorization.attention-num-heads-3-swiglu" in result.stderr
+    assert "num_heads" in result.stderr
+    assert f"report: {tmp_path / 'report.html'}" in result.stdout
+
+
+def test_ctrl_c_keeps_what_is_done(tmp_path):
+    process = start("mad", "run", "gru+swiglu", "--seeds", "9", "--out", tmp_path / "s", *TINY)
+    assert process.stdout.readline().startswith("MAD tiny on numpy: 0 of 54 runs")
+    assert "(1 of 54" in process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers too
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert "the same command goes on: ember mad run gru+swiglu --seeds 9" in told
+    assert "Traceback" not in told
+    assert 1 <= len(Store(tmp_path / "s").done()) < 54
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["attention+swigl"], "did you mean 'swiglu'?"),
+        (["attention", "--scale", "miny"], "did you mean 'tiny' or 'mini'?"),
+        (["attention", "--task", "recal"], "did you mean 'recall'?"),
+        (["--name", "attention"], "--name is NAME=PATTERN"),
+        ([], "name at least one architecture"),
+        (["gru", "--name", "gru=gru"], "gru is named twice"),
+    ],
+)
+def test_errors(words, message, tmp_path):
+    result = ember("mad", "run", *words, "--out", tmp_path / "s", "--backend", "numpy", code=2)
+    assert message in result.stderr
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_folder_of_another_sweep_is_refused(tmp_path):
+    words = ("mad", "run", "gru+swiglu", "--task", "recall", "--out", tmp_path)
+    ember(*words, *TINY)
+    result = ember(*words, "--scale", "tiny", "--backend", "torch", code=2)
+    assert "its backend is 'numpy', not 'torch'" in result.stderr
+    assert "done already" not in result.stdout
+
+
+def test_tasks_show_examples_of_the_test_split():
+    found = {each["name"]: each for each in ember_json("mad", "tasks", "--sample", "2")}
+    assert list(found) == task_names()
+    for name, each in found.items():
+        few = {"num_train": 2, "num_validation": 1, "num_test": 2}
+        sizes = {key: value for key, value in each["sizes"].items() if key != "type"}
+        inputs, targets = task(name, **{**sizes, **few}).arrays("test")
+        for at, sample in enumerate(each["samples"]):
+            assert sample["inputs"] == inputs[at].tolist()
+            shown = [-100 if target is None else target for target in sample["targets"]]
+            assert shown == targets[at].tolist()
+            assert len(sample["roles"]) == len(sample["inputs"])
+
+
+def test_roles_of_recall():
+    (found,) = ember_json("mad", "tasks", "noisy-recall")
+    (sample,) = found["samples"]
+    known = {}
+    rows = list(zip(sample["inputs"], sample["roles"], strict=True))
+    for (key, role), (value, next_role), target in zip(
+        rows[::2], [*rows[1::2], (None, "value")], sample["targets"][::2], strict=True
+    ):
+        if role == "noise":
+            assert target is None
+            continue
+        assert (role, next_role) == ("key", "value")
+        assert target == known.get(key)
+        known[key] = value
+    assert "noise" in sample["roles"]
+
+
+def test_roles_of_copying():
+    (found,) = ember_json("mad", "tasks", "copying")
+    (sample,) = found["samples"]
+    rows = zip(sample["inputs"], sample["roles"], strict=True)
+    tokens = [token for token, role in rows if role == "token"]
+    assert tokens == [target for target in sample["targets"] if target is not None]
+    assert sample["roles"].count("copy") == 1
+
+
+def test_tasks_as_text():
+    text = ember("mad", "tasks").stdout
+    for name in task_names():
+        assert name in text
+    assert "input " in text
+    assert "input " not in ember("mad", "tasks", "--sample", "0").stdout
+
+
+def test_scales():
+    found = {each["name"]: each for each in ember_json("mad", "scales")}
+    assert list(found) == list(SCALES)
+    assert found["full"]["runs_per_architecture"] == 396
+    assert "for trying things out" in ember("mad", "scales").stdout
+
+
+def test_a_cluster_without_ray(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)  # its import fails
+    words = ("mad", "run", "gru", "--ray", "auto", "--out", tmp_path / "s", *TINY)
+    assert "pip install 'ember-ml[cluster]'" in ember(*words, code=2).stderr
