@@ -1,9 +1,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BACKEND ?=
+ARCHITECTURES ?= attention+swiglu mamba+swiglu hyena+swiglu
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test lint types imports check bench clean
+.PHONY: help setup mad docs browser demo test lint types imports check bench clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -14,6 +16,18 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 setup: $(VENV)/.installed ## make the virtual environment with every backend and the test tools
+
+$(VENV)/.package: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.package-%: $(VENV)/.package
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	touch $@
+
+mad: $(VENV)/.package $(if $(BACKEND),$(VENV)/.package-$(BACKEND)) ## compare three architectures; BACKEND=torch or mlx installs and uses that
+	$(BIN)/ember $(if $(BACKEND),--backend $(BACKEND)) mad run $(ARCHITECTURES) --scale mini
 
 demo: setup ## run the same computation on every installed backend
 	$(BIN)/python examples/demo.py
@@ -38,7 +52,11 @@ types: setup ## type check
 imports: setup ## which part may import which
 	$(BIN)/lint-imports
 
-check: lint types imports test ## everything CI runs
+docs: setup ## build the documentation into site/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+check: lint types imports docs test ## everything CI runs
 
 bench: setup ## what calls, gradients, training steps and the import cost, against the frameworks and Keras
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt autograd jax keras

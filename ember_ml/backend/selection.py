@@ -113,7 +113,7 @@ def _configured() -> tuple[str, str] | None:
     with contextlib.suppress(OSError, UnicodeDecodeError, RuntimeError):  # RuntimeError: no home
         name = backend_file().read_text(encoding="utf-8").strip()
         if name in BACKENDS and is_installed(name):
-            return name, f"the file {backend_file()}"
+            return check_name(name), f"the file {backend_file()}"
     return None
 
 
@@ -160,6 +160,7 @@ def set_backend(backend: str, *, persist: bool = False) -> None:
         persist: also write the choice to ~/.ember/backend, for later processes.
     """
     global _chosen, _reason
+    backend = check_name(backend)
     import_backend(backend)
     with _lock:
         _chosen, _reason = backend, f"set_backend({backend!r})"
@@ -183,8 +184,8 @@ class use_backend:  # noqa: N801  (a context manager, named as a function)
     """
 
     def __init__(self, backend: str) -> None:
+        self.backend = check_name(backend)
         import_backend(backend)
-        self.backend = backend
 
     def __enter__(self) -> use_backend:
         global _open_scopes

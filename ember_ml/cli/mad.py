@@ -48,7 +48,7 @@ Tasks = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(help="The sweep's folder.", show_default="runs/mad-<scale>"),
+    typer.Option(help="The sweep's folder.", show_default="runs/mad-<scale>-<backend>"),
 ]
 RayOption = Annotated[
     str | None,
@@ -80,13 +80,14 @@ def run(
     What the folder has already is not done again: the same command goes on with a sweep that was
     stopped. The exit code is 1 if runs failed.
     """
+    from ember_ml.backend import get_backend
     from ember_ml.mad import Sweep
     from ember_ml.mad.live import watch
 
     first = settings.seed or 0
     sweep = Sweep(
         [*(architectures or ()), *(_named(text) for text in name or ())],
-        out or Path("runs") / f"mad-{scale}",
+        out or Path("runs") / f"mad-{scale}-{get_backend()}",
         scale=scale,
         tasks=task or (),
         seeds=range(first, first + seeds),

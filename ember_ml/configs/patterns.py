@@ -102,7 +102,7 @@ def entry_of(name: Any) -> Entry:
     names = [
         known for kind in KINDS for entry in components.available(kind) for known in _names(entry)
     ]
-    hint = close_matches(str(name).rpartition("/")[2], names)
+    hint = close_matches(str(name).rpartition("/")[2], dict.fromkeys(names))
     hint = hint or f"; there are {', '.join(sorted(names))}"
     raise ConfigError("layers", [Problem((), f"no layer or block named {name!r}{hint}")])
 

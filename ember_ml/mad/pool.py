@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import signal
 import traceback
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
@@ -118,18 +119,19 @@ def _work(pipe: Connection, backend: str, device: str | None) -> None:
     """Do runs until the pipe is closed."""
     import ember_ml
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started this process
     ember_ml.set_backend(backend)
     if device is not None:
         ember_ml.set_device(device)
     while True:
         try:
             run = RunConfig.from_dict(pipe.recv())
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
         try:
             result = execute(run, lambda point: pipe.send(("point", tuple(point))))
             pipe.send(("done", plain(result)))
-        except (BrokenPipeError, KeyboardInterrupt):  # nobody is waiting any more
+        except BrokenPipeError:  # nobody is waiting any more
             return
         except Exception:
             pipe.send(("failed", traceback.format_exc()))

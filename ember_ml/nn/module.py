@@ -36,6 +36,8 @@ class Module:
     """Whether dropout drops and norms learn; `train` and `eval` set it."""
     config: Any = None
     """What it was built by, if its class is registered."""
+    default_loss: ClassVar[str | None] = None
+    """The loss that a trainer takes if it is given none; without either the module gives it."""
     ITEMS: ClassVar[str] = ""
     """The attribute whose parts are named without it, in modules that are containers."""
     _hooks: ClassVar[Any] = None

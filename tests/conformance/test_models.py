@@ -327,3 +327,14 @@ def test_a_policy_goes_step_by_step(backend: str) -> None:
 def test_errors_say_what_is_wrong(make: Any, message: str, backend: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("entry", registry.available("models"), ids=lambda entry: entry.name)
+def test_every_model_says_what_it_is_trained_by(entry: Entry) -> None:
+    """A trainer needs no loss for it, and takes another if it is given one."""
+    with use_backend("numpy"):
+        model = config_of(entry).create()
+    expected = {"cross_entropy", "mse"}
+    assert model.default_loss in expected
+    assert Trainer(model, progress=False).config.loss.component == f"losses/{model.default_loss}"
+    assert Trainer(model, "huber", progress=False).config.loss.component == "losses/huber"

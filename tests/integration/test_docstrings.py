@@ -12,7 +12,7 @@ import ember_ml
 from ember_ml import autodiff, configs, data, nn, ops, registry, training
 from ember_ml.nn import tensor
 
-PACKAGES = ("ops", "autodiff", "registry", "configs", "nn", "data", "training")
+PACKAGES = (*("ops", "autodiff", "registry", "configs", "nn", "data", "training", "mad", "cli"),)
 SCOPE = {
     "ember_ml": ember_ml,
     "ops": ops,

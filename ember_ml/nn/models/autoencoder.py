@@ -49,6 +49,8 @@ class AutoEncoder(Model):
         (1, 3, 16)
     """
 
+    default_loss = "cross_entropy"
+
     def __init__(
         self,
         layers: Any,

@@ -21,6 +21,7 @@ class Generator(Model):
     Subclasses write `forward`, `initial_state` and `step`, of tokens.
     """
 
+    default_loss = "cross_entropy"
     max_length: int | None = None
     """The most tokens that it can see, if there is a bound."""
     vocab_size: int

@@ -23,6 +23,7 @@ from ember_ml.registry import register
 class _SequenceModel(Model):
     """Tokens or vectors in, layers, and a linear map of what they give."""
 
+    default_loss = "mse"
     entry: Module
 
     def __init__(
@@ -95,6 +96,8 @@ class SequenceClassifier(_SequenceModel):
         >>> model(ops.ones((2, 7, 3))).shape
         (2, 5)
     """
+
+    default_loss = "cross_entropy"
 
     def __init__(
         self,

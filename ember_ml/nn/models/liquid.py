@@ -43,6 +43,8 @@ class LiquidModel(Model):
         (1, 2)
     """
 
+    default_loss = "mse"
+
     def __init__(
         self,
         in_features: int,

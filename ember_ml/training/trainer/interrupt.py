@@ -16,7 +16,8 @@ class Interrupt:
         self._before: Any = None
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             self._before = signal.signal(signal.SIGINT, self._handle)
         return self
 

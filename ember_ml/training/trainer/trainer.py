@@ -36,8 +36,8 @@ class Trainer:
 
     Args:
         model: what to train, on its own backend.
-        loss: a loss by name, config or as a function of (output, target); without one the model
-            gives the loss itself.
+        loss: a loss by name, config or as a function of (output, target); without one, the model's
+            `default_loss`; if it has none, the model gives the loss itself.
         config: the options, as a `TrainerConfig`.
         callbacks: what happens around the steps.
         progress: whether to show a progress bar.
@@ -74,6 +74,8 @@ class Trainer:
             raise ArgumentTypeError(f"Trainer: the model must be a Module, not {model!r:.60}")
         given = options if loss is None else {"loss": loss, **options}
         self.config = state.configured(config, given)
+        if self.config.loss is None and model.default_loss is not None:
+            self.config = self.config.override(loss=model.default_loss)
         self.model = model
         if self.config.seed is not None:
             ops.random.set_seed(self.config.seed)

@@ -1,0 +1,199 @@
+"""Sweeps: stopped, killed, gone on with; what fails, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ember_ml import mad
+from ember_ml.configs import ConfigError
+from ember_ml.mad import ProcessPool, Sweep, SweepError
+from ember_ml.mad.run import Result
+from ember_ml.mad.store import Store, run_name
+from ember_ml.registry.base import UnknownComponentError
+
+ARCHITECTURES = ["attention+swiglu", "gru+swiglu"]
+COMMAND = [
+    *(sys.executable, "-m", "ember_ml", "--backend", "numpy", "mad", "run", *ARCHITECTURES),
+    *("--scale", "tiny", "--workers", "2", "--out"),
+]
+MEASURED = ("seconds", "seconds_per_step")
+"""What differs from one run to the next."""
+
+
+def results(path: Path) -> dict[str, dict]:
+    """What came out of each run, by its folder's name."""
+    found = {}
+    for each in Store(path).done():
+        plain = each.result._asdict()
+        found[run_name(each.run)] = {k: v for k, v in plain.items() if k not in MEASURED}
+    return found
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> dict[str, dict]:
+    path = tmp_path_factory.mktemp("sweep") / "whole"
+    subprocess.run([*COMMAND, str(path)], check=True, capture_output=True, timeout=300)
+    return results(path)
+
+
+def test_killed_five_times_it_ends_as_if_undisturbed(undisturbed, tmp_path: Path) -> None:
+    path = tmp_path / "sweep"
+    rng = random.Random(0)
+    for _ in range(5):
+        process = subprocess.Popen(
+            [*COMMAND, str(path)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        time.sleep(rng.uniform(0.5, 5.0))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        found = results(path) if (path / "sweep.json").exists() else {}
+        assert all(undisturbed[name] == result for name, result in found.items())
+    kept = {folder: folder.stat().st_mtime_ns for folder in (path / "runs").glob("[!.]*")}
+    subprocess.run([*COMMAND, str(path)], check=True, capture_output=True, timeout=300)
+    assert results(path) == undisturbed
+    assert len(undisturbed) == 12
+    assert all(folder.stat().st_mtime_ns == at for folder, at in kept.items()), "not done again"
+    assert (path / "report.html").exists()
+
+
+def test_the_same_on_every_backend(undisturbed, backend: str) -> None:
+    """The first steps agree to within rounding."""
+    for run in Sweep(ARCHITECTURES, "unused", scale="tiny", backend="numpy").runs[:4]:
+        result = mad.execute(run)
+        expected = undisturbed[run_name(run)]
+        for point, other in zip(result.curve, expected["curve"], strict=True):
+            assert point.loss == pytest.approx(other.loss, rel=2e-3)
+        assert result.loss == pytest.approx(expected["loss"], rel=5e-3)
+        assert result.parameters == expected["parameters"]
+
+
+def pool_of(what):
+    """A pool in this process, whose runs end as told."""
+    from ember_ml.mad.pool import Event
+
+    def pool(runs):
+        for run in runs:
+            yield Event(run, None)
+            yield Event(run, what(run))
+
+    return pool
+
+
+RESULT = Result(0.5, 0.4, 1.0, 0.5, 4, 1.0, 0.1, 10, 20, ())
+
+
+def test_a_failing_run_does_not_end_the_sweep(tmp_path: Path) -> None:
+    sweep = Sweep(
+        ARCHITECTURES, tmp_path / "s", scale="tiny", tasks=["compression"], backend="numpy"
+    )
+    bad = sweep.runs[0]
+    sweep.run(pool_of(lambda run: "it burst" if run == bad else RESULT))
+    assert [failed.error for failed in sweep.store.failed()] == ["it burst"]
+    assert [done.run for done in sweep.store.done()] == [sweep.runs[1]]
+    assert sweep.remaining() == [bad]
+    sweep.run(pool_of(lambda run: RESULT))
+    assert not sweep.store.failed()
+    assert not sweep.remaining()
+
+
+def test_an_error_within_a_run_is_reported(tmp_path: Path) -> None:
+    pattern = "attention[num_heads=3]+swiglu"  # 16 features are no multiple of 3
+    sweep = Sweep([pattern], tmp_path / "s", scale="tiny", tasks=["compression"], backend="numpy")
+    sweep.run(ProcessPool(1, "numpy"))
+    (failed,) = sweep.store.failed()
+    assert "num_heads=3" in failed.error
+
+
+def test_a_process_that_dies_takes_only_its_run(tmp_path: Path) -> None:
+    sweep = Sweep(
+        ARCHITECTURES, tmp_path / "s", scale="tiny", tasks=["compression"], backend="numpy"
+    )
+    killed = []
+    for event in sweep.events(ProcessPool(1, "numpy")):
+        if event.what is None and not killed:
+            (child,) = _children()
+            os.kill(child, signal.SIGKILL)
+            killed.append(event.run)
+    (failed,) = sweep.store.failed()
+    assert failed.run == killed[0]
+    assert "died" in failed.error
+    assert [done.run for done in sweep.store.done()] == [
+        run for run in sweep.runs if run not in killed
+    ]
+
+
+def _children() -> list[int]:
+    import multiprocessing
+
+    return [process.pid for process in multiprocessing.active_children() if process.pid]
+
+
+def test_a_folder_of_another_sweep_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    Sweep(ARCHITECTURES, path, scale="tiny", tasks=["compression"], backend="numpy").run(
+        pool_of(lambda run: RESULT)
+    )
+    other = Sweep(ARCHITECTURES, path, scale="mini", backend="numpy")
+    with pytest.raises(SweepError, match=r"another sweep: its scale is 'tiny', not 'mini'"):
+        other.run(pool_of(lambda run: RESULT))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("mine")
+    with pytest.raises(SweepError, match=r"is no sweep"):
+        Sweep(ARCHITECTURES, tmp_path / "full", scale="tiny").run(pool_of(lambda run: RESULT))
+    assert [p.name for p in (tmp_path / "full").iterdir()] == ["thesis.tex"]
+
+
+def test_architectures_may_join_later(tmp_path: Path) -> None:
+    options = {"scale": "tiny", "tasks": ["compression"], "backend": "numpy"}
+    Sweep(ARCHITECTURES[:1], tmp_path / "s", **options).run(pool_of(lambda run: RESULT))
+    later = Sweep(ARCHITECTURES, tmp_path / "s", **options)
+    assert [run.architecture for run in later.remaining()] == ARCHITECTURES[1:]
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(ConfigError, match=r"'atention'.*did you mean 'attention'"):
+        Sweep(["atention+swiglu"], "unused")
+    with pytest.raises(UnknownComponentError, match="did you mean 'compression'"):
+        Sweep(ARCHITECTURES, "unused", tasks=["compresion"])
+    with pytest.raises(ValueError, match="did you mean 'mini'"):
+        Sweep(ARCHITECTURES, "unused", scale="mni")
+    with pytest.raises(ValueError, match="named twice"):
+        Sweep(["gru", "gru"], "unused")
+
+
+FULL_DISK = """
+import resource, sys
+from ember_ml.mad import Sweep
+from tests.integration.test_mad_sweep import RESULT, pool_of
+tasks = ["compression", "memorization"]
+sweep = Sweep(["gru"], sys.argv[1], scale="tiny", tasks=tasks, backend="numpy")
+sweep.store.open({"scale": "tiny", "backend": "numpy"})
+resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))  # no file may grow beyond 64 bytes
+try:
+    sweep.run(pool_of(lambda run: RESULT))
+except OSError as error:
+    print("OSError", error.errno)
+"""
+
+
+def test_a_write_that_fails_leaves_nothing_that_counts(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    out = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, timeout=120
+    )
+    assert out.stdout.startswith("OSError"), out.stderr
+    assert Store(path).done() == []
+    assert json.loads((path / "sweep.json").read_text())["scale"] == "tiny"
+    assert not list(path.rglob("result.json"))
