@@ -255,10 +255,23 @@ def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
     count = len(op.roles)
     is_operand = tuple(role == "operand" for role in op.roles)
     names = frozenset(op.names[:count])
+    pairs = all(is_operand[:2]) and output is None
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if tapes:
             return traced(key, args, kwargs)
+        if pairs and len(args) == 2 and not kwargs and type(args[0]) is EmberTensor:
+            x, y = args  # the usual call, such as linear(x, weight), without the loop below
+            if isinstance(y, EmberTensor) and x._tag is y._tag and x._backend in natives:
+                try:
+                    out = kernels[x._tag][0](x._data, y._data)
+                except Exception as error:
+                    return recover(key, args, kwargs, error)
+                tensor = _new(EmberTensor)
+                tensor._data = out
+                tensor._backend = x._backend
+                tensor._tag = _tag_of[x._backend][out.dtype]
+                return tensor
         if kwargs and not names.isdisjoint(kwargs):
             return recover(key, args, kwargs)
         backend: Any = None

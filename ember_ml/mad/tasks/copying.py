@@ -25,7 +25,7 @@ class Memorization(Task):
         seed: of all examples.
 
     Example:
-        >>> inputs, targets = ember_ml.mad.tasks.Memorization(num_train=8).train.batch([0, 1])
+        >>> inputs, targets = ember_ml.mad.tasks.Memorization(num_train=8).train.batch([0])
         >>> inputs.shape == targets.shape
         True
     """
@@ -64,7 +64,7 @@ class Compression(Task):
         seed: of all examples.
 
     Example:
-        >>> inputs, targets = ember_ml.mad.tasks.Compression(num_train=8).train.batch([0, 1])
+        >>> inputs, targets = ember_ml.mad.tasks.Compression(num_train=8).train.batch([0])
         >>> inputs.shape == targets.shape
         True
     """
@@ -112,7 +112,7 @@ class SelectiveCopying(Task):
         seed: of all examples.
 
     Example:
-        >>> inputs, targets = ember_ml.mad.tasks.SelectiveCopying(num_train=8).train.batch([0, 1])
+        >>> inputs, targets = ember_ml.mad.tasks.SelectiveCopying(num_train=8).train.batch([0])
         >>> inputs.shape == targets.shape
         True
     """

@@ -33,7 +33,7 @@ class FuzzyInContextRecall(Task):
         seed: of all examples.
 
     Example:
-        >>> inputs, targets = ember_ml.mad.tasks.FuzzyInContextRecall(num_train=8).train.batch([0, 1])
+        >>> inputs, targets = ember_ml.mad.tasks.FuzzyInContextRecall(num_train=8).train.batch([0])
         >>> inputs.shape == targets.shape
         True
     """

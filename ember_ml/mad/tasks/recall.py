@@ -31,7 +31,7 @@ class InContextRecall(Task):
         seed: of all examples.
 
     Example:
-        >>> inputs, targets = ember_ml.mad.tasks.InContextRecall(num_train=8).train.batch([0, 1])
+        >>> inputs, targets = ember_ml.mad.tasks.InContextRecall(num_train=8).train.batch([0])
         >>> inputs.shape == targets.shape
         True
     """
@@ -94,7 +94,7 @@ class NoisyInContextRecall(Task):
         seed: of all examples.
 
     Example:
-        >>> inputs, targets = ember_ml.mad.tasks.NoisyInContextRecall(num_train=8).train.batch([0, 1])
+        >>> inputs, targets = ember_ml.mad.tasks.NoisyInContextRecall(num_train=8).train.batch([0])
         >>> inputs.shape == targets.shape
         True
     """

@@ -12,12 +12,12 @@ from ember_ml.configs.models.named import (
     MambaModelConfig,
     RWKVModelConfig,
 )
-from ember_ml.nn.models.language import LanguageModel
+from ember_ml.nn.models.repeated import BlockModel
 from ember_ml.registry import register
 
 
 @register("models/lstm", config=LSTMModelConfig)
-class LSTMModel(LanguageModel):
+class LSTMModel(BlockModel):
     """LSTM blocks.
 
     Args:
@@ -55,26 +55,25 @@ class LSTMModel(LanguageModel):
         block: dict[str, Any] = {
             "type": "blocks/lstm",
             "inner_size": inner_size,
+        }
+        shared = {
             "norm": norm,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
         }
         super().__init__(
-            [block] * num_layers,
+            block,
+            num_layers,
             vocab_size,
             hidden_size,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
-            max_length,
-            "none",
-            tie_weights,
+            shared,
+            max_length=max_length,
+            tie_weights=tie_weights,
         )
 
 
 @register("models/gru", config=GRUModelConfig)
-class GRUModel(LanguageModel):
+class GRUModel(BlockModel):
     """GRU blocks.
 
     Args:
@@ -112,26 +111,25 @@ class GRUModel(LanguageModel):
         block: dict[str, Any] = {
             "type": "blocks/gru",
             "inner_size": inner_size,
+        }
+        shared = {
             "norm": norm,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
         }
         super().__init__(
-            [block] * num_layers,
+            block,
+            num_layers,
             vocab_size,
             hidden_size,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
-            max_length,
-            "none",
-            tie_weights,
+            shared,
+            max_length=max_length,
+            tie_weights=tie_weights,
         )
 
 
 @register("models/hyena", config=HyenaModelConfig)
-class HyenaModel(LanguageModel):
+class HyenaModel(BlockModel):
     """Hyena blocks.
 
     Args:
@@ -173,26 +171,25 @@ class HyenaModel(LanguageModel):
             "num_heads": num_heads,
             "max_length": max_length or 1280,
             "filter_order": filter_order,
+        }
+        shared = {
             "norm": norm,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
         }
         super().__init__(
-            [block] * num_layers,
+            block,
+            num_layers,
             vocab_size,
             hidden_size,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
-            max_length,
-            "none",
-            tie_weights,
+            shared,
+            max_length=max_length,
+            tie_weights=tie_weights,
         )
 
 
 @register("models/fft_conv", config=FFTConvModelConfig)
-class FFTConvModel(LanguageModel):
+class FFTConvModel(BlockModel):
     """Long convolutions, and channel mixers.
 
     Args:
@@ -226,26 +223,25 @@ class FFTConvModel(LanguageModel):
         block: dict[str, Any] = {
             "type": "blocks/fft_conv",
             "max_length": max_length or 1280,
+        }
+        shared = {
             "norm": norm,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
         }
         super().__init__(
-            [block] * num_layers,
+            block,
+            num_layers,
             vocab_size,
             hidden_size,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
-            max_length,
-            "none",
-            tie_weights,
+            shared,
+            max_length=max_length,
+            tie_weights=tie_weights,
         )
 
 
 @register("models/mamba", config=MambaModelConfig)
-class MambaModel(LanguageModel):
+class MambaModel(BlockModel):
     """Mamba blocks.
 
     Args:
@@ -294,28 +290,26 @@ class MambaModel(LanguageModel):
             "d_conv": d_conv,
             "expand": expand,
             "version": version,
+        }
+        shared = {
             "norm": norm,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
             "norm_eps": norm_eps,
         }
         super().__init__(
-            [block] * num_layers,
+            block,
+            num_layers,
             vocab_size,
             hidden_size,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
-            max_length,
-            "none",
-            tie_weights,
-            norm_eps=norm_eps,
+            shared,
+            max_length=max_length,
+            tie_weights=tie_weights,
         )
 
 
 @register("models/rwkv", config=RWKVModelConfig)
-class RWKVModel(LanguageModel):
+class RWKVModel(BlockModel):
     """RWKV blocks.
 
     Args:
@@ -357,19 +351,18 @@ class RWKVModel(LanguageModel):
             "type": "blocks/rwkv",
             "num_heads": num_heads,
             "version": version,
+        }
+        shared = {
             "norm": norm,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
         }
         super().__init__(
-            [block] * num_layers,
+            block,
+            num_layers,
             vocab_size,
             hidden_size,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
-            max_length,
-            "none",
-            tie_weights,
+            shared,
+            max_length=max_length,
+            tie_weights=tie_weights,
         )

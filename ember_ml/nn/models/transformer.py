@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml.configs.models.named import HybridModelConfig, MoEModelConfig, TransformerModelConfig
-from ember_ml.nn.models.language import LanguageModel
+from ember_ml.nn.models.repeated import BlockModel
 from ember_ml.registry import register
 
 
 @register("models/transformer", config=TransformerModelConfig)
-class TransformerModel(LanguageModel):
+class TransformerModel(BlockModel):
     """A transformer: attention and feed-forward layers in turn.
 
     Args:
@@ -79,28 +79,27 @@ class TransformerModel(LanguageModel):
             "rope_base": rope_base,
             "bias": bias,
             "attention_dropout": attention_dropout,
+        }
+        shared = {
             "norm": norm,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
             "norm_eps": norm_eps,
         }
         super().__init__(
-            [block] * num_layers,
+            block,
+            num_layers,
             vocab_size,
             hidden_size,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
-            max_length,
-            "none" if inside else positions,
-            tie_weights,
-            norm_eps=norm_eps,
+            shared,
+            max_length=max_length,
+            positions="none" if inside else positions,
+            tie_weights=tie_weights,
         )
 
 
 @register("models/moe", config=MoEModelConfig)
-class MoEModel(LanguageModel):
+class MoEModel(BlockModel):
     """A transformer whose feed-forward layers are mixtures of experts.
 
     Args:
@@ -150,26 +149,25 @@ class MoEModel(LanguageModel):
             "top_k": top_k,
             "inner_size": inner_size,
             "router": router,
+        }
+        shared = {
             "norm": norm,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
         }
         super().__init__(
-            [block] * num_layers,
+            block,
+            num_layers,
             vocab_size,
             hidden_size,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
-            max_length,
-            "none",
-            tie_weights,
+            shared,
+            max_length=max_length,
+            tie_weights=tie_weights,
         )
 
 
 @register("models/hybrid", config=HybridModelConfig)
-class HybridModel(LanguageModel):
+class HybridModel(BlockModel):
     """Several kinds of mixers, in turn or side by side, with channel mixers between.
 
     Args:
@@ -210,19 +208,18 @@ class HybridModel(LanguageModel):
             "type": "blocks/hybrid",
             "mixers": mixers,
             "arrangement": arrangement,
+        }
+        shared = {
             "norm": norm,
             "dropout": dropout,
             "stochastic_depth": stochastic_depth,
         }
         super().__init__(
-            [block] * num_layers,
+            block,
+            num_layers,
             vocab_size,
             hidden_size,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
-            max_length,
-            "none",
-            tie_weights,
+            shared,
+            max_length=max_length,
+            tie_weights=tie_weights,
         )
