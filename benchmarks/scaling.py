@@ -6,7 +6,7 @@ the exponents of the fitted power laws: about 1 for recurrences, and a little ab
 convolutions, whose cost is L log L (1.08 over this range). Draws both as a PNG. Takes about a
 minute.
 
-    python benchmarks/scaling.py [backend] [--out scaling.png]
+    python benchmarks/scaling.py [backend] [--out runs/scaling.png]
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ LAYERS: dict[str, dict[str, Any]] = {
     "mamba": {},
     "mamba2": {},
     "lru": {},
+    "gated_linear_attention": {},
+    "rwkv6_time_mixer": {},
+    "gru": {},
 }
 WITH_LENGTH = ("fft_conv", "hyena")
 BATCH = 2
@@ -128,7 +131,7 @@ def scaling(backend: str, path: str) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("backend", nargs="?", default="torch")
-    parser.add_argument("--out", default="scaling.png")
+    parser.add_argument("--out", default="runs/scaling.png")
     parser.add_argument("--one", metavar="layer", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:

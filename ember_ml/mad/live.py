@@ -15,8 +15,8 @@ from ember_ml.mad.sweep import Pool, Sweep
 
 SHORT = {
     "in-context-recall": "recall",
-    "noisy-in-context-recall": "noisy recall",
-    "fuzzy-in-context-recall": "fuzzy recall",
+    "noisy-in-context-recall": "noisy",
+    "fuzzy-in-context-recall": "fuzzy",
     "memorization": "memorize",
     "compression": "compress",
     "selective-copying": "copy",
@@ -75,7 +75,7 @@ class Progress:
         from rich.table import Table
 
         table = Table(title=self._title(), title_justify="left", expand=False)
-        table.add_column("architecture", overflow="fold")
+        table.add_column("architecture", overflow="fold", min_width=18)
         for task in self.sweep.tasks:
             table.add_column(SHORT.get(task, task), justify="right")
         table.add_column("mean", justify="right", style="bold")

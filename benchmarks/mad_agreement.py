@@ -1,0 +1,52 @@
+"""How far the ranking of the scale `mini` agrees with the published scores of MAD.
+
+Runs (or goes on with) a sweep of the architectures that have published scores, and of a striped
+hybrid, and prints both tables and Spearman's rank correlation for each task.
+
+    python benchmarks/mad_agreement.py [backend] [--seeds N] [--out DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from ember_ml.mad import Sweep, cells
+from ember_ml.mad.live import watch
+from ember_ml.mad.report.published import PUBLISHED
+from ember_ml.mad.scores import spearman
+
+PEERS = {
+    "Transformer": "attention+swiglu",
+    "Hyena": "hyena+swiglu",
+    "MH-Hyena": "mh-hyena+swiglu",
+    "Mamba": "mamba+swiglu",
+    "GLA": "gla+swiglu",
+}
+HYBRID = "hyena+swiglu+attention+swiglu"
+
+
+def main() -> None:
+    """The sweep and the tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("backend", nargs="?")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--out", default="runs/mad-agreement")
+    given = parser.parse_args()
+    patterns = [*PEERS.values(), HYBRID]
+    sweep = Sweep(patterns, given.out, seeds=range(given.seeds), backend=given.backend)
+    watch(sweep)
+    found = {(c.architecture, c.task): c.accuracy.mean for c in cells(sweep.store.done())}
+    for task in sweep.tasks:
+        ours = [100 * found[pattern, task] for pattern in PEERS.values()]
+        theirs = [PUBLISHED[name][task] for name in PEERS]
+        pairs = zip(PEERS, ours, theirs, strict=True)
+        row = ", ".join(f"{name} {here:.1f} ({there:.1f})" for name, here, there in pairs)
+        hybrid = 100 * found[HYBRID, task]
+        print(f"{task}: rho {spearman(ours, theirs):+.2f}; {row}; hybrid {hybrid:.1f}")
+    means = [sum(found[pattern, task] for task in sweep.tasks) for pattern in PEERS.values()]
+    theirs = [sum(PUBLISHED[name].values()) for name in PEERS]
+    print(f"mean over the tasks: rho {spearman(means, theirs):+.2f}")
+
+
+if __name__ == "__main__":
+    main()
