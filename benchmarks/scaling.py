@@ -19,6 +19,7 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
@@ -99,7 +100,7 @@ def draw(found: dict[str, dict[str, list[float]]], path: str) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    figure, axes = pyplot.subplots(1, 2, figsize=(11, 6), layout="constrained")
     for axis, key, label in zip(
         axes, ("seconds", "megabytes"), ("CPU s a step", "MB a step"), strict=True
     ):
@@ -109,7 +110,8 @@ def draw(found: dict[str, dict[str, list[float]]], path: str) -> None:
             )
         axis.set(xscale="log", yscale="log", xlabel="tokens", ylabel=label)
         axis.set_xticks(LENGTHS, [f"{n // 1024}k" for n in LENGTHS])
-        axis.legend()
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
 
 
@@ -117,13 +119,13 @@ def scaling(backend: str, path: str) -> None:
     """Print the table and draw it."""
     found: dict[str, dict[str, list[float]]] = {}
     print(f"training step of a layer on {backend}, batch {BATCH}, {FEATURES} features: CPU s (MB)")
-    print(f"{'':10}" + "".join(f"{n:>16}" for n in LENGTHS) + f"{'time':>10}{'memory':>10}")
+    print(f"{'':23}" + "".join(f"{n:>16}" for n in LENGTHS) + f"{'time':>10}{'memory':>10}")
     for name in LAYERS:
         columns = found[name] = in_a_process(backend, name)
         rows = zip(columns["seconds"], columns["megabytes"], strict=True)
         cells = "".join(f"{seconds:9.3f} ({megabytes:4.0f})" for seconds, megabytes in rows)
         powers = [f"L^{exponent(columns[key]):.2f}" for key in ("seconds", "megabytes")]
-        print(f"{name:10}{cells}{powers[0]:>10}{powers[1]:>10}", flush=True)
+        print(f"{name:23}{cells}{powers[0]:>10}{powers[1]:>10}", flush=True)
     draw(found, path)
     print(f"drawn to {path}")
 
