@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,10 @@ def _goes_on(out: Path, resume: bool, overwrite: bool) -> bool:
             f"out: {out} has a training already; go on with it (--resume), replace it "
             "(--overwrite), or name another folder (out=...)"
         )
+    if overwrite:  # so that nothing of it is taken for the new one, should that be cut off
+        for name in ("last", "best"):
+            shutil.rmtree(find_folder(out / name), ignore_errors=True)
+        (out / "vocab.json").unlink(missing_ok=True)
     return there and resume
 
 

@@ -42,6 +42,8 @@ def expand(pattern: str) -> list[str | dict[str, Any]]:
         if found is None:
             raise _error(pattern, f"{pattern[at:]!r} at {at} is no name of a layer")
         at = found.end()
+        if "0" in (found["group"], found["times"]):
+            raise _error(pattern, f"{found[0]!r} at {found.start()} repeats nothing")
         if found["open"]:
             open_groups.append([])
         elif found["close"]:
@@ -66,7 +68,7 @@ def _item(pattern: str, found: re.Match[str]) -> str | dict[str, Any]:
     item: dict[str, Any] = {"type": found["name"]}
     for option in filter(None, (part.strip() for part in found["options"].split(","))):
         key, equals, value = option.partition("=")
-        if not equals:
+        if not equals or key.strip() in ("", "type"):
             raise _error(pattern, f"an option is key=value, not {option!r}")
         item[key.strip()] = parse(value, f"{found['name']}[{key.strip()}]")
     return item
@@ -134,6 +136,8 @@ def sized(item: Any, width: int, **given: Any) -> Any:
     cls = entry_of(values.pop("type", None)).config
     fields = cls.model_fields
     missing = {name: width for name in WIDTHS if name in fields and fields[name].is_required()}
+    if {"hidden_size", "layers"} <= fields.keys():  # a block of any layers, which may leave it open
+        missing["hidden_size"] = width
     missing |= {name: value for name, value in given.items() if name in fields}
     return cls(**{**missing, **values})
 
@@ -145,9 +149,8 @@ def longest(max_length: int | None) -> dict[str, Any]:
 
 def width_of(config: Any) -> int | None:
     """The width of the layer that a config describes, if it has one."""
-    return next(
-        (getattr(config, name) for name in WIDTHS if name in type(config).model_fields), None
-    )
+    fields = () if config is None else type(config).model_fields
+    return next((getattr(config, name) for name in WIDTHS if name in fields), None)
 
 
 def check_names(value: Any) -> Any:

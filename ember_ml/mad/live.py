@@ -73,6 +73,7 @@ class Progress:
     def table(self) -> Any:
         """Accuracies by architecture and task; of runs under way, the one on the validation."""
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(title=self._title(), title_justify="left", expand=False)
         table.add_column("architecture", overflow="fold", min_width=18)
@@ -85,7 +86,7 @@ class Progress:
             known = [scores.get((each.name, task)) for task in self.sweep.tasks]
             whole = [value for value in known if value is not None]
             mean = f"{100 * sum(whole) / len(whole):.1f}" if len(whole) == len(known) else ""
-            table.add_row(each.name, *row, mean)
+            table.add_row(Text(each.name), *row, mean)
         return table
 
     def _title(self) -> str:
@@ -166,6 +167,7 @@ def _in_lines(progress: Progress, events: Iterable[Event], console: Any) -> Prog
                 f"{event.run.architecture} on {task_of(event.run)}: {text} "
                 f"({len(progress.done)} of {len(progress.sweep.runs)}{rest})",
                 highlight=False,
+                markup=False,
                 soft_wrap=True,
             )
     console.print(progress.table())

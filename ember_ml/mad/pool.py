@@ -120,15 +120,15 @@ def _work(pipe: Connection, backend: str, device: str | None) -> None:
     import ember_ml
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started this process
-    ember_ml.set_backend(backend)
-    if device is not None:
-        ember_ml.set_device(device)
     while True:
         try:
             run = RunConfig.from_dict(pipe.recv())
         except EOFError:
             return
         try:
+            ember_ml.set_backend(backend)
+            if device is not None:
+                ember_ml.set_device(device)
             result = execute(run, lambda point: pipe.send(("point", tuple(point))))
             pipe.send(("done", plain(result)))
         except BrokenPipeError:  # nobody is waiting any more

@@ -154,7 +154,7 @@ def get_scale(name: str) -> Scale:
 
 def task_names(names: Iterable[str] = ()) -> list[str]:
     """The tasks of these names, in their usual spelling; all if none is named."""
-    names = list(names)
+    names = [names] if isinstance(names, str) else list(names)
     found = [get(name, "tasks").name for name in names]
     found = found or [entry.name for entry in available("tasks")]
     return list(dict.fromkeys(name.partition("/")[2] for name in found))

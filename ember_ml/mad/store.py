@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,7 +83,7 @@ class Store:
     def _refuse_foreign(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise SweepError(f"{self.path} is a file, not a folder")
-        if self.path.exists() and any(self.path.iterdir()):
+        if self.path.exists() and any(self.path.glob("[!.]*")):
             raise SweepError(
                 f"{self.path} has files in it and is no sweep (it has no sweep.json); take an "
                 "empty or new folder"
@@ -127,21 +129,34 @@ class Store:
         found = []
         for folder in sorted((self.path / "runs").glob("[!.]*")):
             if (folder / "result.json").exists():
-                config = RunConfig.from_dict(_need(folder / "config.json"))
-                plain = _need(folder / "result.json")
-                found.append(Done(config, Result(**plain, curve=_curve(folder / "curve.csv"))))
+                with _explained(folder):
+                    config = RunConfig.from_dict(_need(folder / "config.json"))
+                    plain = _need(folder / "result.json")
+                    found.append(Done(config, Result(**plain, curve=_curve(folder / "curve.csv"))))
         return found
 
     def failed(self) -> list[Failed]:
         """Every run that ended in an error, and was not done since."""
         found = []
         for path in sorted((self.path / "failed").glob("[!.]*.json")):
-            plain = _need(path)
-            found.append(Failed(RunConfig.from_dict(plain["config"]), plain["error"]))
+            with _explained(path):
+                plain = _need(path)
+                found.append(Failed(RunConfig.from_dict(plain["config"]), plain["error"]))
         return found
 
     def _folder(self, run: RunConfig) -> Path:
         return self.path / "runs" / run_name(run)
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Within the block, content that is not what was written is an error that names its place."""
+    try:
+        yield
+    except SweepError:
+        raise
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise SweepError(f"{path} is damaged ({error}); remove it, and it is done again") from None
 
 
 def _json(data: Any) -> bytes:
@@ -155,6 +170,8 @@ def _read(path: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError) as error:
         raise SweepError(f"{path} cannot be read: {error}") from None
+    if not isinstance(data, dict):
+        raise SweepError(f"{path} holds no keys and values")
     return data
 
 

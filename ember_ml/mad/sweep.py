@@ -12,7 +12,7 @@ from ember_ml.mad.architecture import Architecture, architecture
 from ember_ml.mad.pool import Event, ProcessPool
 from ember_ml.mad.run import Result
 from ember_ml.mad.scales import get_scale, make_runs, task_names
-from ember_ml.mad.store import Store
+from ember_ml.mad.store import Store, SweepError
 
 Pool = Callable[[Sequence[RunConfig]], Iterator[Event]]
 """Does runs, and tells what happens to them."""
@@ -54,6 +54,8 @@ class Sweep:
         self.architectures = _named(architectures)
         self.tasks = task_names(tasks)
         self.seeds = list(seeds)
+        if not self.seeds:
+            raise ArgumentError("Sweep: name at least one seed")
         self.backend = backend or get_backend()
         self.store = Store(path)
         self.runs = make_runs(self.scale, self.architectures, self.tasks, self.seeds)
@@ -69,6 +71,7 @@ class Sweep:
             pool: what does the runs; processes of this machine if not given.
         """
         self.store.open({"scale": self.scale.name, "backend": self.backend})
+        self._refuse_namesakes()
         left = self.remaining()
         if not left:
             return
@@ -80,6 +83,16 @@ class Sweep:
                 self.store.write_failure(event.run, event.what)
             yield event
 
+    def _refuse_namesakes(self) -> None:
+        """An architecture of the folder that has the name of another would be mixed up with it."""
+        known = {each.name: each.layers for each in self.architectures}
+        for run in [each.run for each in self.store.done()]:
+            if known.get(run.architecture, run.layers) != run.layers:
+                raise SweepError(
+                    f"{self.store.path} has results of {run.architecture!r} as {run.layers!r}, not "
+                    f"{known[run.architecture]!r}; give it another name, or take another folder"
+                )
+
     def run(self, pool: Pool | None = None) -> None:
         """Do what remains, in silence."""
         for _ in self.events(pool):
@@ -88,6 +101,7 @@ class Sweep:
 
 def _named(given: Sequence[Any]) -> list[Architecture]:
     """Architectures of patterns or (name, pattern), each name once."""
+    given = [given] if isinstance(given, str) else given
     if not given:
         raise ArgumentError("Sweep: name at least one architecture, such as 'attention+swiglu'")
     found = [

@@ -73,10 +73,25 @@ def _config(model: Module) -> dict[str, Any] | None:
     """What the model is, if that can be written."""
     from ember_ml.configs import ConfigError
 
+    if model.config is None or _shares(model):
+        return None
     try:
-        return None if model.config is None else model.config.to_dict()
+        return dict(model.config.to_dict())
     except ConfigError:  # it holds a module or a function that has no name
         return None
+
+
+def _shares(module: Module) -> bool:
+    """Whether one module stands in two places, which a config cannot say."""
+    seen: set[int] = set()
+
+    def again(module: Module) -> bool:
+        if id(module) in seen:
+            return bool(saved_variables(module))
+        seen.add(id(module))
+        return any(again(child) for child in module.children())
+
+    return again(module)
 
 
 def load(
@@ -111,8 +126,8 @@ def _build(path: Any, about: Mapping[str, Any], backend: str | None) -> Module:
     if about.get("config") is None:
         raise CheckpointError(
             f"{path}: the model is of the class {about.get('class')}, which is not registered, or "
-            "holds something that is not; build one and give it as into=, or register the classes "
-            "with @register"
+            "holds something that is not, or one module in two places; build one and give it as "
+            "into=, or register the classes with @register"
         )
     with use_backend(backend or runtime.active()):
         made = Config.from_dict(about["config"]).create()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ember_ml._core.tensor import Tensor
@@ -41,6 +42,16 @@ class SequenceModule(Module):
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """The output of one position, (batch, features), and the state after it."""
         raise NotImplementedError(f"{type(self).__name__} has no form that goes step by step")
+
+
+def all_causal(modules: Iterable[Module]) -> bool:
+    """Whether none of them looks ahead."""
+    return all(module.is_causal for module in modules if isinstance(module, SequenceModule))
+
+
+def any_timed(modules: Iterable[Module]) -> bool:
+    """Whether one of them minds the time between positions."""
+    return any(module.uses_timespans for module in modules if isinstance(module, SequenceModule))
 
 
 def run(module: Module, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:

@@ -42,12 +42,12 @@ class Sequential(SequenceModule, ModuleList):
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
         """Whether no module looks ahead."""
-        return all(each.is_causal for each in self._items if isinstance(each, SequenceModule))
+        return forms.all_causal(self._items)
 
     @property
     def uses_timespans(self) -> bool:  # type: ignore[override]
         """Whether a module minds the time between positions."""
-        return any(each.uses_timespans for each in self._items if isinstance(each, SequenceModule))
+        return forms.any_timed(self._items)
 
     def forward(self, x: Any, mask: Tensor | None = None, timespans: Any = None) -> Any:
         """The input through all modules.

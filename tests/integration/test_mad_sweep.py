@@ -197,3 +197,21 @@ def test_a_write_that_fails_leaves_nothing_that_counts(tmp_path: Path) -> None:
     assert Store(path).done() == []
     assert json.loads((path / "sweep.json").read_text())["scale"] == "tiny"
     assert not list(path.rglob("result.json"))
+
+
+def test_a_name_does_not_stand_for_two_architectures(tmp_path: Path) -> None:
+    options = {"scale": "tiny", "tasks": ["compression"], "backend": "numpy"}
+    pool = pool_of(lambda run: RESULT)
+    Sweep([("ours", "attention+swiglu")], tmp_path / "s", **options).run(pool)
+    with pytest.raises(SweepError, match="'ours'"):
+        Sweep([("ours", "gru+swiglu")], tmp_path / "s", **options).run(pool)
+
+
+@pytest.mark.parametrize(("name", "content"), [("result.json", "{}"), ("curve.csv", "a,b\n1,2\n")])
+def test_a_damaged_run_is_named(tmp_path: Path, name: str, content: str) -> None:
+    sweep = Sweep(["gru"], tmp_path / "s", scale="tiny", tasks="compression", backend="numpy")
+    sweep.run(pool_of(lambda run: RESULT))
+    (folder,) = (tmp_path / "s" / "runs").iterdir()
+    (folder / name).write_text(content)
+    with pytest.raises(SweepError, match=folder.name):
+        sweep.store.done()

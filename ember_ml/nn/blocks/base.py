@@ -10,7 +10,7 @@ from ember_ml.configs.blocks.base import BlockConfig
 from ember_ml.configs.patterns import items_of, sized, width_of
 from ember_ml.nn import forms
 from ember_ml.nn.blocks.residual import ResidualBlock
-from ember_ml.nn.forms import SequenceModule, State
+from ember_ml.nn.forms import State
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
 from ember_ml.registry import build, register
@@ -87,6 +87,16 @@ class Block(SequenceMixer):
         return self.hidden_size
 
     @property
+    def is_causal(self) -> bool:  # type: ignore[override]
+        """Whether no layer looks ahead."""
+        return forms.all_causal(self.layers)
+
+    @property
+    def uses_timespans(self) -> bool:  # type: ignore[override]
+        """Whether a layer minds the time between positions."""
+        return forms.any_timed(self.layers)
+
+    @property
     def config(self) -> Any:
         """What it was built by, or its layers if some were added since."""
         if not self._grown or self._config is None:
@@ -114,15 +124,21 @@ class Block(SequenceMixer):
         made: Module = build("layers" if isinstance(known, str) else "", known)
         if self.hidden_size is None:
             self.hidden_size = width_of(made.config)
+        if self._residual and isinstance(made, (Block, ResidualBlock)):
+            self._check_width(made)
         if self._residual and not isinstance(made, (Block, ResidualBlock)):
             own = {} if stochastic_depth is None else {"stochastic_depth": stochastic_depth}
             made = ResidualBlock(made, self.features, **{**self._options, **own})
-        if isinstance(made, SequenceModule):
-            self.is_causal = self.is_causal and made.is_causal
-            self.uses_timespans = self.uses_timespans or made.uses_timespans
         self.layers.append(made)
         self._grown = True
         return self
+
+    def _check_width(self, block: SequenceMixer) -> None:
+        if block.features != self.features:
+            raise ArgumentError(
+                f"{type(self).__name__} {self.name!r} has hidden_size={self.features}, and "
+                f"{type(block).__name__} {block.features}"
+            )
 
     def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
         """The sequence through all layers.

@@ -11,7 +11,7 @@ from ember_ml.configs.patterns import items_of, longest, sized
 from ember_ml.nn import forms
 from ember_ml.nn.blocks.base import Block
 from ember_ml.nn.blocks.channel import behind
-from ember_ml.nn.forms import SequenceModule, State
+from ember_ml.nn.forms import State
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
@@ -46,9 +46,16 @@ class ParallelMixers(SequenceMixer):
         ]
         even = ops.full((len(self.layers), hidden_size), 1.0 / len(self.layers))
         self.weights = Parameter(even, decay=False)
-        mixing = [layer for layer in self.layers if isinstance(layer, SequenceModule)]
-        self.is_causal = all(layer.is_causal for layer in mixing)
-        self.uses_timespans = any(layer.uses_timespans for layer in mixing)
+
+    @property
+    def is_causal(self) -> bool:  # type: ignore[override]
+        """Whether no layer looks ahead."""
+        return forms.all_causal(self.layers)
+
+    @property
+    def uses_timespans(self) -> bool:  # type: ignore[override]
+        """Whether a layer minds the time between positions."""
+        return forms.any_timed(self.layers)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
         """What the mixers give, added up."""

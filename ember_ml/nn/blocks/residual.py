@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
+from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.blocks.base import ResidualConfig
 from ember_ml.nn import forms
-from ember_ml.nn.forms import SequenceModule, State
+from ember_ml.nn.forms import State
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
 from ember_ml.registry import build, create, register
@@ -77,9 +78,16 @@ class ResidualBlock(SequenceMixer):
         self.placement = placement
         self.dropout = dropout
         self.stochastic_depth = stochastic_depth
-        if isinstance(self.layer, SequenceModule):
-            self.is_causal = self.layer.is_causal
-            self.uses_timespans = self.layer.uses_timespans
+
+    @property
+    def is_causal(self) -> bool:  # type: ignore[override]
+        """Whether no layer looks ahead."""
+        return forms.all_causal([self.layer])
+
+    @property
+    def uses_timespans(self) -> bool:  # type: ignore[override]
+        """Whether a layer minds the time between positions."""
+        return forms.any_timed([self.layer])
 
     def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
         """The sequence mapped."""
@@ -105,6 +113,11 @@ class ResidualBlock(SequenceMixer):
         """What `inner` makes of x, with the norm, the dropout and the sum."""
         pre = self.norm is not None and self.placement == "pre"
         y = inner(self.norm(x) if pre else x)  # type: ignore[misc]
+        if y.shape != x.shape:
+            raise ShapeError(
+                f"{type(self).__name__}: {type(self.layer).__name__} makes {y.shape} of {x.shape}; "
+                "a layer that its input goes past keeps the shape"
+            )
         y = x + (self._dropped(y) if self.training else y)
         return y if pre or self.norm is None else self.norm(y)
 

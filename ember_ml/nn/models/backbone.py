@@ -6,6 +6,7 @@ from typing import Any
 
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.patterns import items_of, longest, sized
+from ember_ml.nn import forms
 from ember_ml.nn.blocks import Block
 from ember_ml.nn.blocks.residual import norm_of
 from ember_ml.nn.forms import State
@@ -48,9 +49,17 @@ class Backbone(SequenceMixer):
         self.blocks = Block("", hidden_size, (), True, norm, placement, dropout, norm_eps=norm_eps)
         for at, layer in enumerate(made):
             self.blocks.add_layer(layer, stochastic_depth * at / max(1, len(made) - 1))
-        self.is_causal = self.blocks.is_causal
-        self.uses_timespans = self.blocks.uses_timespans
         self.norm = norm_of(norm, hidden_size, norm_eps) if placement == "pre" else None
+
+    @property
+    def is_causal(self) -> bool:  # type: ignore[override]
+        """Whether no layer looks ahead."""
+        return forms.all_causal([self.blocks])
+
+    @property
+    def uses_timespans(self) -> bool:  # type: ignore[override]
+        """Whether a layer minds the time between positions."""
+        return forms.any_timed([self.blocks])
 
     def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
         """The sequence through all layers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import index
 from typing import Any
 
 from ember_ml import ops
@@ -103,8 +104,10 @@ class Generator(Model):
             [True, True, True]
         """
         sampler = Sampler(temperature, top_k, top_p, seed)
-        stops = [stop_tokens] if isinstance(stop_tokens, int) else list(stop_tokens)
+        given = stop_tokens if isinstance(stop_tokens, Iterable) else (stop_tokens,)
+        stops = [index(stop) for stop in given]
         tokens = self._prompt(prompt)
+        max_new_tokens = index(max_new_tokens)
         if max_new_tokens < 0:
             raise ArgumentError(
                 f"{type(self).__name__}.generate: max_new_tokens={max_new_tokens} must be at least "
@@ -121,35 +124,38 @@ class Generator(Model):
     def _tokens(
         self, tokens: Tensor, count: int, sampler: Sampler, stops: list[int], cache: bool
     ) -> Iterator[Tensor]:
-        with in_use(self):
-            logits = self._by_steps(tokens) if cache else self._anew(tokens)
-            scores = next(logits)
-            ended: Tensor | None = None
-            last = tokens[:, -1]
-            for left in range(count, 0, -1):
-                token = sampler(scores)
-                if stops:
-                    token = token if ended is None else ops.where(ended, last, token)
-                    ended = _among(token, stops)
-                last = token
-                yield token
-                if left == 1 or (ended is not None and bool(ops.all(ended))):
-                    return
-                scores = logits.send(token)
+        logits = self._by_steps(tokens) if cache else self._anew(tokens)
+        scores = next(logits)
+        ended: Tensor | None = None
+        last = tokens[:, -1]
+        for left in range(count, 0, -1):
+            token = sampler(scores)
+            if stops:
+                token = token if ended is None else ops.where(ended, last, token)
+                ended = _among(token, stops)
+            last = token
+            yield token
+            if left == 1 or (ended is not None and bool(ops.all(ended))):
+                return
+            scores = logits.send(token)
 
     def _by_steps(self, tokens: Tensor) -> Any:
         """The logits after the prompt, then after each token sent."""
-        state = self.initial_state(tokens.shape[0])
-        for at in range(tokens.shape[1]):
-            logits, state = self.step(tokens[:, at], state)
+        with in_use(self):  # never across a yield, or whoever reads the tokens would see it
+            state = self.initial_state(tokens.shape[0])
+            for at in range(tokens.shape[1]):
+                logits, state = self.step(tokens[:, at], state)
         while True:
             token = yield logits
-            logits, state = self.step(token, state)
+            with in_use(self):
+                logits, state = self.step(token, state)
 
     def _anew(self, tokens: Tensor) -> Any:
         """The same, from the whole sequence each time."""
         while True:
-            token = yield self(tokens)[:, -1]
+            with in_use(self):
+                logits = self(tokens)[:, -1]
+            token = yield logits
             tokens = ops.concat([tokens, token[:, None]], axis=1)
 
     def _prompt(self, prompt: Any) -> Tensor:

@@ -12,6 +12,7 @@ from ember_ml.configs.models.base import (
     SequenceClassifierConfig,
     SequenceRegressorConfig,
 )
+from ember_ml.nn._modes import in_use
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding
 from ember_ml.nn.model import Model
@@ -63,7 +64,8 @@ def pooled(x: Tensor, mask: Tensor | None, how: str) -> Tensor:
         return x[:, -1] if how == "last" else getattr(ops, how)(x, axis=1)
     shown = ops.expand_dims(mask, 2)
     if how == "max":
-        return ops.max(ops.where(shown, x, -float("inf")), axis=1)
+        most = ops.max(ops.where(shown, x, -float("inf")), axis=1)
+        return ops.where(ops.any(shown, axis=1), most, 0.0)
     if how == "mean":
         count = ops.maximum(ops.sum(shown.astype(x.dtype), axis=1), 1.0)
         return ops.sum(ops.where(shown, x, 0.0), axis=1) / count
@@ -257,6 +259,7 @@ class Forecaster(_SequenceModel):
         if steps < 1:
             raise ArgumentError(f"{type(self).__name__}.forecast: steps={steps} must be at least 1")
         length, series = x.shape[1], x
-        for _ in range(-(-steps // self.horizon)):
-            series = ops.concat([series, self(series[:, -length:])], axis=1)
+        with in_use(self):
+            for _ in range(-(-steps // self.horizon)):
+                series = ops.concat([series, self(series[:, -length:])], axis=1)
         return series[:, length : length + steps]

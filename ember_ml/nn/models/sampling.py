@@ -46,8 +46,9 @@ class Sampler:
             return ops.argmax(logits, axis=-1)
         logits = logits.astype("float32") / self.temperature
         if self.top_k is not None and self.top_k < logits.shape[-1]:
-            kept = ops.sort(logits, axis=-1)[:, -self.top_k :][:, :1]
-            logits = ops.where(logits < kept, -float("inf"), logits)
+            order = ops.argsort(-logits, axis=-1)  # by rank, so that ties do not let more in
+            ranks = ops.argsort(order, axis=-1)
+            logits = ops.where(ranks < self.top_k, logits, -float("inf"))
         if self.top_p is not None:
             logits = self._nucleus(logits, self.top_p)
         return ops.random.categorical(logits, seed=self.source)

@@ -99,11 +99,18 @@ def initial_state(
     """The states of blocks, and zeros for what is seen a position later."""
     if like is None or not like.dtype.is_floating:
         like = next((p for p in wiring.parameters() if p.dtype.is_floating), like)
-    before = {name: _flow.zeros((batch, wiring.widths[name]), like) for name in delayed}
+    before = {name: _before(wiring, name, batch, like) for name in delayed}
     return {
         "blocks": {name: _initial_state(wiring, name, batch) for name in names},
         "before": before,
     }
+
+
+def _before(wiring: BlockWiring, name: str, batch: int, like: Tensor | None) -> Tensor:
+    """What an edge that looks back gives at the first position."""
+    if (wiring.features or {}).get(name) == "tokens":
+        return _flow.zeros((batch,), like).astype("int64")
+    return _flow.zeros((batch, wiring.widths[name]), like)
 
 
 def _initial_state(wiring: BlockWiring, name: str, batch: int) -> State:
