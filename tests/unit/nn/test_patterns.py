@@ -24,7 +24,6 @@ from ember_ml.configs.patterns import entry_of, expand, items_of, sized, width_o
         ("(mamba)*2(gru)x2", ["mamba"] * 2 + ["gru"] * 2),
         ("((a b)x2 c) x 2", ["a", "b", "a", "b", "c"] * 2),
         ("(a (b)x2)", ["a", "b", "b"]),
-        ("(a)x0 b", ["b"]),
         ("  layers/mamba\n blocks/mh-attention ", ["layers/mamba", "blocks/mh-attention"]),
         ("a[n=4]", [{"type": "a", "n": 4}]),
         ("a[n=4, s=rope,f=0.5,t=true, none=null]*2 b[]",
@@ -41,7 +40,7 @@ def test_a_pattern_is_a_list(pattern: str, layers: list) -> None:
     [
         ("", "names no layer"),
         ("  ", "names no layer"),
-        ("(mamba)x0", "names no layer"),
+        ("(mamba)x0", "repeats nothing"),
         ("()", "names no layer"),
         ("(mamba", r"a \( is not closed"),
         ("(mamba (gru)x2", r"a \( is not closed"),
