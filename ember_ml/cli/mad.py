@@ -136,8 +136,8 @@ def _finish(sweep: Sweep, progress: Progress, as_json: bool) -> None:
     from ember_ml.mad.report import write_report
 
     page = write_report(sweep.store.path)
-    for name, error in progress.failed.items():
-        output.remark(f"failed: {name}: {_last_line(error)}")
+    for name, each in progress.failed.items():
+        output.remark(f"failed: {name}: {_last_line(each.error)}")
     if as_json:
         output.write_json({**_scores(sweep, progress), "report": str(page)})
     else:
@@ -161,7 +161,7 @@ def _scores(sweep: Sweep, progress: Progress) -> dict[str, Any]:
         "backend": sweep.backend,
         "runs": len(sweep.runs),
         "done": len(progress.done),
-        "failed": {name: _last_line(error) for name, error in progress.failed.items()},
+        "failed": {name: _last_line(each.error) for name, each in progress.failed.items()},
         "accuracy": {
             each.name: {c.task: c.accuracy.mean for c in found if c.architecture == each.name}
             for each in sweep.architectures

@@ -37,14 +37,19 @@ class ConfigError(EmberError, ValueError):
         return f"{self.title}: {len(self.problems)} problems{lines}"
 
 
+def below(error: ConfigError, *path: str | int) -> list[Problem]:
+    """The problems of a part, seen from what it is a part of."""
+    return [Problem((*path, *inner.path), inner.message) for inner in error.problems]
+
+
 def problems_of(error: ValidationError, cls: type[BaseModel]) -> list[Problem]:
     """The problems that pydantic found, and those found in nested components."""
     found: list[Problem] = []
     for item in error.errors(include_url=False):
         path = tuple(item["loc"])
-        nested = item.get("ctx", {}).get("problems")
-        if nested is not None:
-            found += [Problem((*path, *inner.path), inner.message) for inner in nested]
+        nested = item.get("ctx", {}).get("error")
+        if isinstance(nested, ConfigError):
+            found += below(nested, *path)
         else:
             found.append(Problem(path, _message(item, cls)))
     return found

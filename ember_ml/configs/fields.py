@@ -7,7 +7,7 @@ from operator import index
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic_core import core_schema
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.errors import ConfigError, Problem
@@ -59,12 +59,7 @@ class Component:
     def _checked(self, value: Any) -> Any:
         if value is None and self.optional:
             return None
-        try:
-            return _read(self.kind, value)
-        except ConfigError as error:
-            raise PydanticCustomError(
-                "component", "is no component", {"problems": error.problems}
-            ) from None
+        return _read(self.kind, value)
 
 
 def _read(kind: str, value: Any) -> Any:

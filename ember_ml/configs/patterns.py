@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
-from pydantic_core import PydanticCustomError
 
 from ember_ml.configs.base import Config
-from ember_ml.configs.errors import ConfigError, Problem
+from ember_ml.configs.errors import ConfigError, Problem, below
 from ember_ml.registry import components
 from ember_ml.registry.base import Entry, UnknownComponentError, close_matches
 
@@ -166,9 +165,9 @@ def check_names(value: Any) -> Any:
         try:
             _check_item(item)
         except ConfigError as error:
-            problems += [Problem((at, *each.path), each.message) for each in error.problems]
+            problems += below(error, at)
     if problems:
-        raise PydanticCustomError("component", "is no list of layers", {"problems": problems})
+        raise ConfigError("layers", problems)
     return value if isinstance(value, str) else tuple(value)
 
 

@@ -38,38 +38,32 @@ class InContextRecallConfig(TaskConfig):
     multi_query: Flag = True
     train_on: TrainOn = "all"
 
+    @property
+    def least_vocabulary(self) -> int:
+        """A key and a value, and the prefix of the last key if only that is asked for."""
+        return 2 + (not self.multi_query)
+
     @model_validator(mode="after")
     def _check(self) -> Self:
-        self.need(
-            self.seq_len >= 4 and self.seq_len % 2 == 0, "seq_len must be even and at least 4"
-        )
-        least = 2 + (not self.multi_query)
+        self.need(self.seq_len >= 4, "seq_len must be at least 4")
+        self.need(self.seq_len % 2 == 0, "seq_len must be even")
+        least = self.least_vocabulary
         self.need(self.vocab_size >= least, f"vocab_size must be at least {least}")
         return self
 
 
-class NoisyInContextRecallConfig(TaskConfig):
+class NoisyInContextRecallConfig(InContextRecallConfig):
     """The value of a key that was shown before, among noise."""
 
     component: ClassVar[str] = "tasks/noisy-in-context-recall"
     vocab_size: Size = 32
-    seq_len: Size = 128
-    multi_query: Flag = True
-    train_on: TrainOn = "all"
     noise_vocab_size: Size = 16
     frac_noise: Below1 = 0.2
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self.need(
-            self.seq_len >= 4 and self.seq_len % 2 == 0, "seq_len must be even and at least 4"
-        )
-        least = self.noise_vocab_size + 2 + (not self.multi_query)
-        self.need(
-            self.vocab_size >= least,
-            f"vocab_size must be at least {least} with {self.noise_vocab_size} tokens of noise",
-        )
-        return self
+    @property
+    def least_vocabulary(self) -> int:
+        """The noise, and what recall needs without it."""
+        return self.noise_vocab_size + super().least_vocabulary
 
 
 class FuzzyInContextRecallConfig(TaskConfig):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
 
 from ember_ml.configs import files
 from ember_ml.configs.base import Config
@@ -42,26 +41,13 @@ class ArrayFields(Config):
     """Which one is to be said; none if the model gives the loss itself."""
 
 
-def _nested(make: Callable[[Any], Any]) -> PlainValidator:
-    """Reads a part of a config; what is wrong in it is told with its place."""
-
-    def check(value: Any) -> Any:
-        try:
-            return make(value)
-        except ConfigError as error:
-            context = {"problems": error.problems}
-            raise PydanticCustomError("component", "is wrong", context) from None
-
-    return PlainValidator(check)
-
-
 def _of(cls: type[Config]) -> Any:
     """Reads a config of a class."""
 
     def make(value: Any) -> Any:
         return value if isinstance(value, cls) else cls.from_dict(value)
 
-    return _nested(make)
+    return PlainValidator(make)
 
 
 class TextData(Config):
@@ -133,10 +119,10 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 class TrainRunConfig(Config):
     """A training from beginning to end."""
 
-    model: Annotated[dict[str, Any], _nested(_model), _MAPPING]
+    model: Annotated[dict[str, Any], PlainValidator(_model), _MAPPING]
     """One of the models, or a component of another kind by its whole name. The size of the
     vocabulary may be left to the data."""
-    data: Annotated[Any, _nested(_data), _MAPPING]
+    data: Annotated[Any, PlainValidator(_data), _MAPPING]
     """A task ({type: tasks/...}), text ({text: {path: ...}}) or arrays ({arrays: {path: ...}})."""
     trainer: Annotated[TrainerConfig, _of(TrainerConfig), _MAPPING] = TrainerConfig()
     """Of tasks and text, the loss is "cross_entropy" if none is named."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ember_ml.configs.errors import ConfigError
 from ember_ml.configs.patterns import check_names, items_of
 
 NUM_LAYERS = 4
@@ -29,21 +30,15 @@ def architecture(pattern: str, name: str | None = None) -> Architecture:
         >>> architecture("mamba+swiglu").layers
         '(mamba+swiglu)x2'
     """
-    count = len(check(pattern))
+    count = len(_layers_of(pattern))
     times = NUM_LAYERS // count if NUM_LAYERS % count == 0 else 1
     layers = pattern if times == 1 else f"({pattern})x{times}"
     return Architecture(name or pattern, layers)
 
 
-def check(pattern: str) -> list[Any]:
+def _layers_of(pattern: str) -> list[Any]:
     """The layers of a pattern; an error with close matches if one is unknown."""
-    from pydantic_core import PydanticCustomError
-
-    from ember_ml.configs import ConfigError
-
     try:
-        check_names(pattern)
-    except PydanticCustomError as error:
-        problems = (error.context or {}).get("problems", [])
-        raise ConfigError(f"architecture {pattern!r}", problems) from None
-    return items_of(pattern)
+        return items_of(check_names(pattern))
+    except ConfigError as error:
+        raise ConfigError(f"architecture {pattern!r}", error.problems) from None

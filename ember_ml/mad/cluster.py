@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ember_ml._core.errors import EmberError
 from ember_ml.configs.mad import RunConfig
-from ember_ml.mad.pool import Event, plain
-from ember_ml.mad.run import Point, Result, execute
+from ember_ml.mad.pool import Event, outcome, perform
 
 
 class ClusterError(EmberError, RuntimeError):
@@ -50,7 +48,7 @@ class RayPool:
         began = not ray.is_initialized()
         if began:
             ray.init(address=self.address, include_dashboard=False, log_to_driver=False)
-        work = ray.remote(num_cpus=self.cpus, max_retries=3)(_work)
+        work = ray.remote(num_cpus=self.cpus, max_retries=3)(perform)
         try:
             waiting = {}
             for run in runs:
@@ -66,23 +64,6 @@ class RayPool:
 
     def _event(self, run: RunConfig, ready: Any) -> Event:
         try:
-            kind, content = self._ray.get(ready)
+            return outcome(run, self._ray.get(ready))
         except Exception as error:  # the task's process or machine is gone
             return Event(run, f"Ray: {error}")
-        if kind == "failed":
-            return Event(run, content)
-        points = tuple(Point(*point) for point in content.pop("curve"))
-        return Event(run, Result(**content, curve=points))
-
-
-def _work(run: dict[str, Any], backend: str, device: str | None) -> tuple[str, Any]:
-    """One run, on another machine."""
-    import ember_ml
-
-    ember_ml.set_backend(backend)
-    if device is not None:
-        ember_ml.set_device(device)
-    try:
-        return "done", plain(execute(RunConfig.from_dict(run)))
-    except Exception:
-        return "failed", traceback.format_exc()

@@ -10,7 +10,7 @@ from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.pool import Event
 from ember_ml.mad.run import Point, Result
 from ember_ml.mad.scores import cells, task_of
-from ember_ml.mad.store import Done, run_name
+from ember_ml.mad.store import Done, Failed, run_name
 from ember_ml.mad.sweep import Pool, Sweep
 
 SHORT = {
@@ -32,7 +32,7 @@ class Progress:
         known = {run_name(run) for run in sweep.runs}
         done = sweep.store.done() if (sweep.store.path / "sweep.json").exists() else []
         self.done = {run_name(each.run): each for each in done if run_name(each.run) in known}
-        self.failed: dict[str, str] = {}
+        self.failed: dict[str, Failed] = {}
         self.going: dict[str, tuple[RunConfig, Point | None]] = {}
         self._before = self._steps_done()
         self._started = time.monotonic()
@@ -43,7 +43,7 @@ class Progress:
         if isinstance(event.what, Result):
             self.done[name] = Done(event.run, event.what)
         elif isinstance(event.what, str):
-            self.failed[name] = event.what
+            self.failed[name] = Failed(event.run, event.what)
         if isinstance(event.what, Point) or event.what is None:
             self.going[name] = event.run, event.what
         else:
@@ -57,7 +57,7 @@ class Progress:
         """How much of all steps is behind us."""
         total = sum(run.steps for run in self.sweep.runs)
         gone = self._steps_done()
-        gone += sum(run.steps for run in self.sweep.runs if run_name(run) in self.failed)
+        gone += sum(each.run.steps for each in self.failed.values())
         gone += sum(point.step for _, point in self.going.values() if point is not None)
         return gone / total if total else 1.0
 
@@ -104,8 +104,8 @@ class Progress:
             if run.architecture == name and task_of(run) == task
         ]
         failed = any(
-            run.architecture == name and task_of(run) == task and run_name(run) in self.failed
-            for run in self.sweep.runs
+            each.run.architecture == name and task_of(each.run) == task
+            for each in self.failed.values()
         )
         if (name, task) in scores and not going:
             return f"{100 * scores[name, task]:.1f}" + ("[red]![/]" if failed else "")

@@ -7,12 +7,12 @@ import multiprocessing
 import os
 import signal
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 from ember_ml.configs.mad import RunConfig
-from ember_ml.mad.run import Point, Result, execute
+from ember_ml.mad.run import Point, Result, execute, from_plain, to_plain
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """What tells the libraries of linear algebra how many threads to use."""
@@ -103,10 +103,7 @@ class _Worker:
         if kind == "point":
             return Event(run, Point(*content))
         self.run = None
-        if kind == "failed":
-            return Event(run, content)
-        points = tuple(Point(*point) for point in content.pop("curve"))
-        return Event(run, Result(**content, curve=points))
+        return outcome(run, (kind, content))
 
     def end(self) -> None:
         """Stop it, whatever it does."""
@@ -117,29 +114,42 @@ class _Worker:
 
 def _work(pipe: Connection, backend: str, device: str | None) -> None:
     """Do runs until the pipe is closed."""
-    import ember_ml
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started this process
+
+    def observe(point: Point) -> None:
+        pipe.send(("point", tuple(point)))
+
     while True:
         try:
-            run = RunConfig.from_dict(pipe.recv())
-        except EOFError:
+            pipe.send(perform(pipe.recv(), backend, device, observe))
+        except (EOFError, BrokenPipeError):  # nobody is waiting any more
             return
-        try:
-            ember_ml.set_backend(backend)
-            if device is not None:
-                ember_ml.set_device(device)
-            result = execute(run, lambda point: pipe.send(("point", tuple(point))))
-            pipe.send(("done", plain(result)))
-        except BrokenPipeError:  # nobody is waiting any more
-            return
-        except Exception:
-            pipe.send(("failed", traceback.format_exc()))
 
 
-def plain(result: Result) -> dict[str, Any]:
-    """A result as plain data."""
-    return {**result._asdict(), "curve": [tuple(point) for point in result.curve]}
+def perform(
+    run: dict[str, Any],
+    backend: str,
+    device: str | None,
+    observe: Callable[[Point], Any] | None = None,
+) -> tuple[str, Any]:
+    """Do a run here: ("done", its result as plain data), or ("failed", why)."""
+    import ember_ml
+
+    try:
+        ember_ml.set_backend(backend)
+        if device is not None:
+            ember_ml.set_device(device)
+        return "done", to_plain(execute(RunConfig.from_dict(run), observe))
+    except BrokenPipeError:
+        raise
+    except Exception:
+        return "failed", traceback.format_exc()
+
+
+def outcome(run: RunConfig, answer: tuple[str, Any]) -> Event:
+    """What `perform` has given, as an event."""
+    kind, content = answer
+    return Event(run, content if kind == "failed" else from_plain(content))
 
 
 def cores() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ember_ml import ops
@@ -45,6 +45,16 @@ class Result(NamedTuple):
     parameters: int
     state_size: int
     curve: tuple[Point, ...]
+
+
+def to_plain(result: Result) -> dict[str, Any]:
+    """A result as plain data."""
+    return {**result._asdict(), "curve": [tuple(point) for point in result.curve]}
+
+
+def from_plain(data: Mapping[str, Any]) -> Result:
+    """The result that `to_plain` made data of."""
+    return Result(**{**data, "curve": tuple(Point(*point) for point in data["curve"])})
 
 
 def make_model(run: RunConfig) -> Model:

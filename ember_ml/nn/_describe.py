@@ -116,7 +116,7 @@ def _forward(module: Module, inputs: Sequence[Any]) -> tuple[dict[int, str], int
     ]
     counter = Counter()
     try:
-        with in_use(module), recording.only(counter):
+        with in_use(module.modules()), recording.only(counter):
             module(*[example(value) for value in inputs])
     finally:
         for handle in handles:

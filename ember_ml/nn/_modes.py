@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,12 +11,17 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def in_use(module: Module) -> Iterator[None]:
-    """Have it and all inside of it behave as in use within the block, and as before after it."""
-    modes = [(inner, inner.training) for inner in module.modules()]
-    module.eval()
+def in_use(modules: Iterable[Module]) -> Iterator[None]:
+    """Have modules behave as in use within the block, and as before after it.
+
+    Args:
+        modules: such as `model.modules()`; whoever does it often keeps the list.
+    """
+    changed = [module for module in modules if module.training]
+    for module in changed:
+        module.training = False
     try:
         yield
     finally:
-        for inner, training in modes:
-            inner.training = training
+        for module in changed:
+            module.training = True

@@ -29,7 +29,7 @@ def count_flops(model: Module, *inputs: Any) -> int:
         136
     """
     counter = Counter()
-    with in_use(model), recording.only(counter):
+    with in_use(model.modules()), recording.only(counter):
         model(*[example(value) for value in inputs])
     return counter.total
 

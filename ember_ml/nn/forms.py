@@ -63,6 +63,31 @@ def run(module: Module, x: Tensor, mask: Tensor | None = None, timespans: Any = 
     return module(x, mask, timespans)
 
 
+def run_all(
+    modules: Iterable[Module], x: Any, mask: Tensor | None = None, timespans: Any = None
+) -> Any:
+    """A sequence through modules one after the other."""
+    for module in modules:
+        x = run(module, x, mask, timespans)
+    return x
+
+
+def initial_states(modules: Iterable[Module], batch: int) -> State:
+    """Their states before the first position."""
+    return tuple(initial_state(module, batch) for module in modules)
+
+
+def step_all(
+    modules: Iterable[Module], x: Tensor, state: State, timespan: Any = None
+) -> tuple[Tensor, State]:
+    """One position through modules one after the other, and their states after it."""
+    after = []
+    for module, before in zip(modules, state, strict=True):
+        x, new = step(module, x, before, timespan)
+        after.append(new)
+    return x, tuple(after)
+
+
 def initial_state(module: Module, batch: int) -> State:
     """The state of any module before the first position; () if it mixes no positions."""
     return module.initial_state(batch) if isinstance(module, SequenceModule) else ()

@@ -57,21 +57,15 @@ class Sequential(SequenceModule, ModuleList):
             mask: (batch, time), False where there is padding, for the modules that mix positions.
             timespans: the time since the position before, for the modules that mind it.
         """
-        for module in self._items:
-            x = forms.run(module, x, mask, timespans)
-        return x
+        return forms.run_all(self._items, x, mask, timespans)
 
     def initial_state(self, batch: int) -> State:
         """The states of the modules."""
-        return tuple(forms.initial_state(module, batch) for module in self._items)
+        return forms.initial_states(self._items, batch)
 
     def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
         """One position through all modules, and their states after it."""
-        after = []
-        for module, before in zip(self._items, state, strict=True):
-            x, new = forms.step(module, x, before, timespan)
-            after.append(new)
-        return x, tuple(after)
+        return forms.step_all(self._items, x, state, timespan)
 
     def extra_repr(self) -> str:
         """Nothing: the modules are listed below."""

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
-from pydantic_core import PydanticCustomError
 
 from ember_ml.configs.base import Config
-from ember_ml.configs.errors import ConfigError, Problem
+from ember_ml.configs.errors import ConfigError, below
 from ember_ml.configs.fields import Below1, Component, Flag, Positive, Size
 from ember_ml.configs.patterns import LayersField, items_of, sized
 
@@ -25,9 +24,9 @@ def check_layers(layers: Any, width: int | None) -> None:
         try:
             sized(item, width or 1)
         except ConfigError as error:
-            problems += [Problem(("layers", at, *e.path), e.message) for e in error.problems]
+            problems += below(error, "layers", at)
     if problems:
-        raise PydanticCustomError("component", "layers", {"problems": problems})
+        raise ConfigError("layers", problems)
 
 
 class ResidualConfig(Config):
@@ -45,8 +44,7 @@ class ResidualConfig(Config):
         try:
             return {**values, "layer": sized(layer, width)}
         except ConfigError as error:
-            problems = [Problem(("layer", *e.path), e.message) for e in error.problems]
-            raise PydanticCustomError("component", "layer", {"problems": problems}) from None
+            raise ConfigError("layer", below(error, "layer")) from None
 
     layer: Annotated[Any, Component("")]
     hidden_size: Size

@@ -36,6 +36,8 @@ class InContextRecall(Task):
         True
     """
 
+    noise_vocab_size = 0
+    frac_noise = 0.0
     harder: ClassVar = {
         "vocab_size": (32, 64, 128),
         "seq_len": (256, 512, 1024),
@@ -64,8 +66,8 @@ class InContextRecall(Task):
             self.vocab_size,
             self.seq_len,
             multi_query=self.multi_query,
-            noise_vocab_size=0,
-            frac_noise=0.0,
+            noise_vocab_size=self.noise_vocab_size,
+            frac_noise=self.frac_noise,
             masked=test or self.train_on == "known",
         )
 
@@ -75,7 +77,7 @@ class InContextRecall(Task):
     config=NoisyInContextRecallConfig,
     aliases=["noisy_in_context_recall", "noisy_recall", "noisy-recall"],
 )
-class NoisyInContextRecall(Task):
+class NoisyInContextRecall(InContextRecall):
     """The value of a key that was shown before, among tokens that mean nothing.
 
     As `InContextRecall`, but a share of the pairs is noise from tokens of its own.
@@ -119,20 +121,8 @@ class NoisyInContextRecall(Task):
         num_test: int = 1280,
         seed: int = 0,
     ) -> None:
-        super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
-        self.multi_query = multi_query
-        self.train_on = train_on
+        super().__init__(
+            vocab_size, seq_len, multi_query, train_on, num_train, num_validation, num_test, seed
+        )
         self.noise_vocab_size = noise_vocab_size
         self.frac_noise = frac_noise
-
-    def generate(self, draws: Any, *, test: bool) -> tuple[Any, Any]:
-        """Inputs and targets of examples."""
-        return recall.in_context(
-            draws,
-            self.vocab_size,
-            self.seq_len,
-            multi_query=self.multi_query,
-            noise_vocab_size=self.noise_vocab_size,
-            frac_noise=self.frac_noise,
-            masked=test or self.train_on == "known",
-        )

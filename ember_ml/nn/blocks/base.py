@@ -150,13 +150,11 @@ class Block(SequenceMixer):
         """
         if self._residual:
             self.check_sequence(x, mask)
-        for layer in self.layers:
-            x = forms.run(layer, x, mask, timespans)
-        return x
+        return forms.run_all(self.layers, x, mask, timespans)
 
     def initial_state(self, batch: int) -> State:
         """The states of the layers."""
-        return tuple(forms.initial_state(layer, batch) for layer in self.layers)
+        return forms.initial_states(self.layers, batch)
 
     def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
         """One position through all layers, and their states after it."""
@@ -165,8 +163,4 @@ class Block(SequenceMixer):
                 f"{type(self).__name__} {self.name!r}: {len(state)} states for "
                 f"{len(self.layers)} layers"
             )
-        after = []
-        for layer, before in zip(self.layers, state, strict=True):
-            x, new = forms.step(layer, x, before, timespan)
-            after.append(new)
-        return x, tuple(after)
+        return forms.step_all(self.layers, x, state, timespan)

@@ -64,7 +64,7 @@ class ParallelMixers(SequenceMixer):
 
     def initial_state(self, batch: int) -> State:
         """The states of the mixers."""
-        return tuple(forms.initial_state(layer, batch) for layer in self.layers)
+        return forms.initial_states(self.layers, batch)
 
     def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
         """One position through all mixers, and their states after it."""
@@ -123,7 +123,11 @@ class MoEBlock(Block):
             "layers/moe", hidden_size, num_experts, top_k, expert, inner_size, router=router
         )
         super().__init__(
-            "", hidden_size, (*behind(mixer), experts), True, norm, "pre", dropout, stochastic_depth
+            hidden_size=hidden_size,
+            layers=(*behind(mixer), experts),
+            norm=norm,
+            dropout=dropout,
+            stochastic_depth=stochastic_depth,
         )
 
 
@@ -172,4 +176,10 @@ class HybridBlock(Block):
                     sized(mixer, hidden_size, **longest(max_length)),
                     *behind(channel_mixer),
                 ]
-        super().__init__("", hidden_size, layers, True, norm, "pre", dropout, stochastic_depth)
+        super().__init__(
+            hidden_size=hidden_size,
+            layers=layers,
+            norm=norm,
+            dropout=dropout,
+            stochastic_depth=stochastic_depth,
+        )

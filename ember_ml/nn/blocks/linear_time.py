@@ -65,15 +65,12 @@ class MambaBlock(Block):
             options["head_dim"] = head_size(expand * hidden_size)
         mixer = create(f"layers/{name}", hidden_size, **options)
         super().__init__(
-            "",
-            hidden_size,
-            (mixer, *behind(channel_mixer)),
-            True,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
-            norm_eps,
+            hidden_size=hidden_size,
+            layers=(mixer, *behind(channel_mixer)),
+            norm=norm,
+            dropout=dropout,
+            stochastic_depth=stochastic_depth,
+            norm_eps=norm_eps,
         )
 
 
@@ -117,14 +114,11 @@ class HyenaBlock(Block):
         name = "hyena" if num_heads is None else "multi_head_hyena"
         mixer = create(f"layers/{name}", hidden_size, **options)
         super().__init__(
-            "",
-            hidden_size,
-            (mixer, *behind(channel_mixer)),
-            True,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
+            hidden_size=hidden_size,
+            layers=(mixer, *behind(channel_mixer)),
+            norm=norm,
+            dropout=dropout,
+            stochastic_depth=stochastic_depth,
         )
 
 
@@ -158,14 +152,11 @@ class FFTConvBlock(Block):
     ) -> None:
         mixer = create("layers/fft_conv", hidden_size, max_length=max_length)
         super().__init__(
-            "",
-            hidden_size,
-            (mixer, *behind(channel_mixer)),
-            True,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
+            hidden_size=hidden_size,
+            layers=(mixer, *behind(channel_mixer)),
+            norm=norm,
+            dropout=dropout,
+            stochastic_depth=stochastic_depth,
         )
 
 
@@ -205,5 +196,9 @@ class RWKVBlock(Block):
         mixer = create(f"layers/rwkv{version}_time_mixer", hidden_size, num_heads=num_heads)
         channels = create(f"layers/rwkv{version}_channel_mixer", hidden_size, inner_size)
         super().__init__(
-            "", hidden_size, (mixer, channels), True, norm, "pre", dropout, stochastic_depth
+            hidden_size=hidden_size,
+            layers=(mixer, channels),
+            norm=norm,
+            dropout=dropout,
+            stochastic_depth=stochastic_depth,
         )

@@ -77,14 +77,11 @@ class LSTMBlock(Block):
         cells = LSTM(hidden_size, inner_size, num_layers)
         mixer = mapped_back(cells, hidden_size)
         super().__init__(
-            "",
-            hidden_size,
-            (mixer, *behind(channel_mixer)),
-            True,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
+            hidden_size=hidden_size,
+            layers=(mixer, *behind(channel_mixer)),
+            norm=norm,
+            dropout=dropout,
+            stochastic_depth=stochastic_depth,
         )
 
 
@@ -121,14 +118,11 @@ class GRUBlock(Block):
         cells = GRU(hidden_size, inner_size, num_layers)
         mixer = mapped_back(cells, hidden_size)
         super().__init__(
-            "",
-            hidden_size,
-            (mixer, *behind(channel_mixer)),
-            True,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
+            hidden_size=hidden_size,
+            layers=(mixer, *behind(channel_mixer)),
+            norm=norm,
+            dropout=dropout,
+            stochastic_depth=stochastic_depth,
         )
 
 
@@ -169,12 +163,9 @@ class LiquidBlock(Block):
     ) -> None:
         mixer = liquid(hidden_size, cell, units, wiring)
         super().__init__(
-            "",
-            hidden_size,
-            (mixer, *behind(channel_mixer)),
-            True,
-            norm,
-            "pre",
-            dropout,
-            stochastic_depth,
+            hidden_size=hidden_size,
+            layers=(mixer, *behind(channel_mixer)),
+            norm=norm,
+            dropout=dropout,
+            stochastic_depth=stochastic_depth,
         )

@@ -93,15 +93,13 @@ class TransformerBlock(Block):
         )
         inner = feed_forward(hidden_size, inner_size, activation, gated, bias)
         super().__init__(
-            "",
-            hidden_size,
-            (attention, inner),
-            True,
-            norm,
-            placement,
-            dropout,
-            stochastic_depth,
-            norm_eps,
+            hidden_size=hidden_size,
+            layers=(attention, inner),
+            norm=norm,
+            placement=placement,
+            dropout=dropout,
+            stochastic_depth=stochastic_depth,
+            norm_eps=norm_eps,
         )
 
 
@@ -136,4 +134,10 @@ class MLPBlock(Block):
         stochastic_depth: float = 0.0,
     ) -> None:
         inner = feed_forward(hidden_size, inner_size, activation, gated)
-        super().__init__("", hidden_size, (inner,), True, norm, "pre", dropout, stochastic_depth)
+        super().__init__(
+            hidden_size=hidden_size,
+            layers=(inner,),
+            norm=norm,
+            dropout=dropout,
+            stochastic_depth=stochastic_depth,
+        )

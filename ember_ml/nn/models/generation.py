@@ -80,7 +80,7 @@ class Generator(Model):
             )
         )
         whole = ops.concat([tokens, *(x[:, None] for x in new)], axis=1)
-        return whole if _ndim(prompt) == 2 else whole[0]
+        return whole if convert_to_tensor(prompt).ndim == 2 else whole[0]
 
     def stream(
         self,
@@ -141,19 +141,21 @@ class Generator(Model):
 
     def _by_steps(self, tokens: Tensor) -> Any:
         """The logits after the prompt, then after each token sent."""
-        with in_use(self):  # never across a yield, or whoever reads the tokens would see it
+        parts = list(self.modules())
+        with in_use(parts):  # never across a yield, or whoever reads the tokens would see it
             state = self.initial_state(tokens.shape[0])
             for at in range(tokens.shape[1]):
                 logits, state = self.step(tokens[:, at], state)
         while True:
             token = yield logits
-            with in_use(self):
+            with in_use(parts):
                 logits, state = self.step(token, state)
 
     def _anew(self, tokens: Tensor) -> Any:
         """The same, from the whole sequence each time."""
+        parts = list(self.modules())
         while True:
-            with in_use(self):
+            with in_use(parts):
                 logits = self(tokens)[:, -1]
             token = yield logits
             tokens = ops.concat([tokens, token[:, None]], axis=1)
@@ -178,10 +180,6 @@ class Generator(Model):
                 f"there are those from 0 to {self.vocab_size - 1}"
             )
         return tokens if tokens.ndim == 2 else tokens[None]
-
-
-def _ndim(prompt: Any) -> int:
-    return convert_to_tensor(prompt).ndim
 
 
 def _among(token: Tensor, stops: list[int]) -> Tensor:

@@ -259,7 +259,7 @@ class Forecaster(_SequenceModel):
         if steps < 1:
             raise ArgumentError(f"{type(self).__name__}.forecast: steps={steps} must be at least 1")
         length, series = x.shape[1], x
-        with in_use(self):
+        with in_use(self.modules()):
             for _ in range(-(-steps // self.horizon)):
                 series = ops.concat([series, self(series[:, -length:])], axis=1)
         return series[:, length : length + steps]

@@ -15,8 +15,8 @@ class BlockModel(LanguageModel):
         num_layers: how many blocks there are.
         vocab_size: how many tokens there are.
         hidden_size: the width of the model.
-        shared: options that the blocks and the model have in common, such as norm and dropout.
-        options: those that the model alone has.
+        norm, dropout, stochastic_depth, norm_eps: of the blocks and of the model.
+        max_length, tie_weights, positions: of the model.
     """
 
     def __init__(
@@ -25,9 +25,27 @@ class BlockModel(LanguageModel):
         num_layers: int,
         vocab_size: int,
         hidden_size: int,
-        shared: dict[str, Any],
-        **options: Any,
+        norm: str,
+        dropout: float,
+        stochastic_depth: float,
+        max_length: int | None,
+        tie_weights: bool,
+        positions: str = "none",
+        norm_eps: float | None = None,
     ) -> None:
+        shared: dict[str, Any] = {
+            "norm": norm,
+            "dropout": dropout,
+            "stochastic_depth": stochastic_depth,
+        }
+        if norm_eps is not None:
+            shared["norm_eps"] = norm_eps
         super().__init__(
-            [{**block, **shared}] * num_layers, vocab_size, hidden_size, **shared, **options
+            [{**block, **shared}] * num_layers,
+            vocab_size,
+            hidden_size,
+            **shared,
+            max_length=max_length,
+            tie_weights=tie_weights,
+            positions=positions,
         )

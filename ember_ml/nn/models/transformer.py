@@ -80,21 +80,18 @@ class TransformerModel(BlockModel):
             "bias": bias,
             "attention_dropout": attention_dropout,
         }
-        shared = {
-            "norm": norm,
-            "dropout": dropout,
-            "stochastic_depth": stochastic_depth,
-            "norm_eps": norm_eps,
-        }
         super().__init__(
             block,
             num_layers,
             vocab_size,
             hidden_size,
-            shared,
-            max_length=max_length,
-            positions="none" if inside else positions,
-            tie_weights=tie_weights,
+            norm,
+            dropout,
+            stochastic_depth,
+            max_length,
+            tie_weights,
+            "none" if inside else positions,
+            norm_eps,
         )
 
 
@@ -150,19 +147,16 @@ class MoEModel(BlockModel):
             "inner_size": inner_size,
             "router": router,
         }
-        shared = {
-            "norm": norm,
-            "dropout": dropout,
-            "stochastic_depth": stochastic_depth,
-        }
         super().__init__(
             block,
             num_layers,
             vocab_size,
             hidden_size,
-            shared,
-            max_length=max_length,
-            tie_weights=tie_weights,
+            norm,
+            dropout,
+            stochastic_depth,
+            max_length,
+            tie_weights,
         )
 
 
@@ -209,17 +203,14 @@ class HybridModel(BlockModel):
             "mixers": mixers,
             "arrangement": arrangement,
         }
-        shared = {
-            "norm": norm,
-            "dropout": dropout,
-            "stochastic_depth": stochastic_depth,
-        }
         super().__init__(
             block,
             num_layers,
             vocab_size,
             hidden_size,
-            shared,
-            max_length=max_length,
-            tie_weights=tie_weights,
+            norm,
+            dropout,
+            stochastic_depth,
+            max_length,
+            tie_weights,
         )

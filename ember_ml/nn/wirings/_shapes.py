@@ -10,6 +10,7 @@ from ember_ml import ops
 from ember_ml._core import recording
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
+from ember_ml.nn._modes import in_use
 from ember_ml.nn.functional import standing_in, values_of
 from ember_ml.nn.module import Module
 from ember_ml.nn.wirings import _flow
@@ -23,17 +24,13 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def unnoticed(module: Module) -> Iterator[None]:
     """Let a module run as in use within the block, without gradient, and leave it as it was."""
-    modes = [(inner, inner.training) for inner in module.modules()]
     buffers = module.buffers()
     state = ops.random.get_state()
     try:
-        module.eval()
-        with recording.only(), standing_in(buffers, values_of(buffers)):
+        with in_use(module.modules()), recording.only(), standing_in(buffers, values_of(buffers)):
             yield
     finally:
         ops.random.set_state(state)
-        for inner, training in modes:
-            inner.training = training
 
 
 def trace(wiring: BlockWiring, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:

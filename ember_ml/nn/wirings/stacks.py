@@ -42,7 +42,7 @@ class _Stack(BlockWiring):
 class SequentialWiring(_Stack):
     """Blocks one after the other: the output of each is the input of the next.
 
-    Other than `nn.Sequential` it has both forms of a sequence module, and errors name the blocks.
+    Other than in `nn.Sequential`, blocks have names, which errors tell, and shapes are checked.
 
     Args:
         blocks: blocks by name, or a list of them; more come by `add_block`.
@@ -54,11 +54,6 @@ class SequentialWiring(_Stack):
         >>> y.shape
         (1, 2)
     """
-
-    def __init__(
-        self, blocks: Mapping[str, Any] | Sequence[Any] = (), name: str | None = None
-    ) -> None:
-        super().__init__(blocks, name)
 
     @property
     def config(self) -> SequentialWiringConfig:
@@ -87,11 +82,6 @@ class ResidualWiring(_Stack):
         >>> wiring(ops.ones((1, 5, 4))).shape
         (1, 5, 4)
     """
-
-    def __init__(
-        self, blocks: Mapping[str, Any] | Sequence[Any] = (), name: str | None = None
-    ) -> None:
-        super().__init__(blocks, name)
 
     def leave(self, name: str, x: Tensor, y: Tensor) -> Tensor:
         """The output added to the input."""

@@ -11,6 +11,7 @@ from ember_ml import ops
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError
 from ember_ml.backend import use_backend
+from ember_ml.nn._modes import in_use
 from ember_ml.nn.functional import standing_in, values_of
 from ember_ml.training.trainer import batches
 
@@ -23,19 +24,16 @@ def evaluating(trainer: Trainer) -> Iterator[bool]:
     """Within the block the model is as in use; whether its weights are not those in training."""
     model, optimizer, ema = trainer.model, trainer.optimizer, trainer.ema
     parameters = model.parameters()
-    modes = [(module, module.training) for module in model.modules()]
     trained, training = values_of(parameters), optimizer.training
+    within = in_use(model.modules())
     # standing_in: what an optimizer computes back from its averages is not the same to the bit
-    with use_backend(trainer.backend), standing_in(parameters, trained):
-        model.eval()
+    with use_backend(trainer.backend), standing_in(parameters, trained), within:
         optimizer.eval()
         try:
             with contextlib.nullcontext() if ema is None else ema.applied():
                 pairs = zip(parameters, trained, strict=True)
                 yield any(now._data is not before._data for now, before in pairs)
         finally:
-            for module, mode in modes:
-                module.training = mode
             if training:
                 optimizer.train()
 

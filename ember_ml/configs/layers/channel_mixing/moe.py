@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
 
 from ember_ml.configs.base import Config
-from ember_ml.configs.errors import ConfigError
 from ember_ml.configs.fields import ActivationField, Component, Flag, NonNegative, Positive, Size
 from ember_ml.configs.layers.channel_mixing.gated_linear import GELU_TANH
 from ember_ml.configs.patterns import sized
@@ -60,10 +58,7 @@ class MoEConfig(Config):
         stacked = isinstance(value, str) and value in STACKED_EXPERTS
         if stacked or not isinstance(value, (str, Mapping)) or "features" not in info.data:
             return value
-        try:
-            return sized(value, info.data["features"])
-        except ConfigError as error:
-            raise PydanticCustomError("component", "", {"problems": error.problems}) from None
+        return sized(value, info.data["features"])
 
 
 class MoEMLPConfig(Config):

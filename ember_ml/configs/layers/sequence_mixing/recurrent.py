@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import PlainValidator, WithJsonSchema
 
 from ember_ml.configs.base import Config
-from ember_ml.configs.errors import ConfigError
 from ember_ml.configs.fields import ActivationField, Below1, Count, Flag, Positive, Size
 
 Mapping = Literal["affine", "linear", "none"]
@@ -17,10 +16,7 @@ Mode = Literal["default", "no_gate", "pure"]
 def _wiring(value: Any) -> Any:
     """A wiring, its config, or what a config is read from."""
     if isinstance(value, dict):
-        try:
-            return Config.from_dict(value, kind="wirings")
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
+        return Config.from_dict(value, kind="wirings")
     described = value if isinstance(value, Config) else getattr(value, "config", None)
     if isinstance(described, Config) and described.component.startswith("wirings/"):
         return value
