@@ -12,7 +12,7 @@ help: ## show this list
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,mlx,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,mlx,cluster,test]'
 	touch $@
 
 setup: $(VENV)/.installed ## make the virtual environment with every backend and the test tools

@@ -3,7 +3,7 @@
 Runs (or goes on with) a sweep of the architectures that have published scores, and of a striped
 hybrid, and prints both tables and Spearman's rank correlation for each task.
 
-    python benchmarks/mad_agreement.py [backend] [--seeds N] [--out DIR]
+    python benchmarks/mad_agreement.py [backend] [--seed FIRST] [--seeds N] [--out DIR]
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ def main() -> None:
     """The sweep and the tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("backend", nargs="?")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--out", default="runs/mad-agreement")
     given = parser.parse_args()
     patterns = [*PEERS.values(), HYBRID]
-    sweep = Sweep(patterns, given.out, seeds=range(given.seeds), backend=given.backend)
+    seeds = range(given.seed, given.seed + given.seeds)
+    sweep = Sweep(patterns, given.out, seeds=seeds, backend=given.backend)
     watch(sweep)
     found = {(c.architecture, c.task): c.accuracy.mean for c in cells(sweep.store.done())}
     for task in sweep.tasks:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ember_ml.cli import completion, mad_tasks, output
+from ember_ml.cli import completion, mad_sizes, mad_tasks, output
 from ember_ml.cli.settings import JsonOption, Settings, command
 
 if TYPE_CHECKING:
@@ -60,6 +60,26 @@ RayOption = Annotated[
 ]
 
 
+SameParameters = Annotated[
+    float | None,
+    typer.Option(
+        min=1.0,
+        metavar="FACTOR",
+        help="Refuse architectures whose parameters differ by more, such as 1.1.",
+        show_default="any",
+    ),
+]
+SameState = Annotated[
+    float | None,
+    typer.Option(
+        min=1.0,
+        metavar="FACTOR",
+        help="Refuse architectures whose fixed states differ by more, such as 2.",
+        show_default="any",
+    ),
+]
+
+
 @command(app, "run")
 def run(
     settings: Settings,
@@ -73,6 +93,8 @@ def run(
         int | None, typer.Option(min=1, help="Runs at a time.", show_default="the cores")
     ] = None,
     ray: RayOption = None,
+    same_parameters: SameParameters = None,
+    same_state: SameState = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train every architecture on every task, and write a report.
@@ -86,11 +108,13 @@ def run(
 
     first = settings.seed or 0
     sweep = Sweep(
-        [*(architectures or ()), *(_named(text) for text in name or ())],
+        _given(architectures, name),
         out or Path("runs") / f"mad-{scale}-{get_backend()}",
         scale=scale,
         tasks=task or (),
         seeds=range(first, first + seeds),
+        same_parameters=same_parameters,
+        same_state=same_state,
     )
     console = output.console(to_errors=as_json)
     sweep.store.open({"scale": sweep.scale.name, "backend": sweep.backend})
@@ -103,6 +127,10 @@ def run(
         _say_stopped(sweep)
         raise typer.Exit(130) from None
     _finish(sweep, progress, as_json)
+
+
+def _given(patterns: list[str] | None, named: list[str] | None) -> list[str | tuple[str, str]]:
+    return [*(patterns or ()), *(_named(text) for text in named or ())]
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -179,6 +207,26 @@ def report(
     from ember_ml.mad.report import write_report
 
     output.say(f"report: {write_report(folder)}")
+
+
+@command(app, "sizes")
+def sizes(
+    settings: Settings,
+    architectures: Architectures = None,
+    name: Names = None,
+    scale: ScaleOption = "mini",
+    task: Tasks = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Whether architectures are of the same size: parameters and state, beside the smallest.
+
+    The state is what a model keeps of a sequence to go on with it; long filters count by their
+    order. Attention without a window keeps something of each token instead.
+    """
+    from ember_ml.mad import Sweep
+
+    sweep = Sweep(_given(architectures, name), "unused", scale=scale, tasks=task or ())
+    mad_sizes.show(sweep, as_json=as_json)
 
 
 @command(app, "scales")

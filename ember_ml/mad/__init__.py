@@ -9,6 +9,10 @@ from ember_ml.mad.run import Result as Result
 from ember_ml.mad.run import execute as execute
 from ember_ml.mad.scales import SCALES as SCALES
 from ember_ml.mad.scores import cells as cells
+from ember_ml.mad.sizes import Size as Size
+from ember_ml.mad.sizes import SizesError as SizesError
+from ember_ml.mad.sizes import check_sizes as check_sizes
+from ember_ml.mad.sizes import sizes_of as sizes_of
 from ember_ml.mad.store import Store as Store
 from ember_ml.mad.store import SweepError as SweepError
 from ember_ml.mad.sweep import Sweep as Sweep

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml.configs.mad import RunConfig
+from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
 from ember_ml.nn.model import Model
 from ember_ml.registry import build, create
 from ember_ml.training import Trainer
@@ -43,7 +44,10 @@ class Result(NamedTuple):
     seconds_per_step: float
     """Of training alone."""
     parameters: int
-    state_size: int
+    state: int
+    """As `state_of` counts it."""
+    state_per_token: int
+    """What is kept of each token besides."""
     curve: tuple[Point, ...]
 
 
@@ -73,6 +77,17 @@ def make_model(run: RunConfig) -> Model:
         **options,
     )
     return model
+
+
+def state_of(model: Model) -> int:
+    """The size by which the fixed states of models are compared.
+
+    It is what they keep of a sequence to go on with it, except that the long filters of a Hyena
+    count as the recurrences of their order, and not as the window of inputs that they read.
+    """
+    long = [layer for layer in model.modules() if isinstance(layer, HyenaBase)]
+    windows = sum(layer.state_size - layer.filter_state_size for layer in long)
+    return model.state_size - windows
 
 
 def execute(run: RunConfig, observe: Callable[[Point], Any] | None = None) -> Result:
@@ -105,7 +120,8 @@ def execute(run: RunConfig, observe: Callable[[Point], Any] | None = None) -> Re
         seconds=time.monotonic() - started,
         seconds_per_step=watcher.training / max(1, trainer.step),
         parameters=model.num_parameters(),
-        state_size=model.state_size,
+        state=state_of(model),
+        state_per_token=model.state_per_token,
         curve=tuple(watcher.curve),
     )
 

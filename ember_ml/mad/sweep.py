@@ -12,6 +12,7 @@ from ember_ml.mad.architecture import Architecture, architecture
 from ember_ml.mad.pool import Event, ProcessPool
 from ember_ml.mad.run import Result
 from ember_ml.mad.scales import get_scale, make_runs, task_names
+from ember_ml.mad.sizes import check_sizes, sizes_of
 from ember_ml.mad.store import Store, SweepError
 
 Pool = Callable[[Sequence[RunConfig]], Iterator[Event]]
@@ -30,6 +31,9 @@ class Sweep:
         tasks: their names; all if none is named.
         seeds: one run for each.
         backend: where to compute; the active backend if not given.
+        same_parameters: the most parameters of an architecture on a task, as a multiple of the
+            fewest; an error if it is more.
+        same_state: the same of the states, of those that are fixed.
 
     Example:
         >>> from ember_ml.mad import Sweep
@@ -47,6 +51,8 @@ class Sweep:
         tasks: Sequence[str] = (),
         seeds: Sequence[int] = (0,),
         backend: str | None = None,
+        same_parameters: float | None = None,
+        same_state: float | None = None,
     ) -> None:
         from ember_ml.backend import get_backend
 
@@ -59,6 +65,9 @@ class Sweep:
         self.backend = backend or get_backend()
         self.store = Store(path)
         self.runs = make_runs(self.scale, self.architectures, self.tasks, self.seeds)
+        if same_parameters is not None or same_state is not None:
+            found = sizes_of(self.runs)
+            check_sizes(found, parameters=same_parameters, state=same_state)
 
     def remaining(self) -> list[RunConfig]:
         """The runs that are not done."""

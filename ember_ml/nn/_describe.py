@@ -49,6 +49,7 @@ class Row(NamedTuple):
     output: str
     parameters: int
     state: int
+    state_per_token: int
 
 
 class Summary:
@@ -67,6 +68,7 @@ class Summary:
                 shapes.get(id(inner), ""),
                 sum(parameter.size for parameter in inner.parameters()),
                 inner.state_size,
+                inner.state_per_token,
             )
             for name, inner in module.named_modules()
         ]
@@ -83,7 +85,7 @@ class Summary:
             table.add_column(heading, justify="right")
         for row in self.rows:
             indent = "  " * (row.name.count(".") + (row.name != "(model)"))
-            cells = [row.layer, row.output, f"{row.parameters:,}", f"{row.state:,}"]
+            cells = [row.layer, row.output, f"{row.parameters:,}", _state(row)]
             table.add_row(indent + row.name.rpartition(".")[2], *cells)
         return table
 
@@ -101,6 +103,11 @@ class Summary:
         return stream.getvalue().rstrip()
 
     __repr__ = __str__
+
+
+def _state(row: Row) -> str:
+    growing = f"{row.state_per_token:,} a token" if row.state_per_token else ""
+    return " + ".join(filter(None, [f"{row.state:,}" if row.state or not growing else "", growing]))
 
 
 def _forward(module: Module, inputs: Sequence[Any]) -> tuple[dict[int, str], int]:

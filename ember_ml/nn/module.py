@@ -118,6 +118,11 @@ class Module:
         """How many numbers a sequence leaves behind for its continuation, per example."""
         return sum(child.state_size for child in self.children())
 
+    @property
+    def state_per_token(self) -> int:
+        """How many more it leaves behind for each of its positions, as attention does."""
+        return sum(child.state_per_token for child in self.children())
+
     def freeze(self) -> Self:
         """Take all parameters out of training."""
         return self._set_trainable(False)

@@ -84,7 +84,6 @@ def test_config_and_state_make_the_same_layer(entry: Entry, backend: str) -> Non
     twin.load_state_dict({name: value.numpy() for name, value in layer.state_dict().items()})
     assert close(layer(x).numpy(), twin(x).numpy(), 1e-6)
     assert repr(twin) == repr(layer)
-    assert isinstance(layer.state_size, int)
 
 
 @of_each_layer
@@ -156,6 +155,19 @@ def test_a_state_is_where_the_layer_is(entry: Entry, backend: str) -> None:
     with use_backend("numpy" if backend != "numpy" else "torch"):
         state = layer.initial_state(2)
     assert {part.backend for part in tree.leaves_of(state)} <= {backend}
+
+
+@of_each_mixer
+def test_the_state_is_as_large_as_said(entry: Entry) -> None:
+    layer = make(entry)
+    if not has_steps(layer):
+        return
+    state, x = layer.initial_state(3), array(sequence(layer, 3, 1))[:, 0]
+    for seen in range(1, 8):
+        _, state = layer.step(x, state)
+        parts = [part for part in tree.leaves_of(state) if part.dtype.kind != "int"]
+        kept = sum(part.size * (1 + (part.dtype.kind == "complex")) for part in parts)
+        assert kept == 3 * (layer.state_size + seen * layer.state_per_token)
 
 
 @of_each_mixer

@@ -16,6 +16,7 @@ import pytest
 from ember_ml import mad
 from ember_ml.configs import ConfigError
 from ember_ml.mad import ProcessPool, Sweep, SweepError
+from ember_ml.mad.cluster import ClusterError, RayPool
 from ember_ml.mad.run import Result
 from ember_ml.mad.store import Store, run_name
 from ember_ml.registry.base import UnknownComponentError
@@ -79,6 +80,40 @@ def test_the_same_on_every_backend(undisturbed, backend: str) -> None:
         assert result.parameters == expected["parameters"]
 
 
+def test_on_a_ray_cluster(undisturbed, tmp_path: Path) -> None:
+    """The same results, told as they come; what fails is told too."""
+    bad = "attention[num_heads=3]+swiglu"  # 16 features are no multiple of 3
+    options = {"scale": "tiny", "tasks": ["compression"], "backend": "numpy"}
+    sweep = Sweep([*ARCHITECTURES, bad], tmp_path / "s", **options)
+    told: dict[str, list] = {run.architecture: [] for run in sweep.runs}
+    for event in sweep.events(RayPool(None, "numpy")):
+        told[event.run.architecture].append(event.what)
+    assert results(tmp_path / "s") == {
+        name: result for name, result in undisturbed.items() if name.startswith("compression")
+    }
+    for name in ARCHITECTURES:
+        began, *points, last = told[name]
+        assert began is None
+        assert points == list(last.curve)
+    (failed,) = sweep.store.failed()
+    assert (failed.run.architecture, failed.error) == (bad, told[bad][-1])
+    assert "num_heads=3" in failed.error
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:1", r"at 127.0.0.1:1: .*refused"),
+        ("nowhere", r"at nowhere: an address is host:port"),
+        ("auto", r"that this machine is part of"),
+    ],
+)
+def test_a_cluster_that_is_not_there(address: str, said: str) -> None:
+    runs = Sweep(ARCHITECTURES, "unused", scale="tiny", backend="numpy").runs
+    with pytest.raises(ClusterError, match=f"no Ray cluster {said}"):
+        next(RayPool(address, "numpy")(runs))
+
+
 def pool_of(what):
     """A pool in this process, whose runs end as told."""
     from ember_ml.mad.pool import Event
@@ -91,7 +126,7 @@ def pool_of(what):
     return pool
 
 
-RESULT = Result(0.5, 0.4, 1.0, 0.5, 4, 1.0, 0.1, 10, 20, ())
+RESULT = Result(0.5, 0.4, 1.0, 0.5, 4, 1.0, 0.1, 10, 20, 0, ())
 
 
 def test_a_failing_run_does_not_end_the_sweep(tmp_path: Path) -> None:

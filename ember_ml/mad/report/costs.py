@@ -8,10 +8,12 @@ from typing import Any
 from ember_ml.mad.report.gather import Report
 from ember_ml.mad.report.markup import cell, name_cell, section, table, task_title, text
 from ember_ml.mad.run import Result
+from ember_ml.mad.scores import setting_of
+from ember_ml.mad.sizes import Size, by_setting, spread
 from ember_ml.mad.store import Done
 
 Show = Callable[[float], str]
-HEAD = ("Parameters", "State", "Time per step", "Steps")
+HEAD = ("Parameters", "State", "State a token", "Time per step", "Steps")
 
 
 def costs_section(report: Report) -> str:
@@ -23,11 +25,32 @@ def costs_section(report: Report) -> str:
     whole = table(["Architecture", *HEAD], rows, "numbers", "Sizes and times")
     note = (
         "Of the runs that count, from the lowest to the highest over the tasks. State is how many "
-        "numbers a model keeps of a sequence to go on with it; attention without a window keeps "
-        "so many for every token. Times are of training alone, with as many runs side by side as "
-        "the sweep had."
+        "numbers a model keeps of a sequence to go on with it, where the long filters of a Hyena "
+        "count by their order; attention without a window keeps some of every token. "
+        f"{_compared(report)}Times are of training alone, with as many runs side by side as the "
+        "sweep had."
     )
     return section("costs", "Sizes and times", whole + _by_task(report, names), note)
+
+
+def _compared(report: Report) -> str:
+    """How far apart the sizes are on one task, at the most."""
+    found = []
+    for what, words in (("parameters", "parameters"), ("state", "fixed states")):
+        groups = by_setting(_sizes(report))
+        ratios = [pair.ratio for group in groups if (pair := spread(group, what))]
+        if ratios:
+            found.append(f"{words} up to {max(ratios):.2f} times")
+    text = " and ".join(found)
+    return f"On the same task the architectures differ in {text}. " if found else ""
+
+
+def _sizes(report: Report) -> list[Size]:
+    return [
+        Size(name, task, setting_of(run), result.parameters, result.state, result.state_per_token)
+        for (name, task), found in report.cells.items()
+        for run, result in found.chosen
+    ]
 
 
 def _by_task(report: Report, names: Sequence[str]) -> str:
@@ -52,7 +75,8 @@ def _row(report: Report, name: str, task: str | None) -> str:
     results = [each.result for each in _of(report, name, task)]
     cells = [
         _range(results, lambda r: r.parameters, whole),
-        _range(results, lambda r: r.state_size, whole),
+        _range(results, lambda r: r.state, whole),
+        _range(results, lambda r: r.state_per_token, whole),
         _range(results, lambda r: r.seconds_per_step, duration),
         _range(results, lambda r: r.steps, whole),
     ]

@@ -21,7 +21,8 @@ COLUMNS = (
     "seconds",
     "seconds_per_step",
     "parameters",
-    "state_size",
+    "state",
+    "state_per_token",
 )
 
 NOTHING = "\N{EN DASH}"

@@ -81,6 +81,22 @@ def test_a_folder_of_another_sweep_is_refused(tmp_path):
     assert "done already" not in result.stdout
 
 
+def test_sizes():
+    words = ("mad", "sizes", "mamba+swiglu", "--name", "ours=attention+swiglu", "--task", "recall")
+    mamba, ours = ember_json(*words, "--scale", "base")
+    assert (mamba["architecture"], mamba["state"]) == ("mamba+swiglu", 2 * 256 * (4 + 3))
+    assert (ours["architecture"], ours["state_per_token"]) == ("ours", 512)
+    ratio = mamba["parameters"] / ours["parameters"]
+    assert f"{ratio:.2f}x" in ember(*words, "--scale", "base").stdout
+
+
+def test_architectures_of_other_sizes_are_refused(tmp_path):
+    words = ("mad", "run", "mamba+swiglu", "mamba[d_state=16]+swiglu", "--out", tmp_path / "s")
+    result = ember(*words, *TINY, "--same-state", "1.5", code=2)
+    assert "a factor of" in result.stderr
+    assert not (tmp_path / "s").exists()
+
+
 def test_tasks_show_examples_of_the_test_split():
     found = {each["name"]: each for each in ember_json("mad", "tasks", "--sample", "2")}
     assert list(found) == task_names()

@@ -25,7 +25,7 @@ def result(accuracy: float, macro: float | None = None, loss: float = 1.0) -> Re
     """A result of an accuracy, that was reached evenly."""
     curve = tuple(Point(10 * at, 3.0 - at, accuracy * at / 3) for at in (1, 2, 3))
     macro = accuracy / 2 if macro is None else macro
-    return Result(accuracy, macro, loss, accuracy, 30, 2.0, 0.0125, 123_456, 4096, curve)
+    return Result(accuracy, macro, loss, accuracy, 30, 2.0, 0.0125, 123_456, 4096, 0, curve)
 
 
 def write_sweep(

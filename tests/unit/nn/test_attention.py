@@ -120,8 +120,19 @@ def test_the_state_of_a_window_keeps_its_size() -> None:
         shapes.add(tuple(part.shape for part in state))
     assert shapes == {((2, 2, 4, 4), (2, 2, 4, 4), (2,))}
     assert layer.state_size == 2 * 4 * 8
-    assert GroupedQueryAttention(32, 16, 4).state_size == 2 * 8
-    assert SelfAttention(32).state_size == 2 * 32
+
+
+@pytest.mark.parametrize(
+    ("layer", "kept"),
+    [(GroupedQueryAttention(32, 16, 4), 2 * 8), (SelfAttention(32), 2 * 32)],
+    ids=repr,
+)
+def test_without_a_window_a_key_and_a_value_of_each_position_are_kept(
+    layer: nn.Module, kept: int
+) -> None:
+    _, state = layer.unroll(ops.ones((3, 7, 32)))
+    assert sum(part.size for part in state[:2]) == 3 * 7 * kept
+    assert (layer.state_size, layer.state_per_token) == (0, kept)
 
 
 @pytest.mark.parametrize("heads", [(4, 2), (4, 1), (4, 4)])

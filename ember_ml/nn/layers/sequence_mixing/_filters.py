@@ -45,6 +45,7 @@ class HyenaFilter(Module):
         turn = ops.arange(max_length, dtype="float32") * (2 * math.pi / max_length)
         table = ops.stack([time, ops.cos(turn), -ops.sin(turn)], axis=1)
         self.positions = Parameter(table, decay=False)
+        self.order = order
         self.frequency = Parameter(ops.ones(order), decay=False)
         self.layers = ModuleList([dense(3, order), dense(order, order), dense(order, order)])
         self.output = dense(order, channels, bias=False)

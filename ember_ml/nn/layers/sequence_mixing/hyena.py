@@ -75,6 +75,16 @@ class HyenaBase(SequenceMixer):
         self.skip = Parameter(Normal(0.0, 1.0)((filters,)), decay=False)
         self.out_proj = Dense(outputs, features)
 
+    @property
+    def state_size(self) -> int:
+        """The inputs that later positions still see."""
+        return self.inner * (self.max_length - 1 + 3 * (self.short.kernel_size - 1))
+
+    @property
+    def filter_state_size(self) -> int:
+        """The state of recurrences of the filters' order, that would do what the filters do."""
+        return self.inner * self.filter.order
+
     def project(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """The values that the short filters read, (batch, 3 * inner / groups, time)."""
         bias: Any = self.in_proj.bias
@@ -167,11 +177,6 @@ class Hyena(HyenaBase):
             max_length,
         )
 
-    @property
-    def state_size(self) -> int:
-        """The inputs that later positions still see."""
-        return self.inner * (self.max_length - 1 + 3 * (self.short.kernel_size - 1))
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The sequence mixed."""
         self.check_sequence(x, mask)
@@ -253,6 +258,11 @@ class MultiHeadHyena(HyenaBase):
     def state_size(self) -> int:
         """The keys, values and inputs that later positions still see."""
         return self.inner * (2 * (self.max_length - 1) + 3 * (self.short.kernel_size - 1))
+
+    @property
+    def filter_state_size(self) -> int:
+        """The same of each pair of a key's and a value's numbers."""
+        return super().filter_state_size * self.num_heads
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The sequence mixed."""

@@ -65,11 +65,6 @@ class HyenaExperts(HyenaBase):
         )
         self.router = Dense(features, num_experts)
 
-    @property
-    def state_size(self) -> int:
-        """The inputs that later positions still see."""
-        return self.inner * (self.max_length - 1 + 3 * (self.short.kernel_size - 1))
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The sequence mixed."""
         self.check_sequence(x, mask)

@@ -77,7 +77,7 @@ class GroupedQueryAttention(CausalAttention):
 
     Example:
         >>> layer = nn.layers.sequence_mixing.GroupedQueryAttention(8, num_heads=4, num_kv_heads=2)
-        >>> layer(ops.ones((2, 5, 8))).shape, layer.state_size
+        >>> layer(ops.ones((2, 5, 8))).shape, layer.state_per_token
         ((2, 5, 8), 8)
     """
 

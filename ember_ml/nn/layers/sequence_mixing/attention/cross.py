@@ -61,11 +61,6 @@ class CrossAttention(BaseAttention):
         width = 2 * self.num_kv_heads * self.head_features
         self.key_value = Dense(self.context_features, width, bias=bias)
 
-    @property
-    def state_size(self) -> int:
-        """The keys and values of one position of the context."""
-        return 2 * self.num_kv_heads * self.head_features
-
     def forward(
         self,
         x: Tensor,

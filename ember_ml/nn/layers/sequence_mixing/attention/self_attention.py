@@ -80,9 +80,17 @@ class SelfAttention(BaseAttention):
 
     @property
     def state_size(self) -> int:
-        """The keys and values of the window; of one position if there is no window."""
-        kept = 1 if self.window is None else self.window + 1
-        return 2 * kept * self.num_kv_heads * self.head_features
+        """The keys and values of the window; nothing if there is none."""
+        return 0 if self.window is None else self._pair_size * (self.window + 1)
+
+    @property
+    def state_per_token(self) -> int:
+        """A key and a value, if there is no window."""
+        return self._pair_size if self.window is None else 0
+
+    @property
+    def _pair_size(self) -> int:
+        return 2 * self.num_kv_heads * self.head_features
 
     def forward(
         self, x: Tensor, mask: Tensor | None = None, attention_mask: Tensor | None = None
