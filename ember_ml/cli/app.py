@@ -11,6 +11,7 @@ from ember_ml.cli.settings import (
     BackendOption,
     DebugOption,
     DeviceOption,
+    PluginOption,
     SeedOption,
     Settings,
     command,
@@ -40,12 +41,13 @@ def begin(
     device: DeviceOption = None,
     seed: SeedOption = None,
     debug: DebugOption = False,
+    plugin: PluginOption = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which it is.")
     ] = False,
 ) -> None:
     """Sequence models from mechanistic primitives: compare, train, use and move them."""
-    ctx.obj = Settings(backend, device, seed, debug)
+    ctx.obj = Settings(backend, device, seed, debug, plugin)
 
 
 app.add_typer(mad.app, name="mad", rich_help_panel="Models")

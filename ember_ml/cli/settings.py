@@ -6,7 +6,7 @@ import contextlib
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -41,6 +41,17 @@ DebugOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")]
 
 
+PluginOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="MODULE|FILE.py",
+        help="Import it first: it registers layers, tasks or models of yours; repeatable.",
+        rich_help_panel=PANEL,
+    ),
+]
+
+
 class Settings(NamedTuple):
     """What was said before the command, or after it."""
 
@@ -48,6 +59,7 @@ class Settings(NamedTuple):
     device: str | None = None
     seed: int | None = None
     debug: bool = False
+    plugin: Sequence[str] | None = None
 
     def over(self, other: Settings) -> Settings:
         """These, and those of another where nothing was said."""
@@ -56,6 +68,7 @@ class Settings(NamedTuple):
             device=other.device if self.device is None else self.device,
             seed=other.seed if self.seed is None else self.seed,
             debug=self.debug or other.debug,
+            plugin=(*(other.plugin or ()), *(self.plugin or ())),
         )
 
     @contextlib.contextmanager
@@ -66,6 +79,7 @@ class Settings(NamedTuple):
 
         # check_name: tensors compare the names of their backends by identity
         name = None if self.backend is None else selection.check_name(self.backend)
+        self._load_plugins()
         with contextlib.nullcontext() if name is None else use_backend(name):
             if self.device is not None:
                 devices.set_device(self.device)
@@ -73,12 +87,19 @@ class Settings(NamedTuple):
                 ops.random.set_seed(self.seed)
             yield
 
+    def _load_plugins(self) -> None:
+        from ember_ml.registry import plugins
+
+        for name in self.plugin or ():
+            plugins.use(name)
+
 
 SHARED: dict[str, tuple[Any, Any]] = {
     "backend": (BackendOption, None),
     "device": (DeviceOption, None),
     "seed": (SeedOption, None),
     "debug": (DebugOption, False),
+    "plugin": (PluginOption, None),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from ember_ml._core.errors import EmberError
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.pool import Event, outcome, perform
 from ember_ml.mad.run import Point
+from ember_ml.registry import plugins
 
 PATIENCE = 0.5
 """Seconds between two looks at what the runs have said."""
@@ -26,8 +28,8 @@ class ClusterError(EmberError, RuntimeError):
 class RayPool:
     """Ray tasks that each do one run, on one core.
 
-    Ember ML must be installed on the machines of the cluster. A task whose machine goes away is
-    begun again by Ray on another one.
+    Ember ML, and the plugins in use, must be on the machines of the cluster. A task whose machine
+    goes away is begun again by Ray on another one.
 
     Args:
         address: of the cluster; "auto" finds the one this machine is part of; without one, a
@@ -81,6 +83,8 @@ class RayPool:
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if self.address is None:
             options["include_dashboard"] = False
+        if plugins.named():
+            options["runtime_env"] = {"env_vars": {plugins.VARIABLE: os.environ[plugins.VARIABLE]}}
         try:
             if self.address not in NAMES:
                 _knock(str(self.address))

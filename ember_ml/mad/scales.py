@@ -164,7 +164,7 @@ def settings(scale: Scale, task: str) -> list[Setting]:
     """A task in the sizes of a scale, and in its difficulties if the scale has them."""
     entry = get(task, "tasks")
     target: Any = entry.target
-    sizes = dict(scale.sizes.get(task, {}))
+    sizes = dict(scale.sizes.get(task) or target.scales.get(scale.name, {}))
     steps = sizes.pop("steps", None)
 
     def setting(variable: str = "", **values: Any) -> Setting:

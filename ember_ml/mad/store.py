@@ -17,6 +17,7 @@ from ember_ml._core.errors import EmberError
 from ember_ml._core.files import write_atomically
 from ember_ml._core.folders import write_folder
 from ember_ml._core.version import VERSION
+from ember_ml.configs.errors import ConfigError
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.run import Point, Result
 
@@ -155,6 +156,11 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except SweepError:
         raise
+    except ConfigError as error:
+        raise SweepError(
+            f"{path} is not understood: {error}; if a plugin registers it, name the plugin "
+            "(--plugin, EMBER_ML_PLUGINS); if it is damaged, remove it, and it is done again"
+        ) from None
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise SweepError(f"{path} is damaged ({error}); remove it, and it is done again") from None
 

@@ -7,12 +7,9 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ember_ml._core.errors import EmberError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -174,23 +171,15 @@ class Registry:
             importlib.import_module(module)
         if self._plugins is not None and "" not in self._loaded:
             self._loaded.add("")
-            from importlib import metadata  # which takes longer to import than all of this
+            try:
+                self._load_plugins(self._plugins)
+            except EmberError:
+                self._loaded -= {"", kind}  # so that it is said again, and not only once
+                raise
 
-            for point in metadata.entry_points(group=self._plugins):
-                _load_plugin(point)
+    def _load_plugins(self, group: str) -> None:
+        from ember_ml.registry import plugins
 
-
-def _load_plugin(point: EntryPoint) -> None:
-    """Import a plugin; one that fails is named and does not take the others with it."""
-    import warnings
-
-    try:
-        loaded = point.load()
-        if inspect.isfunction(loaded):
-            loaded()
-    except Exception as error:
-        warnings.warn(
-            f"the plugin {point.name!r} ({point.value}) could not be loaded: {error}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        plugins.load_installed(group)
+        for name in plugins.named():
+            plugins.load_named(name)

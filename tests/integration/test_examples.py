@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
+import json
+import operator
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ember_ml import nn
+from ember_ml import nn, ops
 from ember_ml.backend import available
+from ember_ml.nn import tensor
+from ember_ml.registry.components import REGISTRY
+from tests.unit.cli.commands import ember, start
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -18,6 +26,50 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.fixture(autouse=True)
 def _examples_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
+
+
+@pytest.fixture
+def own_parts(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module; what it registers is gone after the test."""
+    REGISTRY.available()  # what comes with the package is there before, and stays
+    for name in ("_entries", "_names"):
+        monkeypatch.setattr(REGISTRY, name, dict(getattr(REGISTRY, name)))
+    import own_parts
+
+    return importlib.reload(own_parts)
+
+
+def test_the_forms_of_the_own_layer_agree(own_parts: Any, backend: str) -> None:
+    layer = own_parts.SignedGate(4)
+    x = ops.random.normal((2, 9, 4), seed=3)
+    whole, (stepped, state) = layer(x), layer.unroll(x)
+    assert ops.allclose(whole, stepped, atol=1e-5)
+    assert state.size == 2 * layer.state_size
+    mask = np.arange(9) < 6
+    padded = layer(x, mask=ops.stack([tensor.array(mask)] * 2))
+    assert ops.allclose(padded[:, :6], whole[:, :6], atol=1e-5)
+    assert ops.allclose(padded[:, 8], whole[:, 5], atol=1e-5)
+
+
+def test_the_own_task_asks_for_parity(own_parts: Any) -> None:
+    bits, parity = own_parts.Parity(num_train=50).arrays("train")
+    odd = [list(itertools.accumulate(row, operator.xor)) for row in bits.tolist()]
+    assert parity.tolist() == odd
+
+
+def test_own_parts_are_compared_by_the_command_line(tmp_path: Path) -> None:
+    """Also in the processes that it starts; and a report names what it needs."""
+    plugin = ["--plugin", "own_parts.py"]
+    words = ["mad", "run", "signed-gate+swiglu", *plugin, "--task", "parity", "--scale", "tiny"]
+    process = start(*words, "--backend", "numpy", "--out", tmp_path / "s", folder=EXAMPLES)
+    out, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "signed-gate+swiglu on parity" in out
+    (result,) = (tmp_path / "s" / "runs").glob("parity.signed-gate-swiglu.*/result.json")
+    assert json.loads(result.read_text())["state"] == 2 * 16
+    told = ember("mad", "report", tmp_path / "s", code=2).stderr
+    assert "no tasks named 'parity'" in told
+    assert "--plugin" in told
 
 
 def is_png(path: Path) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
+import os
 from importlib import metadata
 
 import pytest
 
 from ember_ml import registry
 from ember_ml.configs import Config
-from ember_ml.registry import Entry, RegistrationError, Registry, UnknownComponentError
+from ember_ml.registry import Entry, RegistrationError, Registry, UnknownComponentError, plugins
+from ember_ml.registry.plugins import PluginError
 
 ENTRIES = registry.available()
 
@@ -93,10 +96,37 @@ def test_plugins_are_loaded_and_a_broken_one_is_named(
     own = Registry({"layers": []}, plugins="ember_ml.test_plugins")
     with pytest.warns(RuntimeWarning, match="'broken'"):
         own.available("layers")
-    import builtins
-
     assert builtins.PLUGGED == 1
     del builtins.PLUGGED
+
+
+def test_modules_and_files_named_in_the_environment_are_loaded(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "named_module.py").write_text("import builtins\nbuiltins.NAMED = ['module']\n")
+    (tmp_path / "a file.py").write_text("import builtins\nbuiltins.NAMED.append(__file__)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = str(tmp_path / "a file.py")
+    monkeypatch.setenv(plugins.VARIABLE, os.pathsep.join(["named_module", file]))
+    monkeypatch.setattr(builtins, "NAMED", [], raising=False)
+    for _ in range(2):  # once is enough
+        Registry({"layers": []}, plugins="ember_ml.test_plugins").available("layers")
+        assert ["module", file] == builtins.NAMED
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("1 / 0", "division by zero"), (None, "No such file")], ids=["bad", "none"]
+)
+def test_a_named_file_that_cannot_be_imported_is_an_error(
+    text: str | None, said: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if text is not None:
+        (tmp_path / "mine.py").write_text(text)
+    monkeypatch.setenv(plugins.VARIABLE, str(tmp_path / "mine.py"))
+    own = Registry({"layers": []}, plugins="ember_ml.test_plugins")
+    for _ in range(2):  # not only the first time
+        with pytest.raises(PluginError, match=f"mine.py.*{said}"):
+            own.available("layers")
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)

@@ -34,6 +34,8 @@ class Task(Dataset):
     """Whether the test asks for examples that training has not shown."""
     harder: ClassVar[dict[str, tuple[float, ...]]] = {}
     """Values of each field that make it more difficult, the others being as they are by default."""
+    scales: ClassVar[dict[str, dict[str, Any]]] = {}
+    """Its sizes, and "steps", in scales that do not know it; its defaults elsewhere."""
 
     def __init__(
         self,

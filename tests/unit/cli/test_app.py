@@ -84,7 +84,11 @@ def test_the_backend_before_and_after_the_command(name, backend):
 def test_what_is_said_after_the_command_wins():
     found = ember_json("--backend", "numpy", "backends", "--backend", "torch")
     assert [each["name"] for each in found["backends"] if each["active"]] == ["torch"]
-    assert Settings("numpy", seed=0).over(Settings("torch", "cpu", 3)) == ("numpy", "cpu", 0, False)
+    before, after = (
+        Settings("torch", "cpu", 3, plugin=["a"]),
+        Settings("numpy", seed=0, plugin=["b"]),
+    )
+    assert after.over(before) == Settings("numpy", "cpu", 0, plugin=("a", "b"))
 
 
 def test_an_unknown_backend_or_device():
