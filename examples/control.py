@@ -125,25 +125,20 @@ def inputs(model: Any, seen: Any) -> Any:
     return seen[..., :-1] if isinstance(model, LiquidModel) else seen
 
 
+def lessons(model: Any, seen: np.ndarray, wanted: np.ndarray) -> dict[str, np.ndarray]:
+    """Drives as a trainer takes them: beside inputs and targets, arguments of the model by name."""
+    return {"inputs": inputs(model, seen), "timespans": seen[..., -1], "targets": wanted}
+
+
 def gated_like(model: nn.Module) -> nn.Module:
     """The GRU, with a linear head, whose number of parameters is nearest to the model's."""
     made = [Recurrent(GRUCell(5, size), proj_size=1) for size in range(8, 2 * UNITS)]
     return min(made, key=lambda gru: abs(gru.num_parameters() - model.num_parameters()))
 
 
-class Imitation(Trainer):
-    """A trainer whose batches are what was seen, the timespans last, and what the expert did."""
-
-    def compute(self, batch: Any) -> tuple[Any, Any]:
-        """The loss and the steering."""
-        seen, wanted = batch
-        steering = self.model(inputs(self.model, seen), timespans=seen[..., -1])
-        return self.loss(steering, wanted), steering
-
-
 def train(model: nn.Module, data: Any, held_out: Any, seed: int, epochs: int) -> list[float]:
     """Imitate the expert; the error on held-out drives after each epoch."""
-    trainer = Imitation(
+    trainer = Trainer(
         model,
         "mse",
         optimizer={"type": "adam", "learning_rate": 1e-2},
@@ -152,6 +147,7 @@ def train(model: nn.Module, data: Any, held_out: Any, seed: int, epochs: int) ->
         seed=seed,
         progress=False,
     )
+    data, held_out = (lessons(model, *each) for each in (data, held_out))
     history = trainer.fit(data, held_out, epochs=epochs, batch_size=16)
     model.eval()
     return history.column("val_loss")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -11,6 +12,8 @@ from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.data import ArrayDataset, DataLoader, Dataset, IterableDataset
+from ember_ml.nn.module import Module
+from ember_ml.registry.base import close_matches
 
 
 def loader(data: Any, batch_size: int, *, shuffle: bool, seed: int) -> DataLoader:
@@ -37,21 +40,36 @@ def inputs_loader(data: Any, batch_size: int) -> DataLoader:
     return loader(data if known else (data,), batch_size, shuffle=False, seed=0)
 
 
-def split(batch: Any, with_targets: bool) -> tuple[tuple[Any, ...], Any, dict[str, Any]]:
-    """The inputs, the target, and the loss's options of a batch.
+class Parts(NamedTuple):
+    """What a batch consists of."""
+
+    inputs: tuple[Any, ...]
+    named: dict[str, Any]
+    """Further arguments of the model, by name."""
+    targets: Any
+    options: dict[str, Any]
+    """Of the loss."""
+
+
+KEYS = ("inputs", "targets", "mask")
+"""Of a batch that is a dict; others are names of the model's arguments."""
+
+
+def split(batch: Any, with_targets: bool) -> Parts:
+    """What is what in a batch.
 
     A tuple is (inputs, targets) or (inputs, targets, mask), a dict has these keys. Inputs that are
     a tuple are several arguments of the model.
     """
     if not with_targets:
-        return (tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)), None, {}
+        return Parts(tuple(batch) if isinstance(batch, (tuple, list)) else (batch,), {}, None, {})
     if isinstance(batch, Mapping):
         missing = [key for key in ("inputs", "targets") if key not in batch]
-        unknown = [key for key in batch if key not in ("inputs", "targets", "mask")]
-        if missing or unknown:
+        if missing:
             raise ArgumentError(
-                f"a batch that is a dict has 'inputs', 'targets' and maybe 'mask', not "
-                f"{sorted(batch)}; for other batches override Trainer.compute"
+                "a batch that is a dict has 'inputs', 'targets' and maybe 'mask', and arguments of "
+                f"the model by name; {sorted(batch)} has no {' and no '.join(missing)}; for other "
+                "batches override Trainer.compute"
             )
         parts = [batch["inputs"], batch["targets"], batch.get("mask")]
     elif isinstance(batch, (tuple, list)) and len(batch) in (2, 3):
@@ -62,7 +80,8 @@ def split(batch: Any, with_targets: bool) -> tuple[tuple[Any, ...], Any, dict[st
             "for other batches override Trainer.compute"
         )
     inputs, targets, mask = parts
-    return _arguments(inputs), targets, {} if mask is None else {"sample_weight": mask}
+    options = {} if mask is None else {"sample_weight": mask}
+    return Parts(_arguments(inputs), _named(batch), targets, options)
 
 
 def weight_of(batch: Any, mask: Tensor | None) -> float:
@@ -73,11 +92,33 @@ def weight_of(batch: Any, mask: Tensor | None) -> float:
     return float(first.shape[0]) if first is not None and first.ndim else 1.0
 
 
-def inputs_of(batch: Any) -> tuple[Any, ...]:
+def inputs_of(batch: Any) -> Parts:
     """The model's arguments in a batch that may have targets, too."""
-    if isinstance(batch, Mapping):
-        return _arguments(batch.get("inputs", batch))
-    return _arguments(batch[0] if isinstance(batch, (tuple, list)) else batch)
+    if isinstance(batch, Mapping) and "inputs" in batch:
+        return Parts(_arguments(batch["inputs"]), _named(batch), None, {})
+    first = batch[0] if isinstance(batch, (tuple, list)) else batch
+    return Parts(_arguments(first), {}, None, {})
+
+
+def apply(model: Module, parts: Parts) -> Any:
+    """The model's outputs."""
+    if parts.named:
+        known = inspect.signature(model.forward).parameters
+        free = any(each.kind is each.VAR_KEYWORD for each in known.values())
+        unknown = [] if free else [name for name in parts.named if name not in known]
+        if unknown:
+            raise ArgumentError(
+                f"the batch has {', '.join(map(repr, unknown))}, which {type(model).__name__} does "
+                f"not take{close_matches(unknown[0], known)}; besides {', '.join(KEYS)} the keys "
+                "of a batch are arguments of the model"
+            )
+    return model(*parts.inputs, **parts.named)
+
+
+def _named(batch: Any) -> dict[str, Any]:
+    if not isinstance(batch, Mapping):
+        return {}
+    return {name: value for name, value in batch.items() if name not in KEYS}
 
 
 def _arguments(inputs: Any) -> tuple[Any, ...]:

@@ -61,7 +61,7 @@ def predict(trainer: Trainer, data: Any, batch_size: int) -> Any:
     found = []
     with evaluating(trainer):
         for batch in batches.inputs_loader(data, batch_size).once():
-            found.append(tree.flatten(trainer.model(*batches.inputs_of(batch))))
+            found.append(tree.flatten(batches.apply(trainer.model, batches.inputs_of(batch))))
     if not found:
         raise ArgumentError("predict: the data has no batches")
     columns = zip(*[leaves for leaves, _ in found], strict=True)

@@ -111,12 +111,12 @@ class Trainer:
 
         What parts of the model report by `nn.auxiliary.report_loss` is part of the loss.
         """
-        inputs, targets, options = batches.split(batch, self.loss is not None)
+        parts = batches.split(batch, self.loss is not None)
         with reported_losses() as reported:
-            outputs = self.model(*inputs)
+            outputs = batches.apply(self.model, parts)
         if self.loss is None:
             return with_reported(outputs, reported), None
-        return with_reported(self.loss(outputs, targets, **options), reported), outputs
+        return with_reported(self.loss(outputs, parts.targets, **parts.options), reported), outputs
 
     def fit(
         self,
@@ -130,8 +130,9 @@ class Trainer:
         """Train.
 
         Args:
-            data: a `DataLoader`, a dataset, or a tuple (inputs, targets) of arrays; the latter two
-                are shuffled by the trainer's seed.
+            data: a `DataLoader`, a dataset, or a tuple (inputs, targets) of arrays, or a dict of
+                them, in which further names are those of the model's arguments; what is no loader
+                is shuffled by the trainer's seed.
             validation: the like, evaluated after each epoch.
             epochs: until how many are done in all, those before a restart included; 1 if neither
                 this nor `steps` is given.
@@ -244,10 +245,10 @@ class Trainer:
                     "they are; override Trainer.measure"
                 )
             return batches.weight_of(batch, None)
-        _, targets, options = batches.split(batch, with_targets=True)
-        mask = options.get("sample_weight")
+        parts = batches.split(batch, with_targets=True)
+        mask = parts.options.get("sample_weight")
         for metric in self.metrics:
-            metric.update(outputs, targets, mask)
+            metric.update(outputs, parts.targets, mask)
         return batches.weight_of(batch, mask)
 
     def predict(self, data: Any, *, batch_size: int = 32) -> Any:

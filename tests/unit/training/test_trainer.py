@@ -112,10 +112,33 @@ def test_masks_and_dict_batches(backend: str) -> None:
     half = trainer(mlp()).fit((X[:24], Y[:24]), steps=1, batch_size=24)
     with_mask = DataLoader(ArrayDataset({"inputs": X, "targets": Y, "mask": mask}), 48)
     assert trainer(mlp()).fit(with_mask, steps=1).losses[0] == pytest.approx(half.losses[0], 1e-5)
-    with pytest.raises(ValueError, match="'inputs', 'targets' and maybe 'mask', not"):
+    with pytest.raises(ValueError, match=r"\['x', 'y'\] has no inputs and no targets"):
         trainer(mlp()).fit(DataLoader(ArrayDataset({"x": X, "y": Y}), 4))
     with pytest.raises(ValueError, match=r"a batch is \(inputs, targets\)"):
         trainer(mlp()).fit(DataLoader(ArrayDataset(X), 4))
+
+
+class Scaled(nn.Module):
+    """A model with a second argument."""
+
+    def __init__(self) -> None:
+        self.inner = mlp()
+
+    def forward(self, x, factor=1.0):
+        return self.inner(x * factor)
+
+
+def test_other_keys_of_a_dict_are_arguments_of_the_model(backend: str) -> None:
+    factor = np.linspace(0.5, 2.0, 48, dtype="float32")[:, None]
+    batches = {"inputs": X, "factor": factor, "targets": Y}
+    ours, plain = trainer(Scaled(), metrics=["accuracy"]), trainer(mlp(), metrics=["accuracy"])
+    losses = ours.fit(batches, steps=3).losses, plain.fit((X * factor, Y), steps=3).losses
+    assert np.allclose(*losses, atol=1e-5)
+    assert ours.evaluate(batches) == pytest.approx(plain.evaluate((X * factor, Y)), rel=1e-4)
+    there = plain.predict(X * factor).numpy()
+    assert np.allclose(ours.predict(batches).numpy(), there, atol=1e-4)
+    with pytest.raises(ValueError, match="'facto', which Scaled does not take; did you mean 'fac"):
+        ours.fit({"inputs": X, "facto": factor, "targets": Y}, steps=9)
 
 
 class Scored(nn.Module):
