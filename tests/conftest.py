@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from ember_ml.backend import BACKENDS, available, use_backend
+from ember_ml.registry import plugins
+from ember_ml.registry.components import REGISTRY
 
 
 @pytest.fixture(params=list(BACKENDS))
@@ -20,3 +22,40 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
         pytest.skip(f"the {name} backend is not installed")
     with use_backend(name):
         yield name
+
+
+@pytest.fixture
+def scratch_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the test registers is gone after it."""
+    REGISTRY.available()  # what comes with the package is there before, and stays
+    for name in ("_entries", "_names"):
+        monkeypatch.setattr(REGISTRY, name, dict(getattr(REGISTRY, name)))
+    monkeypatch.setenv(plugins.VARIABLE, "")
+
+
+FRAGILE = '''
+from ember_ml import nn
+from ember_ml.registry import register
+
+
+@register("layers/fragile")
+class Fragile(nn.Module):
+    """Bursts if a sequence has more than two tokens."""
+
+    def __init__(self, features: int) -> None:
+        self.features = features
+
+    def forward(self, x):
+        if x.shape[1] > 2:
+            raise RuntimeError("it burst")
+        return x
+'''
+
+
+@pytest.fixture
+def fragile(scratch_registry: None, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A layer, also known to processes that are started, which fails when it is used in earnest."""
+    path = tmp_path_factory.mktemp("plugin") / "fragile.py"
+    path.write_text(FRAGILE)
+    plugins.use(str(path))
+    return "fragile"

@@ -14,6 +14,7 @@ from ember_ml.cli.settings import JsonOption, Settings, command
 
 if TYPE_CHECKING:
     from ember_ml.mad.live import Progress
+    from ember_ml.mad.scores import Cell
     from ember_ml.mad.sweep import Pool, Sweep
 
 app = typer.Typer(
@@ -117,7 +118,7 @@ def run(
         same_state=same_state,
     )
     console = output.console(to_errors=as_json)
-    sweep.store.open({"scale": sweep.scale.name, "backend": sweep.backend})
+    sweep.open()
     before = len(sweep.runs) - len(sweep.remaining())
     if before:
         console.print(f"{before} of {len(sweep.runs)} runs are done already in {sweep.store.path}")
@@ -167,7 +168,7 @@ def _finish(sweep: Sweep, progress: Progress, as_json: bool) -> None:
     for name, each in progress.failed.items():
         output.remark(f"failed: {name}: {_last_line(each.error)}")
     if as_json:
-        output.write_json({**_scores(sweep, progress), "report": str(page)})
+        output.write_json({**_outcome(sweep, progress), "report": str(page)})
     else:
         output.say(f"report: {page}")
     if progress.failed:
@@ -178,11 +179,15 @@ def _last_line(error: str) -> str:
     return error.strip().rpartition("\n")[2]
 
 
-def _scores(sweep: Sweep, progress: Progress) -> dict[str, Any]:
+def _outcome(sweep: Sweep, progress: Progress) -> dict[str, Any]:
     from ember_ml.mad import cells
     from ember_ml.mad.scores import ranking
 
     found = cells(progress.done.values())
+    grouped = {
+        each.name: [cell for cell in found if cell.architecture == each.name]
+        for each in sweep.architectures
+    }
     return {
         "path": str(sweep.store.path),
         "scale": sweep.scale.name,
@@ -191,10 +196,23 @@ def _scores(sweep: Sweep, progress: Progress) -> dict[str, Any]:
         "done": len(progress.done),
         "failed": {name: _last_line(each.error) for name, each in progress.failed.items()},
         "accuracy": {
-            each.name: {c.task: c.accuracy.mean for c in found if c.architecture == each.name}
-            for each in sweep.architectures
+            name: {cell.task: cell.accuracy.mean for cell in group}
+            for name, group in grouped.items()
+        },
+        "scores": {
+            name: {cell.task: _scores(cell) for cell in group} for name, group in grouped.items()
         },
         "ranking": [list(pair) for pair in ranking(found, sweep.tasks)],
+    }
+
+
+def _scores(cell: Cell) -> dict[str, Any]:
+    return {
+        "accuracy": cell.accuracy.mean,
+        "interval": cell.accuracy.interval,
+        "macro_accuracy": cell.macro_accuracy.mean,
+        "macro_interval": cell.macro_accuracy.interval,
+        "seeds": cell.accuracy.seeds,
     }
 
 
@@ -202,11 +220,17 @@ def _scores(sweep: Sweep, progress: Progress) -> dict[str, Any]:
 def report(
     settings: Settings,
     folder: Annotated[Path, typer.Argument(help="The folder of a sweep, finished or not.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Write the report of a sweep anew."""
     from ember_ml.mad.report import write_report
 
-    output.say(f"report: {write_report(folder)}")
+    page = write_report(folder)
+    if as_json:
+        output.remark(f"report: {page}")
+        output.say(page.with_name("results.json").read_text(encoding="utf-8").rstrip("\n"))
+    else:
+        output.say(f"report: {page}")
 
 
 @command(app, "sizes")

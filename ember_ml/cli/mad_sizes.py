@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ember_ml.cli import output
 
@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from ember_ml.mad.sizes import Size
     from ember_ml.mad.sweep import Sweep
 
-HEADERS = "architecture", "task", "parameters", "", "state", "", "and of each token"
+HEADERS = "architecture", "task", "parameters", "", "state", "", "per token"
+NAMES = (0, 1)
+"""The columns that hold names; the others hold numbers."""
+ROOM = 24
+"""The least width for the names; where there is less, there are no columns."""
 
 
 def show(sweep: Sweep, *, as_json: bool) -> None:
@@ -23,7 +27,33 @@ def show(sweep: Sweep, *, as_json: bool) -> None:
         output.write_json([size._asdict() for size in found])
         return
     rows = [row for group in by_setting(found) for row in _rows(group)]
-    output.console().print(output.table(rows, *HEADERS))
+    console = output.console()
+    for part in layout(rows, console.width):
+        console.print(part)
+
+
+def layout(rows: Sequence[tuple[str, ...]], width: int) -> Iterator[Any]:
+    """A table whose names are broken if they must be, but no number; or lists, if it is narrow."""
+    columns = list(zip(HEADERS, *rows, strict=True))
+    numbers = columns[len(NAMES) :]
+    taken = sum(max(len(cell) for cell in column) + output.GAP for column in numbers) + output.GAP
+    if width - taken >= ROOM:
+        yield output.table(rows, *HEADERS, folded=NAMES)
+    else:
+        yield from map(_list, rows)
+
+
+def _list(row: tuple[str, ...]) -> Any:
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    name, task, parameters, ratio, state, state_ratio, per_token = row
+    text = f"{parameters} parameters ({ratio}), state {state}"
+    text += f" ({state_ratio})" if state_ratio else ""
+    text += f" and {per_token} per token" if per_token else ""
+    title = Text.assemble((name, "bold cyan"), f" {task}", overflow="fold")
+    return Group(title, Padding(Text(text), (0, 0, 0, 2)))
 
 
 def _rows(group: Sequence[Size]) -> list[tuple[str, ...]]:

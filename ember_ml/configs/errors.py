@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -62,4 +62,4 @@ def _message(item: Any, cls: type[BaseModel]) -> str:
     if kind == "missing":
         return "is missing"
     text = str(item["msg"]).removeprefix("Value error, ").removeprefix("Input ")
-    return f"{text}, not {given!r:.60}"
+    return text if isinstance(given, Mapping) else f"{text}, not {given!r:.60}"

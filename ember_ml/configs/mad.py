@@ -29,4 +29,6 @@ class RunConfig(Config):
     stop_at: Probability = 0.999
     """The accuracy on the validation split that ends a run early."""
     seed: Seed = 0
-    """Of the weights and the order of the examples; the task has its own."""
+    """Of the weights and the order of the examples; the task has one of its own."""
+    code: str = ""
+    """A digest of the files of layers and tasks that are not of Ember ML."""

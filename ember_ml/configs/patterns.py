@@ -17,6 +17,8 @@ KINDS = ("layers", "blocks")
 """What a list of layers is made of; a bare name is looked for in this order."""
 WIDTHS = ("features", "hidden_size", "in_features", "out_features")
 """Fields that take the width of the model, where they must be given and are not."""
+MOST = 10_000
+"""Layers that a pattern may stand for; more are a slip of the finger."""
 _TOKEN = re.compile(
     r"(?P<space>[\s,+]+)|(?P<open>\()|(?P<close>\)(?:\s*[x*]\s*(?P<group>\d+))?)"
     r"|(?P<name>[A-Za-z_][\w/.-]*)(?:\[(?P<options>[^\]]*)\])?(?:\*(?P<times>\d+))?"
@@ -49,14 +51,21 @@ def expand(pattern: str) -> list[str | dict[str, Any]]:
             if len(open_groups) == 1:
                 raise _error(pattern, f"the ) at {found.start()} closes nothing")
             group = open_groups.pop()
-            open_groups[-1] += group * int(found["group"] or 1)
+            open_groups[-1] += _repeated(pattern, group, found["group"])
         elif found["name"]:
-            open_groups[-1] += [_item(pattern, found)] * int(found["times"] or 1)
+            open_groups[-1] += _repeated(pattern, [_item(pattern, found)], found["times"])
     if len(open_groups) > 1:
         raise _error(pattern, "a ( is not closed")
     if not open_groups[0]:
         raise _error(pattern, "it names no layer")
     return open_groups[0]
+
+
+def _repeated(pattern: str, group: list[Any], times: str | None) -> list[Any]:
+    count = int(times or 1)
+    if count * len(group) > MOST:
+        raise _error(pattern, f"{count:,} times {len(group)} are more than {MOST:,} layers")
+    return group * count
 
 
 def _item(pattern: str, found: re.Match[str]) -> str | dict[str, Any]:
@@ -100,12 +109,14 @@ def entry_of(name: Any) -> Entry:
             return components.get(name, None if "/" in str(name) else kind)
         except UnknownComponentError:
             continue
-    names = [
-        known for kind in KINDS for entry in components.available(kind) for known in _names(entry)
-    ]
+    names = [known for entry in _all() for known in _names(entry)]
     hint = close_matches(str(name).rpartition("/")[2], dict.fromkeys(names))
-    hint = hint or f"; there are {', '.join(sorted(names))}"
+    hint = hint or f"; there are {', '.join(sorted({entry.bare for entry in _all()}))}"
     raise ConfigError("layers", [Problem((), f"no layer or block named {name!r}{hint}")])
+
+
+def _all() -> list[Entry]:
+    return [entry for kind in KINDS for entry in components.available(kind)]
 
 
 def _names(entry: Entry) -> list[str]:

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from ember_ml.configs.mad import RunConfig
+from ember_ml.mad.board import Board, Entry, Row
 from ember_ml.mad.pool import Event
 from ember_ml.mad.run import Point, Result
-from ember_ml.mad.scores import cells, task_of
+from ember_ml.mad.scores import Cell, Score, cells, overall, task_of
 from ember_ml.mad.store import Done, Failed, run_name
 from ember_ml.mad.sweep import Pool, Sweep
 
@@ -24,22 +25,57 @@ SHORT = {
 """Names of tasks that fit above a column."""
 
 
+class Pace:
+    """How fast a sweep goes.
+
+    The clock starts at the first progress, for the start of the workers says nothing of the rest.
+    Nothing is told before there was as much progress again as runs were under way then: of runs
+    side by side, the first few steps come all at once.
+
+    Args:
+        share: how much of the sweep was done before.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._first: tuple[float, float] | None = None
+        self._awaited = 0
+
+    def see(self, share: float, under_way: int) -> None:
+        """Take in how much is done now, and how many runs are at it."""
+        if share <= self._share:
+            return
+        self._share = share
+        self._awaited -= 1
+        if self._first is None:
+            self._first = time.monotonic(), share
+            self._awaited = under_way
+
+    def seconds_left(self) -> float | None:
+        """How long the rest takes; None if nothing is known yet."""
+        if self._first is None or self._awaited > 0:
+            return None
+        began, before = self._first
+        return (time.monotonic() - began) / (self._share - before) * (1.0 - self._share)
+
+
 class Progress:
     """How far a sweep is: which runs are done, under way, failed, and how long the rest takes."""
 
     def __init__(self, sweep: Sweep) -> None:
         self.sweep = sweep
         known = {run_name(run) for run in sweep.runs}
-        done = sweep.store.done() if (sweep.store.path / "sweep.json").exists() else []
+        known -= {run_name(run) for run in sweep.remaining()}
+        done = sweep.store.done() if known else []
         self.done = {run_name(each.run): each for each in done if run_name(each.run) in known}
         self.failed: dict[str, Failed] = {}
         self.going: dict[str, tuple[RunConfig, Point | None]] = {}
-        self._before = self._steps_done()
-        self._started = time.monotonic()
+        self._pace = Pace(self.share())
 
     def see(self, event: Event) -> None:
         """Take in what happened."""
         name = run_name(event.run)
+        under_way = len({*self.going, name})
         if isinstance(event.what, Result):
             self.done[name] = Done(event.run, event.what)
         elif isinstance(event.what, str):
@@ -48,6 +84,7 @@ class Progress:
             self.going[name] = event.run, event.what
         else:
             self.going.pop(name, None)
+        self._pace.see(self.share(), under_way)
 
     def _steps_done(self) -> float:
         """Steps that need not be done any more; a run that ended early counts as whole."""
@@ -63,58 +100,59 @@ class Progress:
 
     def seconds_left(self) -> float | None:
         """How long the rest takes at the pace so far; None if nothing is known yet."""
-        total = sum(run.steps for run in self.sweep.runs)
-        began = self._before / total if total else 1.0
-        made = self.share() - began
-        if made <= 0:
-            return None
-        return (time.monotonic() - self._started) / made * (1.0 - self.share())
+        return self._pace.seconds_left()
 
-    def table(self) -> Any:
+    def table(self) -> Board:
         """Accuracies by architecture and task; of runs under way, the one on the validation."""
-        from rich.table import Table
-        from rich.text import Text
+        found = {(cell.architecture, cell.task): cell for cell in cells(self.done.values())}
+        return Board(
+            self._title(),
+            [SHORT.get(task, task) for task in self.sweep.tasks],
+            [self._row(each.name, found) for each in self.sweep.architectures],
+        )
 
-        table = Table(title=self._title(), title_justify="left", expand=False)
-        table.add_column("architecture", overflow="fold", min_width=18)
-        for task in self.sweep.tasks:
-            table.add_column(SHORT.get(task, task), justify="right")
-        table.add_column("mean", justify="right", style="bold")
-        scores = {(c.architecture, c.task): c.accuracy.mean for c in cells(self.done.values())}
-        for each in self.sweep.architectures:
-            row = [self._cell(each.name, task, scores) for task in self.sweep.tasks]
-            known = [scores.get((each.name, task)) for task in self.sweep.tasks]
-            whole = [value for value in known if value is not None]
-            mean = f"{100 * sum(whole) / len(whole):.1f}" if len(whole) == len(known) else ""
-            table.add_row(Text(each.name), *row, mean)
-        return table
+    def _row(self, name: str, found: dict[tuple[str, str], Cell]) -> Row:
+        known = [found.get((name, task)) for task in self.sweep.tasks]
+        whole = [cell for cell in known if cell is not None]
+        return Row(
+            name,
+            [self._entry(name, *pair) for pair in zip(self.sweep.tasks, known, strict=True)],
+            _entry(overall(whole)) if len(whole) == len(known) else Entry(),
+        )
 
     def _title(self) -> str:
         sweep = self.sweep
-        left = self.seconds_left()
         text = f"MAD {sweep.scale.name} on {sweep.backend}: {len(self.done)} of {len(sweep.runs)}"
         text += f" runs, {100 * self.share():.0f} %"
         text += f", {len(self.failed)} failed" if self.failed else ""
-        return text + (f", about {clock(left)} left" if left is not None and self.going else "")
+        return text + (self._rest() if self.going else "")
 
-    def _cell(self, name: str, task: str, scores: dict[tuple[str, str], float]) -> str:
-        going = [
-            (run, point)
-            for run, point in self.going.values()
-            if run.architecture == name and task_of(run) == task
-        ]
-        failed = any(
-            each.run.architecture == name and task_of(each.run) == task
-            for each in self.failed.values()
-        )
-        if (name, task) in scores and not going:
-            return f"{100 * scores[name, task]:.1f}" + ("[red]![/]" if failed else "")
-        if going:
-            run, point = going[0]
-            if point is None:
-                return "[dim]...[/]"
-            return f"[dim]{100 * point.accuracy:.0f} @{100 * point.step // run.steps}%[/]"
-        return "[red]failed[/]" if failed else ""
+    def _rest(self) -> str:
+        left = self.seconds_left()
+        return f", about {clock(left)} left" if left else ""
+
+    def _entry(self, name: str, task: str, cell: Cell | None) -> Entry:
+        def here(run: RunConfig) -> bool:
+            return run.architecture == name and task_of(run) == task
+
+        for run, point in self.going.values():
+            if here(run):
+                return _going(run, point)
+        failed = any(here(each.run) for each in self.failed.values())
+        if cell is None:
+            return Entry("failed", style="red") if failed else Entry()
+        return _entry(cell.accuracy)._replace(failed=failed)
+
+
+def _entry(found: Score) -> Entry:
+    interval = "" if found.interval is None else f"{100 * found.interval:.1f}"
+    return Entry(f"{100 * found.mean:.1f}", interval)
+
+
+def _going(run: RunConfig, point: Point | None) -> Entry:
+    if point is None:
+        return Entry("...", style="dim")
+    return Entry(f"{100 * point.accuracy:.0f} @{100 * point.step // run.steps}%", style="dim")
 
 
 def clock(seconds: float) -> str:
@@ -161,11 +199,9 @@ def _in_lines(progress: Progress, events: Iterable[Event], console: Any) -> Prog
         if isinstance(event.what, (Result, str)):
             what = event.what
             text = f"{100 * what.accuracy:.1f} %" if isinstance(what, Result) else "failed"
-            left = progress.seconds_left()
-            rest = f", about {clock(left)} left" if left is not None else ""
             console.print(
                 f"{event.run.architecture} on {task_of(event.run)}: {text} "
-                f"({len(progress.done)} of {len(progress.sweep.runs)}{rest})",
+                f"({len(progress.done)} of {len(progress.sweep.runs)}{progress._rest()})",
                 highlight=False,
                 markup=False,
                 soft_wrap=True,

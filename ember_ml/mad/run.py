@@ -26,6 +26,7 @@ class Point(NamedTuple):
     """The mean over the training steps since the look before."""
     accuracy: float
     """On the validation split, over all targets."""
+    validation_loss: float
 
 
 class Result(NamedTuple):
@@ -34,11 +35,14 @@ class Result(NamedTuple):
     accuracy: float
     """On the test split, over all targets."""
     macro_accuracy: float
-    """On the test split, the mean over the classes."""
+    """On the test split, the mean over the classes that are a target or predicted, as MAD-Lab
+    measures it: one that is predicted but never a target counts 0."""
     loss: float
     """On the test split."""
     validation_accuracy: float
     """By which runs are chosen."""
+    validation_loss: float
+    """By which they are chosen where the accuracies are equal."""
     steps: int
     seconds: float
     seconds_per_step: float
@@ -64,7 +68,6 @@ def from_plain(data: Mapping[str, Any]) -> Result:
 def make_model(run: RunConfig) -> Model:
     """The model of a run, with its first weights."""
     task = build("tasks", run.task)
-    length = task.arrays("test")[0].shape[1]
     options = {"head_bias": True} if task.model == "models/language_model" else {}
     ops.random.set_seed(run.seed)
     model: Model = create(
@@ -73,7 +76,7 @@ def make_model(run: RunConfig) -> Model:
         task.vocab_size,
         run.hidden_size,
         run.norm,
-        max_length=length,
+        max_length=task.length,
         **options,
     )
     return model
@@ -107,8 +110,8 @@ def execute(run: RunConfig, observe: Callable[[Point], Any] | None = None) -> Re
     if not watcher.curve or watcher.curve[-1].step != trainer.step:
         watcher.look(trainer)
     trainer.metrics = [
-        build("metrics", {"type": "accuracy", "average": average, "num_classes": task.vocab_size})
-        for average in ("micro", "macro")
+        build("metrics", {"type": name, "num_classes": task.vocab_size})
+        for name in ("accuracy", "recall")
     ]
     found = _tested(trainer, task)
     return Result(
@@ -116,6 +119,7 @@ def execute(run: RunConfig, observe: Callable[[Point], Any] | None = None) -> Re
         macro_accuracy=found["macro"],
         loss=found["loss"],
         validation_accuracy=watcher.curve[-1].accuracy,
+        validation_loss=watcher.curve[-1].validation_loss,
         steps=trainer.step,
         seconds=time.monotonic() - started,
         seconds_per_step=watcher.training / max(1, trainer.step),
@@ -179,7 +183,7 @@ class _Watcher(Callback):
         self.training += time.monotonic() - self._began
         found = trainer.evaluate(self.data, batch_size=256)
         mean = sum(self._losses) / max(1, len(self._losses))
-        point = Point(trainer.step, mean, float(found["accuracy"]))
+        point = Point(trainer.step, mean, float(found["accuracy"]), float(found["loss"]))
         self.curve.append(point)
         self._losses.clear()
         if self.observe is not None:

@@ -9,6 +9,7 @@ from ember_ml._core.errors import ArgumentError
 from ember_ml.configs.base import Config
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.architecture import Architecture
+from ember_ml.mad.code import code_of
 from ember_ml.registry import available, get
 from ember_ml.registry.base import close_matches
 
@@ -182,6 +183,11 @@ def settings(scale: Scale, task: str) -> list[Setting]:
     return found
 
 
+def _seeded(task: Config, seed: int) -> Config:
+    """The task with examples of its own for each seed."""
+    return task.override(seed=seed) if "seed" in type(task).model_fields else task
+
+
 def make_runs(
     scale: Scale,
     architectures: Sequence[Architecture],
@@ -193,7 +199,7 @@ def make_runs(
         RunConfig(
             architecture=architecture.name,
             layers=architecture.layers,
-            task=setting.task,
+            task=_seeded(setting.task, seed),
             hidden_size=scale.hidden_size,
             learning_rate=rate,
             weight_decay=decay,
@@ -201,6 +207,7 @@ def make_runs(
             steps=setting.steps,
             evaluate_every=max(1, setting.steps // scale.evaluations),
             seed=seed,
+            code=code_of(architecture.layers, setting.task),
         )
         for seed in seeds
         for task in task_names(tasks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections import defaultdict
@@ -12,7 +13,11 @@ from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.store import Done
 
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-"""The 97.5 % points of Student's t with 1 to 10 degrees of freedom; beyond, the normal one."""
+"""The 97.5 % points of Student's t with 1 to 10 degrees of freedom."""
+MOST = 7
+"""Architectures of which all orders can be tried."""
+_Z = 1.959964
+"""That of the normal distribution."""
 
 
 class Score(NamedTuple):
@@ -40,7 +45,8 @@ class Cell(NamedTuple):
 
 def setting_of(run: RunConfig) -> str:
     """What is the same in the runs among which one is chosen: the task with all its sizes."""
-    return json.dumps(run.task.to_dict(), sort_keys=True)
+    sizes = {name: value for name, value in run.task.to_dict().items() if name != "seed"}
+    return json.dumps(sizes, sort_keys=True)
 
 
 def task_of(run: RunConfig) -> str:
@@ -75,7 +81,7 @@ def _cell(name: str, task: str, group: Sequence[Done]) -> Cell:
 
 
 def _rank(each: Done) -> tuple[float, float]:
-    return each.result.validation_accuracy, -each.result.loss
+    return each.result.validation_accuracy, -each.result.validation_loss
 
 
 def score(values: Sequence[float]) -> Score:
@@ -91,8 +97,41 @@ def score(values: Sequence[float]) -> Score:
     if count < 2:
         return Score(mean, None, count)
     spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-    quantile = _T[count - 2] if count - 2 < len(_T) else 1.96
-    return Score(mean, quantile * spread / math.sqrt(count), count)
+    return Score(mean, _quantile(count - 1) * spread / math.sqrt(count), count)
+
+
+def _quantile(freedom: int) -> float:
+    """The 97.5 % point of Student's t; to within 0.002 where it is that of a series."""
+    if freedom <= len(_T):
+        return _T[freedom - 1]
+    first = (_Z**3 + _Z) / 4
+    second = (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / 96
+    return _Z + first / freedom + second / freedom**2
+
+
+def overall(found: Sequence[Cell], average: str = "micro") -> Score:
+    """The mean of an architecture's tasks; its interval is over the seeds that all of them have.
+
+    Args:
+        found: the architecture on each task.
+        average: "micro", over all targets; or "macro", the mean over the classes.
+    """
+    parts = [_by_seed(cell, average) for cell in found]
+    whole = [_mean(list(part.values())) for part in parts]
+    seeds = sorted(set.intersection(*(set(part) for part in parts)))
+    if not seeds:
+        return Score(_mean(whole), None, 0)
+    return score([_mean([part[seed] for part in parts]) for seed in seeds])._replace(
+        mean=_mean(whole)
+    )
+
+
+def _by_seed(cell: Cell, average: str) -> dict[int, float]:
+    name = "accuracy" if average == "micro" else "macro_accuracy"
+    values: dict[int, list[float]] = defaultdict(list)
+    for each in cell.chosen:
+        values[each.run.seed].append(getattr(each.result, name))
+    return {seed: _mean(part) for seed, part in values.items()}
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -122,6 +161,23 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> float:
     pairs = [(x - mean_a, y - mean_b) for x, y in zip(ranks_a, ranks_b, strict=True)]
     size = math.sqrt(sum(x * x for x, _ in pairs) * sum(y * y for _, y in pairs))
     return sum(x * y for x, y in pairs) / size if size else math.nan
+
+
+def chance(a: Sequence[float], b: Sequence[float]) -> float:
+    """How often an order drawn by lot agrees with b as well as a does, or better.
+
+    All orders are tried, which are too many above seven: then it is not a number.
+
+    Example:
+        >>> from ember_ml.mad.scores import chance
+        >>> chance([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 5.0, 4.0]) == 5 / 120
+        True
+    """
+    found = spearman(a, b)
+    if len(a) > MOST or math.isnan(found):
+        return math.nan
+    orders = list(itertools.permutations(a))
+    return sum(spearman(order, b) >= found - 1e-9 for order in orders) / len(orders)
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ember_ml._core import locks
 from ember_ml._core.errors import EmberError
 from ember_ml._core.files import write_atomically
 from ember_ml._core.folders import write_folder
@@ -43,8 +44,9 @@ class Failed(NamedTuple):
 
 
 def run_name(run: RunConfig) -> str:
-    """The name of a run's folder: what it is, and a digest of all of it."""
-    text = json.dumps(run.to_dict(), sort_keys=True)
+    """The name of a run's folder: what it is, and a digest of all of it but the code."""
+    plain = {name: value for name, value in run.to_dict().items() if name != "code"}
+    text = json.dumps(plain, sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:10]
     words = re.sub(r"[^A-Za-z0-9]+", "-", run.architecture).strip("-")[:40]
     return f"{run.task.component.partition('/')[2]}.{words}.{digest}"
@@ -62,24 +64,41 @@ class Store:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
-    def open(self, about: dict[str, Any]) -> None:
+    def open(self, about: dict[str, Any], plan: dict[str, Any] | None = None) -> None:
         """Begin a sweep, or go on with the one that is here if it is the same kind.
 
         Args:
             about: what must not change from one start to the next: the scale and the backend.
+            plan: what is to be done, which is kept beside what was planned before.
         """
         there = self.about() if (self.path / "sweep.json").exists() else None
         if there is None:
             self._refuse_foreign()
-            whole = {"format": FORMAT, "ember_ml": VERSION, **about}
-            write_atomically(self.path / "sweep.json", _json(whole))
-            return
+            there = {"format": FORMAT, "ember_ml": VERSION, **about, "plans": []}
+            self._say(there)
         for key, value in about.items():
             if there.get(key) != value:
                 raise SweepError(
                     f"{self.path} belongs to another sweep: its {key} is {there.get(key)!r}, not "
                     f"{value!r}; take another folder, or the same {key}"
                 )
+        if plan is not None and plan not in there["plans"]:
+            self._say({**there, "plans": [*there["plans"], plan]})
+
+    def _say(self, about: dict[str, Any]) -> None:
+        with self._kept():
+            write_atomically(self.path / "sweep.json", _json(about))
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Within the block no other process does the runs of this folder."""
+        with locks.locked(self.path / ".lock") as is_ours:
+            if not is_ours:
+                raise SweepError(
+                    f"another process is at work in {self.path}; wait for it, or take another"
+                    " folder"
+                )
+            yield
 
     def _refuse_foreign(self) -> None:
         if self.path.exists() and not self.path.is_dir():
@@ -103,13 +122,21 @@ class Store:
         return data
 
     def is_done(self, run: RunConfig) -> bool:
-        """Whether its result is here."""
-        return (self._folder(run) / "result.json").exists()
+        """Whether its result is here, and of the same code."""
+        folder = self._folder(run)
+        if not (folder / "result.json").exists():
+            return False
+        return not run.code or _need(folder / "config.json").get("code") == run.code
 
     def write(self, run: RunConfig, result: Result) -> None:
         """Keep a result: configuration, curve and result, all of them or nothing."""
         plain = result._asdict()
         curve = plain.pop("curve")
+        with self._kept():
+            self._write(run, curve, plain)
+        (self.path / "failed" / f"{run_name(run)}.json").unlink(missing_ok=True)
+
+    def _write(self, run: RunConfig, curve: tuple[Point, ...], plain: dict[str, Any]) -> None:
         write_folder(
             self._folder(run),
             {
@@ -118,12 +145,21 @@ class Store:
                 "result.json": _json(plain),
             },
         )
-        (self.path / "failed" / f"{run_name(run)}.json").unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _kept(self) -> Iterator[None]:
+        """Within the block an error of the disk says what becomes of the sweep."""
+        try:
+            yield
+        except OSError as error:
+            text = f"{error.strerror} (what was done before is kept, and the same command goes on)"
+            raise OSError(error.errno, text, str(self.path)) from error
 
     def write_failure(self, run: RunConfig, error: str) -> None:
         """Keep what went wrong; the run counts as not done."""
         target = self.path / "failed" / f"{run_name(run)}.json"
-        write_atomically(target, _json({"config": run.to_dict(), "error": error}))
+        with self._kept():
+            write_atomically(target, _json({"config": run.to_dict(), "error": error}))
 
     def done(self) -> list[Done]:
         """Every run that is done."""
@@ -154,8 +190,8 @@ def _explained(path: Path) -> Iterator[None]:
     """Within the block, content that is not what was written is an error that names its place."""
     try:
         yield
-    except SweepError:
-        raise
+    except SweepError as error:
+        raise SweepError(f"{error}; remove {path}, and it is done again") from None
     except ConfigError as error:
         raise SweepError(
             f"{path} is not understood: {error}; if a plugin registers it, name the plugin "
@@ -200,5 +236,6 @@ def _curve(path: Path) -> tuple[Point, ...]:
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return tuple(
-        Point(int(row["step"]), float(row["loss"]), float(row["accuracy"])) for row in rows
+        Point(int(row.pop("step")), **{name: float(value) for name, value in row.items()})
+        for row in rows
     )

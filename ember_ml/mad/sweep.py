@@ -9,6 +9,7 @@ from typing import Any
 from ember_ml._core.errors import ArgumentError
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.architecture import Architecture, architecture
+from ember_ml.mad.check import check_architectures
 from ember_ml.mad.pool import Event, ProcessPool
 from ember_ml.mad.run import Result
 from ember_ml.mad.scales import get_scale, make_runs, task_names
@@ -65,6 +66,7 @@ class Sweep:
         self.backend = backend or get_backend()
         self.store = Store(path)
         self.runs = make_runs(self.scale, self.architectures, self.tasks, self.seeds)
+        check_architectures(self.runs)
         if same_parameters is not None or same_state is not None:
             found = sizes_of(self.runs)
             check_sizes(found, parameters=same_parameters, state=same_state)
@@ -79,18 +81,26 @@ class Sweep:
         Args:
             pool: what does the runs; processes of this machine if not given.
         """
-        self.store.open({"scale": self.scale.name, "backend": self.backend})
-        self._refuse_namesakes()
-        left = self.remaining()
-        if not left:
-            return
+        self.open()
         pool = ProcessPool(None, self.backend) if pool is None else pool
-        for event in pool(left):
-            if isinstance(event.what, Result):
-                self.store.write(event.run, event.what)
-            elif isinstance(event.what, str):
-                self.store.write_failure(event.run, event.what)
-            yield event
+        with self.store.locked():
+            left = self.remaining()
+            for event in pool(left) if left else ():
+                if isinstance(event.what, Result):
+                    self.store.write(event.run, event.what)
+                elif isinstance(event.what, str):
+                    self.store.write_failure(event.run, event.what)
+                yield event
+
+    def open(self) -> None:
+        """Make the folder, or see that the one that is there is of such a sweep."""
+        plan = {
+            "architectures": [list(each) for each in self.architectures],
+            "tasks": self.tasks,
+            "seeds": self.seeds,
+        }
+        self.store.open({"scale": self.scale.name, "backend": self.backend}, plan)
+        self._refuse_namesakes()
 
     def _refuse_namesakes(self) -> None:
         """An architecture of the folder that has the name of another would be mixed up with it."""

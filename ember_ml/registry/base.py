@@ -55,6 +55,11 @@ class Entry:
         """The first line of its docstring."""
         return (inspect.getdoc(self.target) or "").partition("\n")[0]
 
+    @property
+    def bare(self) -> str:
+        """Its name without the kind."""
+        return self.name.partition("/")[2]
+
     @functools.cached_property
     def config(self) -> Any:
         """The config class: the declared one, or one made from the signature."""
@@ -146,7 +151,8 @@ class Registry:
         if kind not in self.kinds:
             return f"there is no kind {kind!r}{close_matches(kind, self.kinds)}"
         names = [key.partition("/")[2] for key in self._names if key.startswith(f"{kind}/")]
-        hint = close_matches(name, names) or f"; there are {', '.join(sorted(names)) or 'none'}"
+        own = [entry.bare for entry in self.available(kind)]
+        hint = close_matches(name, names) or f"; there are {', '.join(own) or 'none'}"
         return f"no {kind} named {name!r}{hint}"
 
     def available(self, kind: str | None = None) -> list[Entry]:

@@ -68,7 +68,7 @@ def load_named(name: str) -> None:
             _import_file(Path(name).resolve())
         else:
             importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"the plugin {name!r} could not be imported: {error}") from error
 
 

@@ -17,7 +17,6 @@ import pytest
 from ember_ml import nn, ops
 from ember_ml.backend import available
 from ember_ml.nn import tensor
-from ember_ml.registry.components import REGISTRY
 from tests.unit.cli.commands import ember, start
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -29,11 +28,8 @@ def _examples_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own_parts(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module; what it registers is gone after the test."""
-    REGISTRY.available()  # what comes with the package is there before, and stays
-    for name in ("_entries", "_names"):
-        monkeypatch.setattr(REGISTRY, name, dict(getattr(REGISTRY, name)))
+def own_parts(scratch_registry: None) -> Any:
+    """The module."""
     import own_parts
 
     return importlib.reload(own_parts)

@@ -29,6 +29,18 @@ ARCHITECTURES = (
 TASKS = ("compression", "in-context-recall", "memorization")
 ORDER = "Array.from(document.querySelectorAll('.heat tbody tr'), r => r.cells[0].textContent)"
 SORTS = "Array.from(document.querySelectorAll('.heat thead th'), h => h.getAttribute('aria-sort'))"
+EDGES = """(() => {
+  const box = document.querySelector(".box");
+  const name = box.querySelector("tbody th");
+  return [getComputedStyle(box).maskImage !== "none", getComputedStyle(name).boxShadow !== "none"];
+})()"""
+"""Whether the first table fades out at the right, and whether its names throw a shadow."""
+FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""Waits until the page has been drawn."""
+WIDE = (
+    "Array.from(document.querySelectorAll('.box'))"
+    ".filter(box => box.scrollWidth > box.clientWidth).length"
+)
 HEAD = ".heat thead th:nth-child({}) button"
 
 
@@ -87,11 +99,33 @@ def test_wide_parts_scroll_in_their_boxes(browser: Browser, page: str) -> None:
     browser.open(page, 380)
     browser.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     assert browser.run("document.scrollingElement.scrollWidth") <= 380
-    wide = (
-        "Array.from(document.querySelectorAll('.box')).filter(b => b.scrollWidth > b.clientWidth)"
-    )
-    assert browser.run(f"{wide}.length") >= 2
+    assert browser.run(WIDE) >= 2
     assert browser.run("document.querySelectorAll('pre').length") > 100
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_edges_show_that_there_is_more(browser: Browser, page: str, scheme: str) -> None:
+    browser.open(page, 390, scheme=scheme)
+    assert browser.run(EDGES) == [True, False]
+    browser.run("document.querySelector('.box').scrollLeft = 60")
+    browser.run(FRAME)
+    assert browser.run(EDGES) == [True, True]
+    browser.run("document.querySelector('.box').scrollLeft = 1e4")
+    browser.run(FRAME)
+    assert browser.run(EDGES) == [False, True]
+    assert browser.complaints() == []
+
+
+def test_edges_follow_the_width(browser: Browser, page: str) -> None:
+    browser.open(page, 1280)
+    browser.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    browser.run(FRAME)
+    faded = "document.querySelectorAll('.more-right, .more-left').length"
+    assert browser.run(faded) == 0
+    size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.call("Emulation.setDeviceMetricsOverride", **size)
+    browser.run(FRAME)
+    assert browser.run(faded) == browser.run(WIDE) >= 2
 
 
 def test_sorting(browser: Browser, page: str) -> None:

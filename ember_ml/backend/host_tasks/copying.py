@@ -6,6 +6,9 @@ import numpy as np
 
 from ember_ml.backend.host_tasks.draws import IGNORED, Array, Draws
 
+MAP = 3
+"""The split, beside those of the examples, whose numbers make the map."""
+
 
 def memorized(draws: Draws, vocab_size: int, seq_len: int, seed: int) -> tuple[Array, Array]:
     """Keys, each before a token in whose place its value is to be said; one map for all examples.
@@ -18,7 +21,7 @@ def memorized(draws: Draws, vocab_size: int, seq_len: int, seed: int) -> tuple[A
     """
     insert = vocab_size - 1
     num_keys = insert // 2
-    scores = Draws(seed, 0, np.zeros(1, np.int64)).uniform(insert - num_keys)[0]
+    scores = Draws(seed, MAP, np.zeros(1, np.int64)).uniform(insert - num_keys)[0]
     values = num_keys + np.argsort(scores)[:num_keys]
     keys = draws.below(num_keys, seq_len // 2)
     inputs = np.stack([keys, np.full_like(keys, insert)], axis=2).reshape(len(draws), -1)

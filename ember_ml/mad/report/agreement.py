@@ -22,15 +22,16 @@ def _note() -> str:
     return (
         "Spearman's rank correlation between the order of the architectures here (mean over "
         "classes, as published) and in the published scores: 1 is the same order, 0 none in "
-        "common, &minus;1 the opposite. By chance says how often drawing lots gives the very same "
-        "order: with few architectures a 1 means little. Published scores come from other sizes, "
-        "budgets and code, and disagree among each other, so read the order and not the values."
+        "common, &minus;1 the opposite. By chance says how often an order drawn by lot agrees as "
+        "well or better: with few architectures a 1 means little. Published scores come from other "
+        "sizes, budgets and code, and disagree among each other, so read the order and not the "
+        "values."
     )
 
 
 def _row(found: Agreement) -> str:
     value = NOTHING if found.spearman != found.spearman else f"{found.spearman:.2f}"
-    chance = f"1 in {round(1 / found.chance):,}"
+    chance = NOTHING if found.chance != found.chance else f"{100 * found.chance:.1f} %"
     return (
         f'<th scope="row">{task_title(found.task)}</th>'
         + cell(str(found.architectures), found.architectures, "number")

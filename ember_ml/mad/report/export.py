@@ -17,6 +17,7 @@ COLUMNS = (
     "macro_accuracy",
     "loss",
     "validation_accuracy",
+    "validation_loss",
     "steps",
     "seconds",
     "seconds_per_step",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.report.plan import missing_runs
 from ember_ml.mad.scales import task_names
-from ember_ml.mad.scores import Cell, Score, cells, ranking, score, setting_of, task_of
+from ember_ml.mad.scores import Cell, Score, cells, overall, setting_of, task_of
 from ember_ml.mad.store import Done, Failed, Store
 
 AVERAGES = ("micro", "macro")
@@ -61,6 +61,8 @@ def gather(store: Store) -> Report:
     """Read a sweep's folder."""
     about, done, failed = store.about(), store.done(), store.failed()
     runs = seen(done, failed)
+    missing = missing_runs(about, runs)
+    runs += missing
     there = {task_of(run) for run in runs}
     return Report(
         about,
@@ -68,7 +70,7 @@ def gather(store: Store) -> Report:
         [name for name in task_names() if name in there] + sorted(there - set(task_names())),
         done,
         failed,
-        missing_runs(str(about.get("scale")), runs),
+        missing,
         {(cell.architecture, cell.task): cell for cell in cells(done)},
     )
 
@@ -81,30 +83,11 @@ def common_tasks(report: Report) -> list[str]:
 
 def ranked(report: Report, average: str) -> list[tuple[str, Score]]:
     """Architectures by their mean over the tasks that all of them have, the best first."""
-    found = list(report.cells.values())
-    if average == "macro":
-        found = [cell._replace(accuracy=cell.macro_accuracy) for cell in found]
     tasks = common_tasks(report)
-    return [
-        (name, Score(mean, *_spread(report, name, tasks, average)))
-        for name, mean in ranking(found, tasks)
-    ]
-
-
-def _spread(report: Report, name: str, tasks: list[str], average: str) -> tuple[float | None, int]:
-    """Half of the confidence interval of a mean over tasks, and the seeds that it is of."""
-    parts = [_by_seed(report.cells[name, task], average) for task in tasks]
-    seeds = set.intersection(*(set(part) for part in parts))
-    if len(seeds) < 2:
-        return None, len(seeds)
-    found = score([sum(part[seed] for part in parts) / len(parts) for seed in sorted(seeds)])
-    return found.interval, found.seeds
-
-
-def _by_seed(cell: Cell, average: str) -> dict[int, float]:
-    values: dict[int, list[float]] = {}
-    for each in cell.chosen:
-        result = each.result
-        value = result.accuracy if average == "micro" else result.macro_accuracy
-        values.setdefault(each.run.seed, []).append(value)
-    return {seed: sum(part) / len(part) for seed, part in values.items()}
+    names = {name for name, _ in report.cells} if tasks else set()
+    found = {
+        name: overall([report.cells[name, task] for task in tasks], average)
+        for name in report.architectures
+        if name in names
+    }
+    return sorted(found.items(), key=lambda item: -item[1].mean)

@@ -54,6 +54,21 @@ for (const input of document.querySelectorAll("input[name=average]")) {
   });
 }
 
+/** Whether there is more of a table at the right of its box, and at the left. */
+function mark(box) {
+  box.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+  box.classList.toggle("more-left", box.scrollLeft > 1);
+}
+
+const sizes = new ResizeObserver((entries) => {
+  for (const entry of entries) mark(entry.target.closest(".box"));
+});
+for (const box of document.querySelectorAll(".box")) {
+  box.addEventListener("scroll", () => mark(box), { passive: true });
+  sizes.observe(box);
+  sizes.observe(box.firstElementChild);
+}
+
 const pressed = new Set();
 const choices = document.querySelectorAll(".legend button");
 for (const choice of choices) {

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ember_ml.configs.patterns import entry_of, items_of
 from ember_ml.mad.report.gather import Report
-from ember_ml.mad.scores import spearman
+from ember_ml.mad.scores import chance, spearman
 
 TASKS = (
     "compression",
@@ -51,11 +50,8 @@ class Agreement(NamedTuple):
     architectures: int
     spearman: float
     """1 if the orders are the same, -1 if opposite; not a number if all are equal."""
-
-    @property
-    def chance(self) -> float:
-        """How likely the very same order is if the order here were drawn by lot."""
-        return 1 / math.factorial(self.architectures)
+    chance: float
+    """How often an order drawn by lot agrees as well."""
 
 
 def counterpart(layers: Any) -> str | None:
@@ -96,5 +92,6 @@ def agreements(report: Report) -> list[Agreement]:
         if task in TASKS and len({pairs[name] for name in names}) >= FEWEST:
             here = [report.cells[name, task].macro_accuracy.mean for name in names]
             there = [PUBLISHED[pairs[name]][task] for name in names]
-            found.append(Agreement(task, len(names), spearman(here, there)))
+            how = spearman(here, there), chance(here, there)
+            found.append(Agreement(task, len(names), *how))
     return found

@@ -66,6 +66,12 @@ class Task(Dataset):
         """
         raise NotImplementedError(f"{type(self).__name__} has no generate()")
 
+    @functools.cached_property
+    def length(self) -> int:
+        """How many tokens a model reads, which may be one less or more than seq_len."""
+        inputs, _ = self.generate(splits.draws(self.seed, 0, [0], 0), test=True)
+        return int(inputs.shape[1])
+
     def split(self, name: str) -> ArrayDataset:
         """The examples of "train", "validation" or "test"."""
         return ArrayDataset(*self.arrays(name))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import signal
 import sys
 
 import pytest
+from rich.console import Console
 
-from ember_ml.mad import SCALES, Store, task
+from ember_ml.cli.mad_sizes import layout
+from ember_ml.mad import SCALES, Store, cells, task
 from ember_ml.mad.scales import task_names
 from tests.unit.cli.commands import ember, ember_json, start
 
@@ -30,17 +34,31 @@ def test_run_report_and_run_again(tmp_path):
     mean = sum(each.result.accuracy for each in done if each.run.architecture == "ours") / 2
     assert found["accuracy"]["ours"]["in-context-recall"] == pytest.approx(mean)
     assert found["done"] == found["runs"] == 4
+    scores = cells([each for each in done if each.run.architecture == "ours"])[0]
+    assert found["scores"]["ours"]["in-context-recall"] == {
+        "accuracy": scores.accuracy.mean,
+        "interval": scores.accuracy.interval,
+        "macro_accuracy": scores.macro_accuracy.mean,
+        "macro_interval": scores.macro_accuracy.interval,
+        "seeds": 2,
+    }
+    shown = f"{100 * mean:.1f}\N{PLUS-MINUS SIGN}{100 * (scores.accuracy.interval or 0.0):.1f}"
+    assert shown in result.stdout
     assert "4 of 4 runs are done already" in ember(*words).stdout
     (out / "report.html").unlink()
     ember("mad", "report", out)
     assert (out / "report.html").read_text().startswith("<!doctype html>")
+    (out / "results.json").unlink()
+    result = ember("mad", "report", out, "--json")
+    assert result.stdout == (out / "results.json").read_text()
+    assert result.stderr == f"report: {out / 'report.html'}\n"
 
 
-def test_runs_that_fail_are_listed(tmp_path):
-    words = ("mad", "run", "attention[num_heads=3]+swiglu", "--out", tmp_path, *TINY)
-    result = ember(*words, "--task", "memorization", code=1)
-    assert "failed: memorization.attention-num-heads-3-swiglu" in result.stderr
-    assert "num_heads" in result.stderr
+def test_runs_that_fail_are_listed(fragile, tmp_path):
+    words = ("mad", "run", fragile, "--out", tmp_path, *TINY, "--task", "memorization")
+    result = ember(*words, code=1)
+    assert "failed: memorization.fragile" in result.stderr
+    assert "it burst" in result.stderr
     assert f"report: {tmp_path / 'report.html'}" in result.stdout
 
 
@@ -88,6 +106,23 @@ def test_sizes():
     assert (ours["architecture"], ours["state_per_token"]) == ("ours", 512)
     ratio = mamba["parameters"] / ours["parameters"]
     assert f"{ratio:.2f}x" in ember(*words, "--scale", "base").stdout
+
+
+@pytest.mark.parametrize("width", [10_000, 100, 80, 70, 60, 40, 24])
+def test_numbers_of_sizes_are_whole(width):
+    rows = [
+        ("attention+swiglu", "noisy-in-context-recall", "104,280", "1.00x", "0", "", "256"),
+        ("n" * 50, "memorization", "1,388,160", "13.31x", "112,792", "14.00x", ""),
+    ]
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    for part in layout(rows, width):
+        console.print(part)
+    text = console.file.getvalue()
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text
+    for row in rows:
+        for number in filter(None, row[2:]):
+            assert re.search(rf"(?<![\d,]){re.escape(number)}(?![\d,]\d)", text)
 
 
 def test_architectures_of_other_sizes_are_refused(tmp_path):

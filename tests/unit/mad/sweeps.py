@@ -23,9 +23,9 @@ HARDER = SCALES["full"]._replace(name="own", learning_rates=(1e-3,), weight_deca
 
 def result(accuracy: float, macro: float | None = None, loss: float = 1.0) -> Result:
     """A result of an accuracy, that was reached evenly."""
-    curve = tuple(Point(10 * at, 3.0 - at, accuracy * at / 3) for at in (1, 2, 3))
+    curve = tuple(Point(10 * at, 3.0 - at, accuracy * at / 3, 4.0 - at) for at in (1, 2, 3))
     macro = accuracy / 2 if macro is None else macro
-    return Result(accuracy, macro, loss, accuracy, 30, 2.0, 0.0125, 123_456, 4096, 0, curve)
+    return Result(accuracy, macro, loss, accuracy, loss, 30, 2.0, 0.0125, 123_456, 4096, 0, curve)
 
 
 def write_sweep(
@@ -38,7 +38,12 @@ def write_sweep(
 ) -> Path:
     """The folder of a sweep whose runs end as told: in a result, in an error, or not at all."""
     store = Store(path)
-    store.open({"scale": scale.name, "backend": "numpy"})
+    plan = {
+        "architectures": [list(each) for each in architectures],
+        "tasks": list(tasks),
+        "seeds": list(seeds),
+    }
+    store.open({"scale": scale.name, "backend": "numpy"}, plan)
     for run in make_runs(scale, architectures, tasks, seeds):
         found = outcome(run)
         if isinstance(found, Result):

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from scipy import stats
+from sklearn import metrics as sk
 
 from ember_ml import mad
 from ember_ml.configs.mad import RunConfig
-from ember_ml.mad.run import Result
+from ember_ml.mad.run import make_model, make_trainer
+from ember_ml.mad.scores import score, setting_of
 from ember_ml.mad.store import Done
+from ember_ml.nn import tensor
+from ember_ml.registry import build
 from tests.unit.mad.sweeps import result
 
 
-def done(rate: float, validation: float, test: float, loss: float = 1.0) -> Done:
+def done(rate: float, validation: float, test: float, loss: float = 1.0, **found: float) -> Done:
     run = RunConfig(
         architecture="gru", layers="gru", task={"type": "memorization"}, learning_rate=rate
     )
-    found: Result = result(test, loss=loss)._replace(validation_accuracy=validation)
-    return Done(run, found)
+    made = result(test, loss=loss)._replace(validation_accuracy=validation, **found)
+    return Done(run, made)
 
 
 def test_the_best_on_the_validation_split_counts() -> None:
@@ -27,9 +33,43 @@ def test_the_best_on_the_validation_split_counts() -> None:
         assert cell.accuracy.mean == 0.5
 
 
-def test_equal_ones_are_told_apart_by_their_loss() -> None:
-    (cell,) = mad.cells([done(1e-3, 0.9, 0.6, loss=2.0), done(1e-4, 0.9, 0.4, loss=1.0)])
-    assert cell.accuracy.mean == 0.4
+def test_equal_ones_are_told_apart_by_the_validation_split_too() -> None:
+    one = done(1e-3, 0.9, 0.6, loss=1.0, validation_loss=2.0)
+    other = done(1e-4, 0.9, 0.4, loss=2.0, validation_loss=1.0)
+    assert mad.cells([one, other])[0].chosen == mad.cells([other, one])[0].chosen == (other,)
+
+
+@pytest.mark.parametrize("count", [2, 3, 11, 12, 15, 30, 200])
+def test_intervals_are_students(count: int) -> None:
+    values = np.random.default_rng(0).random(count)
+    low, high = stats.t.interval(0.95, count - 1, values.mean(), stats.sem(values))
+    found = score(values.tolist())
+    assert found.mean == pytest.approx((low + high) / 2)
+    assert found.interval == pytest.approx((high - low) / 2, rel=1e-3)
+
+
+def test_seeds_have_examples_of_their_own() -> None:
+    runs = mad.Sweep(["gru"], "unused", scale="tiny", tasks=["recall"], seeds=[0, 1]).runs
+    first, second = (build("tasks", run.task).arrays("test")[0] for run in runs)
+    assert not np.array_equal(first, second)
+    assert setting_of(runs[0]) == setting_of(runs[1])
+
+
+def test_accuracies_are_those_of_the_models_predictions() -> None:
+    """Micro and macro; a class that is predicted but never a target counts 0."""
+    sizes = {"vocab_size": 8, "seq_len": 8, "num_train": 32, "num_validation": 24, "num_test": 40}
+    task = {"type": "in-context-recall", **sizes}
+    run = RunConfig(architecture="gru", layers="gru", task=task, hidden_size=8, steps=2)
+    found = mad.execute(run)
+    made, model = build("tasks", run.task), make_model(run)
+    make_trainer(run, model, 8).fit(made.train, steps=2, batch_size=32)
+    inputs, targets = made.arrays("test")
+    predicted = model.eval()(tensor.array(inputs)).numpy().argmax(-1)[targets >= 0]
+    actual = targets[targets >= 0]
+    assert found.accuracy == pytest.approx(sk.accuracy_score(actual, predicted))
+    macro = sk.recall_score(actual, predicted, average="macro", zero_division=0)
+    assert found.macro_accuracy == pytest.approx(macro)
+    assert set(predicted) - set(actual), "the rule is put to the test"
 
 
 def test_the_result_is_of_the_test_split() -> None:
