@@ -110,7 +110,7 @@ def run(
     first = settings.seed or 0
     sweep = Sweep(
         _given(architectures, name),
-        out or Path("runs") / f"mad-{scale}-{get_backend()}",
+        out or Path("runs", "-".join(["mad", scale, get_backend(), *_stems(settings)])),
         scale=scale,
         tasks=task or (),
         seeds=range(first, first + seeds),
@@ -128,6 +128,11 @@ def run(
         _say_stopped(sweep)
         raise typer.Exit(130) from None
     _finish(sweep, progress, as_json)
+
+
+def _stems(settings: Settings) -> list[str]:
+    """The plugins' names, for the results of theirs are not understood without them."""
+    return [Path(name.removesuffix(".py")).name for name in settings.plugin or ()]
 
 
 def _given(patterns: list[str] | None, named: list[str] | None) -> list[str | tuple[str, str]]:

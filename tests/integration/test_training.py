@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -92,20 +93,32 @@ def test_resuming_anywhere_gives_the_same_curve_to_the_bit(
 
 
 SAVE_FOR_EVER = """
-    import sys
+    import os, sys
     import ember_ml
     from ember_ml import nn, ops
     from ember_ml.nn import layers
 
     ember_ml.set_backend("numpy")
     model = nn.Sequential(*[layers.Dense(64, 64) for _ in range(4)])
-    count = 0
-    while True:
-        for parameter in model.parameters():
-            parameter.assign(ops.full(parameter.shape, float(count)))
-        ember_ml.save(model, sys.argv[1])
-        count += 1
-        print(count, flush=True)
+
+
+    def save_for_ever():
+        count = 0
+        while True:
+            for parameter in model.parameters():
+                parameter.assign(ops.full(parameter.shape, float(count)))
+            ember_ml.save(model, sys.argv[1])
+            count += 1
+            print(count, flush=True)
+
+
+    for _ in sys.stdin:  # each line asks for a process that saves until it is killed
+        child = os.fork()
+        if not child:
+            save_for_ever()
+        print("process", child, flush=True)
+        os.waitpid(child, 0)
+        print("killed", flush=True)
 """
 
 
@@ -114,25 +127,34 @@ def test_a_killed_save_leaves_a_checkpoint_that_loads(tmp_path: Path) -> None:
     script.write_text(textwrap.dedent(SAVE_FOR_EVER))
     folder = tmp_path / "model"
     rng = random.Random(0)
-    for _ in range(50):
-        process = subprocess.Popen(
-            [sys.executable, str(script), str(folder)], stdout=subprocess.PIPE, text=True
-        )
-        saved = int(process.stdout.readline())  # the first is whole
-        time.sleep(rng.uniform(0.0, 0.02))
-        process.send_signal(signal.SIGKILL)
-        for line in process.stdout:
-            saved = int(line)
-        process.wait()
-        process.stdout.close()
-        with use_backend("numpy"):
-            state = ember_ml.load(folder).state_dict()
-        values = {float(x.numpy().flat[0]) for x in state.values()}
-        assert len(values) == 1
-        assert values.pop() in (saved - 1.0, float(saved))
+    words = [sys.executable, str(script), str(folder)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as saver:
+        for _ in range(50):
+            saved = _saved_until_killed(saver, rng)
+            with use_backend("numpy"):
+                state = ember_ml.load(folder).state_dict()
+            values = {float(x.numpy().flat[0]) for x in state.values()}
+            assert len(values) == 1
+            assert values.pop() in (saved - 1.0, float(saved))
+        saver.stdin.close()
     left = [path.name for path in tmp_path.iterdir()]
     ember_ml.save(layers.Dense(2, 2), folder)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model", "save.py"], left
+
+
+def _saved_until_killed(saver: subprocess.Popen[str], rng: random.Random) -> int:
+    """Have a process save, kill it, and say how often it had said that it did."""
+    saver.stdin.write("\n")
+    saver.stdin.flush()
+    child, saved = 0, 0
+    while not (child and saved):  # the first is whole
+        word, *rest = saver.stdout.readline().split()
+        child, saved = (int(rest[0]), saved) if rest else (child, int(word))
+    time.sleep(rng.uniform(0.0, 0.02))
+    os.kill(child, signal.SIGKILL)
+    while (line := saver.stdout.readline().strip()) != "killed":
+        saved = int(line)
+    return saved
 
 
 def test_digits(backend: str, tmp_path: Path) -> None:
