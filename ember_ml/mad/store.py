@@ -82,8 +82,9 @@ class Store:
                     f"{self.path} belongs to another sweep: its {key} is {there.get(key)!r}, not "
                     f"{value!r}; take another folder, or the same {key}"
                 )
-        if plan is not None and plan not in there["plans"]:
-            self._say({**there, "plans": [*there["plans"], plan]})
+        plans = there.get("plans", [])
+        if plan is not None and plan not in plans:
+            self._say({**there, "plans": [*plans, plan]})
 
     def _say(self, about: dict[str, Any]) -> None:
         with self._kept():
