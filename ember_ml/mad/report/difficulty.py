@@ -103,7 +103,8 @@ def mean_curve(runs: Sequence[tuple[Point, ...]]) -> Points:
 
     Example:
         >>> from ember_ml.mad.run import Point
-        >>> mean_curve([(Point(10, 1.0, 1.0),), (Point(10, 1.0, 0.0), Point(20, 1.0, 0.5))])
+        >>> short, longer = [Point(10, 1.0, 1.0, 2.0)], [Point(10, 1.0, 0.0, 2.0)]
+        >>> mean_curve([(*short,), (*longer, Point(20, 1.0, 0.5, 2.0))])
         [(10, 0.5), (20, 0.75)]
     """
     steps = sorted({point.step for curve in runs for point in curve})
