@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
@@ -13,7 +13,7 @@ from pathlib import Path
 def locked(path: Path) -> Iterator[bool]:
     """Within the block nobody else has the lock of a file; whether it could be had.
 
-    Where the system knows no such locks it can always be had.
+    Where the system, or the disk, knows no such locks it can always be had.
     """
     if sys.platform == "win32":
         yield True
@@ -22,12 +22,16 @@ def locked(path: Path) -> Iterator[bool]:
 
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        yield False
-        return
-    try:
-        yield True
+        yield _taken(lambda: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB))
     finally:
         os.close(handle)
+
+
+def _taken(lock: Callable[[], None]) -> bool:
+    try:
+        lock()
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True

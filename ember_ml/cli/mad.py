@@ -61,23 +61,15 @@ RayOption = Annotated[
 ]
 
 
+def _factor(text: str) -> Any:
+    return typer.Option(min=1.0, metavar="FACTOR", help=text, show_default="any")
+
+
 SameParameters = Annotated[
-    float | None,
-    typer.Option(
-        min=1.0,
-        metavar="FACTOR",
-        help="Refuse architectures whose parameters differ by more, such as 1.1.",
-        show_default="any",
-    ),
+    float | None, _factor("Refuse architectures whose parameters differ by more, such as 1.1.")
 ]
 SameState = Annotated[
-    float | None,
-    typer.Option(
-        min=1.0,
-        metavar="FACTOR",
-        help="Refuse architectures whose fixed states differ by more, such as 2.",
-        show_default="any",
-    ),
+    float | None, _factor("Refuse architectures whose fixed states differ by more, such as 2.")
 ]
 
 
@@ -207,7 +199,7 @@ def _outcome(sweep: Sweep, progress: Progress) -> dict[str, Any]:
         "scores": {
             name: {cell.task: _scores(cell) for cell in group} for name, group in grouped.items()
         },
-        "ranking": [list(pair) for pair in ranking(found, sweep.tasks)],
+        "ranking": [[name, mean.mean] for name, mean in ranking(found)],
     }
 
 

@@ -195,6 +195,12 @@ def make_runs(
     seeds: Sequence[int] = (0,),
 ) -> list[RunConfig]:
     """All runs of a comparison, in the order in which they tell the most the soonest."""
+    chosen = {task: settings(scale, task) for task in task_names(tasks)}
+    code = {
+        (each.name, task): code_of(each.layers, found[0].task)
+        for task, found in chosen.items()
+        for each in architectures
+    }
     return [
         RunConfig(
             architecture=architecture.name,
@@ -207,11 +213,11 @@ def make_runs(
             steps=setting.steps,
             evaluate_every=max(1, setting.steps // scale.evaluations),
             seed=seed,
-            code=code_of(architecture.layers, setting.task),
+            code=code[architecture.name, task],
         )
         for seed in seeds
-        for task in task_names(tasks)
-        for setting in settings(scale, task)
+        for task, found in chosen.items()
+        for setting in found
         for rate in scale.learning_rates
         for decay in scale.weight_decays
         for architecture in architectures

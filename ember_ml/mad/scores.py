@@ -20,6 +20,10 @@ _Z = 1.959964
 """That of the normal distribution."""
 
 
+AVERAGES = ("micro", "macro")
+"""Over all targets; and the mean over the classes."""
+
+
 class Score(NamedTuple):
     """A mean over seeds, and how far it can be trusted."""
 
@@ -72,12 +76,9 @@ def _cell(name: str, task: str, group: Sequence[Done]) -> Cell:
         key = setting_of(each.run), each.run.seed
         if key not in best or _rank(each) > _rank(best[key]):
             best[key] = each
-    by_seed: dict[int, list[Done]] = defaultdict(list)
-    for (_, seed), each in best.items():
-        by_seed[seed].append(each)
-    micro = [_mean([each.result.accuracy for each in part]) for part in by_seed.values()]
-    macro = [_mean([each.result.macro_accuracy for each in part]) for part in by_seed.values()]
-    return Cell(name, task, score(micro), score(macro), tuple(best.values()))
+    chosen = tuple(best.values())
+    micro, macro = (list(_by_seed(chosen, average).values()) for average in AVERAGES)
+    return Cell(name, task, score(micro), score(macro), chosen)
 
 
 def _rank(each: Done) -> tuple[float, float]:
@@ -116,7 +117,7 @@ def overall(found: Sequence[Cell], average: str = "micro") -> Score:
         found: the architecture on each task.
         average: "micro", over all targets; or "macro", the mean over the classes.
     """
-    parts = [_by_seed(cell, average) for cell in found]
+    parts = [_by_seed(cell.chosen, average) for cell in found]
     whole = [_mean(list(part.values())) for part in parts]
     seeds = sorted(set.intersection(*(set(part) for part in parts)))
     if not seeds:
@@ -126,10 +127,10 @@ def overall(found: Sequence[Cell], average: str = "micro") -> Score:
     )
 
 
-def _by_seed(cell: Cell, average: str) -> dict[int, float]:
+def _by_seed(chosen: Iterable[Done], average: str) -> dict[int, float]:
     name = "accuracy" if average == "micro" else "macro_accuracy"
     values: dict[int, list[float]] = defaultdict(list)
-    for each in cell.chosen:
+    for each in chosen:
         values[each.run.seed].append(getattr(each.result, name))
     return {seed: _mean(part) for seed, part in values.items()}
 
@@ -138,14 +139,25 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def ranking(found: Iterable[Cell], tasks: Sequence[str]) -> list[tuple[str, float]]:
-    """Architectures by their mean accuracy over the tasks that all of them have, the best first."""
-    table: dict[str, dict[str, float]] = defaultdict(dict)
+def common_tasks(found: Iterable[Cell]) -> list[str]:
+    """The tasks of which every architecture with any result has one."""
+    found = list(found)
+    there = {(cell.architecture, cell.task) for cell in found}
+    names = {cell.architecture for cell in found}
+    tasks = dict.fromkeys(cell.task for cell in found)
+    return [task for task in tasks if all((name, task) in there for name in names)]
+
+
+def ranking(found: Iterable[Cell], average: str = "micro") -> list[tuple[str, Score]]:
+    """Architectures by their mean over the tasks that all of them have, the best first."""
+    found = list(found)
+    common = common_tasks(found)
+    rows: dict[str, list[Cell]] = defaultdict(list)
     for cell in found:
-        table[cell.architecture][cell.task] = cell.accuracy.mean
-    common = [task for task in tasks if all(task in row for row in table.values())]
-    means = {name: _mean([row[t] for t in common]) for name, row in table.items() if common}
-    return sorted(means.items(), key=lambda item: -item[1])
+        if cell.task in common:
+            rows[cell.architecture].append(cell)
+    means = {name: overall(row, average) for name, row in rows.items()}
+    return sorted(means.items(), key=lambda item: -item[1].mean)
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float:

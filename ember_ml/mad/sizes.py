@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ember_ml._core.errors import ArgumentError, EmberError
+from ember_ml.backend import use_backend
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.run import make_model, state_of
 from ember_ml.mad.scores import setting_of, task_of
@@ -39,7 +40,8 @@ def sizes_of(runs: Iterable[RunConfig]) -> list[Size]:
         [(134544, 1792, 0), (111760, 0, 256)]
     """
     once = {(run.architecture, setting_of(run)): run for run in runs}
-    return [_size(run) for run in once.values()]
+    with use_backend("numpy"):  # they are the same on every one
+        return [_size(run) for run in once.values()]
 
 
 def _size(run: RunConfig) -> Size:
@@ -84,7 +86,7 @@ def spread(found: Sequence[Size], what: str) -> Spread | None:
         return None
     ordered = sorted(found, key=lambda size: getattr(size, what))
     low, high = (getattr(ordered[at], what) for at in (0, -1))
-    return Spread(ordered[0], ordered[-1], high / low if low else float("inf") if high else 1.0)
+    return Spread(ordered[0], ordered[-1], max(high, 1) / max(low, 1))
 
 
 def check_sizes(found: Iterable[Size], **factors: float | None) -> None:

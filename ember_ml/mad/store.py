@@ -64,7 +64,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
-    def open(self, about: dict[str, Any], plan: dict[str, Any] | None = None) -> None:
+    def open(self, about: dict[str, Any], plan: dict[str, Any]) -> None:
         """Begin a sweep, or go on with the one that is here if it is the same kind.
 
         Args:
@@ -83,7 +83,7 @@ class Store:
                     f"{value!r}; take another folder, or the same {key}"
                 )
         plans = there.get("plans", [])
-        if plan is not None and plan not in plans:
+        if plan not in plans:
             self._say({**there, "plans": [*plans, plan]})
 
     def _say(self, about: dict[str, Any]) -> None:

@@ -35,9 +35,8 @@ def costs_section(report: Report) -> str:
 
 def _compared(report: Report) -> str:
     """How far apart the sizes are on one task, at the most."""
-    found = []
+    found, groups = [], by_setting(_sizes(report))
     for what, words in (("parameters", "parameters"), ("state", "fixed states")):
-        groups = by_setting(_sizes(report))
         ratios = [pair.ratio for group in groups if (pair := spread(group, what))]
         if ratios:
             found.append(f"{words} up to {max(ratios):.2f} times")

@@ -8,8 +8,8 @@ import json
 import math
 from typing import Any
 
-from ember_ml.mad.report.gather import AVERAGES, Report, ranked
-from ember_ml.mad.scores import Cell, Score, task_of
+from ember_ml.mad.report.gather import Report
+from ember_ml.mad.scores import AVERAGES, Cell, Score, ranking, task_of
 from ember_ml.mad.store import Done, run_name
 
 COLUMNS = (
@@ -50,7 +50,10 @@ def as_data(report: Report) -> dict[str, Any]:
 
 
 def _ranking(report: Report, average: str) -> list[dict[str, Any]]:
-    return [{"architecture": name, **score._asdict()} for name, score in ranked(report, average)]
+    return [
+        {"architecture": name, **score._asdict()}
+        for name, score in ranking(report.cells.values(), average)
+    ]
 
 
 def _cell(cell: Cell) -> dict[str, Any]:

@@ -8,11 +8,8 @@ from typing import Any, NamedTuple
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.report.plan import missing_runs
 from ember_ml.mad.scales import task_names
-from ember_ml.mad.scores import Cell, Score, cells, overall, setting_of, task_of
+from ember_ml.mad.scores import Cell, Score, cells, setting_of, task_of
 from ember_ml.mad.store import Done, Failed, Store
-
-AVERAGES = ("micro", "macro")
-"""Over all targets; and the mean over the classes."""
 
 
 class Report(NamedTuple):
@@ -73,21 +70,3 @@ def gather(store: Store) -> Report:
         missing,
         {(cell.architecture, cell.task): cell for cell in cells(done)},
     )
-
-
-def common_tasks(report: Report) -> list[str]:
-    """The tasks of which every architecture with any result has one."""
-    names = {name for name, _ in report.cells}
-    return [t for t in report.tasks if names and all((name, t) in report.cells for name in names)]
-
-
-def ranked(report: Report, average: str) -> list[tuple[str, Score]]:
-    """Architectures by their mean over the tasks that all of them have, the best first."""
-    tasks = common_tasks(report)
-    names = {name for name, _ in report.cells} if tasks else set()
-    found = {
-        name: overall([report.cells[name, task] for task in tasks], average)
-        for name in report.architectures
-        if name in names
-    }
-    return sorted(found.items(), key=lambda item: -item[1].mean)

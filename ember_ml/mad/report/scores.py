@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ember_ml.mad.report.colors import STEPS, heat_class, line_classes
 from ember_ml.mad.report.export import NOTHING, percent, show
-from ember_ml.mad.report.gather import AVERAGES, Report, common_tasks, ranked
+from ember_ml.mad.report.gather import Report
 from ember_ml.mad.report.markup import dot, name_cell, section, table, task_title, text
-from ember_ml.mad.scores import Score, task_of
+from ember_ml.mad.scores import AVERAGES, Score, common_tasks, ranking, task_of
 
 SWITCH = """<fieldset class="switch"><legend>Accuracy</legend>
 <label><input type="radio" name="average" value="micro" checked> over all targets</label>
@@ -15,7 +15,7 @@ SWITCH = """<fieldset class="switch"><legend>Accuracy</legend>
 
 def ranking_section(report: Report) -> str:
     """Architectures by their mean accuracy, as bars."""
-    tasks = common_tasks(report)
+    tasks = common_tasks(report.cells.values())
     if not tasks:
         why = (
             "No task has results of every architecture yet." if report.cells else "No results yet."
@@ -33,7 +33,7 @@ def _bars(report: Report, average: str) -> str:
         f'<span class="name">{text(name)}</span>'
         f'<span class="bar {_color(report, name)}"><i style="width:{_width(score)}%"></i></span>'
         f'<span class="value">{_spread(score)}</span></li>'
-        for name, score in ranked(report, average)
+        for name, score in ranking(report.cells.values(), average)
     )
     return f'<ol class="ranking {average}">{items}</ol>'
 
@@ -55,11 +55,12 @@ def heat_section(report: Report) -> str:
     """Accuracies by architecture and task, coloured."""
     if not report.cells:
         return ""
-    order = [name for name, _ in ranked(report, "micro")]
+    order = [name for name, _ in ranking(report.cells.values())]
     names = order + [name for name in report.architectures if name not in order]
     head = ["Architecture", *map(task_title, report.tasks), "Mean"]
     rows = (_row(report, name) for name in names)
-    last = len(head) - 1 if common_tasks(report) == report.tasks else None
+    whole = len(common_tasks(report.cells.values())) == len(report.tasks)
+    last = len(head) - 1 if whole else None
     body = table(head, rows, "heat", "Accuracy by architecture and task", last) + _scale()
     return section("tasks", "Tasks", body, _note(report))
 

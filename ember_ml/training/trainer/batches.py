@@ -102,17 +102,24 @@ def inputs_of(batch: Any) -> Parts:
 
 def apply(model: Module, parts: Parts) -> Any:
     """The model's outputs."""
-    if parts.named:
-        known = inspect.signature(model.forward).parameters
-        free = any(each.kind is each.VAR_KEYWORD for each in known.values())
-        unknown = [] if free else [name for name in parts.named if name not in known]
-        if unknown:
-            raise ArgumentError(
-                f"the batch has {', '.join(map(repr, unknown))}, which {type(model).__name__} does "
-                f"not take{close_matches(unknown[0], known)}; besides {', '.join(KEYS)} the keys "
-                "of a batch are arguments of the model"
-            )
-    return model(*parts.inputs, **parts.named)
+    try:
+        return model(*parts.inputs, **parts.named)
+    except TypeError:
+        _refuse_unknown(model, parts.named)
+        raise
+
+
+def _refuse_unknown(model: Module, named: dict[str, Any]) -> None:
+    """Say so if a batch has what the model does not take."""
+    known = inspect.signature(model.forward).parameters
+    free = any(each.kind is each.VAR_KEYWORD for each in known.values())
+    unknown = [] if free else [name for name in named if name not in known]
+    if unknown:
+        raise ArgumentError(
+            f"the batch has {', '.join(map(repr, unknown))}, which {type(model).__name__} does "
+            f"not take{close_matches(unknown[0], known)}; besides {', '.join(KEYS)} the keys of a "
+            "batch are arguments of the model"
+        ) from None
 
 
 def _named(batch: Any) -> dict[str, Any]:
