@@ -161,6 +161,16 @@ def test_fuzzy_with_a_large_vocabulary_is_drawn_not_enumerated() -> None:
     assert len(np.unique(inputs)) > 900
 
 
+def test_the_map_of_memorization_has_numbers_of_its_own() -> None:
+    """Were they those of the first example, its first key would be near the lowest value's key."""
+    near = 0
+    for seed in range(20):
+        inputs, targets = mad.task("memorization", num_train=256, seed=seed).arrays("train")
+        pairs = dict(zip(targets[:, 1::2].flat, inputs[:, 0::2].flat, strict=True))
+        near += abs(int(pairs[min(pairs)]) - int(inputs[0, 0])) < 15
+    assert near < 12, "by chance it is one in five"
+
+
 def test_memorization_has_one_map() -> None:
     task = mad.task("memorization")
     found: dict[int, int] = {}

@@ -86,6 +86,7 @@ def test_names(name: str, found: str) -> None:
         ("layers/mambba", "did you mean 'mamba'"),
         ("transfromer", "did you mean 'transformer'"),
         ("qqqqqq", "there are .*attention.*, .*transformer"),
+        ("qqqqqq", r"hybrid, hyena, hyena_experts, input"),  # a layer and a block, named once
         (None, "no layer or block named None"),
         (3, "no layer or block named 3"),
     ],
