@@ -71,7 +71,7 @@ def active() -> str:
 
 def host() -> Any:
     """NumPy helpers for what needs the host's memory: parsing lists, printing, seeding."""
-    from ember_ml.backend import host
+    from ember_ml._core import host
 
     return host
 

@@ -98,14 +98,14 @@ class TextWindows(Dataset):
     """
 
     def __init__(self, ids: list[int], seq_len: int, where: str = "the text") -> None:
-        from ember_ml.backend import host_data
+        from ember_ml.data import host_arrays
 
         if len(ids) <= seq_len:
             raise ArgumentError(
                 f"{where}: {len(ids)} tokens are too few for an example of seq_len={seq_len} and "
                 "the one that follows"
             )
-        self._ids = host_data.array_of(ids)
+        self._ids = host_arrays.array_of(ids)
         self.seq_len = seq_len
 
     def __len__(self) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ember_ml._core import array_files
 from ember_ml._core.errors import ArgumentError
-from ember_ml.backend import host_archives, host_files
 from ember_ml.cli.text import TextWindows, Vocabulary, read_text
 from ember_ml.configs.train_run import ArrayData, ArrayFields, TextData, TextFields, TrainRunConfig
 from ember_ml.data import ArrayDataset, Dataset, random_split
@@ -90,10 +90,10 @@ def _dataset(fields: ArrayFields, path: Path) -> ArrayDataset:
 
 def _read(path: Path) -> dict[str, Any]:
     if path.suffix == ".npz":
-        return host_archives.read_npz(path)
+        return array_files.read_npz(path)
     if path.suffix == ".safetensors":
         try:
-            found = host_files.deserialize(path)
+            found = array_files.deserialize(path)
         except Exception as error:  # the library raises classes of its own
             raise ArgumentError(f"{path} is no safetensors file: {error}") from None
         return {name: array for name, (array, _) in found.items()}

@@ -9,7 +9,8 @@ from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor, native_backend
 from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.tensor import EmberTensor, wrap
-from ember_ml.backend import devices, host_data
+from ember_ml.backend import devices
+from ember_ml.data import host_arrays
 
 Nest: TypeAlias = Any
 """Arrays or tensors in tuples, lists and dicts, however deep."""
@@ -35,8 +36,8 @@ def is_numeric(leaf: Any) -> bool:
     return (
         isinstance(leaf, EmberTensor)
         or type(leaf) in PYTHON_TYPES
-        or host_data.is_array(leaf)
-        or host_data.is_scalar(leaf)
+        or host_arrays.is_array(leaf)
+        or host_arrays.is_scalar(leaf)
         or native_backend(leaf) is not None
     )
 
@@ -45,15 +46,15 @@ def to_host(data: Any) -> Any:
     """A tensor, any framework's array, nested lists or a number as a host array."""
     if isinstance(data, EmberTensor):
         return data.numpy()
-    owner = None if host_data.is_array(data) else native_backend(data)
-    return host_data.array_of(data if owner is None else runtime.LOADED[owner].to_host(data))
+    owner = None if host_arrays.is_array(data) else native_backend(data)
+    return host_arrays.array_of(data if owner is None else runtime.LOADED[owner].to_host(data))
 
 
 def host_nest(nest: Nest) -> Nest:
     """The nest with host arrays for its numbers; texts, None and the like stay as they are."""
 
     def place(leaf: Any) -> Any:
-        return to_host(leaf) if not host_data.is_array(leaf) and is_numeric(leaf) else leaf
+        return to_host(leaf) if not host_arrays.is_array(leaf) and is_numeric(leaf) else leaf
 
     return map_nest(place, nest)
 
@@ -75,7 +76,7 @@ class Placer:
         return map_nest(self._leaf, nest)
 
     def _leaf(self, leaf: Any) -> Any:
-        if not host_data.is_array(leaf):
+        if not host_arrays.is_array(leaf):
             return convert_to_tensor(leaf, backend=self.backend) if is_numeric(leaf) else leaf
         native = self._natives.get(leaf.dtype)
         if native is None:

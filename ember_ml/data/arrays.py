@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml.backend import host_data
-from ember_ml.data import _checks
+from ember_ml.data import _checks, host_arrays
 from ember_ml.data._nests import Nest, to_host
 from ember_ml.data.dataset import Dataset
 
@@ -39,7 +38,7 @@ class Columns(Dataset):
     def batch(self, indices: Any) -> Nest:
         """The rows at the indices of every array."""
         columns = self._columns
-        take = host_data.take
+        take = host_arrays.take
         if isinstance(columns, dict):
             return {name: take(column, indices) for name, column in columns.items()}
         if isinstance(columns, tuple):

@@ -7,8 +7,7 @@ from typing import Any
 
 from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml.backend import host_data
-from ember_ml.data import _checks
+from ember_ml.data import _checks, host_arrays
 from ember_ml.data._nests import Nest, is_numeric, rebuilt, to_host
 
 
@@ -70,12 +69,12 @@ class pad_collate:  # noqa: N801  (makes a function, and is named as one)
         for shape in shapes:
             shape[self.axis] = -1
         _check_shapes("pad_collate", arrays, shapes, path, f"axis {self.axis} alone may differ")
-        return host_data.pad(arrays, value, self.axis)
+        return host_arrays.pad(arrays, value, self.axis)
 
     def _extent(self, arrays: Sequence[Any], path: str, value: Any) -> Any:
         if not self._pads(arrays):
             return None
-        extent = host_data.lengths if self.returns == "lengths" else host_data.mask
+        extent = host_arrays.lengths if self.returns == "lengths" else host_arrays.mask
         return extent(arrays, self.axis)
 
 
@@ -142,12 +141,12 @@ def _part(value: Any, key: Any, path: str) -> Any:
 def _arrays(items: Sequence[Any]) -> Sequence[Any]:
     """Host arrays; Python's numbers get their dtype together, so 1 and 2.5 are both float32."""
     if all(type(item) in PYTHON_TYPES for item in items):
-        return host_data.array_of(list(items))
-    return [item if host_data.is_array(item) else to_host(item) for item in items]
+        return host_arrays.array_of(list(items))
+    return [item if host_arrays.is_array(item) else to_host(item) for item in items]
 
 
 def _stack(arrays: Sequence[Any], path: str, value: Any) -> Any:
-    if host_data.is_array(arrays):
+    if host_arrays.is_array(arrays):
         return arrays
     _check_shapes(
         "default_collate",
@@ -156,7 +155,7 @@ def _stack(arrays: Sequence[Any], path: str, value: Any) -> Any:
         path,
         "pad_collate fills shorter ones up",
     )
-    return host_data.stack(arrays)
+    return host_arrays.stack(arrays)
 
 
 def _check_shapes(

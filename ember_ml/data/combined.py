@@ -9,8 +9,7 @@ from typing import Any
 
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml.backend import host_data
-from ember_ml.data import _checks
+from ember_ml.data import _checks, host_arrays
 from ember_ml.data._nests import Nest, host_nest
 from ember_ml.data.dataset import Dataset, check_dataset
 
@@ -26,7 +25,7 @@ class Subset(Dataset):
 
     def __init__(self, dataset: Dataset, indices: Any) -> None:
         self.dataset = check_dataset("Subset", dataset)
-        self.indices = host_data.indices_of(indices, len(dataset), "Subset")
+        self.indices = host_arrays.indices_of(indices, len(dataset), "Subset")
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -67,20 +66,20 @@ class ConcatDataset(Dataset):
 
     def batch(self, indices: Any) -> Nest:
         """The examples at the indices as one nest: a batch of each dataset, joined."""
-        places = host_data.indices_of(indices, len(self), "ConcatDataset")
-        found, order = host_data.groups(places, self._ends)
+        places = host_arrays.indices_of(indices, len(self), "ConcatDataset")
+        found, order = host_arrays.groups(places, self._ends)
         parts = [tree.flatten(host_nest(self.datasets[owner].batch(own))) for owner, own in found]
         structure = parts[0][1]
         columns = list(zip(*(leaves for leaves, _ in parts), strict=False))
         if any(other != structure for _, other in parts) or not _joins(columns):
             return super().batch(indices)  # texts and the like, or an error that says what differs
-        return tree.unflatten(structure, [host_data.join(column, order) for column in columns])
+        return tree.unflatten(structure, [host_arrays.join(column, order) for column in columns])
 
 
 def _joins(columns: list[tuple[Any, ...]]) -> bool:
     """Whether every column is arrays with rows of one shape."""
     return all(
-        all(host_data.is_array(part) and part.shape[1:] == column[0].shape[1:] for part in column)
+        all(host_arrays.is_array(part) and part.shape[1:] == column[0].shape[1:] for part in column)
         for column in columns
     )
 
@@ -104,7 +103,7 @@ def random_split(
     check_dataset("random_split", dataset)
     sizes = _sizes(lengths, len(dataset))
     seed = _checks.integer("random_split", "seed", seed, 0)
-    order = host_data.permutation(len(dataset), seed, host_data.SPLIT)
+    order = host_arrays.permutation(len(dataset), seed, host_arrays.SPLIT)
     ends = list(itertools.accumulate(sizes))
     return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
 

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml.backend import host_data
-from ember_ml.data import _checks
+from ember_ml.data import _checks, host_arrays
 from ember_ml.data._nests import Nest, host_nest, map_nest
 from ember_ml.data.dataset import Dataset
 
 
 def random_stream(seed: int, index: int) -> Any:
     """The random stream of one example: NumPy's Generator, a function of (seed, index) alone."""
-    return host_data.generator(seed, host_data.EXAMPLE, index)
+    return host_arrays.generator(seed, host_arrays.EXAMPLE, index)
 
 
 class GeneratedDataset(Dataset):
@@ -67,5 +66,5 @@ class GeneratedDataset(Dataset):
         """The examples at the indices as one nest."""
         if self.batch_function is None:
             return super().batch(indices)
-        places = host_data.indices_of(indices, self.length, "GeneratedDataset")
+        places = host_arrays.indices_of(indices, self.length, "GeneratedDataset")
         return self.batch_function(places, self.seed)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from ember_ml._core.convert import as_dtype
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import DTypeLike
-from ember_ml.backend import host_data
+from ember_ml.data import host_arrays
 from ember_ml.data._nests import to_host
 from ember_ml.data.arrays import Columns
 from ember_ml.data.errors import DataFileError
@@ -65,13 +65,13 @@ class MemoryMappedDataset(Columns):
     def _open(self) -> None:
         files = self.files
         if self._raw is not None:
-            self._set(host_data.open_raw(files, *self._raw))
+            self._set(host_arrays.open_raw(files, *self._raw))
         elif isinstance(files, dict):
-            self._set({name: host_data.open_npy(file) for name, file in files.items()})
+            self._set({name: host_arrays.open_npy(file) for name, file in files.items()})
         elif isinstance(files, tuple):
-            self._set(tuple([host_data.open_npy(file) for file in files]))
+            self._set(tuple([host_arrays.open_npy(file) for file in files]))
         else:
-            self._set(host_data.open_npy(files))
+            self._set(host_arrays.open_npy(files))
 
     # To another process go the names of the files, not what they hold.
     def __getstate__(self) -> dict[str, Any]:
@@ -138,13 +138,13 @@ def _raw_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 def _write(path: Path, chunks: Iterator[Any], target: Path) -> None:
     """The chunks as a file, or as a folder of files where they are dicts."""
-    writers: dict[str | None, host_data.NpyWriter] = {}
+    writers: dict[str | None, host_arrays.NpyWriter] = {}
     with contextlib.ExitStack() as stack:
         for chunk in chunks:
             named = chunk if isinstance(chunk, dict) else {None: chunk}
             if not writers:
                 for name in named:
-                    writers[name] = host_data.NpyWriter(_file(path, name, target))
+                    writers[name] = host_arrays.NpyWriter(_file(path, name, target))
                     stack.callback(writers[name].file.close)
             if set(named) != set(writers):
                 raise ArgumentError(

@@ -7,8 +7,7 @@ import functools
 from typing import Any
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml.backend import host_data
-from ember_ml.data import _checks
+from ember_ml.data import _checks, host_arrays
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Plan:
         """The shuffled indices of an epoch; None in a dataset's own order."""
         if not self.shuffle or self.length is None:
             return None
-        return host_data.permutation(self.length, self.seed, host_data.ORDER, epoch)
+        return host_arrays.permutation(self.length, self.seed, host_arrays.ORDER, epoch)
 
     def indices(self, order: Any, number: int) -> Any:
         """The indices of a batch of this shard."""
@@ -52,7 +51,7 @@ class Plan:
         left = min(self.step, (self.length or 0) - start)
         begin, end = self.share(left)
         begin, end = start + begin, start + end
-        return host_data.span(begin, end) if order is None else order[begin:end]
+        return host_arrays.span(begin, end) if order is None else order[begin:end]
 
     def share(self, count: int) -> tuple[int, int]:
         """Where this shard's part of a step of `count` examples begins and ends."""

@@ -13,7 +13,7 @@ from pickle import PicklingError
 from typing import Any
 
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml.backend import host_data
+from ember_ml.data import host_arrays
 from ember_ml.data._nests import Nest, host_nest, map_nest
 from ember_ml.data.errors import WorkerError
 from ember_ml.data.reading import End, Reader, Task
@@ -107,7 +107,7 @@ def _interrupts_held() -> Iterator[None]:
 def _serve(connection: Connection[Any, Any], reader: Reader) -> None:
     """The loop of the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
-    host_data.use_host_backend()
+    host_arrays.use_host_backend()
     with contextlib.suppress(EOFError, OSError):
         while (task := connection.recv()) is not None:
             reply = _reply(reader, task)
@@ -134,14 +134,14 @@ def _send(connection: Connection[Any, Any], reply: Nest) -> None:
     arrays: list[Any] = []
 
     def slot(leaf: Any) -> Any:
-        if not host_data.is_plain(leaf):
+        if not host_arrays.is_plain(leaf):
             return leaf
         arrays.append(leaf)
         return Slot(leaf.dtype.str, leaf.shape)
 
     connection.send(map_nest(slot, reply))
     for array in arrays:
-        connection.send_bytes(host_data.bytes_of(array))
+        connection.send_bytes(host_arrays.bytes_of(array))
 
 
 def _receive(connection: Connection[Any, Any]) -> Nest:
@@ -150,8 +150,8 @@ def _receive(connection: Connection[Any, Any]) -> Nest:
     def fill(leaf: Any) -> Any:
         if not isinstance(leaf, Slot):
             return leaf
-        array = host_data.empty(leaf.dtype, leaf.shape)
-        connection.recv_bytes_into(host_data.bytes_of(array))
+        array = host_arrays.empty(leaf.dtype, leaf.shape)
+        connection.recv_bytes_into(host_arrays.bytes_of(array))
         return array
 
     return map_nest(fill, connection.recv())

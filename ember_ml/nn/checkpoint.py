@@ -172,10 +172,10 @@ def _take_dtypes(model: Module, dtypes: Mapping[str, str]) -> None:
 
 
 def _contents(path: Path) -> dict[str, tuple[Any, str]]:
-    from ember_ml.backend import host_files
+    from ember_ml._core import array_files
 
     try:
-        return host_files.deserialize(path)
+        return array_files.deserialize(path)
     except FileNotFoundError:
         raise CheckpointError(f"{path.parent} has no {path.name}") from None
     except Exception as error:  # the library raises classes of its own
@@ -184,13 +184,13 @@ def _contents(path: Path) -> dict[str, tuple[Any, str]]:
 
 def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
     """Tensors as the content of a safetensors file."""
-    from ember_ml.backend import host_files
+    from ember_ml._core import array_files
 
     arrays = {
         name: (runtime.LOADED[x.backend].to_portable(x._data), x.dtype.name)
         for name, x in tensors.items()
     }
-    return host_files.serialize(arrays, {"format": "ember_ml"})
+    return array_files.serialize(arrays, {"format": "ember_ml"})
 
 
 def _json(data: Any) -> bytes:

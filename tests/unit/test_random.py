@@ -14,8 +14,8 @@ from scipy import stats
 
 from ember_ml import ops, use_backend
 from ember_ml._core import runtime
+from ember_ml._core.random_stream import below
 from ember_ml.backend import BACKENDS, available
-from ember_ml.backend.host_random import below
 from ember_ml.ops import random
 
 COUNT = 20_000

@@ -6,8 +6,7 @@ import copy
 from typing import Any, Self
 
 from ember_ml._core.errors import EmberError
-from ember_ml.backend import host_wirings
-from ember_ml.nn.wirings import _reach
+from ember_ml.nn.wirings import _reach, neuron_graphs
 
 
 class WiringError(EmberError, ValueError):
@@ -46,13 +45,13 @@ class NeuronWiring:
                 f"{type(self).__name__}: output_dim={output_dim} must be from 1 to units={units}"
             )
         self.input_dim: int | None = None
-        self.adjacency = host_wirings.unconnected(units, units)
+        self.adjacency = neuron_graphs.unconnected(units, units)
         self.sensory_adjacency: Any = None
         self._added: dict[tuple[int, int], int] = {}
 
     def connect(self, input_dim: int) -> tuple[Any, Any]:
         """The synapses among the neurons and those of the inputs, as matrices."""
-        return self.adjacency, host_wirings.unconnected(input_dim, self.units)
+        return self.adjacency, neuron_graphs.unconnected(input_dim, self.units)
 
     def build(self, input_dim: int) -> Self:
         """Make the synapses for so many inputs; a second time changes nothing."""
@@ -125,12 +124,12 @@ class NeuronWiring:
 
     def synapses(self) -> list[tuple[int, int, int]]:
         """(source, destination, polarity) of the synapses among the neurons."""
-        return list(zip(*host_wirings.synapses(self.adjacency), strict=True))
+        return list(zip(*neuron_graphs.synapses(self.adjacency), strict=True))
 
     def sensory_synapses(self) -> list[tuple[int, int, int]]:
         """(input, destination, polarity) of the synapses from the inputs."""
         self._need_build("sensory_synapses")
-        return list(zip(*host_wirings.synapses(self.sensory_adjacency), strict=True))
+        return list(zip(*neuron_graphs.synapses(self.sensory_adjacency), strict=True))
 
     def _need_build(self, name: str) -> None:
         if self.sensory_adjacency is None:

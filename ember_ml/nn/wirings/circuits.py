@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml.backend import host_wirings
 from ember_ml.configs import wirings as configs
+from ember_ml.nn.wirings import neuron_graphs
 from ember_ml.nn.wirings.base import NeuronWiring, WiringError
 from ember_ml.registry import register
 
@@ -62,7 +62,7 @@ class _Circuit(NeuronWiring):
 
     def connect(self, input_dim: int) -> tuple[Any, Any]:
         """The synapses between the layers, and those among the command neurons."""
-        return host_wirings.layered(
+        return neuron_graphs.layered(
             self.layers,
             input_dim,
             self.fanouts,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml.backend import host_wirings
 from ember_ml.configs import wirings as configs
+from ember_ml.nn.wirings import neuron_graphs
 from ember_ml.nn.wirings.base import NeuronWiring
 from ember_ml.registry import register
 
@@ -40,7 +40,7 @@ class CustomWiring(NeuronWiring):
 
     def connect(self, input_dim: int) -> tuple[Any, Any]:
         """The synapses that were given."""
-        matrix = host_wirings.unconnected(input_dim, self.units)
+        matrix = neuron_graphs.unconnected(input_dim, self.units)
         for src, dest, polarity in self._sensory:
             self._check("build", src, input_dim, dest, polarity)
             matrix[src, dest] = polarity
@@ -76,7 +76,7 @@ class FullyConnected(NeuronWiring):
 
     def connect(self, input_dim: int) -> tuple[Any, Any]:
         """All synapses."""
-        return host_wirings.fully_connected(
+        return neuron_graphs.fully_connected(
             self.units, input_dim, self.erev_init_seed, self.self_connections
         )
 
@@ -110,4 +110,4 @@ class Random(NeuronWiring):
 
     def connect(self, input_dim: int) -> tuple[Any, Any]:
         """The synapses that were chosen."""
-        return host_wirings.random(self.units, input_dim, self.sparsity_level, self.random_seed)
+        return neuron_graphs.random(self.units, input_dim, self.sparsity_level, self.random_seed)

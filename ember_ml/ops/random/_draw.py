@@ -16,7 +16,7 @@ from ember_ml._core.tensor import DTypeLike, Tensor, wrap
 from ember_ml.backend import devices
 
 if TYPE_CHECKING:
-    from ember_ml.backend.host_random import Stream
+    from ember_ml._core.random_stream import Stream
     from ember_ml.ops.random.generator import Generator
 
 __all__: list[str] = []
@@ -63,7 +63,7 @@ def _dtype(name: str, dtype: DTypeLike | None, like: Tensor | None) -> EmberDTyp
 
 def stream(seed: int | Generator) -> Stream:
     """The stream of a generator, or a new one of a seed."""
-    from ember_ml.backend.host_random import Stream
+    from ember_ml._core.random_stream import Stream
     from ember_ml.ops.random.generator import Generator
 
     return seed.stream if isinstance(seed, Generator) else Stream(check_seed(seed))

@@ -29,7 +29,7 @@ class Generator:
     __slots__ = ("stream",)
 
     def __init__(self, seed: int | None = None) -> None:
-        from ember_ml.backend.host_random import Stream
+        from ember_ml._core.random_stream import Stream
 
         self.stream = Stream(None if seed is None else check_seed(seed))
 

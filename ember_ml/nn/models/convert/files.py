@@ -67,10 +67,10 @@ def _is_name(file: Any) -> bool:
 
 
 def _contents(path: Path) -> Arrays:
-    from ember_ml.backend import host_files
+    from ember_ml._core import array_files
 
     try:
-        return host_files.deserialize(path)
+        return array_files.deserialize(path)
     except FileNotFoundError:
         raise ConversionError(f"{path.parent} is not whole", [f"there is no {path.name}"]) from None
     except Exception as error:  # the library raises classes of its own
@@ -79,7 +79,7 @@ def _contents(path: Path) -> Arrays:
 
 def content(values: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, bytes]:
     """The files of a checkpoint, by name."""
-    from ember_ml.backend import host_files
+    from ember_ml._core import array_files
 
     arrays = {
         name: (runtime.LOADED[x.backend].to_portable(x._data), x.dtype.name)
@@ -87,5 +87,5 @@ def content(values: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, byt
     }
     return {
         CONFIG: (json.dumps(values, indent=2) + "\n").encode(),
-        WEIGHTS: host_files.serialize(arrays, {"format": "pt"}),
+        WEIGHTS: array_files.serialize(arrays, {"format": "pt"}),
     }

@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.host_random import Stream, below, normal_cdf
+from ember_ml._core.random_stream import Stream, below, normal_cdf
 
 _STREAM = Stream()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.backend.host_random import Stream, below
+from ember_ml._core.random_stream import Stream, below
 
 _STREAM = Stream()
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.distributions import Beta, Gamma
 
-from ember_ml.backend.host_random import below, normal_cdf
+from ember_ml._core.random_stream import below, normal_cdf
 
 seed = torch.manual_seed
 

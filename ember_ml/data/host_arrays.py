@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ember_ml._core import host
 from ember_ml._core.dtype import DTYPES, promote
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml.backend import host, selection
+from ember_ml.backend import selection
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

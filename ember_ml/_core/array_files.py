@@ -1,8 +1,9 @@
-"""Arrays in safetensors files."""
+"""Arrays in safetensors and .npz files."""
 
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import safetensors
 
-from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 
 _NAMES = {
     "F64": "float64",
@@ -71,3 +72,16 @@ def _array(part: Mapping[str, Any]) -> tuple[Any, str]:
     else:
         values = np.frombuffer(part["data"], np.dtype(dtype).newbyteorder("<"))
     return values.astype(values.dtype.newbyteorder("=")).reshape(part["shape"]), dtype
+
+
+def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the arrays of an .npz file by name; pickled objects are refused.
+
+    Args:
+        path: The file.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, AttributeError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise ArgumentError(f"{path} is not an .npz file of numbers: {error}") from None
