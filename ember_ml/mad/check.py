@@ -11,7 +11,7 @@ from ember_ml.configs.errors import ConfigError
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.run import make_model
 from ember_ml.mad.tasks.base import Task
-from ember_ml.nn._modes import in_use
+from ember_ml.nn.module import inference_mode
 from ember_ml.nn.tensor import array
 from ember_ml.registry import get
 
@@ -46,7 +46,7 @@ def _looks_ahead(name: str, run: RunConfig) -> bool:
     """Whether the model says something else of a token if the next one is another."""
     try:
         model = make_model(run)
-        with in_use(model.modules()):
+        with inference_mode(model.modules()):
             one, other = (model(array([[0, last]])) for last in (0, 1))
     except ConfigError as error:
         raise ConfigError(f"architecture {name!r}", error.problems) from None

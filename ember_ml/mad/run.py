@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ember_ml import ops
 from ember_ml.configs.mad import RunConfig
 from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
-from ember_ml.nn.model import Model
+from ember_ml.nn.models.base import Model
 from ember_ml.registry import build, create
 from ember_ml.training import Trainer
 from ember_ml.training.callbacks import Callback

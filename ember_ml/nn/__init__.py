@@ -4,16 +4,15 @@ from typing import TYPE_CHECKING
 
 from ember_ml._core import lazy as _lazy
 from ember_ml.nn import tensor as tensor
-from ember_ml.nn._state import StateDictError as StateDictError
 from ember_ml.nn.containers import Identity as Identity
 from ember_ml.nn.containers import ModuleDict as ModuleDict
 from ember_ml.nn.containers import ModuleList as ModuleList
 from ember_ml.nn.functional import functional_call as functional_call
 from ember_ml.nn.functional import value_and_grad as value_and_grad
-from ember_ml.nn.model import Model as Model
 from ember_ml.nn.module import Module as Module
 from ember_ml.nn.parameter import Buffer as Buffer
 from ember_ml.nn.parameter import Parameter as Parameter
+from ember_ml.nn.state_dict import StateDictError as StateDictError
 
 if TYPE_CHECKING:
     from ember_ml.nn import activations as activations
@@ -22,10 +21,12 @@ if TYPE_CHECKING:
     from ember_ml.nn import layers as layers
     from ember_ml.nn import models as models
     from ember_ml.nn import wirings as wirings
+    from ember_ml.nn.models.base import Model as Model
     from ember_ml.nn.sequential import Sequential as Sequential
 
 _PARTS = ("activations", "blocks", "initializers", "layers", "models", "modules", "wirings")
 __getattr__, __dir__ = _lazy.attach(
     __name__,
-    {part: f"{__name__}.{part}" for part in _PARTS} | {"Sequential": "ember_ml.nn.sequential"},
+    {part: f"{__name__}.{part}" for part in _PARTS}
+    | {"Model": "ember_ml.nn.models.base", "Sequential": "ember_ml.nn.sequential"},
 )

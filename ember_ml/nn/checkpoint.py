@@ -19,8 +19,8 @@ from ember_ml._core.folders import find_folder, write_folder
 from ember_ml._core.tensor import Tensor
 from ember_ml._core.version import VERSION
 from ember_ml.backend import use_backend
-from ember_ml.nn._state import saved_variables
 from ember_ml.nn.module import Module
+from ember_ml.nn.state_dict import saved_variables
 
 FORMAT = 1
 

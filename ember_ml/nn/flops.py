@@ -6,10 +6,9 @@ from typing import Any
 
 from ember_ml._core import align, recording, tree
 from ember_ml._core.tensor import EmberTensor
-from ember_ml.nn._describe import example
 from ember_ml.nn._flop_formulas import FORMULAS, FREE
-from ember_ml.nn._modes import in_use
-from ember_ml.nn.module import Module
+from ember_ml.nn._summary import example_input
+from ember_ml.nn.module import Module, inference_mode
 
 
 def count_flops(model: Module, *inputs: Any) -> int:
@@ -29,8 +28,8 @@ def count_flops(model: Module, *inputs: Any) -> int:
         136
     """
     counter = Counter()
-    with in_use(model.modules()), recording.only(counter):
-        model(*[example(value) for value in inputs])
+    with inference_mode(model.modules()), recording.only(counter):
+        model(*[example_input(value) for value in inputs])
     return counter.total
 
 

@@ -11,15 +11,15 @@ from ember_ml import autodiff
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, wrap
-from ember_ml.nn import _walk
-from ember_ml.nn._state import saved_variables
+from ember_ml.nn import _traversal
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Variable
+from ember_ml.nn.state_dict import saved_variables
 from ember_ml.registry.base import close_matches
 
 
 @contextlib.contextmanager
-def standing_in(variables: Sequence[Variable], values: Sequence[Tensor]) -> Iterator[None]:
+def substitute(variables: Sequence[Variable], values: Sequence[Tensor]) -> Iterator[None]:
     """Give variables other values within the block, of any dtype and backend."""
     before = [(variable._data, variable._backend, variable._tag) for variable in variables]
     try:
@@ -35,7 +35,7 @@ def standing_in(variables: Sequence[Variable], values: Sequence[Tensor]) -> Iter
             variable._data, variable._backend, variable._tag = data, backend, tag
 
 
-def values_of(variables: Sequence[Variable]) -> list[Tensor]:
+def current_values(variables: Sequence[Variable]) -> list[Tensor]:
     """The values now, as plain tensors."""
     return [wrap(variable._data, variable._backend) for variable in variables]
 
@@ -61,9 +61,9 @@ def differentiate(
 
     def run(values: list[Tensor]) -> tuple[Any, Any]:
         given = values if cast is None else [cast(x) for x in values]
-        with standing_in(buffers, kept), standing_in(parameters, given):
+        with substitute(buffers, kept), substitute(parameters, given):
             loss, aux = compute()
-            return loss, (aux, values_of(buffers))
+            return loss, (aux, current_values(buffers))
 
     (loss, (aux, changed)), grads = autodiff.value_and_grad(run, has_aux=True)(values)
     return loss, aux, grads, changed
@@ -110,7 +110,7 @@ def functional_call(
         values.append(value)
     buffers = module.buffers()
     args = inputs if isinstance(inputs, tuple) else (inputs,)
-    with standing_in(buffers, values_of(buffers)), standing_in(variables, values):
+    with substitute(buffers, current_values(buffers)), substitute(variables, values):
         return module(*args, **(kwargs or {}))
 
 
@@ -136,7 +136,7 @@ def value_and_grad(
 
     @functools.wraps(loss_fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        variables = _walk.named_variables(model)
+        variables = _traversal.named_variables(model)
         named = {name: x for name, x in variables if x.trainable}
         buffers = [x for _, x in variables if isinstance(x, Buffer)]
         parameters = list(named.values())
@@ -150,7 +150,7 @@ def value_and_grad(
             return result if has_aux else (result, None)
 
         loss, aux, grads, changed = differentiate(
-            compute, parameters, values_of(parameters), buffers, values_of(buffers)
+            compute, parameters, current_values(parameters), buffers, current_values(buffers)
         )
         for buffer, value in zip(buffers, changed, strict=True):
             buffer.become(value)

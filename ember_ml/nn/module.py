@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from ember_ml._core.convert import as_dtype, convert_to_tensor
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import DTypeLike, Tensor
-from ember_ml.nn import _describe, _hooks, _state, _walk
+from ember_ml.nn import _hooks, _summary, _traversal, state_dict
 from ember_ml.nn.parameter import Buffer, Parameter, Variable
 
 
@@ -73,7 +74,7 @@ class Module:
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules directly inside of this one, with the names of their places."""
-        return iter(_walk.parts(self)[1])
+        return iter(_traversal.parts(self)[1])
 
     def modules(self) -> Iterator[Module]:
         """This module and all inside of it, each once."""
@@ -81,7 +82,7 @@ class Module:
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
         """This module and all inside of it, each once, by dotted name ("" for this one)."""
-        return _walk.named_modules(self, prefix)
+        return _traversal.named_modules(self, prefix)
 
     def parameters(self, *, trainable: bool | None = None) -> list[Parameter]:
         """The parameters of this module and all inside of it; all, or those (not) trainable."""
@@ -91,7 +92,7 @@ class Module:
         self, prefix: str = "", *, trainable: bool | None = None
     ) -> Iterator[tuple[str, Parameter]]:
         """The parameters by dotted name; one that is in two places comes once."""
-        for name, variable in _walk.named_variables(self, prefix):
+        for name, variable in _traversal.named_variables(self, prefix):
             if isinstance(variable, Parameter) and trainable in (None, variable.trainable):
                 yield name, variable
 
@@ -101,7 +102,7 @@ class Module:
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Buffer]]:
         """The buffers by dotted name."""
-        for name, variable in _walk.named_variables(self, prefix):
+        for name, variable in _traversal.named_variables(self, prefix):
             if isinstance(variable, Buffer):
                 yield name, variable
 
@@ -156,7 +157,7 @@ class Module:
     def to(self, device: str | None = None, dtype: DTypeLike | None = None) -> Self:
         """Move parameters and buffers to a device, and the floating ones to a dtype."""
         wanted = None if dtype is None else as_dtype(dtype)
-        for _, variable in _walk.named_variables(self):
+        for _, variable in _traversal.named_variables(self):
             target = wanted if wanted is not None and variable.dtype.is_floating else variable.dtype
             place = device or variable.device
             variable.become(
@@ -166,13 +167,13 @@ class Module:
 
     def to_backend(self, backend: str) -> Self:
         """Move parameters and buffers to another backend."""
-        for _, variable in _walk.named_variables(self):
+        for _, variable in _traversal.named_variables(self):
             variable.become(variable.to_backend(backend))
         return self
 
     def state_dict(self) -> dict[str, Tensor]:
         """The values of all parameters and persistent buffers, by dotted name."""
-        return _state.state_dict(self)
+        return state_dict.state_dict(self)
 
     def load_state_dict(self, state: Mapping[str, Any], *, strict: bool = True) -> Self:
         """Take over values; nothing is changed if one does not fit.
@@ -181,7 +182,7 @@ class Module:
             state: dotted name -> tensor, or array, of any backend.
             strict: whether names that are missing or unexpected are an error.
         """
-        _state.load_state_dict(self, state, strict)
+        state_dict.load_state_dict(self, state, strict)
         return self
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> _hooks.Handle:
@@ -192,18 +193,35 @@ class Module:
         """Call hook(module, args) before each forward; what it gives replaces the arguments."""
         return _hooks.add(self, hook, "before")
 
-    def summary(self, *inputs: Any) -> _describe.Summary:
+    def summary(self, *inputs: Any) -> _summary.Summary:
         """A table of the modules inside: output shape, parameters, state size.
 
         Args:
             inputs: tensors, or shapes of float tensors, for one forward that finds the output
                 shapes and counts what it computes; without them these are left out.
         """
-        return _describe.Summary(self, inputs)
+        return _summary.Summary(self, inputs)
 
     def extra_repr(self) -> str:
         """What stands in the parentheses of the repr."""
-        return _describe.arguments(self)
+        return _summary.arguments(self)
 
     def __repr__(self) -> str:
-        return _describe.text(self)
+        return _summary.text(self)
+
+
+@contextlib.contextmanager
+def inference_mode(modules: Iterable[Module]) -> Iterator[None]:
+    """Set `training` of modules to False within the block, and restore it afterwards.
+
+    Args:
+        modules: The modules to switch, such as `model.modules()`.
+    """
+    changed = [module for module in modules if module.training]
+    for module in changed:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in changed:
+            module.training = True

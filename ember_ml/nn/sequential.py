@@ -7,10 +7,10 @@ from typing import Any
 
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.layers import SequentialConfig
-from ember_ml.nn import forms
+from ember_ml.nn import sequence_module
 from ember_ml.nn.containers import ModuleList
-from ember_ml.nn.forms import SequenceModule, State
 from ember_ml.nn.module import Module
+from ember_ml.nn.sequence_module import SequenceModule, State
 from ember_ml.registry import build, register
 
 
@@ -42,12 +42,12 @@ class Sequential(SequenceModule, ModuleList):
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
         """Whether no module looks ahead."""
-        return forms.all_causal(self._items)
+        return sequence_module.all_causal(self._items)
 
     @property
     def uses_timespans(self) -> bool:  # type: ignore[override]
         """Whether a module minds the time between positions."""
-        return forms.any_timed(self._items)
+        return sequence_module.any_uses_timespans(self._items)
 
     def forward(self, x: Any, mask: Tensor | None = None, timespans: Any = None) -> Any:
         """The input through all modules.
@@ -57,15 +57,15 @@ class Sequential(SequenceModule, ModuleList):
             mask: (batch, time), False where there is padding, for the modules that mix positions.
             timespans: the time since the position before, for the modules that mind it.
         """
-        return forms.run_all(self._items, x, mask, timespans)
+        return sequence_module.run_all(self._items, x, mask, timespans)
 
     def initial_state(self, batch: int) -> State:
         """The states of the modules."""
-        return forms.initial_states(self._items, batch)
+        return sequence_module.initial_states(self._items, batch)
 
     def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
         """One position through all modules, and their states after it."""
-        return forms.step_all(self._items, x, state, timespan)
+        return sequence_module.step_all(self._items, x, state, timespan)
 
     def extra_repr(self) -> str:
         """Nothing: the modules are listed below."""

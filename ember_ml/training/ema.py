@@ -10,8 +10,8 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, wrap
 from ember_ml.nn import Module, Parameter
-from ember_ml.nn._state import fitted
-from ember_ml.nn.functional import standing_in
+from ember_ml.nn.functional import substitute
+from ember_ml.nn.state_dict import checked_state
 from ember_ml.training.optimizer.plan import kernels, wide
 
 
@@ -80,7 +80,7 @@ class EMA:
         values = [self._value(name, parameter) for name, parameter in parameters.items()]
         self._is_applied = True
         try:
-            with standing_in(list(parameters.values()), values):
+            with substitute(list(parameters.values()), values):
                 yield
         finally:
             self._is_applied = False
@@ -102,7 +102,7 @@ class EMA:
             return convert_to_tensor(value, dtype=wide(like), copy=True, **where)
 
         shapes = {name: parameter.shape for name, parameter in parameters.items()}
-        self._averages = fitted("EMA", shapes, state["tensors"], placed)
+        self._averages = checked_state("EMA", shapes, state["tensors"], placed)
         self.updates = int(state["updates"])
         return self
 

@@ -11,7 +11,7 @@ from ember_ml import autodiff, nn, ops, registry
 from ember_ml.backend import available, use_backend
 from ember_ml.configs import Config
 from ember_ml.nn.blocks import Block, ResidualBlock
-from ember_ml.nn.forms import SequenceModule
+from ember_ml.nn.sequence_module import SequenceModule
 from ember_ml.nn.tensor import array
 from ember_ml.registry import Entry
 from tests.conformance.test_layers import TRACED, close

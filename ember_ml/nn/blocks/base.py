@@ -8,11 +8,11 @@ from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.blocks.base import BlockConfig
 from ember_ml.configs.patterns import items_of, sized, width_of
-from ember_ml.nn import forms
+from ember_ml.nn import sequence_module
 from ember_ml.nn.blocks.residual import ResidualBlock
-from ember_ml.nn.forms import State
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
+from ember_ml.nn.sequence_module import State
 from ember_ml.registry import build, register
 
 
@@ -89,12 +89,12 @@ class Block(SequenceMixer):
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
         """Whether no layer looks ahead."""
-        return forms.all_causal(self.layers)
+        return sequence_module.all_causal(self.layers)
 
     @property
     def uses_timespans(self) -> bool:  # type: ignore[override]
         """Whether a layer minds the time between positions."""
-        return forms.any_timed(self.layers)
+        return sequence_module.any_uses_timespans(self.layers)
 
     @property
     def config(self) -> Any:
@@ -150,11 +150,11 @@ class Block(SequenceMixer):
         """
         if self._residual:
             self.check_sequence(x, mask)
-        return forms.run_all(self.layers, x, mask, timespans)
+        return sequence_module.run_all(self.layers, x, mask, timespans)
 
     def initial_state(self, batch: int) -> State:
         """The states of the layers."""
-        return forms.initial_states(self.layers, batch)
+        return sequence_module.initial_states(self.layers, batch)
 
     def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
         """One position through all layers, and their states after it."""
@@ -163,4 +163,4 @@ class Block(SequenceMixer):
                 f"{type(self).__name__} {self.name!r}: {len(state)} states for "
                 f"{len(self.layers)} layers"
             )
-        return forms.step_all(self.layers, x, state, timespan)
+        return sequence_module.step_all(self.layers, x, state, timespan)

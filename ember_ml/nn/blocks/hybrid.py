@@ -8,13 +8,13 @@ from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.blocks.mixers import HybridBlockConfig, MoEBlockConfig, ParallelConfig
 from ember_ml.configs.patterns import items_of, longest, sized
-from ember_ml.nn import forms
+from ember_ml.nn import sequence_module
 from ember_ml.nn.blocks.base import Block
 from ember_ml.nn.blocks.channel import behind
-from ember_ml.nn.forms import State
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.sequence_module import State
 from ember_ml.registry import build, create, register
 
 
@@ -50,26 +50,28 @@ class ParallelMixers(SequenceMixer):
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
         """Whether no layer looks ahead."""
-        return forms.all_causal(self.layers)
+        return sequence_module.all_causal(self.layers)
 
     @property
     def uses_timespans(self) -> bool:  # type: ignore[override]
         """Whether a layer minds the time between positions."""
-        return forms.any_timed(self.layers)
+        return sequence_module.any_uses_timespans(self.layers)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
         """What the mixers give, added up."""
         self.check_sequence(x, mask)
-        return self._added([forms.run(layer, x, mask, timespans) for layer in self.layers])
+        return self._added(
+            [sequence_module.run(layer, x, mask, timespans) for layer in self.layers]
+        )
 
     def initial_state(self, batch: int) -> State:
         """The states of the mixers."""
-        return forms.initial_states(self.layers, batch)
+        return sequence_module.initial_states(self.layers, batch)
 
     def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
         """One position through all mixers, and their states after it."""
         made = [
-            forms.step(layer, x, before, timespan)
+            sequence_module.step(layer, x, before, timespan)
             for layer, before in zip(self.layers, state, strict=True)
         ]
         return self._added([y for y, _ in made]), tuple(after for _, after in made)

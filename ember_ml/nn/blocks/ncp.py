@@ -8,9 +8,9 @@ from ember_ml import ops
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.blocks.ncp import HiddenBlockConfig, InputBlockConfig, OutputBlockConfig
-from ember_ml.nn.forms import SequenceModule, State
 from ember_ml.nn.layers.sequence_mixing.recurrent import LTC, Recurrent, WiredCfC
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.sequence_module import SequenceModule, State
 from ember_ml.nn.wirings import NeuronWiring, WiringError
 from ember_ml.registry import register
 

@@ -8,10 +8,10 @@ from ember_ml import ops
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.blocks.base import ResidualConfig
-from ember_ml.nn import forms
-from ember_ml.nn.forms import State
+from ember_ml.nn import sequence_module
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
+from ember_ml.nn.sequence_module import State
 from ember_ml.registry import build, create, register
 
 
@@ -82,28 +82,28 @@ class ResidualBlock(SequenceMixer):
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
         """Whether no layer looks ahead."""
-        return forms.all_causal([self.layer])
+        return sequence_module.all_causal([self.layer])
 
     @property
     def uses_timespans(self) -> bool:  # type: ignore[override]
         """Whether a layer minds the time between positions."""
-        return forms.any_timed([self.layer])
+        return sequence_module.any_uses_timespans([self.layer])
 
     def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
         """The sequence mapped."""
         self.check_sequence(x, mask)
-        return self._around(x, lambda x: forms.run(self.layer, x, mask, timespans))
+        return self._around(x, lambda x: sequence_module.run(self.layer, x, mask, timespans))
 
     def initial_state(self, batch: int) -> State:
         """The layer's."""
-        return forms.initial_state(self.layer, batch)
+        return sequence_module.initial_state(self.layer, batch)
 
     def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
         """One position, and the state after it."""
         after: list[State] = []
 
         def inner(x: Tensor) -> Tensor:
-            y, new = forms.step(self.layer, x, state, timespan)
+            y, new = sequence_module.step(self.layer, x, state, timespan)
             after.append(new)
             return y
 

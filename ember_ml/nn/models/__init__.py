@@ -1,8 +1,8 @@
 """Models: whole networks, from their inputs to what they are trained for."""
 
-from ember_ml.nn.model import Model as Model
 from ember_ml.nn.models.autoencoder import AutoEncoder as AutoEncoder
 from ember_ml.nn.models.backbone import Backbone as Backbone
+from ember_ml.nn.models.base import Model as Model
 from ember_ml.nn.models.convolutional import FFTConvModel as FFTConvModel
 from ember_ml.nn.models.convolutional import HyenaModel as HyenaModel
 from ember_ml.nn.models.generation import Generator as Generator

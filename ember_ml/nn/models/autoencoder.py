@@ -11,8 +11,8 @@ from ember_ml.configs.models.base import AutoEncoderConfig
 from ember_ml.nn.activations import GELU
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding, RMSNorm
-from ember_ml.nn.model import Model
 from ember_ml.nn.models.backbone import Backbone
+from ember_ml.nn.models.base import Model
 from ember_ml.nn.models.heads import pooled
 from ember_ml.nn.models.positions import sinusoids
 from ember_ml.nn.sequential import Sequential

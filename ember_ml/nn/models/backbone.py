@@ -6,12 +6,12 @@ from typing import Any
 
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.patterns import items_of, longest, sized
-from ember_ml.nn import forms
+from ember_ml.nn import sequence_module
 from ember_ml.nn.blocks import Block
 from ember_ml.nn.blocks.residual import norm_of
-from ember_ml.nn.forms import State
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
+from ember_ml.nn.sequence_module import State
 
 
 class Backbone(SequenceMixer):
@@ -54,12 +54,12 @@ class Backbone(SequenceMixer):
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
         """Whether no layer looks ahead."""
-        return forms.all_causal([self.blocks])
+        return sequence_module.all_causal([self.blocks])
 
     @property
     def uses_timespans(self) -> bool:  # type: ignore[override]
         """Whether a layer minds the time between positions."""
-        return forms.any_timed([self.blocks])
+        return sequence_module.any_uses_timespans([self.blocks])
 
     def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
         """The sequence through all layers."""

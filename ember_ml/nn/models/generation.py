@@ -10,10 +10,10 @@ from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.nn._modes import in_use
-from ember_ml.nn.forms import State
-from ember_ml.nn.model import Model
+from ember_ml.nn.models.base import Model
 from ember_ml.nn.models.sampling import Sampler
+from ember_ml.nn.module import inference_mode
+from ember_ml.nn.sequence_module import State
 
 
 class Generator(Model):
@@ -142,20 +142,22 @@ class Generator(Model):
     def _by_steps(self, tokens: Tensor) -> Any:
         """The logits after the prompt, then after each token sent."""
         parts = list(self.modules())
-        with in_use(parts):  # never across a yield, or whoever reads the tokens would see it
+        with inference_mode(
+            parts
+        ):  # never across a yield, or whoever reads the tokens would see it
             state = self.initial_state(tokens.shape[0])
             for at in range(tokens.shape[1]):
                 logits, state = self.step(tokens[:, at], state)
         while True:
             token = yield logits
-            with in_use(parts):
+            with inference_mode(parts):
                 logits, state = self.step(token, state)
 
     def _anew(self, tokens: Tensor) -> Any:
         """The same, from the whole sequence each time."""
         parts = list(self.modules())
         while True:
-            with in_use(parts):
+            with inference_mode(parts):
                 logits = self(tokens)[:, -1]
             token = yield logits
             tokens = ops.concat([tokens, token[:, None]], axis=1)

@@ -12,12 +12,11 @@ from ember_ml.configs.models.base import (
     SequenceClassifierConfig,
     SequenceRegressorConfig,
 )
-from ember_ml.nn._modes import in_use
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding
-from ember_ml.nn.model import Model
 from ember_ml.nn.models.backbone import Backbone
-from ember_ml.nn.module import Module
+from ember_ml.nn.models.base import Model
+from ember_ml.nn.module import Module, inference_mode
 from ember_ml.registry import register
 
 
@@ -259,7 +258,7 @@ class Forecaster(_SequenceModel):
         if steps < 1:
             raise ArgumentError(f"{type(self).__name__}.forecast: steps={steps} must be at least 1")
         length, series = x.shape[1], x
-        with in_use(self.modules()):
+        with inference_mode(self.modules()):
             for _ in range(-(-steps // self.horizon)):
                 series = ops.concat([series, self(series[:, -length:])], axis=1)
         return series[:, length : length + steps]

@@ -9,13 +9,13 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.models.base import LanguageModelConfig
-from ember_ml.nn.forms import State
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.generation import Generator
 from ember_ml.nn.models.positions import sinusoids
 from ember_ml.nn.parameter import Buffer, Parameter
+from ember_ml.nn.sequence_module import State
 from ember_ml.registry import register
 
 

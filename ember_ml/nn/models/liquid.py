@@ -6,9 +6,9 @@ from typing import Any
 
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.models.named import LiquidModelConfig
-from ember_ml.nn.forms import State
 from ember_ml.nn.layers.sequence_mixing.recurrent import LTC, CfC, Recurrent, WiredCfC
-from ember_ml.nn.model import Model
+from ember_ml.nn.models.base import Model
+from ember_ml.nn.sequence_module import State
 from ember_ml.nn.wirings import AutoNCP
 from ember_ml.registry import register
 

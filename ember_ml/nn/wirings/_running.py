@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.nn import forms
-from ember_ml.nn.forms import SequenceModule, State
+from ember_ml.nn import sequence_module
+from ember_ml.nn.sequence_module import SequenceModule, State
 from ember_ml.nn.wirings import _flow
 from ember_ml.nn.wirings.base import WiringError
 
@@ -126,6 +126,6 @@ def _initial_state(wiring: BlockWiring, name: str, batch: int) -> State:
     if not block.is_causal:
         raise WiringError(f"{where}: {type(block).__name__} needs the whole sequence")
     try:
-        return forms.initial_state(block, batch)
+        return sequence_module.initial_state(block, batch)
     except NotImplementedError as error:
         raise WiringError(f"{where}: {error}") from error

@@ -10,9 +10,8 @@ from ember_ml import ops
 from ember_ml._core import recording
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.nn._modes import in_use
-from ember_ml.nn.functional import standing_in, values_of
-from ember_ml.nn.module import Module
+from ember_ml.nn.functional import current_values, substitute
+from ember_ml.nn.module import Module, inference_mode
 from ember_ml.nn.wirings import _flow
 from ember_ml.nn.wirings._plan import Connection
 from ember_ml.nn.wirings.base import WiringError
@@ -27,7 +26,11 @@ def unnoticed(module: Module) -> Iterator[None]:
     buffers = module.buffers()
     state = ops.random.get_state()
     try:
-        with in_use(module.modules()), recording.only(), standing_in(buffers, values_of(buffers)):
+        with (
+            inference_mode(module.modules()),
+            recording.only(),
+            substitute(buffers, current_values(buffers)),
+        ):
             yield
     finally:
         ops.random.set_state(state)

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.nn import forms
-from ember_ml.nn.forms import SequenceModule, State
+from ember_ml.nn import sequence_module
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.sequence_module import SequenceModule, State
 from ember_ml.nn.wirings import _building, _flow, _plan, _running, _shapes
 from ember_ml.nn.wirings._plan import Connection, Plan
 from ember_ml.nn.wirings.base import WiringError
@@ -188,7 +188,7 @@ class BlockWiring(SequenceModule):
         """A sequence through one of the blocks."""
         block = self.blocks[name]
         x = self.merged(name, parts)
-        y = self._tried(name, x, lambda: forms.run(block, x, mask, timespans))
+        y = self._tried(name, x, lambda: sequence_module.run(block, x, mask, timespans))
         if not isinstance(y, Tensor):
             raise WiringError(f"{name!r} gives a {type(y).__name__}, not a tensor")
         return self.leave(name, x, y)
@@ -199,7 +199,7 @@ class BlockWiring(SequenceModule):
         """One position through one of the blocks."""
         block = self.blocks[name]
         x = self.merged(name, parts)
-        y, state = self._tried(name, x, lambda: forms.step(block, x, state, timespan))
+        y, state = self._tried(name, x, lambda: sequence_module.step(block, x, state, timespan))
         return self.leave(name, x, y), state
 
     def _tried(self, name: str, x: Tensor, call: Callable[[], Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.tensor import Tensor, wrap
 from ember_ml.nn import Parameter
-from ember_ml.nn._state import fitted
+from ember_ml.nn.state_dict import checked_state
 from ember_ml.training.optimizer.plan import kernels, wide
 from ember_ml.training.optimizer.rules import Slot
 
@@ -51,7 +51,7 @@ class Layout:
         """The arrays of saved tensors, of any backend; an error names what does not fit."""
         known = {entry.key: entry for entry in self.entries}
         shapes = {key: entry.slot.shape for key, entry in known.items()}
-        values = fitted(owner, shapes, tensors, lambda key, value: _moved(value, known[key]))
+        values = checked_state(owner, shapes, tensors, lambda key, value: _moved(value, known[key]))
         return [values[entry.key]._data for entry in self.entries]
 
     def saved(self, arrays: Sequence[Any]) -> dict[str, Tensor]:

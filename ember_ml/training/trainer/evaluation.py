@@ -11,8 +11,8 @@ from ember_ml import ops
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError
 from ember_ml.backend import use_backend
-from ember_ml.nn._modes import in_use
-from ember_ml.nn.functional import standing_in, values_of
+from ember_ml.nn.functional import current_values, substitute
+from ember_ml.nn.module import inference_mode
 from ember_ml.training.trainer import batches
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ def evaluating(trainer: Trainer) -> Iterator[bool]:
     """Within the block the model is as in use; whether its weights are not those in training."""
     model, optimizer, ema = trainer.model, trainer.optimizer, trainer.ema
     parameters = model.parameters()
-    trained, training = values_of(parameters), optimizer.training
-    within = in_use(model.modules())
-    # standing_in: what an optimizer computes back from its averages is not the same to the bit
-    with use_backend(trainer.backend), standing_in(parameters, trained), within:
+    trained, training = current_values(parameters), optimizer.training
+    within = inference_mode(model.modules())
+    # substitute: what an optimizer computes back from its averages is not the same to the bit
+    with use_backend(trainer.backend), substitute(parameters, trained), within:
         optimizer.eval()
         try:
             with contextlib.nullcontext() if ema is None else ema.applied():

@@ -10,7 +10,7 @@ from ember_ml._core import recording, tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.tensor import EmberTensor, Tensor, wrap
 from ember_ml.autodiff.transforms.variants import Variants
-from ember_ml.nn.functional import differentiate, standing_in, values_of
+from ember_ml.nn.functional import current_values, differentiate, substitute
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
 
@@ -57,7 +57,9 @@ class Gradients:
     def __call__(self, batch: Any, scale: float | None = None) -> Found:
         """The loss, its gradients (times `scale`, if there is one) and what the buffers became."""
         if self._variants is None or recording.tapes():
-            return self.find(values_of(self.parameters), values_of(self.buffers), batch, scale)
+            return self.find(
+                current_values(self.parameters), current_values(self.buffers), batch, scale
+            )
         backend = self.parameters[0]._backend
         arrays = [x._data for x in (*self.parameters, *self.buffers)]
         if scale is not None:  # an array: it changes, and the compiled code must not
@@ -95,7 +97,7 @@ class Gradients:
         still = [self._cast(values[at]) for at in frozen]
 
         def compute() -> tuple[Tensor, Tensor]:
-            with standing_in([self.parameters[at] for at in frozen], still):
+            with substitute([self.parameters[at] for at in frozen], still):
                 loss, _ = self._compute(batch)
             loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
             return (loss if scale is None else loss * scale), loss

@@ -16,7 +16,7 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.backend import use_backend
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.data import DataLoader
-from ember_ml.nn.auxiliary import reported_losses, with_reported
+from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
 from ember_ml.nn.module import Module
 from ember_ml.registry import build
 from ember_ml.training.callbacks import Callback, Checkpoint, Progress
@@ -115,8 +115,8 @@ class Trainer:
         with reported_losses() as reported:
             outputs = batches.apply(self.model, parts)
         if self.loss is None:
-            return with_reported(outputs, reported), None
-        return with_reported(self.loss(outputs, parts.targets, **parts.options), reported), outputs
+            return add_losses(outputs, reported), None
+        return add_losses(self.loss(outputs, parts.targets, **parts.options), reported), outputs
 
     def fit(
         self,

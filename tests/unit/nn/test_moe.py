@@ -12,7 +12,7 @@ from transformers.models.mixtral import modeling_mixtral as mixtral
 from ember_ml import autodiff, nn, ops, registry
 from ember_ml.backend import available, use_backend
 from ember_ml.configs import Config
-from ember_ml.nn.auxiliary import reported_losses
+from ember_ml.nn.auxiliary_losses import reported_losses
 from ember_ml.nn.layers.channel_mixing.experts import balance_loss, z_loss
 from ember_ml.nn.layers.channel_mixing.experts.combining import combine
 from ember_ml.nn.layers.channel_mixing.experts.dispatch import _by_blocks, _by_groups, grouped

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.nn.forms import SequenceModule
-from ember_ml.nn.forms import State as State
 from ember_ml.nn.layers.base import Layer
+from ember_ml.nn.sequence_module import SequenceModule
+from ember_ml.nn.sequence_module import State as State
 
 
 def zeros_beside(like: Tensor, shape: tuple[int, ...], dtype: str | None = None) -> Tensor:

@@ -7,7 +7,6 @@ from typing import Any
 
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.folders import write_folder
-from ember_ml.nn._state import saved_variables
 from ember_ml.nn.layers.sequence_mixing.attention import SelfAttention
 from ember_ml.nn.layers.sequence_mixing.mamba import Mamba
 from ember_ml.nn.models.convert import gpt2_export, llama_export, mamba
@@ -19,6 +18,7 @@ from ember_ml.nn.models.convert.layouts import Piece
 from ember_ml.nn.models.convert.llama import LLAMA
 from ember_ml.nn.models.convert.structure import residuals
 from ember_ml.nn.models.language import LanguageModel
+from ember_ml.nn.state_dict import saved_variables
 
 
 def export(model: LanguageModel, target: str | os.PathLike[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.nn.auxiliary import report_loss
+from ember_ml.nn.auxiliary_losses import report_loss
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.experts import losses
 from ember_ml.nn.layers.channel_mixing.experts.combining import combine

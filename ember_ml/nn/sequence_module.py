@@ -49,7 +49,7 @@ def all_causal(modules: Iterable[Module]) -> bool:
     return all(module.is_causal for module in modules if isinstance(module, SequenceModule))
 
 
-def any_timed(modules: Iterable[Module]) -> bool:
+def any_uses_timespans(modules: Iterable[Module]) -> bool:
     """Whether one of them minds the time between positions."""
     return any(module.uses_timespans for module in modules if isinstance(module, SequenceModule))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, EmberError
 from ember_ml._core.tensor import Tensor
-from ember_ml.nn import _walk
+from ember_ml.nn import _traversal
 from ember_ml.nn.parameter import Buffer, Variable
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class StateDictError(EmberError, ValueError):
 def saved_variables(module: Module) -> dict[str, Variable]:
     """What is saved of a module: parameters and persistent buffers."""
     found: dict[str, Variable] = {}
-    for name, variable in _walk.named_variables(module):
+    for name, variable in _traversal.named_variables(module):
         if name in found:
             raise ArgumentError(
                 f"{type(module).__name__}: two variables are named {name!r}; keys of dicts with "
@@ -63,7 +63,7 @@ def state_dict(module: Module) -> dict[str, Tensor]:
 def load_state_dict(module: Module, state: Mapping[str, Any], strict: bool) -> None:
     """Check all, then take over all."""
     mine = saved_variables(module)
-    values = fitted(
+    values = checked_state(
         type(module).__name__,
         {name: variable.shape for name, variable in mine.items()},
         state,
@@ -76,7 +76,7 @@ def load_state_dict(module: Module, state: Mapping[str, Any], strict: bool) -> N
         mine[name].assign(value)
 
 
-def fitted(
+def checked_state(
     owner: str,
     shapes: Mapping[str, tuple[int, ...]],
     state: Mapping[str, Any],

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ember_ml import ops
 from ember_ml._core import recording, tree
 from ember_ml._core.tensor import EmberTensor
-from ember_ml.nn._modes import in_use
 
 if TYPE_CHECKING:
     from ember_ml.nn.module import Module
@@ -113,6 +112,7 @@ def _state(row: Row) -> str:
 def _forward(module: Module, inputs: Sequence[Any]) -> tuple[dict[int, str], int]:
     """The shapes that each module gives in one forward, by its id, and what that costs."""
     from ember_ml.nn.flops import Counter
+    from ember_ml.nn.module import inference_mode
 
     shapes: dict[int, str] = {}
     handles = [
@@ -123,15 +123,15 @@ def _forward(module: Module, inputs: Sequence[Any]) -> tuple[dict[int, str], int
     ]
     counter = Counter()
     try:
-        with in_use(module.modules()), recording.only(counter):
-            module(*[example(value) for value in inputs])
+        with inference_mode(module.modules()), recording.only(counter):
+            module(*[example_input(value) for value in inputs])
     finally:
         for handle in handles:
             handle.remove()
     return shapes, counter.total
 
 
-def example(value: Any) -> Any:
+def example_input(value: Any) -> Any:
     """A tensor; of a shape, one of zeros."""
     is_shape = isinstance(value, tuple) and all(isinstance(part, int) for part in value)
     return ops.zeros(value) if is_shape else value

@@ -39,7 +39,7 @@ def reported_losses() -> Iterator[list[Tensor]]:
     to the trace it was computed in.
 
     Example:
-        >>> from ember_ml.nn.auxiliary import report_loss, reported_losses
+        >>> from ember_ml.nn.auxiliary_losses import report_loss, reported_losses
         >>> with reported_losses() as losses:
         ...     report_loss(tensor.array(2.0))
         >>> [float(loss) for loss in losses]
@@ -54,7 +54,7 @@ def reported_losses() -> Iterator[list[Tensor]]:
         _thread.losses = before
 
 
-def with_reported(loss: Tensor, reported: list[Tensor]) -> Tensor:
+def add_losses(loss: Tensor, reported: list[Tensor]) -> Tensor:
     """The loss and all that was reported, added up."""
     for more in reported:
         loss = loss + more
