@@ -1,4 +1,4 @@
-"""Operations on the bits of integers and on bools, element by element."""
+"""Elementwise bit operations on integers and bools."""
 
 from __future__ import annotations
 
@@ -22,37 +22,70 @@ __all__ = [
 
 @binary(rule=rules.BITWISE)
 def bitwise_and(x: TensorLike, y: TensorLike) -> Tensor:
-    """The bits that are set in both x and y."""
+    """Return the bitwise and of x and y; for bools, the logical and.
+
+    Args:
+        x: First integer or bool tensor.
+        y: Second integer or bool tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.BITWISE)
 def bitwise_or(x: TensorLike, y: TensorLike) -> Tensor:
-    """The bits that are set in x or y."""
+    """Return the bitwise or of x and y; for bools, the logical or.
+
+    Args:
+        x: First integer or bool tensor.
+        y: Second integer or bool tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.BITWISE)
 def bitwise_xor(x: TensorLike, y: TensorLike) -> Tensor:
-    """The bits that are set in exactly one of x and y."""
+    """Return the bitwise exclusive or of x and y; for bools, the logical exclusive or.
+
+    Args:
+        x: First integer or bool tensor.
+        y: Second integer or bool tensor; broadcasts with x.
+    """
 
 
 @unary(rule=rules.BITWISE)
 def bitwise_invert(x: TensorLike) -> Tensor:
-    """The bits that are not set in x; logical not of bools."""
+    """Return the bitwise complement of x; for bools, the logical not.
+
+    Args:
+        x: Integer or bool tensor.
+    """
 
 
 @binary(rule=rules.INTEGER)
 def bitwise_left_shift(x: TensorLike, y: TensorLike) -> Tensor:
-    """x * 2**y, without the bits beyond the dtype's; y must not be negative."""
+    """Return x * 2**y, dropping the bits that do not fit the dtype.
+
+    Args:
+        x: Integer tensor.
+        y: Number of bits, not negative; broadcasts with x.
+    """
 
 
 @binary(rule=rules.INTEGER)
 def bitwise_right_shift(x: TensorLike, y: TensorLike) -> Tensor:
-    """x / 2**y rounded down; y must not be negative."""
+    """Return x / 2**y rounded down.
+
+    Args:
+        x: Integer tensor.
+        y: Number of bits, not negative; broadcasts with x.
+    """
 
 
 @unary(rule=rules.INTEGER)
 def count_ones(x: TensorLike) -> Tensor:
-    """How many bits of x are set (two's complement), as int64."""
+    """Return the number of set bits of x in two's complement, as int64.
+
+    Args:
+        x: Integer tensor.
+    """
 
 
 bitwise_not = bitwise_invert

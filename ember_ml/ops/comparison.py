@@ -1,4 +1,4 @@
-"""Comparisons, tests and logic, element by element."""
+"""Elementwise comparisons, predicates and logic."""
 
 from __future__ import annotations
 
@@ -32,103 +32,204 @@ __all__ = [
 
 @binary(rule=rules.ANY)
 def equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """x == y."""
+    """Return whether x == y, as bools.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.ANY)
 def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """x != y."""
+    """Return whether x != y, as bools.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.ORDERED)
 def less(x: TensorLike, y: TensorLike) -> Tensor:
-    """x < y."""
+    """Return whether x < y, as bools.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.ORDERED)
 def less_equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """x <= y."""
+    """Return whether x <= y, as bools.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.ORDERED)
 def greater(x: TensorLike, y: TensorLike) -> Tensor:
-    """x > y."""
+    """Return whether x > y, as bools.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.ORDERED)
 def greater_equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """x >= y."""
+    """Return whether x >= y, as bools.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @op
 def isclose(
     x: TensorLike, y: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
-    """|x - y| <= atol + rtol |y|; equal infinities are close, NaNs if `equal_nan`."""
+    """Return whether |x - y| <= atol + rtol * |y|; equal infinities are close.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x. The tolerance is relative to it.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+        equal_nan: Whether two NaNs are equal.
+    """
 
 
 @op
 def allclose(
     x: TensorLike, y: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
-    """Whether isclose holds for every element: a 0-d bool tensor."""
+    """Return whether `isclose` holds for every element, as a 0-d bool tensor.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x. The tolerance is relative to it.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+        equal_nan: Whether two NaNs are equal.
+    """
 
 
 @op
 def array_equal(x: TensorLike, y: TensorLike, equal_nan: bool = False) -> Tensor:
-    """Whether x and y have the same shape and elements: a 0-d bool tensor."""
+    """Return whether x and y have the same shape and elements, as a 0-d bool tensor.
+
+    Args:
+        x: First tensor.
+        y: Second tensor.
+        equal_nan: Whether two NaNs are equal.
+    """
 
 
 @op
 def isin(x: TensorLike, elements: TensorLike, invert: bool = False) -> Tensor:
-    """For each element of x, whether it is among `elements`; with `invert`, whether it is not."""
+    """Return for each element of x whether it occurs in `elements`.
+
+    Args:
+        x: Input tensor.
+        elements: Values to look for, in any shape.
+        invert: Whether to return the negation.
+    """
 
 
 @unary
 def isnan(x: TensorLike) -> Tensor:
-    """Whether x, or a part of it, is NaN."""
+    """Return whether x is NaN; for complex numbers, whether either part is.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary
 def isinf(x: TensorLike) -> Tensor:
-    """Whether x, or a part of it, is infinite."""
+    """Return whether x is infinite; for complex numbers, whether either part is.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary
 def isfinite(x: TensorLike) -> Tensor:
-    """Whether x is neither infinite nor NaN."""
+    """Return whether x is neither infinite nor NaN.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.ORDERED)
 def isposinf(x: TensorLike) -> Tensor:
-    """Whether x is +infinity."""
+    """Return whether x is +infinity.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.ORDERED)
 def isneginf(x: TensorLike) -> Tensor:
-    """Whether x is -infinity."""
+    """Return whether x is -infinity.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary
 def isreal(x: TensorLike) -> Tensor:
-    """Whether the imaginary part of x is zero."""
+    """Return whether the imaginary part of x is zero.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @binary(rule=rules.ANY)
 def logical_and(x: TensorLike, y: TensorLike) -> Tensor:
-    """Whether x and y are both true, that is, not zero."""
+    """Return whether x and y are both true.
+
+    Args:
+        x: First tensor; nonzero elements are true.
+        y: Second tensor; nonzero elements are true. Broadcasts with x.
+    """
 
 
 @binary(rule=rules.ANY)
 def logical_or(x: TensorLike, y: TensorLike) -> Tensor:
-    """Whether x or y is true, that is, not zero."""
+    """Return whether x or y is true.
+
+    Args:
+        x: First tensor; nonzero elements are true.
+        y: Second tensor; nonzero elements are true. Broadcasts with x.
+    """
 
 
 @binary(rule=rules.ANY)
 def logical_xor(x: TensorLike, y: TensorLike) -> Tensor:
-    """Whether exactly one of x and y is true, that is, not zero."""
+    """Return whether exactly one of x and y is true.
+
+    Args:
+        x: First tensor; nonzero elements are true.
+        y: Second tensor; nonzero elements are true. Broadcasts with x.
+    """
 
 
 @unary
 def logical_not(x: TensorLike) -> Tensor:
-    """Whether x is false, that is, zero."""
+    """Return whether x is false.
+
+    Args:
+        x: Input tensor; nonzero elements are true.
+    """

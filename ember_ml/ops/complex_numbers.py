@@ -1,4 +1,4 @@
-"""The parts of complex numbers, element by element."""
+"""Elementwise parts of complex numbers."""
 
 from __future__ import annotations
 
@@ -11,22 +11,38 @@ __all__ = ["angle", "conj", "conjugate", "imag", "real"]
 
 @unary(rule=rules.NUMERIC)
 def real(x: TensorLike) -> Tensor:
-    """The real part; a real tensor is its own."""
+    """Return the real part; x itself if it is real.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.NUMERIC)
 def imag(x: TensorLike) -> Tensor:
-    """The imaginary part, zero for a real tensor."""
+    """Return the imaginary part; zero if x is real.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.NUMERIC)
 def conj(x: TensorLike) -> Tensor:
-    """The complex conjugate; a real tensor is its own."""
+    """Return the complex conjugate; x itself if it is real.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def angle(x: TensorLike) -> Tensor:
-    """The argument of a complex number in [-pi, pi]: atan2(imag(x), real(x))."""
+    """Return the argument of x in [-pi, pi]: atan2(imag(x), real(x)).
+
+    Args:
+        x: Input tensor.
+    """
 
 
 conjugate = conj

@@ -1,4 +1,4 @@
-"""Products that sum over axes: matmul and its relatives."""
+"""Products that sum over axes: matmul, einsum and related ops."""
 
 from __future__ import annotations
 
@@ -31,20 +31,34 @@ __all__ = [
 
 @binary(rule=rules.CONTRACTION)
 def matmul(x: TensorLike, y: TensorLike) -> Tensor:
-    """The matrix product of the last two axes, broadcast over the others.
+    """Return the matrix product over the last two axes, broadcast over the others.
 
-    A vector is a row on the left and a column on the right, and its axis is gone from the result.
+    A vector is a row on the left and a column on the right; its axis is removed from the result.
+
+    Args:
+        x: Left operand, (..., n, k) or (k,).
+        y: Right operand, (..., k, m) or (k,).
     """
 
 
 @binary(rule=rules.CONTRACTION)
 def bmm(x: TensorLike, y: TensorLike) -> Tensor:
-    """The matrix products of two stacks of equal length: (b, n, k), (b, k, m) -> (b, n, m)."""
+    """Return the matrix products of two batches: (b, n, k), (b, k, m) -> (b, n, m).
+
+    Args:
+        x: Left matrices, (b, n, k).
+        y: Right matrices, (b, k, m).
+    """
 
 
 @binary(rule=rules.CONTRACTION)
 def matvec(x: TensorLike, y: TensorLike) -> Tensor:
-    """Matrices times vectors, broadcast: (..., n, k), (..., k) -> (..., n)."""
+    """Return matrix-vector products: (..., n, k), (..., k) -> (..., n).
+
+    Args:
+        x: Matrices, (..., n, k).
+        y: Vectors, (..., k); the leading axes broadcast with those of x.
+    """
 
 
 mv = matvec
@@ -52,32 +66,64 @@ mv = matvec
 
 @binary(rule=rules.CONTRACTION)
 def inner(x: TensorLike, y: TensorLike) -> Tensor:
-    """The sum of products over the last axis of both, for every pair of their other axes."""
+    """Return the sum of products over the last axes, for every pair of the other axes.
+
+    Args:
+        x: First tensor.
+        y: Second tensor, with a last axis of the same length.
+    """
 
 
 @binary(rule=rules.CONTRACTION)
 def outer(x: TensorLike, y: TensorLike) -> Tensor:
-    """x[i] * y[j] for two vectors."""
+    """Return the outer product of two vectors: out[i, j] = x[i] * y[j].
+
+    Args:
+        x: First vector.
+        y: Second vector.
+    """
 
 
 @binary(rule=rules.CONTRACTION)
 def vdot(x: TensorLike, y: TensorLike) -> Tensor:
-    """The sum of conj(x) * y over all elements of two tensors of equal size."""
+    """Return the sum of conj(x) * y over all elements.
+
+    Args:
+        x: First tensor; complex values are conjugated.
+        y: Second tensor, of the same size.
+    """
 
 
 @binary(rule=rules.CONTRACTION)
 def kron(x: TensorLike, y: TensorLike) -> Tensor:
-    """The Kronecker product: a copy of y, scaled, for every element of x."""
+    """Return the Kronecker product: a scaled copy of y for every element of x.
+
+    Args:
+        x: First tensor.
+        y: Second tensor.
+    """
 
 
 @op(rule=rules.CONTRACTION)
 def vecdot(x: TensorLike, y: TensorLike, axis: int = -1) -> Tensor:
-    """The sum of conj(x) * y along an axis of equal length in both, the others broadcast."""
+    """Return the sum of conj(x) * y along an axis; the other axes broadcast.
+
+    Args:
+        x: First tensor; complex values are conjugated.
+        y: Second tensor, with the same length along `axis`.
+        axis: Axis to sum over.
+    """
 
 
 @op(rule=rules.CONTRACTION)
 def cross(x: TensorLike, y: TensorLike, axis: int = -1) -> Tensor:
-    """The cross product of the vectors of length 3 along an axis."""
+    """Return the cross product of vectors of length 3 along an axis.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+        axis: Axis of the vectors.
+    """
 
 
 @op(rule=rules.CONTRACTION)
@@ -86,10 +132,13 @@ def tensordot(
     y: TensorLike,
     axes: int | tuple[Sequence[int], Sequence[int]] = 2,
 ) -> Tensor:
-    """The sum of products over several axes.
+    """Return the sum of products over several axes.
 
     Args:
-        axes: how many of x's last axes meet as many of y's first, or the axes of x and those of y.
+        x: First tensor.
+        y: Second tensor.
+        axes: Number of last axes of x to contract with the first axes of y, or a pair: the axes of
+            x and the axes of y.
     """
 
 
@@ -101,15 +150,25 @@ def addmm(
     alpha: float = 1,
     beta: float = 1,
 ) -> Tensor:
-    """The sum of beta * input, broadcast to the product, and alpha * (x @ y).
+    """Return beta * input + alpha * (x @ y).
 
-    With beta = 0 the values of input do not matter, not even NaN.
+    Args:
+        input: Tensor to add; broadcasts to the product. Its values are ignored if beta is 0.
+        x: Left matrix.
+        y: Right matrix.
+        alpha: Factor of the product.
+        beta: Factor of `input`.
     """
 
 
 @composite(rule=rules.CONTRACTION)
 def dot(x: TensorLike, y: TensorLike) -> Tensor:
-    """The sum of products over x's last axis and y's last but one (its only one, for a vector)."""
+    """Return the sum of products over the last axis of x and the second to last of y.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; a vector is contracted over its only axis.
+    """
     if x.ndim == 0 or y.ndim == 0:
         return multiply(x, y)
     if y.ndim <= 2:
@@ -119,17 +178,17 @@ def dot(x: TensorLike, y: TensorLike) -> Tensor:
 
 @op(rule=rules.CONTRACTION)
 def _einsum(tensors: Sequence[TensorLike], subscripts: str) -> Tensor:
-    """What `einsum` computes."""
+    """Compute `einsum`."""
 
 
 def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
-    """Einstein's sum convention: `einsum("bij,bjk->bik", x, y)`.
+    """Return a sum of products in Einstein notation: `einsum("bij,bjk->bik", x, y)`.
 
     Args:
-        subscripts: a letter for each axis. Axes of one letter go together, and are summed unless
-            the letter stands right of "->" too. "..." are axes to broadcast. Without "->" the
-            letters that occur once remain, sorted.
-        operands: a tensor for each comma-separated part.
+        subscripts: One letter per axis, operands separated by commas. Letters missing to the right
+            of "->" are summed. "..." stands for broadcast axes. Without "->" the letters that occur
+            once remain, sorted.
+        operands: One tensor per comma-separated part.
     """
     if not isinstance(subscripts, str):
         raise ArgumentTypeError(f"einsum: subscripts must be a string, not {subscripts!r}")
@@ -138,9 +197,10 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
 
 @composite(rule=rules.CONTRACTION)
 def multi_dot(tensors: Sequence[TensorLike]) -> Tensor:
-    """The product of a chain of matrices, in the order that costs least.
+    """Return the product of a chain of matrices, in the order with the fewest multiplications.
 
-    The first and the last may be vectors.
+    Args:
+        tensors: At least two matrices; the first and the last may be vectors.
     """
     if len(tensors) == 1:
         raise ShapeError("multi_dot needs at least two matrices")
@@ -163,7 +223,7 @@ def multi_dot(tensors: Sequence[TensorLike]) -> Tensor:
 
 
 def _chain_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where each stretch of a chain of matrices of shape (sizes[i], sizes[i + 1]) is best cut."""
+    """Return the best split of every subchain of matrices of shape (sizes[i], sizes[i + 1])."""
     count = len(sizes) - 1
     costs = {(position, position): 0 for position in range(count)}
     splits = {}

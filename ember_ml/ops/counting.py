@@ -1,4 +1,4 @@
-"""How often values occur."""
+"""Counts and histograms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["bincount", "histogram"]
 
 
 def _long_enough(op: Op) -> Callable[..., Any]:
-    """Have the length of sums of weights read before a tape writes the call down."""
+    """Read the result's length before a tape records the call, if weights are summed."""
     dispatch = op.function
 
     def call(x: Any, weights: Any = None, minlength: int = 0) -> Any:
@@ -34,17 +34,18 @@ def _long_enough(op: Op) -> Callable[..., Any]:
 @around(_long_enough)
 @op(rule=rules.INTEGER)
 def bincount(x: TensorLike, weights: MaskLike | None = None, minlength: int = 0) -> Tensor:
-    """How often 0, 1, ... max(x) occur in a vector, or the sum of the weights of each.
+    """Return how often each of 0, 1, ..., max(x) occurs, or the sums of their weights.
 
     Args:
-        x: a vector of integers, none of them negative.
-        weights: one per element; the sums are in their dtype, float32 for integers.
-        minlength: how long the result is at least.
+        x: Vector of nonnegative integers.
+        weights: Weight of each element. Sums have its dtype, or float32 for integers. Default:
+            count.
+        minlength: Minimum length of the result.
     """
 
 
 def _spread(values: Tensor, bins: int, bounds: tuple[float, float] | None) -> Tensor:
-    """The edges of bins of equal width between the bounds, or else the extreme values."""
+    """Return the edges of equal-width bins between the bounds, or between the extreme values."""
     if bins < 1:
         raise ArgumentError(f"histogram: bins must be at least 1, not {bins}")
     if bounds is not None and not bounds[0] <= bounds[1]:
@@ -67,13 +68,13 @@ def _like(data: Any, x: Tensor) -> Tensor:
 
 
 def _cuts(ordered: Tensor, edges: Tensor) -> Tensor:
-    """Where the edges cut the ordered values; the last bin includes its end."""
+    """Return the positions of the edges in the sorted values; the last bin includes its end."""
     inner = ops.searchsorted(ordered, edges[:-1], side="left")
     return ops.concat([inner, ops.searchsorted(ordered, edges[-1:], side="right")], axis=0)
 
 
 def _weigh(values: Tensor, weights: Tensor, edges: Tensor) -> Tensor:
-    """The sum of the weights in each bin, from running sums."""
+    """Return the sum of the weights in each bin, computed from running sums."""
     order = ops.argsort(values)
     wide = DEFAULT_FLOAT if weights.dtype.bits == 16 and weights.dtype.is_floating else None
     sums = ops.cumulative_sum(ops.take(weights, order, axis=0), dtype=wide, include_initial=True)
@@ -90,14 +91,14 @@ def histogram(
     weights: TensorLike | None = None,
     density: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """How many elements fall into each bin, and the edges of the bins. NaN falls into none.
+    """Return the number of elements in each bin and the bin edges; NaN falls into no bin.
 
     Args:
-        x: the tensor.
-        bins: how many bins of equal width, or their edges in ascending order.
-        range: the first and the last edge; else the extreme values.
-        weights: one per element, summed in place of counting.
-        density: whether to divide such that the integral is 1.
+        x: Input tensor.
+        bins: Number of equal-width bins, or their edges in ascending order.
+        range: First and last edge. Default: the smallest and largest element.
+        weights: Weight of each element, summed instead of counted.
+        density: Whether to normalize to an integral of 1.
     """
     values = ops.reshape(floating(x), (-1,))
     edges = _spread(values, bins, range) if isinstance(bins, int) else _like(bins, values)

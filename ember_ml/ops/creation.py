@@ -1,4 +1,4 @@
-"""Tensors out of plain arguments, of data, and of other tensors' shapes."""
+"""Creation of tensors from shapes, ranges, data and other tensors."""
 
 from __future__ import annotations
 
@@ -60,22 +60,45 @@ def _range_dtype(start: Any, stop: Any = None, step: Any = 1) -> EmberDType:
 
 @creation
 def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
-    """A tensor of zeros."""
+    """Return a tensor of zeros.
+
+    Args:
+        shape: Length of the only axis, or of each axis.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
 def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
-    """A tensor of ones."""
+    """Return a tensor of ones.
+
+    Args:
+        shape: Length of the only axis, or of each axis.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
 def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
-    """A tensor whose values are whatever the memory held."""
+    """Return a tensor with uninitialized values.
+
+    Args:
+        shape: Length of the only axis, or of each axis.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @op
 def filled(x: TensorLike, shape: Shape) -> Tensor:
-    """A tensor of that shape, with memory of its own, that holds x wherever one looks."""
+    """Return a new tensor of the given shape with every element equal to x.
+
+    Args:
+        x: 0-d tensor with the value.
+        shape: Length of the only axis, or of each axis.
+    """
 
 
 def full(
@@ -85,7 +108,14 @@ def full(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """A tensor of one value; the value's dtype unless one is given."""
+    """Return a tensor with every element equal to `fill_value`.
+
+    Args:
+        shape: Length of the only axis, or of each axis.
+        fill_value: Value of the elements.
+        dtype: Data type of the result. Default: that of the value.
+        device: Device of the result. Default: the device of new tensors.
+    """
     return filled(convert_to_tensor(fill_value, dtype, device), shape)
 
 
@@ -98,11 +128,25 @@ def eye(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """A matrix with ones on the k-th diagonal above the main one, and zeros elsewhere."""
+    """Return a matrix with ones on the k-th diagonal and zeros elsewhere.
+
+    Args:
+        n_rows: Number of rows.
+        n_cols: Number of columns. Default: `n_rows`.
+        k: Diagonal; positive values are above the main diagonal.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 def identity(n: int, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
-    """The identity matrix."""
+    """Return the n by n identity matrix.
+
+    Args:
+        n: Number of rows and columns.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
     return eye(n, dtype=dtype, device=device)
 
 
@@ -115,7 +159,15 @@ def tri(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """A matrix with ones on and below the k-th diagonal, and zeros above."""
+    """Return a matrix with ones on and below the k-th diagonal and zeros above.
+
+    Args:
+        n_rows: Number of rows.
+        n_cols: Number of columns. Default: `n_rows`.
+        k: Diagonal; positive values are above the main diagonal.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation(dtype=_range_dtype)
@@ -127,9 +179,14 @@ def arange(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """start, start + step, ... before stop; from 0 if only one number is given.
+    """Return the numbers start, start + step, ... before stop.
 
-    int64 if all numbers are integers, float32 otherwise.
+    Args:
+        start: First number; the end of a range from 0 if `stop` is missing.
+        stop: End of the range, excluded.
+        step: Difference between neighbors; may be negative.
+        dtype: Data type of the result. Default: int64 if all numbers are integers, else float32.
+        device: Device of the result. Default: the device of new tensors.
     """
 
 
@@ -143,7 +200,16 @@ def linspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """`num` numbers at equal distances from start to stop, which is the last if `endpoint`."""
+    """Return `num` evenly spaced numbers from start to stop.
+
+    Args:
+        start: First number.
+        stop: Last number, or the end if `endpoint` is False.
+        num: Number of values.
+        dtype: Data type of the result. Default: float32, or complex64 for complex bounds.
+        device: Device of the result. Default: the device of new tensors.
+        endpoint: Whether `stop` is the last value.
+    """
 
 
 @creation
@@ -157,7 +223,17 @@ def logspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """The powers base ** linspace(start, stop, num)."""
+    """Return the powers base ** linspace(start, stop, num).
+
+    Args:
+        start: First exponent.
+        stop: Last exponent, or the end if `endpoint` is False.
+        num: Number of values.
+        base: Base of the powers.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        endpoint: Whether `stop` is the last value.
+    """
 
 
 @creation
@@ -170,28 +246,55 @@ def geomspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """`num` numbers at equal ratios from start to stop, both of one sign."""
+    """Return `num` numbers with constant ratio from start to stop.
+
+    Args:
+        start: First number.
+        stop: Last number, of the same sign, or the end if `endpoint` is False.
+        num: Number of values.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        endpoint: Whether `stop` is the last value.
+    """
 
 
 @op
 def zeros_like(
     x: TensorLike, *, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """Zeros in the shape, dtype and place of x."""
+    """Return zeros with the shape of x.
+
+    Args:
+        x: Tensor that defines shape, dtype and device.
+        dtype: Data type of the result. Default: that of x.
+        device: Device of the result. Default: that of x.
+    """
 
 
 @op
 def ones_like(
     x: TensorLike, *, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """Ones in the shape, dtype and place of x."""
+    """Return ones with the shape of x.
+
+    Args:
+        x: Tensor that defines shape, dtype and device.
+        dtype: Data type of the result. Default: that of x.
+        device: Device of the result. Default: that of x.
+    """
 
 
 @op
 def empty_like(
     x: TensorLike, *, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """Unset values in the shape, dtype and place of x."""
+    """Return uninitialized values with the shape of x.
+
+    Args:
+        x: Tensor that defines shape, dtype and device.
+        dtype: Data type of the result. Default: that of x.
+        device: Device of the result. Default: that of x.
+    """
 
 
 @composite
@@ -202,31 +305,53 @@ def full_like(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """One value in the shape, dtype and place of x."""
+    """Return a tensor with the shape of x and every element equal to `fill_value`.
+
+    Args:
+        x: Tensor that defines shape, dtype and device.
+        fill_value: Value of the elements.
+        dtype: Data type of the result. Default: that of x.
+        device: Device of the result. Default: that of x.
+    """
     value = convert_to_tensor(fill_value, dtype or x.dtype, device or x.device, backend=x.backend)
     return filled(value, x.shape)
 
 
 @op
 def tril(x: TensorLike, k: int = 0) -> Tensor:
-    """The last two axes with zeros above the k-th diagonal."""
+    """Return the lower triangle of x: zeros above the k-th diagonal of the last two axes.
+
+    Args:
+        x: Matrices, (..., rows, columns).
+        k: Diagonal; positive values are above the main diagonal.
+    """
 
 
 @op
 def triu(x: TensorLike, k: int = 0) -> Tensor:
-    """The last two axes with zeros below the k-th diagonal."""
+    """Return the upper triangle of x: zeros below the k-th diagonal of the last two axes.
+
+    Args:
+        x: Matrices, (..., rows, columns).
+        k: Diagonal; positive values are above the main diagonal.
+    """
 
 
 @op
 def coordinate_matrices(tensors: Sequence[TensorLike], indexing: str = "xy") -> list[Tensor]:
-    """What `meshgrid` gives, of vectors of one dtype."""
+    """Return the grids of `meshgrid` for vectors of one dtype.
+
+    Args:
+        tensors: Vectors with the coordinates along each axis.
+        indexing: "ij" keeps the order of the axes, "xy" swaps the first two.
+    """
 
 
 def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
-    """The coordinates of a grid: one tensor per vector, with as many axes as there are vectors.
+    """Return the coordinates of a grid: one tensor per vector, with one axis per vector.
 
     Args:
-        arrays: the coordinates along each axis.
+        arrays: Vectors with the coordinates along each axis.
         indexing: "ij" keeps the order of the axes, "xy" swaps the first two.
     """
     if indexing not in ("xy", "ij"):
@@ -236,7 +361,13 @@ def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
 
 @composite(rule=rules.NUMERIC)
 def vander(x: TensorLike, n: int | None = None, *, increasing: bool = False) -> Tensor:
-    """The powers of a vector as columns, n - 1 to 0 (0 to n - 1 if `increasing`)."""
+    """Return the Vandermonde matrix, whose columns are the powers of a vector.
+
+    Args:
+        x: Vector.
+        n: Number of columns. Default: the length of x.
+        increasing: Whether the powers ascend from 0; else they descend to 0.
+    """
     if x.ndim != 1:
         raise ShapeError(f"vander takes a vector; the shape is {x.shape}")
     length = x.shape[0]
@@ -254,13 +385,13 @@ def asarray(
     device: str | None = None,
     copy: bool | None = None,
 ) -> Tensor:
-    """A tensor of the data; the same tensor if it is one already and nothing is asked of it.
+    """Return the data as a tensor; a tensor that needs no change is returned as is.
 
     Args:
-        obj: a tensor, any framework's array, nested sequences, or a scalar.
-        dtype: the dtype to have.
-        device: the device to be on.
-        copy: True always copies, False never does (and raises if it would have to), None as needed.
+        obj: Tensor, array of any framework, nested sequence or scalar.
+        dtype: Data type of the result. Default: that of the data.
+        device: Device of the result. Default: the data's, or the device of new tensors.
+        copy: True always copies, False raises if a copy is needed, None copies as needed.
     """
     if copy is False and isinstance(obj, (list, tuple, range)):
         raise ArgumentError(
@@ -270,12 +401,24 @@ def asarray(
 
 
 def array(obj: TensorLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
-    """A new tensor of the data, with memory of its own."""
+    """Return a new tensor with a copy of the data.
+
+    Args:
+        obj: Tensor, array of any framework, nested sequence or scalar.
+        dtype: Data type of the result. Default: that of the data.
+        device: Device of the result. Default: the data's, or the device of new tensors.
+    """
     return convert_to_tensor(obj, dtype, device, copy=True)
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
-    """A tensor of another library's array through DLPack, sharing its memory where possible."""
+    """Return a tensor of another library's array through DLPack, sharing memory if possible.
+
+    Args:
+        x: Object with a `__dlpack__` method.
+        device: Device of the result. Default: the data's, or the device of new tensors.
+        copy: True always copies, False raises if a copy is needed, None copies as needed.
+    """
     if not hasattr(x, "__dlpack__"):
         raise ArgumentTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__")
     backend = runtime.active()

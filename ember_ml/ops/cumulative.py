@@ -1,4 +1,4 @@
-"""Along an axis, element after element: running sums, extremes, differences."""
+"""Running sums and extremes, differences and integrals along an axis."""
 
 from __future__ import annotations
 
@@ -27,27 +27,54 @@ __all__ = [
 
 @op
 def cumsum(x: TensorLike, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """The running sums along the axis, or of the flat tensor; dtypes as in `sum`."""
+    """Return the running sums along an axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to run along. Default: the flattened tensor.
+        dtype: Data type to compute in. Default: as in `sum`.
+    """
 
 
 @op
 def cumprod(x: TensorLike, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """The running products along the axis, or of the flat tensor; dtypes as in `sum`."""
+    """Return the running products along an axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to run along. Default: the flattened tensor.
+        dtype: Data type to compute in. Default: as in `sum`.
+    """
 
 
 @op(rule=rules.ORDERED)
 def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
-    """The greatest element so far along the axis, or in the flat tensor; NaN from a NaN on."""
+    """Return the running maximum along an axis; NaN from the first NaN on.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to run along. Default: the flattened tensor.
+    """
 
 
 @op(rule=rules.ORDERED)
 def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
-    """The least element so far along the axis, or in the flat tensor; NaN from a NaN on."""
+    """Return the running minimum along an axis; NaN from the first NaN on.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to run along. Default: the flattened tensor.
+    """
 
 
 @op(rule=rules.REAL_FLOAT)
 def logcumsumexp(x: TensorLike, axis: int | None = None) -> Tensor:
-    """log(cumsum(exp(x))) along the axis, or of the flat tensor, without overflow."""
+    """Return log(cumsum(exp(x))) along an axis without overflow.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to run along. Default: the flattened tensor.
+    """
 
 
 def _only_axis(name: str, x: Tensor, axis: int | None) -> int:
@@ -64,9 +91,13 @@ def cumulative_sum(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Tensor:
-    """`cumsum` as the array API standard has it: the axis may be left out for vectors only.
+    """Return the running sums along an axis: the array API standard's `cumsum`.
 
-    With `include_initial` a zero, the sum of nothing, stands before the sums.
+    Args:
+        x: Input tensor.
+        axis: Axis to run along. Default: the only axis of a vector.
+        dtype: Data type to compute in. Default: as in `sum`.
+        include_initial: Whether to start with 0, the empty sum.
     """
     axis = _only_axis("cumulative_sum", x, axis)
     out = cumsum(x, axis, dtype=dtype)
@@ -84,9 +115,13 @@ def cumulative_prod(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Tensor:
-    """`cumprod` as the array API standard has it: the axis may be left out for vectors only.
+    """Return the running products along an axis: the array API standard's `cumprod`.
 
-    With `include_initial` a one, the product of nothing, stands before the products.
+    Args:
+        x: Input tensor.
+        axis: Axis to run along. Default: the only axis of a vector.
+        dtype: Data type to compute in. Default: as in `sum`.
+        include_initial: Whether to start with 1, the empty product.
     """
     axis = _only_axis("cumulative_prod", x, axis)
     out = cumprod(x, axis, dtype=dtype)
@@ -97,7 +132,7 @@ def cumulative_prod(
 
 
 def _spread(end: TensorLike, x: Tensor, shape: tuple[int, ...]) -> TensorLike:
-    """What stands beside x: a number in every place, in the dtype it has beside x."""
+    """Return what is joined to x: a scalar is broadcast, in the dtype it promotes to."""
     if host_shape(end):
         return end
     kind = type(end)
@@ -114,14 +149,14 @@ def diff(
     prepend: TensorLike | None = None,
     append: TensorLike | None = None,
 ) -> Tensor:
-    """The differences between neighbours along the axis, taken n times.
+    """Return the differences between neighbors along an axis, taken n times.
 
     Args:
-        x: the tensor.
-        axis: the axis.
-        n: how many times differences are taken.
-        prepend: what to put before x along the axis first, of x's shape otherwise, or a number.
-        append: what to put after x along the axis first, of x's shape otherwise, or a number.
+        x: Input tensor.
+        axis: Axis to take differences along.
+        n: Number of times to take differences.
+        prepend: Scalar, or tensor of x's shape along the other axes, to put before x.
+        append: Scalar, or tensor of x's shape along the other axes, to put after x.
     """
     if n < 0:
         raise ArgumentError(f"diff: n must not be negative, not {n}")
@@ -141,13 +176,13 @@ def diff(
 def trapezoid(
     y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, axis: int = -1
 ) -> Tensor:
-    """The integral of y along the axis by the trapezoidal rule.
+    """Return the integral of y along an axis by the trapezoidal rule.
 
     Args:
-        y: the values.
-        x: where they are: a vector along the axis, or a tensor that broadcasts with y.
-        dx: their distance where no x is given.
-        axis: the axis.
+        y: Values of the integrand.
+        x: Sample points: a vector along the axis, or a tensor that broadcasts with y.
+        dx: Distance between sample points if x is missing.
+        axis: Axis to integrate along.
     """
     y = ops.moveaxis(floating(y), axis, -1)
     heights = ops.divide(ops.add(y[..., 1:], y[..., :-1]), 2)

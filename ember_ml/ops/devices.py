@@ -1,4 +1,4 @@
-"""Devices and memory, and the choice of backend beside them."""
+"""Devices, memory, and selection of the backend."""
 
 from __future__ import annotations
 
@@ -23,29 +23,46 @@ __all__ = [
 
 
 def get_device(tensor: TensorLike | None = None) -> str:
-    """The device of a tensor, or the one where new tensors are made."""
+    """Return the device of a tensor, or the device of new tensors.
+
+    Args:
+        tensor: Tensor or data. Default: none, which asks for the device of new tensors.
+    """
     if tensor is None:
         return devices.default_device()
     return tensor.device if isinstance(tensor, EmberTensor) else convert_to_tensor(tensor).device
 
 
 def get_available_devices() -> list[str]:
-    """The devices of the active backend, the default first."""
+    """Return the devices of the active backend, the default first."""
     return devices.available_devices()
 
 
 def to_device(x: TensorLike, device: str) -> Tensor:
-    """The same values on another device of the tensor's backend."""
+    """Return the tensor on another device of its backend.
+
+    Args:
+        x: Input tensor.
+        device: Name of the device, such as "cpu" or "cuda:0".
+    """
     return convert_to_tensor(x).to_device(device)
 
 
 def memory_usage(backend: str | None = None) -> dict[str, int]:
-    """Bytes that a backend (the active one unless named) holds on its device, as far as known."""
+    """Return the bytes a backend holds on its device, by kind, as far as the backend reports them.
+
+    Args:
+        backend: Name of the backend. Default: the active one.
+    """
     return dict(runtime.load(backend or runtime.active()).memory_usage())
 
 
 def synchronize(*tensors: Tensor) -> None:
-    """Wait until pending work is done: of the tensors given, or else all of the active backend."""
+    """Wait until pending computation has finished.
+
+    Args:
+        tensors: Tensors to wait for. Default: all work of the active backend.
+    """
     if not tensors:
         runtime.load(runtime.active()).synchronize()
     for tensor in tensors:

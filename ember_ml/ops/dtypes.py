@@ -1,4 +1,4 @@
-"""Dtypes: casting, promotion, limits."""
+"""Casts, promotion and limits of dtypes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 
 class FloatLimits(NamedTuple):
-    """What a floating dtype can hold; of a complex dtype, what its components can."""
+    """Limits of a floating dtype; for a complex dtype, those of its components."""
 
     bits: int
     eps: float
@@ -58,7 +58,7 @@ class FloatLimits(NamedTuple):
 
 
 class IntegerLimits(NamedTuple):
-    """What an integer dtype can hold."""
+    """Limits of an integer dtype."""
 
     bits: int
     max: int
@@ -67,7 +67,7 @@ class IntegerLimits(NamedTuple):
 
 
 def _float_limits(dtype: EmberDType, fraction: int, exponent: int) -> FloatLimits:
-    """The limits of a binary format with that many bits of fraction and that greatest exponent."""
+    """Return the limits of a binary format from its fraction bits and maximum exponent."""
     greatest = (2.0 - 2.0**-fraction) * 2.0**exponent
     return FloatLimits(
         dtype.bits, 2.0**-fraction, greatest, -greatest, 2.0 ** (1 - exponent), dtype
@@ -89,37 +89,47 @@ FLOAT_LIMITS = {
 def astype(
     x: TensorLike, dtype: DTypeLike, *, copy: bool = True, device: str | None = None
 ) -> Tensor:
-    """The tensor in another dtype. A complex one has no real value: take `real`, `imag` or `abs`.
+    """Return the tensor in another dtype. Use `real`, `imag` or `abs` to make complex values real.
 
     Args:
-        x: the tensor.
-        dtype: the dtype to have.
-        copy: False allows x itself where it has the dtype already.
-        device: the device to be on, if not that of x.
+        x: Input tensor.
+        dtype: Data type of the result.
+        copy: Whether to copy if x already has the dtype.
+        device: Device of the result. Default: that of x.
     """
 
 
 def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """x, a tensor or anything that makes one, in that dtype."""
+    """Return x in another dtype, without a copy if it already has it.
+
+    Args:
+        x: Tensor, or anything that converts to one.
+        dtype: Data type of the result.
+    """
     if isinstance(x, EmberTensor):
         return astype(x, dtype, copy=False)
     return convert_to_tensor(x, dtype)
 
 
 def floating(x: Tensor) -> Tensor:
-    """The tensor, in float32 if it is of integers or bools."""
+    """Return the tensor, in float32 if it holds integers or bools."""
     return x if x.dtype.kind in ("float", "complex") else astype(x, DEFAULT_FLOAT)
 
 
 def _dtype_of(value: Any) -> EmberDType:
-    """The dtype of a tensor or another library's array, or the dtype that a value means."""
+    """Return the dtype of a tensor or array, or the dtype that a value names."""
     if isinstance(value, (EmberDType, str, type)):
         return as_dtype(value)
     return as_dtype(getattr(value, "dtype", value))
 
 
 def can_cast(from_: DTypeLike | TensorLike, to: DTypeLike) -> bool:
-    """Whether promotion leads from a dtype, or a tensor's dtype, to another."""
+    """Return whether promotion leads from one dtype to another.
+
+    Args:
+        from_: Data type, or a tensor with it.
+        to: Target data type.
+    """
     target = as_dtype(to)
     try:
         return promote(_dtype_of(from_), target) is target
@@ -128,7 +138,11 @@ def can_cast(from_: DTypeLike | TensorLike, to: DTypeLike) -> bool:
 
 
 def finfo(type: DTypeLike | TensorLike, /) -> FloatLimits:
-    """The limits of a floating or complex dtype, or of a tensor's."""
+    """Return the limits of a floating or complex dtype.
+
+    Args:
+        type: Data type, or a tensor with it.
+    """
     dtype = real_part(_dtype_of(type))
     if dtype not in FLOAT_LIMITS:
         raise ArgumentTypeError(f"finfo takes floating dtypes, not {dtype}; see iinfo")
@@ -136,7 +150,11 @@ def finfo(type: DTypeLike | TensorLike, /) -> FloatLimits:
 
 
 def iinfo(type: DTypeLike | TensorLike, /) -> IntegerLimits:
-    """The limits of an integer dtype, or of a tensor's."""
+    """Return the limits of an integer dtype.
+
+    Args:
+        type: Data type, or a tensor with it.
+    """
     dtype = _dtype_of(type)
     if dtype not in INTEGER_RANGES:
         raise ArgumentTypeError(f"iinfo takes integer dtypes, not {dtype}; see finfo")
@@ -155,12 +173,12 @@ def _is_of(dtype: EmberDType, kind: DTypeLike) -> bool:
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
-    """Whether a dtype is of a kind, is a dtype, or either of several.
+    """Return whether a dtype belongs to a kind.
 
     Args:
-        dtype: the dtype.
-        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
-            "complex floating", "numeric", a dtype, or a tuple of these.
+        dtype: Data type to test.
+        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
+            floating", "numeric", a dtype, or a tuple of these, of which one must match.
     """
     given = as_dtype(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -168,7 +186,11 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 
 
 def result_type(*arrays_and_dtypes: TensorLike | DTypeLike) -> EmberDType:
-    """The dtype that operands promote to: tensors, dtypes, and Python scalars, which are weak."""
+    """Return the dtype that the operands promote to.
+
+    Args:
+        arrays_and_dtypes: Tensors, dtypes, and Python scalars, which are weak.
+    """
     if not arrays_and_dtypes:
         raise ArgumentError("result_type needs at least one tensor, dtype or scalar")
     weak = [type(value) for value in arrays_and_dtypes if type(value) in PYTHON_TYPES]

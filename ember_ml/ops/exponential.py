@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and roots, element by element."""
+"""Elementwise exponentials, logarithms and roots."""
 
 from __future__ import annotations
 
@@ -24,59 +24,109 @@ __all__ = [
 
 @unary(rule=rules.FLOAT)
 def exp(x: TensorLike) -> Tensor:
-    """e to the power of x."""
+    """Return e to the power of x.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def exp2(x: TensorLike) -> Tensor:
-    """2 to the power of x."""
+    """Return 2 to the power of x.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def expm1(x: TensorLike) -> Tensor:
-    """exp(x) - 1, exact near zero."""
+    """Return exp(x) - 1, accurate near zero.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def log(x: TensorLike) -> Tensor:
-    """The natural logarithm; of a complex number the one with the imaginary part in (-pi, pi]."""
+    """Return the natural logarithm; for complex x, with imaginary part in (-pi, pi].
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def log1p(x: TensorLike) -> Tensor:
-    """log(1 + x), exact near zero."""
+    """Return log(1 + x), accurate near zero.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def log2(x: TensorLike) -> Tensor:
-    """The logarithm to the base 2."""
+    """Return the logarithm to base 2.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def log10(x: TensorLike) -> Tensor:
-    """The logarithm to the base 10."""
+    """Return the logarithm to base 10.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @binary(rule=rules.REAL_FLOAT)
 def logaddexp(x: TensorLike, y: TensorLike) -> Tensor:
-    """log(exp(x) + exp(y)), without overflow."""
+    """Return log(exp(x) + exp(y)) without overflow.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.REAL_FLOAT)
 def logaddexp2(x: TensorLike, y: TensorLike) -> Tensor:
-    """log2(2**x + 2**y), without overflow."""
+    """Return log2(2**x + 2**y) without overflow.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def sqrt(x: TensorLike) -> Tensor:
-    """The square root; of a complex number the one with a real part that is not negative."""
+    """Return the square root; for complex x, the root with nonnegative real part.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def rsqrt(x: TensorLike) -> Tensor:
-    """1 / sqrt(x)."""
+    """Return 1 / sqrt(x).
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def cbrt(x: TensorLike) -> Tensor:
-    """The real cube root."""
+    """Return the real cube root.
+
+    Args:
+        x: Input tensor.
+    """

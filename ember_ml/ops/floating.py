@@ -1,4 +1,4 @@
-"""Signs, exponents and neighbours of floating-point numbers, element by element."""
+"""Elementwise signs, exponents and neighbors of floating-point numbers."""
 
 from __future__ import annotations
 
@@ -11,31 +11,61 @@ __all__ = ["copysign", "frexp", "ldexp", "nan_to_num", "nextafter", "signbit"]
 
 @binary(rule=rules.REAL_FLOAT)
 def copysign(x: TensorLike, y: TensorLike) -> Tensor:
-    """|x| with the sign of y, be y zero or NaN."""
+    """Return |x| with the sign of y, including the sign of zero and NaN.
+
+    Args:
+        x: Magnitudes.
+        y: Signs; broadcasts with x.
+    """
 
 
 @binary(rule=rules.REAL_FLOAT)
 def nextafter(x: TensorLike, y: TensorLike) -> Tensor:
-    """The number next to x, among those of its dtype, in the direction of y."""
+    """Return the next representable number after x in the direction of y.
+
+    Args:
+        x: Input tensor.
+        y: Direction; broadcasts with x.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def signbit(x: TensorLike) -> Tensor:
-    """Whether the sign is negative, also that of -0.0 and of NaN."""
+    """Return whether the sign bit is set, also for -0.0 and NaN.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @op(rule=rules.REAL_FLOAT)
 def ldexp(x: TensorLike, exponent: IndexLike) -> Tensor:
-    """x * 2**exponent, for integer exponents."""
+    """Return x * 2**exponent.
+
+    Args:
+        x: Mantissas.
+        exponent: Integer exponents; broadcasts with x.
+    """
 
 
 @op(rule=rules.REAL_FLOAT)
 def frexp(x: TensorLike) -> tuple[Tensor, Tensor]:
-    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; the exponents are int32."""
+    """Return the pair (m, e) with x = m * 2**e and 0.5 <= |m| < 1; e is int32.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @op(rule=rules.ANY)
 def nan_to_num(
     x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """x with `nan` for NaN and the given, or the dtype's extreme, numbers for infinities."""
+    """Return x with NaN and infinities replaced.
+
+    Args:
+        x: Input tensor.
+        nan: Replacement for NaN.
+        posinf: Replacement for +infinity. Default: the largest number of the dtype.
+        neginf: Replacement for -infinity. Default: the smallest number of the dtype.
+    """

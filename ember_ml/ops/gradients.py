@@ -1,4 +1,4 @@
-"""Values that gradients pass, or do not."""
+"""Identity functions that control gradients."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ __all__ = ["stop_gradient"]
 
 @unary
 def stop_gradient(x: TensorLike) -> Tensor:
-    """The value of x, a constant to every gradient."""
+    """Return x as a constant: no gradient flows through the result.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary
 def alias(x: TensorLike) -> Tensor:
-    """The value of x as a tensor of its own, to which a gradient can be told apart from x's."""
+    """Return x as a separate tensor, whose gradient differs from that of x.
+
+    Args:
+        x: Input tensor.
+    """

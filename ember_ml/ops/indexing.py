@@ -1,4 +1,4 @@
-"""Elements chosen by position or by condition."""
+"""Selection of elements by position or condition."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def like(value: TensorLike, x: Tensor) -> Tensor:
-    """A value to be put into x: on its backend, in its dtype."""
+    """Return a value to be written into x: on its backend and in its dtype."""
     if isinstance(value, EmberTensor) and value._backend == x._backend:
         return value if value.dtype is x.dtype else astype(value, x.dtype)
     return as_backend(value, x._backend, x.dtype)
@@ -74,21 +74,38 @@ def _check_flat(name: str, given: dict[str, Any]) -> None:
 
 @op
 def getitem(x: TensorLike, key: Any) -> Tensor:
-    """x[key] of a key that is native to the backend; `index` takes any key."""
+    """Return x[key] for a key native to the backend; `index` takes any key.
+
+    Args:
+        x: Input tensor.
+        key: Native key.
+    """
 
 
 @op
 def setitem(x: TensorLike, value: TensorLike, key: Any) -> Tensor:
-    """x with x[key] = value, of a native key."""
+    """Return x with x[key] = value for a native key.
+
+    Args:
+        x: Input tensor.
+        value: Values to write.
+        key: Native key.
+    """
 
 
 @op(rule=rules.NUMERIC)
 def additem(x: TensorLike, value: TensorLike, key: Any) -> Tensor:
-    """x with x[key] += value, of a native key, a place that is named twice added to twice."""
+    """Return x with x[key] += value for a native key; repeated positions accumulate.
+
+    Args:
+        x: Input tensor.
+        value: Values to add.
+        key: Native key.
+    """
 
 
 def _key(key: Any, x: Tensor) -> Any:
-    """The index as the backend takes it; without masks, if a tape will have the call run again."""
+    """Return the native key; masks become indices if a tape will replay the call."""
     native = native_key(key, x._backend, x.shape)
     if not recording.OPEN or runtime.LOADED[x._backend].autodiff.ENGINE != "replay":
         return native
@@ -103,42 +120,69 @@ def _key(key: Any, x: Tensor) -> Any:
 
 
 def index(x: Tensor, key: Any) -> Tensor:
-    """x[key], as an op."""
+    """Return x[key] as an op."""
     return getitem(x, _key(key, x))
 
 
 @composite
 def index_update(x: TensorLike, key: Any, value: TensorLike) -> Tensor:
-    """A copy of x with x[key] = value; the dtype stays that of x."""
+    """Return a copy of x with x[key] = value, in the dtype of x.
+
+    Args:
+        x: Input tensor.
+        key: Index as in `x[key]`: integers, slices, None, Ellipsis, masks and index tensors.
+        value: Values to write; broadcasts to the selected part.
+    """
     return setitem(x, like(value, x), _key(key, x))
 
 
 @composite(rule=rules.NUMERIC)
 def index_add(x: TensorLike, key: Any, value: TensorLike) -> Tensor:
-    """A copy of x with x[key] += value; a place that the key names twice is added to twice."""
+    """Return a copy of x with x[key] += value; repeated positions accumulate.
+
+    Args:
+        x: Input tensor.
+        key: Index as in `x[key]`: integers, slices, None, Ellipsis, masks and index tensors.
+        value: Values to add; broadcasts to the selected part.
+    """
     return additem(x, like(value, x), _key(key, x))
 
 
 @host_checked(_check_axis)
 @op
 def take(x: TensorLike, indices: IndexLike, axis: int | None = None) -> Tensor:
-    """The elements at the indices along an axis; without one, of the flattened x.
+    """Return the elements at the indices along an axis, which the axes of `indices` replace.
 
-    The axis gives way to those of `indices`. Negative indices count from the end.
+    Args:
+        x: Input tensor.
+        indices: Integer positions; negative ones count from the end.
+        axis: Axis to index. Default: the flattened tensor.
     """
 
 
 @host_checked(_check_axis)
 @composite
 def gather(x: TensorLike, indices: IndexLike, axis: int = 0) -> Tensor:
-    """The slices of x at the indices along an axis, which gives way to the axes of `indices`."""
+    """Return the slices at the indices along an axis, which the axes of `indices` replace.
+
+    Args:
+        x: Input tensor.
+        indices: Integer positions; negative ones count from the end.
+        axis: Axis to index.
+    """
     return take(x, indices, axis)
 
 
 @host_checked(_check_axis)
 @op
 def take_along_axis(x: TensorLike, indices: IndexLike, axis: int = -1) -> Tensor:
-    """out[i, j] = x[i, indices[i, j]], and so along any axis; the other axes broadcast."""
+    """Return out[i, j] = x[i, indices[i, j]] for the last axis, and likewise for any axis.
+
+    Args:
+        x: Input tensor.
+        indices: Integer positions along `axis`; the other axes broadcast with those of x.
+        axis: Axis to index.
+    """
 
 
 def _put(op: Op) -> Callable[..., Any]:
@@ -156,13 +200,25 @@ def _put(op: Op) -> Callable[..., Any]:
 @host_checked(_check_axis)
 @op
 def put_along_axis(x: TensorLike, indices: IndexLike, values: TensorLike, axis: int = -1) -> Tensor:
-    """A copy of x with the values where `take_along_axis` reads; the dtype stays that of x."""
+    """Return a copy of x with values written where `take_along_axis` reads.
+
+    Args:
+        x: Input tensor.
+        indices: Integer positions along `axis`; the other axes broadcast with those of x.
+        values: Values to write; broadcasts to `indices`. Cast to the dtype of x.
+        axis: Axis to index.
+    """
 
 
 @host_checked(_check_tuples)
 @composite
 def gather_nd(x: TensorLike, indices: IndexLike) -> Tensor:
-    """out[i] = x[tuple(indices[i])]: the last axis of `indices` holds an index along each axis."""
+    """Return out[i] = x[tuple(indices[i])].
+
+    Args:
+        x: Input tensor.
+        indices: Integers; the last axis holds one index for each of the leading axes of x.
+    """
     depth = indices.shape[-1] if indices.ndim else 0
     if not 1 <= depth <= x.ndim:
         raise ShapeError(f"gather_nd: tuples of {depth} indices for a tensor of shape {x.shape}")
@@ -170,7 +226,7 @@ def gather_nd(x: TensorLike, indices: IndexLike) -> Tensor:
 
 
 def _beside(value: Any, other: Any) -> Any:
-    """A number beside a tensor whose dtype holds it, as a tensor: the usual case, made quick."""
+    """Return a scalar as a tensor if the other operand's dtype holds it: the fast common case."""
     if type(value) not in PYTHON_TYPES or type(other) is not EmberTensor:
         return value
     dtype = other.dtype
@@ -195,29 +251,53 @@ def _one_argument(op: Op) -> Callable[..., Any]:
 @around(_one_argument)
 @op
 def where(condition: MaskLike, x: TensorLike | None = None, y: TensorLike | None = None) -> Tensor:
-    """x where the condition holds, else y; with neither, the same as `nonzero(condition)`."""
+    """Return x where the condition is true, else y.
+
+    Args:
+        condition: Bools; broadcasts with x and y.
+        x: Values where the condition is true. Without x and y: return `nonzero(condition)`.
+        y: Values where it is false; broadcasts with x.
+    """
 
 
 @op
 def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
-    """The indices of the elements that are not zero, in order, one tensor for each axis."""
+    """Return the indices of the nonzero elements in row-major order, one tensor per axis.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @op
 def argwhere(x: TensorLike) -> Tensor:
-    """The indices of the elements that are not zero, one row for each: shape (count, ndim)."""
+    """Return the indices of the nonzero elements as rows of shape (count, ndim).
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @composite
 def flatnonzero(x: TensorLike) -> Tensor:
-    """The indices into the flattened x of the elements that are not zero."""
+    """Return the indices of the nonzero elements of the flattened tensor.
+
+    Args:
+        x: Input tensor.
+    """
     return nonzero(ravel(x))[0]
 
 
 def select(
     condlist: Sequence[MaskLike], choicelist: Sequence[TensorLike], default: TensorLike = 0
 ) -> Tensor:
-    """From each choice the elements whose condition is the first to hold, else the default."""
+    """Return from each choice the elements whose condition is the first to be true.
+
+    Args:
+        condlist: Bool tensors, in order of priority.
+        choicelist: One tensor per condition; all broadcast together.
+        default: Value where no condition is true.
+    """
     if len(condlist) != len(choicelist) or not condlist:
         raise ArgumentError(
             f"select: {len(condlist)} conditions and {len(choicelist)} choices; as many are needed"
@@ -232,20 +312,37 @@ def select(
 def masked_fill(
     x: TensorLike, mask: MaskLike, value: bool | int | float | complex | Tensor
 ) -> Tensor:
-    """x with `value` where the mask holds; the dtype stays that of x."""
+    """Return x with `value` where the mask is true, in the dtype of x.
+
+    Args:
+        x: Input tensor.
+        mask: Bools; broadcasts with x.
+        value: Replacement; broadcasts with x.
+    """
     return where(mask, like(value, x), x)
 
 
 @composite
 def masked_select(x: TensorLike, mask: MaskLike) -> Tensor:
-    """The elements of x where the mask holds, along one axis; x and the mask broadcast."""
+    """Return the elements of x where the mask is true, as a vector.
+
+    Args:
+        x: Input tensor.
+        mask: Bools; broadcasts with x.
+    """
     shape = broadcast_shapes(x.shape, mask.shape)
     return index(broadcast_to(x, shape), broadcast_to(astype(mask, "bool"), shape))
 
 
 @composite
 def compress(condition: MaskLike, x: TensorLike, axis: int | None = None) -> Tensor:
-    """The slices of x along an axis (without one, of the flattened x) whose condition holds."""
+    """Return the slices of x along an axis where the condition is true.
+
+    Args:
+        condition: Vector of bools.
+        x: Input tensor.
+        axis: Axis to select from. Default: the flattened tensor.
+    """
     if condition.ndim != 1:
         raise ShapeError(f"compress: the condition has shape {condition.shape}; one axis is needed")
     return take(x, nonzero(condition)[0], axis)
@@ -253,26 +350,53 @@ def compress(condition: MaskLike, x: TensorLike, axis: int | None = None) -> Ten
 
 @composite
 def extract(condition: MaskLike, x: TensorLike) -> Tensor:
-    """The elements of x where the condition, of the same size, holds, along one axis."""
+    """Return the elements of x where the condition is true, as a vector.
+
+    Args:
+        condition: Bools, of the size of x.
+        x: Input tensor.
+    """
     return take(x, flatnonzero(condition))
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
-    """The indices of the elements on and below the k-th diagonal of an n by m matrix."""
+    """Return the row and column indices on and below the k-th diagonal of a matrix.
+
+    Args:
+        n: Number of rows.
+        k: Diagonal; positive values are above the main diagonal.
+        m: Number of columns. Default: n.
+    """
     return nonzero(tri(n, m, k=k, dtype="bool"))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
-    """The indices of the elements on and above the k-th diagonal of an n by m matrix."""
+    """Return the row and column indices on and above the k-th diagonal of a matrix.
+
+    Args:
+        n: Number of rows.
+        k: Diagonal; positive values are above the main diagonal.
+        m: Number of columns. Default: n.
+    """
     return nonzero(logical_not(tri(n, m, k=k - 1, dtype="bool")))
 
 
 @host_checked(_check_flat, position=0)
 @op(rule=rules.INTEGER)
 def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ...]:
-    """Indices into a flattened tensor of that shape as indices along each of its axes."""
+    """Return flat indices as indices along each axis of a shape.
+
+    Args:
+        indices: Integer positions in the flattened tensor.
+        shape: Shape of the tensor.
+    """
 
 
 @op(rule=rules.INTEGER)
 def ravel_multi_index(multi_index: Sequence[TensorLike], shape: Sequence[int]) -> Tensor:
-    """Indices along each axis of that shape as indices into the flattened tensor."""
+    """Return indices along each axis of a shape as indices into the flattened tensor.
+
+    Args:
+        multi_index: One integer tensor per axis.
+        shape: Shape of the tensor.
+    """

@@ -1,4 +1,4 @@
-"""What the namespace offers on the active backend, and the standard's constants."""
+"""Inspection of the namespace, and the constants of the array API standard."""
 
 from __future__ import annotations
 
@@ -36,22 +36,26 @@ STANDARD_DTYPES = (
 
 
 class NamespaceInfo:
-    """The standard's inspection functions, for the active backend."""
+    """Inspection functions of the array API standard, for the active backend."""
 
     def capabilities(self) -> dict[str, bool | int | None]:
-        """What not every array library can do."""
+        """Return the optional features of the standard and whether they are supported."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """Where new tensors are made."""
+        """Return the device of new tensors."""
         return _devices.default_device()
 
     def devices(self) -> list[str]:
-        """Every device of the active backend."""
+        """Return the devices of the active backend."""
         return _devices.available_devices()
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, EmberDType]:
-        """What Python's numbers become, and the dtype of indices; the same on every device."""
+        """Return the default dtype of each kind of Python number, and of indices.
+
+        Args:
+            device: Name of a device; the answer is the same for each.
+        """
         _devices.resolve(runtime.active(), device)
         return {
             "real floating": DEFAULT_FLOAT,
@@ -63,7 +67,12 @@ class NamespaceInfo:
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, EmberDType]:
-        """The standard's dtypes that the backend has, all or those of a kind (see `isdtype`)."""
+        """Return the dtypes of the standard that the backend supports, by name.
+
+        Args:
+            device: Name of a device; the answer is the same for each.
+            kind: Restrict to a kind, or a tuple of kinds, as in `isdtype`.
+        """
         backend = runtime.active()
         _devices.resolve(backend, device)
         return {
@@ -74,5 +83,5 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  (the standard's name)
-    """The inspection functions of the array API standard."""
+    """Return the inspection functions of the array API standard."""
     return NamespaceInfo()

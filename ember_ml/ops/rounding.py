@@ -1,4 +1,4 @@
-"""Rounding to integers and keeping within bounds, element by element."""
+"""Elementwise rounding and clipping."""
 
 from __future__ import annotations
 
@@ -28,46 +28,83 @@ __all__ = [
 
 @unary(rule=rules.REAL)
 def ceil(x: TensorLike) -> Tensor:
-    """The smallest integer that is not less than x."""
+    """Return x rounded up to the nearest integer.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL)
 def floor(x: TensorLike) -> Tensor:
-    """The greatest integer that is not greater than x."""
+    """Return x rounded down to the nearest integer.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL)
 def trunc(x: TensorLike) -> Tensor:
-    """The integer part of x: rounds towards zero."""
+    """Return x rounded toward zero.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @op(rule=rules.NUMERIC)
 def round(x: TensorLike, decimals: int = 0) -> Tensor:
-    """The nearest number of `decimals` decimal places, the even one of two equally near."""
+    """Return x rounded to `decimals` decimal places; ties go to the even neighbor.
+
+    Args:
+        x: Input tensor.
+        decimals: Number of decimal places; negative values round to tens, hundreds and so on.
+    """
 
 
 @binary(rule=rules.ORDERED)
 def maximum(x: TensorLike, y: TensorLike) -> Tensor:
-    """The greater of x and y; NaN if one is NaN."""
+    """Return the larger of x and y; NaN if either is NaN.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.ORDERED)
 def minimum(x: TensorLike, y: TensorLike) -> Tensor:
-    """The lesser of x and y; NaN if one is NaN."""
+    """Return the smaller of x and y; NaN if either is NaN.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.ORDERED)
 def fmax(x: TensorLike, y: TensorLike) -> Tensor:
-    """The greater of x and y; the other one if one is NaN."""
+    """Return the larger of x and y; if one is NaN, the other.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.ORDERED)
 def fmin(x: TensorLike, y: TensorLike) -> Tensor:
-    """The lesser of x and y; the other one if one is NaN."""
+    """Return the smaller of x and y; if one is NaN, the other.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 def _bound(bound: Tensor | float | Sequence[Any], x: Tensor, name: str) -> Any:
-    """A bound fit to meet x: of its kind, and of its dtype unless that is an integer's."""
+    """Return a bound ready to compare with x: of its kind, and of its dtype if that is floating."""
     if type(bound) is float and x.dtype.is_integer:
         if math.isinf(bound) and (bound > 0) == (name == "max"):
             return None
@@ -92,7 +129,13 @@ def clip(
     min: Tensor | float | Sequence[Any] | None = None,
     max: Tensor | float | Sequence[Any] | None = None,
 ) -> Tensor:
-    """x, but not less than `min` and not more than `max`; the dtype stays that of x."""
+    """Return x limited to the range [min, max], in the dtype of x.
+
+    Args:
+        x: Input tensor.
+        min: Lower bound; broadcasts with x. Default: none.
+        max: Upper bound; broadcasts with x. Default: none.
+    """
     low = None if min is None else _bound(min, x, "min")
     high = None if max is None else _bound(max, x, "max")
     out = x if low is None else maximum(x, low)

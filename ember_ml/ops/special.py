@@ -1,4 +1,4 @@
-"""Special functions, element by element."""
+"""Elementwise special functions."""
 
 from __future__ import annotations
 
@@ -34,97 +34,179 @@ __all__ = [
 
 @unary(rule=rules.REAL_FLOAT)
 def erf(x: TensorLike) -> Tensor:
-    """The error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
+    """Return the error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def erfc(x: TensorLike) -> Tensor:
-    """1 - erf(x), exact where erf(x) is near 1."""
+    """Return 1 - erf(x), accurate where erf(x) is near 1.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def erfinv(x: TensorLike) -> Tensor:
-    """The inverse of erf, on [-1, 1]."""
+    """Return the inverse of `erf`.
+
+    Args:
+        x: Input tensor, with values in [-1, 1]; others return NaN.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def ndtr(x: TensorLike) -> Tensor:
-    """The standard normal distribution function: erfc(-x / sqrt(2)) / 2."""
+    """Return the cumulative distribution function of the standard normal: erfc(-x / sqrt(2)) / 2.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def log_ndtr(x: TensorLike) -> Tensor:
-    """log(ndtr(x)), finite far into the lower tail."""
+    """Return log(ndtr(x)), finite far into the lower tail.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def ndtri(x: TensorLike) -> Tensor:
-    """The inverse of ndtr, on [0, 1]: quantiles of the standard normal distribution."""
+    """Return the inverse of `ndtr`: quantiles of the standard normal distribution.
+
+    Args:
+        x: Probabilities in [0, 1]; other values return NaN.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def lgamma(x: TensorLike) -> Tensor:
-    """log(|gamma(x)|)."""
+    """Return log(|gamma(x)|).
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def digamma(x: TensorLike) -> Tensor:
-    """The derivative of lgamma."""
+    """Return the derivative of `lgamma`.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @op(rule=rules.REAL_FLOAT)
 def polygamma(x: TensorLike, n: int = 1) -> Tensor:
-    """The n-th derivative of digamma."""
+    """Return the n-th derivative of `digamma`.
+
+    Args:
+        x: Input tensor.
+        n: Order of the derivative, at least 0.
+    """
 
 
 @binary(rule=rules.REAL_FLOAT)
 def betaln(x: TensorLike, y: TensorLike) -> Tensor:
-    """log(|beta(x, y)|) = lgamma(x) + lgamma(y) - lgamma(x + y)."""
+    """Return log(|beta(x, y)|) = lgamma(x) + lgamma(y) - lgamma(x + y).
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def i0(x: TensorLike) -> Tensor:
-    """The modified Bessel function of the first kind, order 0."""
+    """Return the modified Bessel function of the first kind, order 0.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def i1(x: TensorLike) -> Tensor:
-    """The modified Bessel function of the first kind, order 1: the derivative of i0."""
+    """Return the modified Bessel function of the first kind, order 1: the derivative of `i0`.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def entr(x: TensorLike) -> Tensor:
-    """-x log(x); 0 at zero and -inf below."""
+    """Return the entropy -x log(x): 0 at zero, -inf below.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @binary(rule=rules.REAL_FLOAT)
 def xlogy(x: TensorLike, y: TensorLike) -> Tensor:
-    """x log(y), 0 where x is 0 (unless y is NaN)."""
+    """Return x log(y), and 0 where x is 0 (unless y is NaN).
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @binary(rule=rules.REAL_FLOAT)
 def xlog1py(x: TensorLike, y: TensorLike) -> Tensor:
-    """x log(1 + y), 0 where x is 0 (unless y is NaN)."""
+    """Return x log(1 + y), and 0 where x is 0 (unless y is NaN).
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def sigmoid(x: TensorLike) -> Tensor:
-    """1 / (1 + exp(-x))."""
+    """Return 1 / (1 + exp(-x)).
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def log_sigmoid(x: TensorLike) -> Tensor:
-    """log(sigmoid(x)), without overflow."""
+    """Return log(sigmoid(x)) without overflow.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @op(rule=rules.REAL_FLOAT)
 def softplus(x: TensorLike, beta: float = 1.0) -> Tensor:
-    """log(1 + exp(beta x)) / beta, without overflow."""
+    """Return log(1 + exp(beta x)) / beta without overflow.
+
+    Args:
+        x: Input tensor.
+        beta: Sharpness of the bend at zero.
+    """
 
 
 @op(rule=rules.REAL_FLOAT)
 def logit(x: TensorLike, eps: float | None = None) -> Tensor:
-    """log(x / (1 - x)), the inverse of sigmoid; of x clipped to [eps, 1 - eps] if eps is given."""
+    """Return log(x / (1 - x)), the inverse of `sigmoid`.
+
+    Args:
+        x: Probabilities in [0, 1].
+        eps: Clip x to [eps, 1 - eps] first. Default: no clipping.
+    """
 
 
 expit = sigmoid

@@ -1,4 +1,4 @@
-"""Circular and hyperbolic functions and their inverses, element by element."""
+"""Elementwise trigonometric and hyperbolic functions and their inverses."""
 
 from __future__ import annotations
 
@@ -38,87 +38,157 @@ __all__ = [
 
 @unary(rule=rules.FLOAT)
 def sin(x: TensorLike) -> Tensor:
-    """The sine of x in radians."""
+    """Return the sine of x.
+
+    Args:
+        x: Angle in radians.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def cos(x: TensorLike) -> Tensor:
-    """The cosine of x in radians."""
+    """Return the cosine of x.
+
+    Args:
+        x: Angle in radians.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def tan(x: TensorLike) -> Tensor:
-    """The tangent of x in radians."""
+    """Return the tangent of x.
+
+    Args:
+        x: Angle in radians.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def asin(x: TensorLike) -> Tensor:
-    """The inverse sine, in [-pi/2, pi/2]."""
+    """Return the inverse sine, in [-pi/2, pi/2].
+
+    Args:
+        x: Input tensor, with values in [-1, 1]; others return NaN.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def acos(x: TensorLike) -> Tensor:
-    """The inverse cosine, in [0, pi]."""
+    """Return the inverse cosine, in [0, pi].
+
+    Args:
+        x: Input tensor, with values in [-1, 1]; others return NaN.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def atan(x: TensorLike) -> Tensor:
-    """The inverse tangent, in [-pi/2, pi/2]."""
+    """Return the inverse tangent, in [-pi/2, pi/2].
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @binary(rule=rules.REAL_FLOAT)
 def atan2(x: TensorLike, y: TensorLike) -> Tensor:
-    """The angle of the point (y, x), in [-pi, pi]: atan(x / y) with the quadrant right."""
+    """Return the angle of the point (y, x) in [-pi, pi]: atan(x / y) in the right quadrant.
+
+    Args:
+        x: Ordinate of the point.
+        y: Abscissa of the point; broadcasts with x.
+    """
 
 
 @binary(rule=rules.REAL_FLOAT)
 def hypot(x: TensorLike, y: TensorLike) -> Tensor:
-    """sqrt(x**2 + y**2), without overflow in between."""
+    """Return sqrt(x**2 + y**2) without intermediate overflow.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def sinh(x: TensorLike) -> Tensor:
-    """The hyperbolic sine."""
+    """Return the hyperbolic sine of x.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def cosh(x: TensorLike) -> Tensor:
-    """The hyperbolic cosine."""
+    """Return the hyperbolic cosine of x.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def tanh(x: TensorLike) -> Tensor:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent of x.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def asinh(x: TensorLike) -> Tensor:
-    """The inverse hyperbolic sine."""
+    """Return the inverse hyperbolic sine of x.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def acosh(x: TensorLike) -> Tensor:
-    """The inverse hyperbolic cosine."""
+    """Return the inverse hyperbolic cosine of x.
+
+    Args:
+        x: Input tensor, with values of at least 1; others return NaN.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def atanh(x: TensorLike) -> Tensor:
-    """The inverse hyperbolic tangent."""
+    """Return the inverse hyperbolic tangent of x.
+
+    Args:
+        x: Input tensor, with values in [-1, 1]; others return NaN.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def sinc(x: TensorLike) -> Tensor:
-    """sin(pi x) / (pi x), 1 at zero."""
+    """Return sin(pi x) / (pi x), and 1 at zero.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def deg2rad(x: TensorLike) -> Tensor:
-    """Degrees to radians: pi / 180 * x."""
+    """Return x converted from degrees to radians: pi / 180 * x.
+
+    Args:
+        x: Angle in degrees.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def rad2deg(x: TensorLike) -> Tensor:
-    """Radians to degrees: 180 / pi * x."""
+    """Return x converted from radians to degrees: 180 / pi * x.
+
+    Args:
+        x: Angle in radians.
+    """
 
 
 arccos = acos
