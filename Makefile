@@ -5,7 +5,7 @@ BACKEND ?=
 ARCHITECTURES ?= attention+swiglu mamba+swiglu hyena+swiglu
 
 .DEFAULT_GOAL := help
-.PHONY: help setup mad docs browser demo test lint types imports check bench clean
+.PHONY: help setup mad docs browser demo test lint stubs types imports check bench clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -45,6 +45,9 @@ test: setup browser ## run the tests on every backend
 lint: setup ## style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+stubs: setup ## write the type stubs of the derived config classes
+	$(BIN)/python -m ember_ml.configs.stubs
 
 types: setup ## type check
 	$(BIN)/mypy

@@ -1,10 +1,10 @@
-"""Types of fields, with their ranges, that configs share."""
+"""Annotated types with ranges, for the parameters of components."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import index
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
@@ -14,34 +14,46 @@ from ember_ml.configs.errors import ConfigError, Problem
 from ember_ml.registry import components
 from ember_ml.registry.base import UnknownComponentError
 
+T = TypeVar("T")
+
 
 def _as_int(value: Any) -> Any:
-    """The Python integer that another library's integer is."""
+    """Convert another library's integer to a Python integer."""
     return value if isinstance(value, bool) or not hasattr(value, "__index__") else index(value)
 
 
 LARGEST = 2**63 - 1
-Size = Annotated[int, BeforeValidator(_as_int), Field(strict=True, ge=1, le=LARGEST)]
-"""A number of features, heads, layers ..."""
-Count = Annotated[int, BeforeValidator(_as_int), Field(strict=True, ge=0, le=LARGEST)]
-Seed = Annotated[int, BeforeValidator(_as_int), Field(strict=True, ge=0, lt=2**64)]
+Integer = Annotated[int, Field(strict=True), BeforeValidator(_as_int)]
+"""An integer; what `int` means in a signature."""
+Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST), BeforeValidator(_as_int)]
+"""A number of features, heads, layers: at least 1."""
+Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST), BeforeValidator(_as_int)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**64), BeforeValidator(_as_int)]
 Flag = Annotated[bool, Field(strict=True)]
+"""True or False; what `bool` means in a signature."""
 Real = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Below1 = Annotated[float, Field(ge=0, lt=1)]
-"""A decay rate, or the share that dropout drops."""
+"""A decay rate or a dropout probability: 0 <= x < 1."""
+Unconfigured = Annotated[T, "unconfigured"]
+"""`Unconfigured[X]` annotates a parameter that is not part of the config."""
 
 
 class Component:
-    """Marks a field that holds a component of a kind: a name, {"type": ...} or a config.
+    """Annotation of a parameter that takes a component: a name, {"type": ...} or a config.
 
-    A name, or a mapping, becomes the component's config. An object that was built already stays
-    as it is. With the kind "" it is a component of any kind, whose names are whole.
+    A name or a mapping is converted to the component's config. A component object is passed
+    through.
+
+    Args:
+        kind: The kind of the component, such as "activations". Default "": any kind, in which case
+            names include the kind.
+        optional: Whether None is accepted.
     """
 
-    def __init__(self, kind: str, *, optional: bool = False) -> None:
+    def __init__(self, kind: str = "", *, optional: bool = False) -> None:
         self.kind = kind
         self.optional = optional
 
@@ -83,19 +95,23 @@ def _by_name(kind: str, name: str) -> type[Config]:
         raise ConfigError(kind, [Problem((), str(error))]) from None
 
 
-def _one_list(value: Any) -> Any:
-    alone = isinstance(value, (list, tuple)) and len(value) == 1
-    return value[0] if alone and isinstance(value[0], (list, tuple)) else value
+def unwrap_single_list(value: Any) -> Any:
+    """Return the inner list of `[[...]]`; anything else unchanged."""
+    single = isinstance(value, (list, tuple)) and len(value) == 1
+    return value[0] if single and isinstance(value[0], (list, tuple)) else value
 
 
 def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, int) else value
 
 
+ComponentLike: TypeAlias = str | Mapping[str, Any] | Config | Callable[..., Any]
+"""A component by name, as {"type": name, ...}, as its config, or the object itself."""
 Sizes = Annotated[tuple[Size, ...], BeforeValidator(_as_tuple)]
 """One or several sizes."""
-ActivationField = Annotated[Any, Component("activations")]
-OptionalActivationField = Annotated[Any, Component("activations", optional=True)]
-InitializerField = Annotated[Any, Component("initializers")]
-ComponentsField = Annotated[tuple[Annotated[Any, Component("")], ...], BeforeValidator(_one_list)]
+ActivationField = Annotated[ComponentLike, Component("activations")]
+OptionalActivationField = Annotated[ComponentLike | None, Component("activations", optional=True)]
+InitializerField = Annotated[ComponentLike, Component("initializers")]
+AnyComponent = Annotated[ComponentLike, Component()]
+ComponentsField = Annotated[tuple[AnyComponent, ...], BeforeValidator(unwrap_single_list)]
 """Components of any kind, in order."""

@@ -44,6 +44,8 @@ class Entry:
     aliases: tuple[str, ...] = ()
     declared: Any = None
     """The config class it was registered with, if any."""
+    config_name: str = ""
+    """The name of its config class."""
 
     @property
     def kind(self) -> str:
@@ -62,10 +64,10 @@ class Entry:
 
     @functools.cached_property
     def config(self) -> Any:
-        """The config class: the declared one, or one made from the signature."""
+        """The config class: the declared one, or one derived from the signature."""
         from ember_ml.configs.derive import derive
 
-        return self.declared or derive(self.name, self.target)
+        return self.declared or derive(self)
 
 
 class Registry:
@@ -84,7 +86,12 @@ class Registry:
         self._loaded: set[str] = set()
 
     def register(
-        self, name: str, *, config: Any = None, aliases: Iterable[str] = ()
+        self,
+        name: str,
+        *,
+        config: Any = None,
+        aliases: Iterable[str] = (),
+        config_name: str | None = None,
     ) -> Callable[[T], T]:
         """A decorator that puts a class, or a function that makes a component, under a name.
 
@@ -92,6 +99,7 @@ class Registry:
             name: "kind/name", such as "layers/dense".
             config: its config class; without one, it is made from the signature.
             aliases: further names of the same kind, without the kind.
+            config_name: Name of the config class. Default: the target's name and "Config".
         """
         kind = self._kind(name)
         others = tuple(f"{kind}/{alias}" for alias in aliases)
@@ -105,7 +113,8 @@ class Registry:
 
             for key in (name, *others):
                 self._refuse_taken(key, target)
-            entry = Entry(name, target, others, config)
+            named = config.__name__ if config else config_name or f"{target.__name__}Config"
+            entry = Entry(name, target, others, config, named)
             self._entries[name] = entry
             self._names.update(dict.fromkeys((name, *others), name))
             if isinstance(target, type):

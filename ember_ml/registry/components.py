@@ -27,13 +27,23 @@ REGISTRY = Registry(
 )
 
 
-def register(name: str, *, config: Any = None, aliases: Iterable[str] = ()) -> Callable[[T], T]:
-    """Put a class under "kind/name", so that configurations and `create` find it.
+def register(
+    name: str,
+    *,
+    config: Any = None,
+    aliases: Iterable[str] = (),
+    config_name: str | None = None,
+) -> Callable[[T], T]:
+    """Register a class under "kind/name", for configs and `create`.
+
+    The config class is derived from the signature of `__init__`: each parameter is a field, whose
+    annotation says what is valid (`ember_ml.configs.fields` has ranges such as `Size`).
 
     Args:
         name: "kind/name", such as "layers/dense".
-        config: its config class; without one, it is made from the signature of `__init__`.
-        aliases: further names of the same kind, without the kind.
+        config: its config class; without one, it is derived from the signature.
+        aliases: Other names of the component, without the kind.
+        config_name: Name of the config class. Default: the class's name and "Config".
 
     Example:
         >>> @register("layers/stretch")
@@ -46,7 +56,7 @@ def register(name: str, *, config: Any = None, aliases: Iterable[str] = ()) -> C
         >>> create("layers/stretch", factor=3.0).config.to_dict()
         {'type': 'layers/stretch', 'factor': 3.0}
     """
-    return REGISTRY.register(name, config=config, aliases=aliases)
+    return REGISTRY.register(name, config=config, aliases=aliases, config_name=config_name)
 
 
 def get(name: str, kind: str | None = None) -> Entry:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs import activations as configs
 from ember_ml.nn.activations import functions
 from ember_ml.nn.activations.base import Activation
 from ember_ml.registry import register
@@ -24,7 +23,7 @@ class AlongAxis(Activation):
         return self.function(x, self.axis)  # type: ignore[misc]
 
 
-@register("activations/softmax", config=configs.SoftmaxConfig)
+@register("activations/softmax")
 class Softmax(AlongAxis):
     """exp(x) / sum(exp(x)), without overflow.
 
@@ -36,21 +35,21 @@ class Softmax(AlongAxis):
     function = staticmethod(functions.softmax)
 
 
-@register("activations/log_softmax", config=configs.LogSoftmaxConfig)
+@register("activations/log_softmax")
 class LogSoftmax(AlongAxis):
     """log(softmax(x)), without overflow or underflow."""
 
     function = staticmethod(functions.log_softmax)
 
 
-@register("activations/softmin", config=configs.SoftminConfig)
+@register("activations/softmin")
 class Softmin(AlongAxis):
     """softmax(-x)."""
 
     function = staticmethod(functions.softmin)
 
 
-@register("activations/sparsemax", config=configs.SparsemaxConfig)
+@register("activations/sparsemax")
 class Sparsemax(AlongAxis):
     """The point of the probability simplex nearest to x, often with zeros.
 
@@ -60,7 +59,7 @@ class Sparsemax(AlongAxis):
     function = staticmethod(functions.sparsemax)
 
 
-@register("activations/glu", config=configs.GLUConfig)
+@register("activations/glu")
 class GLU(AlongAxis):
     """The first half of the axis times the sigmoid of the second, which halves its length.
 

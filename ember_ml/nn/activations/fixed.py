@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ember_ml.configs import activations as configs
 from ember_ml.nn.activations import functions
 from ember_ml.nn.activations.base import Activation
 from ember_ml.registry import register
 
 
-@register("activations/relu", config=configs.ReLUConfig)
+@register("activations/relu")
 class ReLU(Activation):
     """max(x, 0).
 
@@ -20,16 +19,14 @@ class ReLU(Activation):
     function = staticmethod(functions.relu)
 
 
-@register("activations/relu6", config=configs.ReLU6Config)
+@register("activations/relu6")
 class ReLU6(Activation):
     """min(max(x, 0), 6)."""
 
     function = staticmethod(functions.relu6)
 
 
-@register(
-    "activations/relu_squared", config=configs.ReLUSquaredConfig, aliases=["relu2", "squared_relu"]
-)
+@register("activations/relu_squared", aliases=["relu2", "squared_relu"])
 class ReLUSquared(Activation):
     """max(x, 0)^2.
 
@@ -39,7 +36,7 @@ class ReLUSquared(Activation):
     function = staticmethod(functions.relu_squared)
 
 
-@register("activations/selu", config=configs.SELUConfig)
+@register("activations/selu")
 class SELU(Activation):
     """Elu with the scale and alpha that keep mean 0 and variance 1.
 
@@ -49,7 +46,7 @@ class SELU(Activation):
     function = staticmethod(functions.selu)
 
 
-@register("activations/silu", config=configs.SiLUConfig, aliases=["swish"])
+@register("activations/silu", aliases=["swish"])
 class SiLU(Activation):
     """x sigmoid(x), also called swish.
 
@@ -59,7 +56,7 @@ class SiLU(Activation):
     function = staticmethod(functions.silu)
 
 
-@register("activations/mish", config=configs.MishConfig)
+@register("activations/mish")
 class Mish(Activation):
     """x tanh(softplus(x)).
 
@@ -69,14 +66,14 @@ class Mish(Activation):
     function = staticmethod(functions.mish)
 
 
-@register("activations/tanh", config=configs.TanhConfig)
+@register("activations/tanh")
 class Tanh(Activation):
     """The hyperbolic tangent."""
 
     function = staticmethod(functions.tanh)
 
 
-@register("activations/lecun_tanh", config=configs.LeCunTanhConfig)
+@register("activations/lecun_tanh")
 class LeCunTanh(Activation):
     """1.7159 tanh(2 x / 3): 1 at 1, -1 at -1, and nearly linear in between.
 
@@ -86,35 +83,35 @@ class LeCunTanh(Activation):
     function = staticmethod(functions.lecun_tanh)
 
 
-@register("activations/tanh_shrink", config=configs.TanhShrinkConfig, aliases=["tanhshrink"])
+@register("activations/tanh_shrink", aliases=["tanhshrink"])
 class TanhShrink(Activation):
     """x - tanh(x)."""
 
     function = staticmethod(functions.tanh_shrink)
 
 
-@register("activations/sigmoid", config=configs.SigmoidConfig)
+@register("activations/sigmoid")
 class Sigmoid(Activation):
     """1 / (1 + exp(-x))."""
 
     function = staticmethod(functions.sigmoid)
 
 
-@register("activations/log_sigmoid", config=configs.LogSigmoidConfig, aliases=["logsigmoid"])
+@register("activations/log_sigmoid", aliases=["logsigmoid"])
 class LogSigmoid(Activation):
     """log(sigmoid(x)), without underflow."""
 
     function = staticmethod(functions.log_sigmoid)
 
 
-@register("activations/hard_sigmoid", config=configs.HardSigmoidConfig)
+@register("activations/hard_sigmoid")
 class HardSigmoid(Activation):
     """The piecewise linear sigmoid min(max(x + 3, 0), 6) / 6."""
 
     function = staticmethod(functions.hard_sigmoid)
 
 
-@register("activations/hard_swish", config=configs.HardSwishConfig, aliases=["hard_silu"])
+@register("activations/hard_swish", aliases=["hard_silu"])
 class HardSwish(Activation):
     """x hard_sigmoid(x).
 
@@ -124,14 +121,14 @@ class HardSwish(Activation):
     function = staticmethod(functions.hard_swish)
 
 
-@register("activations/softsign", config=configs.SoftsignConfig)
+@register("activations/softsign")
 class Softsign(Activation):
     """x / (1 + abs(x))."""
 
     function = staticmethod(functions.softsign)
 
 
-@register("activations/identity", config=configs.IdentityConfig, aliases=["linear"])
+@register("activations/identity", aliases=["linear"])
 class Identity(Activation):
     """x itself."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs import activations as configs
+from ember_ml.configs.fields import NonNegative, Positive, Real, Size
 from ember_ml.nn.activations import functions
 from ember_ml.nn.activations.base import Activation
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
 
-@register("activations/gelu", config=configs.GELUConfig)
+@register("activations/gelu")
 class GELU(Activation):
     """x times the normal distribution function of x.
 
@@ -32,13 +32,13 @@ class GELU(Activation):
         return functions.gelu(x, self.approximate)
 
 
-@register("activations/leaky_relu", config=configs.LeakyReLUConfig)
+@register("activations/leaky_relu")
 class LeakyReLU(Activation):
     """x where it is positive, else negative_slope x."""
 
     function = staticmethod(functions.leaky_relu)
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
+    def __init__(self, negative_slope: Real = 0.01) -> None:
         self.negative_slope = negative_slope
 
     def forward(self, x: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class LeakyReLU(Activation):
         return functions.leaky_relu(x, self.negative_slope)
 
 
-@register("activations/prelu", config=configs.PReLUConfig)
+@register("activations/prelu")
 class PReLU(Activation):
     """x where it is positive, else a learned slope times x.
 
@@ -58,7 +58,7 @@ class PReLU(Activation):
     Reference: He et al., "Delving Deep into Rectifiers", 2015.
     """
 
-    def __init__(self, features: int = 1, negative_slope: float = 0.25, axis: int = -1) -> None:
+    def __init__(self, features: Size = 1, negative_slope: Real = 0.25, axis: int = -1) -> None:
         self.axis = axis
         self.weight = Parameter(ops.full(features, negative_slope), decay=False)
 
@@ -67,7 +67,7 @@ class PReLU(Activation):
         return functions.prelu(x, self.weight, self.axis)
 
 
-@register("activations/elu", config=configs.ELUConfig)
+@register("activations/elu")
 class ELU(Activation):
     """x where it is not negative, else alpha (exp(x) - 1).
 
@@ -76,7 +76,7 @@ class ELU(Activation):
 
     function = staticmethod(functions.elu)
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def __init__(self, alpha: Real = 1.0) -> None:
         self.alpha = alpha
 
     def forward(self, x: Tensor) -> Tensor:
@@ -84,7 +84,7 @@ class ELU(Activation):
         return functions.elu(x, self.alpha)
 
 
-@register("activations/celu", config=configs.CELUConfig)
+@register("activations/celu")
 class CELU(Activation):
     """x where it is not negative, else alpha (exp(x / alpha) - 1).
 
@@ -93,7 +93,7 @@ class CELU(Activation):
 
     function = staticmethod(functions.celu)
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def __init__(self, alpha: Positive = 1.0) -> None:
         self.alpha = alpha
 
     def forward(self, x: Tensor) -> Tensor:
@@ -101,13 +101,13 @@ class CELU(Activation):
         return functions.celu(x, self.alpha)
 
 
-@register("activations/softplus", config=configs.SoftplusConfig)
+@register("activations/softplus")
 class Softplus(Activation):
     """log(1 + exp(beta x)) / beta, without overflow."""
 
     function = staticmethod(functions.softplus)
 
-    def __init__(self, beta: float = 1.0) -> None:
+    def __init__(self, beta: Positive = 1.0) -> None:
         self.beta = beta
 
     def forward(self, x: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ class Softplus(Activation):
         return functions.softplus(x, self.beta)
 
 
-@register("activations/sine", config=configs.SineConfig, aliases=["sin"])
+@register("activations/sine", aliases=["sin"])
 class Sine(Activation):
     """sin(frequency x).
 
@@ -125,7 +125,7 @@ class Sine(Activation):
 
     function = staticmethod(functions.sine)
 
-    def __init__(self, frequency: float = 1.0) -> None:
+    def __init__(self, frequency: Real = 1.0) -> None:
         self.frequency = frequency
 
     def forward(self, x: Tensor) -> Tensor:
@@ -133,13 +133,13 @@ class Sine(Activation):
         return functions.sine(x, self.frequency)
 
 
-@register("activations/hard_tanh", config=configs.HardTanhConfig, aliases=["hardtanh"])
+@register("activations/hard_tanh", aliases=["hardtanh"])
 class HardTanh(Activation):
     """x, kept between min_value and max_value."""
 
     function = staticmethod(functions.hard_tanh)
 
-    def __init__(self, min_value: float = -1.0, max_value: float = 1.0) -> None:
+    def __init__(self, min_value: Real = -1.0, max_value: Real = 1.0) -> None:
         if min_value > max_value:
             raise ArgumentError(
                 f"HardTanh: min_value={min_value} must not be above max_value={max_value}"
@@ -152,13 +152,13 @@ class HardTanh(Activation):
         return functions.hard_tanh(x, self.min_value, self.max_value)
 
 
-@register("activations/hard_shrink", config=configs.HardShrinkConfig)
+@register("activations/hard_shrink")
 class HardShrink(Activation):
     """x where abs(x) is above the threshold, else 0."""
 
     function = staticmethod(functions.hard_shrink)
 
-    def __init__(self, threshold: float = 0.5) -> None:
+    def __init__(self, threshold: NonNegative = 0.5) -> None:
         self.threshold = threshold
 
     def forward(self, x: Tensor) -> Tensor:
@@ -166,13 +166,13 @@ class HardShrink(Activation):
         return functions.hard_shrink(x, self.threshold)
 
 
-@register("activations/soft_shrink", config=configs.SoftShrinkConfig)
+@register("activations/soft_shrink")
 class SoftShrink(Activation):
     """x moved towards 0 by the threshold, and 0 where that would cross it."""
 
     function = staticmethod(functions.soft_shrink)
 
-    def __init__(self, threshold: float = 0.5) -> None:
+    def __init__(self, threshold: NonNegative = 0.5) -> None:
         self.threshold = threshold
 
     def forward(self, x: Tensor) -> Tensor:
@@ -180,11 +180,11 @@ class SoftShrink(Activation):
         return functions.soft_shrink(x, self.threshold)
 
 
-@register("activations/threshold", config=configs.ThresholdConfig)
+@register("activations/threshold")
 class Threshold(Activation):
     """x where it is above the threshold, else value."""
 
-    def __init__(self, threshold: float, value: float) -> None:
+    def __init__(self, threshold: Real, value: Real) -> None:
         self.threshold = threshold
         self.value = value
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import DTypeLike, Tensor
-from ember_ml.configs import initializers as configs
+from ember_ml.configs.fields import Real
 from ember_ml.nn.initializers.base import Initializer, Shape
 from ember_ml.ops.random import Generator
 from ember_ml.registry import register
 
 
-@register("initializers/zeros", config=configs.ZerosConfig)
+@register("initializers/zeros")
 class Zeros(Initializer):
     """All zeros."""
 
@@ -20,7 +20,7 @@ class Zeros(Initializer):
         return ops.zeros(shape, dtype=dtype)
 
 
-@register("initializers/ones", config=configs.OnesConfig)
+@register("initializers/ones")
 class Ones(Initializer):
     """All ones."""
 
@@ -29,11 +29,11 @@ class Ones(Initializer):
         return ops.ones(shape, dtype=dtype)
 
 
-@register("initializers/constant", config=configs.ConstantConfig)
+@register("initializers/constant")
 class Constant(Initializer):
     """One value everywhere."""
 
-    def __init__(self, value: float = 0.0) -> None:
+    def __init__(self, value: Real = 0.0) -> None:
         self.value = value
 
     def draw(self, shape: Shape, dtype: DTypeLike, rng: Generator) -> Tensor:
@@ -41,11 +41,11 @@ class Constant(Initializer):
         return ops.full(shape, self.value, dtype=dtype)
 
 
-@register("initializers/identity", config=configs.IdentityConfig, aliases=["eye"])
+@register("initializers/identity", aliases=["eye"])
 class Identity(Initializer):
     """The identity matrix times `gain`; of a matrix that is not square, its diagonal."""
 
-    def __init__(self, gain: float = 1.0) -> None:
+    def __init__(self, gain: Real = 1.0) -> None:
         self.gain = gain
 
     def draw(self, shape: Shape, dtype: DTypeLike, rng: Generator) -> Tensor:

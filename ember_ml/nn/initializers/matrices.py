@@ -6,13 +6,13 @@ import math
 
 from ember_ml import ops
 from ember_ml._core.tensor import DTypeLike, Tensor
-from ember_ml.configs import initializers as configs
+from ember_ml.configs.fields import NonNegative, Positive, Probability
 from ember_ml.nn.initializers.base import Initializer, Shape, as_matrix
 from ember_ml.ops.random import Generator
 from ember_ml.registry import register
 
 
-@register("initializers/orthogonal", config=configs.OrthogonalConfig)
+@register("initializers/orthogonal")
 class Orthogonal(Initializer):
     """Orthogonal rows (or columns, if these are fewer) of length `gain`.
 
@@ -20,7 +20,7 @@ class Orthogonal(Initializer):
     neural networks", 2013.
     """
 
-    def __init__(self, gain: float = 1.0) -> None:
+    def __init__(self, gain: Positive = 1.0) -> None:
         self.gain = gain
 
     def draw(self, shape: Shape, dtype: DTypeLike, rng: Generator) -> Tensor:
@@ -29,14 +29,14 @@ class Orthogonal(Initializer):
         return ops.reshape(matrix, shape)
 
 
-@register("initializers/sparse", config=configs.SparseConfig)
+@register("initializers/sparse")
 class Sparse(Initializer):
     """Normal numbers, a share of which in each column is zero.
 
     Reference: Martens, "Deep learning via Hessian-free optimization", 2010.
     """
 
-    def __init__(self, sparsity: float = 0.9, std: float = 0.01) -> None:
+    def __init__(self, sparsity: Probability = 0.9, std: NonNegative = 0.01) -> None:
         self.sparsity = sparsity
         self.std = std
 

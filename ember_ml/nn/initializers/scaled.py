@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from ember_ml._core.tensor import DTypeLike, Tensor
-from ember_ml.configs import initializers as configs
+from ember_ml.configs.fields import Positive
 from ember_ml.nn.initializers.base import Initializer, Shape, fans
 from ember_ml.ops.random import Generator
 from ember_ml.registry import register
@@ -19,7 +20,9 @@ class Scaled(Initializer):
         distribution: "uniform" or "normal".
     """
 
-    def __init__(self, gain: float = 1.0, distribution: str = "uniform") -> None:
+    def __init__(
+        self, gain: Positive = 1.0, distribution: Literal["uniform", "normal"] = "uniform"
+    ) -> None:
         self.gain = gain
         self.distribution = distribution
 
@@ -36,7 +39,7 @@ class Scaled(Initializer):
         return rng.uniform(shape, -bound, bound, dtype=dtype)
 
 
-@register("initializers/glorot", config=configs.GlorotConfig, aliases=["xavier"])
+@register("initializers/glorot", aliases=["xavier"])
 class Glorot(Scaled):
     """Variance 2 / (fan in + fan out).
 
@@ -44,38 +47,29 @@ class Glorot(Scaled):
     networks", 2010.
     """
 
-    def __init__(self, gain: float = 1.0, distribution: str = "uniform") -> None:
-        super().__init__(gain, distribution)
-
     def variance(self, fan_in: int, fan_out: int) -> float:
         """2 / (fan in + fan out)."""
         return 2.0 / max(fan_in + fan_out, 1)
 
 
-@register("initializers/he", config=configs.HeConfig, aliases=["kaiming"])
+@register("initializers/he", aliases=["kaiming"])
 class He(Scaled):
     """Variance 2 / fan in, for layers before a ReLU.
 
     Reference: He et al., "Delving Deep into Rectifiers", 2015.
     """
 
-    def __init__(self, gain: float = 1.0, distribution: str = "uniform") -> None:
-        super().__init__(gain, distribution)
-
     def variance(self, fan_in: int, fan_out: int) -> float:
         """2 / fan in."""
         return 2.0 / max(fan_in, 1)
 
 
-@register("initializers/lecun", config=configs.LecunConfig)
+@register("initializers/lecun")
 class Lecun(Scaled):
     """Variance 1 / fan in.
 
     Reference: LeCun et al., "Efficient BackProp", 1998.
     """
-
-    def __init__(self, gain: float = 1.0, distribution: str = "uniform") -> None:
-        super().__init__(gain, distribution)
 
     def variance(self, fan_in: int, fan_out: int) -> float:
         """1 / fan in."""

@@ -1,0 +1,104 @@
+"""Config classes derived from signatures: fields, checks, module attributes, type stubs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from ember_ml.configs import Config, ConfigError, initializers, stubs
+from ember_ml.configs.fields import AnyComponent, Below1, Size, Unconfigured
+from ember_ml.registry import Registry
+
+
+@pytest.fixture
+def config_cls() -> type[Config]:
+    own = Registry({"layers": []})
+
+    @own.register("layers/probe")
+    class Probe:
+        """Probe.
+
+        Args:
+            size: Number of
+                features.
+            rate: Dropout probability.
+
+        Shape: none.
+        """
+
+        def __init__(
+            self,
+            target: Unconfigured[list[int]],
+            size: Size,
+            *parts: AnyComponent,
+            rate: Below1 = 0.5,
+            mode: Literal["a", "b"] = "a",
+            flag: bool = False,
+            depth: int | None = None,
+            **options: object,
+        ) -> None:
+            self.size = size
+
+        @staticmethod
+        def prepare_config(values: dict[str, object]) -> dict[str, object]:
+            return {"size": values.pop("width"), **values} if "width" in values else values
+
+        @staticmethod
+        def check_config(config: Config) -> None:
+            if config.flag and config.mode == "b":
+                raise ValueError("flag needs the mode 'a'")
+
+    return own.get("layers/probe").config
+
+
+def test_fields_are_the_parameters(config_cls: type[Config]) -> None:
+    assert config_cls.__name__ == "ProbeConfig"
+    assert set(config_cls.model_fields) == {"size", "parts", "rate", "mode", "flag", "depth"}
+    schema = config_cls.json_schema()
+    assert schema["required"] == ["size"]
+    assert schema["properties"]["size"]["minimum"] == 1
+    assert schema["properties"]["size"]["description"] == "Number of features."
+    assert schema["properties"]["rate"]["description"] == "Dropout probability."
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"size": 0}, "size: should be greater than or equal to 1"),
+        ({"size": 1, "rate": 1.0}, "rate: should be less than 1"),
+        ({"size": 1, "mode": "c"}, "mode: should be 'a' or 'b'"),
+        ({"size": 1, "flag": "yes"}, "flag: should be a valid boolean"),
+        ({"size": 1, "depth": "3"}, "depth: .*should be a valid integer"),
+        ({"size": 1, "depth": True}, "depth: .*should be a valid integer"),
+        ({"size": 1, "flag": True, "mode": "b"}, "flag needs the mode 'a'"),
+        ({"size": 1, "target": [1]}, "target: "),
+    ],
+)
+def test_values_are_checked(
+    config_cls: type[Config], values: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config_cls(**values)
+
+
+def test_values_are_prepared_before_the_check(config_cls: type[Config]) -> None:
+    assert config_cls(width=3).size == 3
+
+
+def test_starred_parameters_are_a_tuple(config_cls: type[Config]) -> None:
+    config = config_cls(size=1, parts=["layers/dropout"])
+    assert config.parts[0].component == "layers/dropout"
+
+
+def test_modules_list_their_config_classes() -> None:
+    assert "ConstantConfig" in dir(initializers)
+    with pytest.raises(AttributeError, match="NoneSuchConfig"):
+        _ = initializers.NoneSuchConfig
+
+
+def test_stubs_are_up_to_date() -> None:
+    rendered = stubs.render()
+    assert rendered
+    stale = [path.name for path, text in rendered.items() if path.read_text() != text]
+    assert not stale, "run `make stubs`"
