@@ -197,7 +197,7 @@ def test_errors() -> None:
         activations.get("threshold")
     with pytest.raises(ArgumentTypeError, match="ReLU: got an unexpected keyword argument 'slope'"):
         activations.ReLU(slope=1)  # type: ignore[call-arg]
-    with pytest.raises(ArgumentError, match=r"min_value=1.0 must not be above max_value=0.0"):
+    with pytest.raises(ArgumentError, match=r"min_value \(1.0\) must not exceed max_value \(0.0\)"):
         activations.HardTanh(1.0, 0.0)
     with pytest.raises(ConfigError, match="beta"):
         activations.Softplus(beta=0.0)

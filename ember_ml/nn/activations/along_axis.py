@@ -1,4 +1,4 @@
-"""Activations along an axis."""
+"""Activations that act along an axis."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from ember_ml.registry import register
 
 
 class AlongAxis(Activation):
-    """A function of the elements along an axis.
+    """Base of the activations that combine the elements along an axis.
 
     Args:
-        axis: the axis.
+        axis: Axis along which the function is applied. Default: -1.
     """
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x along the axis."""
+        """Apply the activation along the axis."""
         return self.function(x, self.axis)  # type: ignore[misc]
 
 
 @register("activations/softmax")
 class Softmax(AlongAxis):
-    """exp(x) / sum(exp(x)), without overflow.
+    """Softmax: exp(x) / sum(exp(x)), computed without overflow.
+
+    Args:
+        axis: Axis along which the outputs sum to 1. Default: -1.
 
     Example:
         >>> nn.activations.Softmax()(ops.zeros((1, 4))).tolist()
@@ -37,21 +40,32 @@ class Softmax(AlongAxis):
 
 @register("activations/log_softmax")
 class LogSoftmax(AlongAxis):
-    """log(softmax(x)), without overflow or underflow."""
+    """Logarithm of the softmax, computed without overflow or underflow.
+
+    Args:
+        axis: Axis of the softmax. Default: -1.
+    """
 
     function = staticmethod(functions.log_softmax)
 
 
 @register("activations/softmin")
 class Softmin(AlongAxis):
-    """softmax(-x)."""
+    """Softmin: softmax(-x).
+
+    Args:
+        axis: Axis along which the outputs sum to 1. Default: -1.
+    """
 
     function = staticmethod(functions.softmin)
 
 
 @register("activations/sparsemax")
 class Sparsemax(AlongAxis):
-    """The point of the probability simplex nearest to x, often with zeros.
+    """Sparsemax: Euclidean projection onto the probability simplex, often with exact zeros.
+
+    Args:
+        axis: Axis along which the outputs sum to 1. Default: -1.
 
     Reference: Martins and Astudillo, "From Softmax to Sparsemax", 2016.
     """
@@ -61,7 +75,12 @@ class Sparsemax(AlongAxis):
 
 @register("activations/glu")
 class GLU(AlongAxis):
-    """The first half of the axis times the sigmoid of the second, which halves its length.
+    """Gated linear unit: the first half of the axis times the sigmoid of the second half.
+
+    The output is half as long along the axis.
+
+    Args:
+        axis: Axis to split. Its length must be even. Default: -1.
 
     Reference: Dauphin et al., "Language Modeling with Gated Convolutional Networks", 2017.
     """

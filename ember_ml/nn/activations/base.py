@@ -1,40 +1,48 @@
-"""What an activation is."""
+"""The base class of activations and their lookup by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ember_ml._core.tensor import Tensor
+from ember_ml.configs.base import Config
+from ember_ml.configs.fields import ComponentLike
 from ember_ml.nn.module import Module
 from ember_ml.registry import build
 
 
 class Activation(Module):
-    """A function of one tensor as a module.
+    """Activation function as a module.
 
-    Subclasses name the `function`; those with parameters give them to it in `forward`.
+    Subclasses set `function`. Those with parameters pass them to it in `forward`.
     """
 
-    function: ClassVar[Callable[..., Any] | None] = None
-    """What it computes with the default parameters; None if it learns some."""
+    function: ClassVar[Callable[..., Tensor] | None] = None
+    """The function with default parameters; None if the parameters are learned."""
 
     def __init__(self) -> None:
-        """Nothing to set."""
+        """Create the module; the base class has no parameters."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         function = type(self).function
         if function is None:
-            raise NotImplementedError(f"{type(self).__name__} has neither function nor forward()")
+            raise NotImplementedError(
+                f"{type(self).__name__} defines neither function nor forward()"
+            )
         return function(x)
 
 
-def get(activation: Any) -> Callable[..., Any]:
-    """The activation that a name, a config, {"type": ...} or a callable means.
+def get(activation: ComponentLike) -> Callable[..., Tensor]:
+    """Return an activation function.
 
-    A name, or a config that changes no default, gives the plain function: a layer calls it for
-    every batch, and the function is cheaper than a module. A callable is given back.
+    A name, or a config with default values, returns the plain function, which is cheaper to call
+    than a module.
+
+    Args:
+        activation: A name, a config, a `{"type": ...}` mapping, or a callable, which is returned as
+            it is.
 
     Example:
         >>> nn.activations.get("relu") is ops.relu
@@ -42,12 +50,12 @@ def get(activation: Any) -> Callable[..., Any]:
         >>> nn.activations.get({"type": "leaky_relu", "negative_slope": 0.5})
         LeakyReLU(negative_slope=0.5)
     """
-    built = build("activations", activation)
+    built: Callable[..., Tensor] = build("activations", activation)
     if built is activation or not isinstance(built, Activation) or not _is_default(built.config):
         return built
     return type(built).function or built
 
 
-def _is_default(config: Any) -> bool:
+def _is_default(config: Config) -> bool:
     fields = type(config).model_fields
     return all(getattr(config, name) == field.default for name, field in fields.items())

@@ -9,7 +9,7 @@ from ember_ml.registry import register
 
 @register("activations/relu")
 class ReLU(Activation):
-    """max(x, 0).
+    """Rectified linear unit: max(x, 0).
 
     Example:
         >>> nn.activations.ReLU()(tensor.array([-1.0, 2.0])).tolist()
@@ -21,14 +21,14 @@ class ReLU(Activation):
 
 @register("activations/relu6")
 class ReLU6(Activation):
-    """min(max(x, 0), 6)."""
+    """Rectified linear unit capped at 6: min(max(x, 0), 6)."""
 
     function = staticmethod(functions.relu6)
 
 
 @register("activations/relu_squared", aliases=["relu2", "squared_relu"])
 class ReLUSquared(Activation):
-    """max(x, 0)^2.
+    """Squared rectified linear unit: max(x, 0)^2.
 
     Reference: So et al., "Primer: Searching for Efficient Transformers", 2021.
     """
@@ -38,7 +38,7 @@ class ReLUSquared(Activation):
 
 @register("activations/selu")
 class SELU(Activation):
-    """Elu with the scale and alpha that keep mean 0 and variance 1.
+    """Scaled ELU: preserves mean 0 and variance 1 from layer to layer.
 
     Reference: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
@@ -48,7 +48,7 @@ class SELU(Activation):
 
 @register("activations/silu", aliases=["swish"])
 class SiLU(Activation):
-    """x sigmoid(x), also called swish.
+    """Sigmoid linear unit, also called swish: x sigmoid(x).
 
     Reference: Elfwing et al., "Sigmoid-Weighted Linear Units", 2017.
     """
@@ -58,7 +58,7 @@ class SiLU(Activation):
 
 @register("activations/mish")
 class Mish(Activation):
-    """x tanh(softplus(x)).
+    """Mish: x tanh(softplus(x)).
 
     Reference: Misra, "Mish", 2019.
     """
@@ -68,14 +68,14 @@ class Mish(Activation):
 
 @register("activations/tanh")
 class Tanh(Activation):
-    """The hyperbolic tangent."""
+    """Hyperbolic tangent."""
 
     function = staticmethod(functions.tanh)
 
 
 @register("activations/lecun_tanh")
 class LeCunTanh(Activation):
-    """1.7159 tanh(2 x / 3): 1 at 1, -1 at -1, and nearly linear in between.
+    """Scaled tanh, 1.7159 tanh(2 x / 3): maps -1 to -1 and 1 to 1, nearly linear in between.
 
     Reference: LeCun et al., "Efficient BackProp", 1998.
     """
@@ -85,35 +85,35 @@ class LeCunTanh(Activation):
 
 @register("activations/tanh_shrink", aliases=["tanhshrink"])
 class TanhShrink(Activation):
-    """x - tanh(x)."""
+    """Tanh shrinkage: x - tanh(x)."""
 
     function = staticmethod(functions.tanh_shrink)
 
 
 @register("activations/sigmoid")
 class Sigmoid(Activation):
-    """1 / (1 + exp(-x))."""
+    """Logistic sigmoid: 1 / (1 + exp(-x))."""
 
     function = staticmethod(functions.sigmoid)
 
 
 @register("activations/log_sigmoid", aliases=["logsigmoid"])
 class LogSigmoid(Activation):
-    """log(sigmoid(x)), without underflow."""
+    """Logarithm of the sigmoid, computed without underflow."""
 
     function = staticmethod(functions.log_sigmoid)
 
 
 @register("activations/hard_sigmoid")
 class HardSigmoid(Activation):
-    """The piecewise linear sigmoid min(max(x + 3, 0), 6) / 6."""
+    """Piecewise linear sigmoid: min(max(x + 3, 0), 6) / 6."""
 
     function = staticmethod(functions.hard_sigmoid)
 
 
 @register("activations/hard_swish", aliases=["hard_silu"])
 class HardSwish(Activation):
-    """x hard_sigmoid(x).
+    """Piecewise linear approximation of SiLU: x hard_sigmoid(x).
 
     Reference: Howard et al., "Searching for MobileNetV3", 2019.
     """
@@ -123,13 +123,13 @@ class HardSwish(Activation):
 
 @register("activations/softsign")
 class Softsign(Activation):
-    """x / (1 + abs(x))."""
+    """Softsign: x / (1 + abs(x))."""
 
     function = staticmethod(functions.softsign)
 
 
 @register("activations/identity", aliases=["linear"])
 class Identity(Activation):
-    """x itself."""
+    """Identity function: returns x unchanged."""
 
     function = staticmethod(functions.identity)

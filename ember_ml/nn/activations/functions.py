@@ -1,41 +1,43 @@
-"""The activations as functions: ops, and a few made of them."""
+"""Activation functions: those of `ops`, and a few composed from them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops import celu as celu
-from ember_ml.ops import elu as elu
-from ember_ml.ops import gelu as gelu
-from ember_ml.ops import glu as glu
-from ember_ml.ops import hard_shrink as hard_shrink
-from ember_ml.ops import hard_sigmoid as hard_sigmoid
-from ember_ml.ops import hard_silu as hard_silu
-from ember_ml.ops import hard_swish as hard_swish
+from ember_ml.ops import (
+    celu,
+    elu,
+    gelu,
+    glu,
+    hard_shrink,
+    hard_sigmoid,
+    hard_silu,
+    hard_swish,
+    leaky_relu,
+    log_sigmoid,
+    log_softmax,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    soft_shrink,
+    softmax,
+    softmin,
+    softplus,
+    softsign,
+    sparsemax,
+    swiglu,
+    swish,
+    tanh,
+    threshold,
+)
 from ember_ml.ops import hardtanh as hard_tanh
-from ember_ml.ops import leaky_relu as leaky_relu
-from ember_ml.ops import log_sigmoid as log_sigmoid
-from ember_ml.ops import log_softmax as log_softmax
-from ember_ml.ops import mish as mish
-from ember_ml.ops import prelu as prelu
-from ember_ml.ops import relu as relu
-from ember_ml.ops import relu6 as relu6
-from ember_ml.ops import selu as selu
-from ember_ml.ops import sigmoid as sigmoid
-from ember_ml.ops import silu as silu
-from ember_ml.ops import soft_shrink as soft_shrink
-from ember_ml.ops import softmax as softmax
-from ember_ml.ops import softmin as softmin
-from ember_ml.ops import softplus as softplus
-from ember_ml.ops import softsign as softsign
-from ember_ml.ops import sparsemax as sparsemax
-from ember_ml.ops import swiglu as swiglu
-from ember_ml.ops import swish as swish
-from ember_ml.ops import tanh as tanh
 from ember_ml.ops import tanhshrink as tanh_shrink
-from ember_ml.ops import threshold as threshold
 
 __all__ = [
     "celu",
@@ -76,23 +78,39 @@ __all__ = [
 ]
 
 
-def identity(x: Any) -> Any:
-    """x."""
+T = TypeVar("T")
+
+
+def identity(x: T) -> T:
+    """Return x unchanged."""
     return x
 
 
 def relu_squared(x: TensorLike) -> Tensor:
-    """max(x, 0)^2 (So et al., "Primer", 2021)."""
+    """Return max(x, 0)^2 (So et al., "Primer", 2021).
+
+    Args:
+        x: Input.
+    """
     return ops.square(ops.relu(x))
 
 
 def lecun_tanh(x: TensorLike) -> Tensor:
-    """1.7159 tanh(2 x / 3) (LeCun et al., "Efficient BackProp", 1998)."""
+    """Return 1.7159 tanh(2 x / 3) (LeCun et al., "Efficient BackProp", 1998).
+
+    Args:
+        x: Input.
+    """
     return ops.multiply(ops.tanh(ops.multiply(x, 2.0 / 3.0)), 1.7159)
 
 
 def sine(x: TensorLike, frequency: float = 1.0) -> Tensor:
-    """sin(frequency x) (Sitzmann et al., "Implicit Neural Representations", 2020)."""
+    """Return sin(frequency x) (Sitzmann et al., "Implicit Neural Representations", 2020).
+
+    Args:
+        x: Input.
+        frequency: Angular frequency. Default: 1.
+    """
     return ops.sin(x if frequency == 1.0 else ops.multiply(x, frequency))
 
 

@@ -1,11 +1,11 @@
-"""Activations with parameters, given or learned."""
+"""Activations with fixed or learned parameters."""
 
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import NonNegative, Positive, Real, Size
+from ember_ml.nn._checks import require_at_most
 from ember_ml.nn.activations import functions
 from ember_ml.nn.activations.base import Activation
 from ember_ml.nn.parameter import Parameter
@@ -14,10 +14,10 @@ from ember_ml.registry import register
 
 @register("activations/gelu")
 class GELU(Activation):
-    """x times the normal distribution function of x.
+    """Gaussian error linear unit: x times the standard normal distribution function of x.
 
     Args:
-        approximate: whether to use the form with tanh.
+        approximate: Whether to use the tanh approximation. Default: False.
 
     Reference: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
     """
@@ -28,13 +28,17 @@ class GELU(Activation):
         self.approximate = approximate
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         return functions.gelu(x, self.approximate)
 
 
 @register("activations/leaky_relu")
 class LeakyReLU(Activation):
-    """x where it is positive, else negative_slope x."""
+    """Leaky ReLU: x if x > 0, else negative_slope x.
+
+    Args:
+        negative_slope: Slope for negative inputs. Default: 0.01.
+    """
 
     function = staticmethod(functions.leaky_relu)
 
@@ -42,18 +46,18 @@ class LeakyReLU(Activation):
         self.negative_slope = negative_slope
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         return functions.leaky_relu(x, self.negative_slope)
 
 
 @register("activations/prelu")
 class PReLU(Activation):
-    """x where it is positive, else a learned slope times x.
+    """Parametric ReLU: x if x > 0, else a learned slope times x.
 
     Args:
-        features: the number of slopes: 1, or the length of the axis.
-        negative_slope: the first value of the slopes.
-        axis: the axis of the slopes.
+        features: Number of slopes: 1, or the length of the axis. Default: 1.
+        negative_slope: Initial value of the slopes. Default: 0.25.
+        axis: Axis that has one slope per element. Default: -1.
 
     Reference: He et al., "Delving Deep into Rectifiers", 2015.
     """
@@ -63,13 +67,16 @@ class PReLU(Activation):
         self.weight = Parameter(ops.full(features, negative_slope), decay=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         return functions.prelu(x, self.weight, self.axis)
 
 
 @register("activations/elu")
 class ELU(Activation):
-    """x where it is not negative, else alpha (exp(x) - 1).
+    """Exponential linear unit: x if x >= 0, else alpha (exp(x) - 1).
+
+    Args:
+        alpha: Scale of the negative part. Default: 1.
 
     Reference: Clevert et al., "Exponential Linear Units", 2015.
     """
@@ -80,13 +87,16 @@ class ELU(Activation):
         self.alpha = alpha
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         return functions.elu(x, self.alpha)
 
 
 @register("activations/celu")
 class CELU(Activation):
-    """x where it is not negative, else alpha (exp(x / alpha) - 1).
+    """Continuously differentiable ELU: x if x >= 0, else alpha (exp(x / alpha) - 1).
+
+    Args:
+        alpha: Scale of the negative part, above 0. Default: 1.
 
     Reference: Barron, "Continuously Differentiable Exponential Linear Units", 2017.
     """
@@ -97,13 +107,17 @@ class CELU(Activation):
         self.alpha = alpha
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         return functions.celu(x, self.alpha)
 
 
 @register("activations/softplus")
 class Softplus(Activation):
-    """log(1 + exp(beta x)) / beta, without overflow."""
+    """Softplus: log(1 + exp(beta x)) / beta, computed without overflow.
+
+    Args:
+        beta: Sharpness, above 0. Default: 1.
+    """
 
     function = staticmethod(functions.softplus)
 
@@ -111,13 +125,16 @@ class Softplus(Activation):
         self.beta = beta
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         return functions.softplus(x, self.beta)
 
 
 @register("activations/sine", aliases=["sin"])
 class Sine(Activation):
-    """sin(frequency x).
+    """Sine: sin(frequency x).
+
+    Args:
+        frequency: Angular frequency. Default: 1.
 
     Reference: Sitzmann et al., "Implicit Neural Representations with Periodic Activation
     Functions", 2020.
@@ -129,32 +146,38 @@ class Sine(Activation):
         self.frequency = frequency
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         return functions.sine(x, self.frequency)
 
 
 @register("activations/hard_tanh", aliases=["hardtanh"])
 class HardTanh(Activation):
-    """x, kept between min_value and max_value."""
+    """Piecewise linear tanh: x clipped to [min_value, max_value].
+
+    Args:
+        min_value: Smallest output. Default: -1.
+        max_value: Largest output, at least `min_value`. Default: 1.
+    """
 
     function = staticmethod(functions.hard_tanh)
 
     def __init__(self, min_value: Real = -1.0, max_value: Real = 1.0) -> None:
-        if min_value > max_value:
-            raise ArgumentError(
-                f"HardTanh: min_value={min_value} must not be above max_value={max_value}"
-            )
+        require_at_most(self, min_value=min_value, max_value=max_value)
         self.min_value = min_value
         self.max_value = max_value
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         return functions.hard_tanh(x, self.min_value, self.max_value)
 
 
 @register("activations/hard_shrink")
 class HardShrink(Activation):
-    """x where abs(x) is above the threshold, else 0."""
+    """Hard shrinkage: x if abs(x) > threshold, else 0.
+
+    Args:
+        threshold: Largest magnitude that is set to 0. Default: 0.5.
+    """
 
     function = staticmethod(functions.hard_shrink)
 
@@ -162,13 +185,17 @@ class HardShrink(Activation):
         self.threshold = threshold
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         return functions.hard_shrink(x, self.threshold)
 
 
 @register("activations/soft_shrink")
 class SoftShrink(Activation):
-    """x moved towards 0 by the threshold, and 0 where that would cross it."""
+    """Soft shrinkage: sign(x) max(abs(x) - threshold, 0).
+
+    Args:
+        threshold: Amount by which magnitudes are reduced. Default: 0.5.
+    """
 
     function = staticmethod(functions.soft_shrink)
 
@@ -176,18 +203,23 @@ class SoftShrink(Activation):
         self.threshold = threshold
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         return functions.soft_shrink(x, self.threshold)
 
 
 @register("activations/threshold")
 class Threshold(Activation):
-    """x where it is above the threshold, else value."""
+    """Threshold: x if x > threshold, else value.
+
+    Args:
+        threshold: The threshold.
+        value: Output for inputs at or below the threshold.
+    """
 
     def __init__(self, threshold: Real, value: Real) -> None:
         self.threshold = threshold
         self.value = value
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of x."""
+        """Apply the activation."""
         return functions.threshold(x, self.threshold, self.value)

@@ -1,4 +1,4 @@
-"""Initializers that keep the size of signals from layer to layer."""
+"""Initializers whose variance follows from fan-in and fan-out."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from ember_ml.registry import register
 
 
 class Scaled(Initializer):
-    """A variance that follows from the shape.
+    """Base of the initializers whose variance depends on the shape.
+
+    Subclasses implement `variance`.
 
     Args:
-        gain: a factor on the standard deviation.
-        distribution: "uniform" or "normal".
+        gain: Factor of the standard deviation. Default: 1.
+        distribution: "uniform" or "normal". Default: "uniform".
     """
 
     def __init__(
@@ -27,11 +29,11 @@ class Scaled(Initializer):
         self.distribution = distribution
 
     def variance(self, fan_in: int, fan_out: int) -> float:
-        """Of a unit with so many inputs, each of which feeds so many units."""
+        """Return the variance of the weights before scaling by `gain`."""
         raise NotImplementedError
 
     def draw(self, shape: Shape, dtype: DTypeLike, rng: Generator) -> Tensor:
-        """Numbers of that variance."""
+        """Return samples with the variance of the shape."""
         std = self.gain * math.sqrt(self.variance(*fans(shape)))
         if self.distribution == "normal":
             return rng.normal(shape, 0.0, std, dtype=dtype)
@@ -41,36 +43,48 @@ class Scaled(Initializer):
 
 @register("initializers/glorot", aliases=["xavier"])
 class Glorot(Scaled):
-    """Variance 2 / (fan in + fan out).
+    """Glorot (Xavier) initializer: variance 2 / (fan_in + fan_out).
+
+    Args:
+        gain: Factor of the standard deviation. Default: 1.
+        distribution: "uniform" or "normal". Default: "uniform".
 
     Reference: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
     networks", 2010.
     """
 
     def variance(self, fan_in: int, fan_out: int) -> float:
-        """2 / (fan in + fan out)."""
+        """Return 2 / (fan_in + fan_out)."""
         return 2.0 / max(fan_in + fan_out, 1)
 
 
 @register("initializers/he", aliases=["kaiming"])
 class He(Scaled):
-    """Variance 2 / fan in, for layers before a ReLU.
+    """He (Kaiming) initializer for layers followed by a ReLU: variance 2 / fan_in.
+
+    Args:
+        gain: Factor of the standard deviation. Default: 1.
+        distribution: "uniform" or "normal". Default: "uniform".
 
     Reference: He et al., "Delving Deep into Rectifiers", 2015.
     """
 
     def variance(self, fan_in: int, fan_out: int) -> float:
-        """2 / fan in."""
+        """Return 2 / fan_in."""
         return 2.0 / max(fan_in, 1)
 
 
 @register("initializers/lecun")
 class Lecun(Scaled):
-    """Variance 1 / fan in.
+    """LeCun initializer: variance 1 / fan_in.
+
+    Args:
+        gain: Factor of the standard deviation. Default: 1.
+        distribution: "uniform" or "normal". Default: "uniform".
 
     Reference: LeCun et al., "Efficient BackProp", 1998.
     """
 
     def variance(self, fan_in: int, fan_out: int) -> float:
-        """1 / fan in."""
+        """Return 1 / fan_in."""
         return 1.0 / max(fan_in, 1)

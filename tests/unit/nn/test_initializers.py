@@ -84,9 +84,9 @@ def test_fans_of_convolutions() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: initializers.Orthogonal()((3,)), "Orthogonal needs a shape of two axes"),
-        (lambda: initializers.Identity()((3,)), "Identity makes matrices"),
-        (lambda: initializers.Uniform(2.0, 1.0), "low=2.0 must not be above high=1.0"),
+        (lambda: initializers.Orthogonal()((3,)), "Orthogonal: shape must have at least two axes"),
+        (lambda: initializers.Identity()((3,)), "Identity: shape must have exactly two axes"),
+        (lambda: initializers.Uniform(2.0, 1.0), r"low \(2.0\) must not exceed high \(1.0\)"),
         (lambda: initializers.Normal(std=-1.0), "Normal: std: should be greater than or equal"),
         (lambda: initializers.get("glorott"), "did you mean 'glorot'"),
         (lambda: initializers.get(3), "given by name, config or as an object"),

@@ -1,4 +1,4 @@
-"""Initializers without chance."""
+"""Deterministic initializers."""
 
 from __future__ import annotations
 
@@ -13,43 +13,51 @@ from ember_ml.registry import register
 
 @register("initializers/zeros")
 class Zeros(Initializer):
-    """All zeros."""
+    """Initializer that fills with zeros."""
 
     def draw(self, shape: Shape, dtype: DTypeLike, rng: Generator) -> Tensor:
-        """Zeros."""
+        """Return zeros."""
         return ops.zeros(shape, dtype=dtype)
 
 
 @register("initializers/ones")
 class Ones(Initializer):
-    """All ones."""
+    """Initializer that fills with ones."""
 
     def draw(self, shape: Shape, dtype: DTypeLike, rng: Generator) -> Tensor:
-        """Ones."""
+        """Return ones."""
         return ops.ones(shape, dtype=dtype)
 
 
 @register("initializers/constant")
 class Constant(Initializer):
-    """One value everywhere."""
+    """Initializer that fills with one value.
+
+    Args:
+        value: The value. Default: 0.
+    """
 
     def __init__(self, value: Real = 0.0) -> None:
         self.value = value
 
     def draw(self, shape: Shape, dtype: DTypeLike, rng: Generator) -> Tensor:
-        """The value everywhere."""
+        """Return a tensor filled with `value`."""
         return ops.full(shape, self.value, dtype=dtype)
 
 
 @register("initializers/identity", aliases=["eye"])
 class Identity(Initializer):
-    """The identity matrix times `gain`; of a matrix that is not square, its diagonal."""
+    """Scaled identity matrix: `gain` on the main diagonal, zeros elsewhere.
+
+    Args:
+        gain: Value on the diagonal. Default: 1.
+    """
 
     def __init__(self, gain: Real = 1.0) -> None:
         self.gain = gain
 
     def draw(self, shape: Shape, dtype: DTypeLike, rng: Generator) -> Tensor:
-        """`gain` on the diagonal."""
+        """Return the scaled identity matrix."""
         if len(shape) != 2:
-            raise ShapeError(f"Identity makes matrices, not the shape {shape}")
+            raise ShapeError(f"Identity: shape must have exactly two axes, got {shape}")
         return ops.eye(*shape, dtype=dtype) * self.gain
