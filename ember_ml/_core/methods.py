@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.errors import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
-    from ember_ml._core.tensor import DTypeLike, EmberTensor, TensorLike
+    from ember_ml._core.tensor import EmberTensor, TensorLike
+    from ember_ml._core.types import Axis, DTypeLike
 
-Axis: TypeAlias = "int | Sequence[int] | None"
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """The versions of the array API standard that the namespace follows."""
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, Union
 
 from ember_ml._core import runtime
 from ember_ml._core.dtype import EmberDType
-from ember_ml._core.errors import ArgumentTypeError, ShapeError
+from ember_ml._core.errors import ArgumentTypeError, ShapeError, UnsupportedDTypeError
 from ember_ml._core.methods import TensorMethods
+from ember_ml._core.types import DTypeLike as DTypeLike
+from ember_ml._core.types import NativeArray, Scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 class EmberTensor(TensorMethods):
@@ -50,9 +52,42 @@ class EmberTensor(TensorMethods):
         self._backend = made._backend
         self._tag = made._tag
 
+    @staticmethod
+    def from_native(data: NativeArray, backend: str | None = None) -> EmberTensor:
+        """Return a tensor around an array of a framework, without a copy.
+
+        It is the counterpart of `native`: the tensor lives on the backend of the array's framework,
+        whichever backend is active. `convert_to_tensor` also takes lists and numbers, and moves
+        NumPy arrays to the active backend.
+
+        Args:
+            data: A NumPy, torch or MLX array. The tensor shares its memory.
+            backend: Name of the backend that the array belongs to. Default: found by its type.
+
+        Example:
+            >>> import numpy as np
+            >>> Tensor.from_native(np.zeros((2, 3))).shape
+            (2, 3)
+        """
+        if backend is None:
+            from ember_ml._core.convert import native_backend
+
+            backend = native_backend(data)
+            if backend is None:
+                raise ArgumentTypeError(
+                    f"Tensor.from_native: {type(data).__qualname__} is not an array of a backend; "
+                    "use convert_to_tensor for lists and numbers"
+                )
+        try:
+            return wrap(data, backend)
+        except KeyError:
+            raise UnsupportedDTypeError(
+                f"Tensor.from_native: the {backend} backend has no dtype {data.dtype}"
+            ) from None
+
     @property
     def native(self) -> Any:
-        """The framework's own array, not a copy."""
+        """Array of the framework that holds the elements, not a copy."""
         return self._data
 
     @property
@@ -221,7 +256,5 @@ def wrap(data: Any, backend: str) -> EmberTensor:
     return tensor
 
 
-TensorLike: TypeAlias = Any
-"""What an op takes: tensors, Parameters, native arrays, nested lists, scalars."""
-DTypeLike: TypeAlias = Any
-"""A dtype of ours, its name, or a dtype of a framework."""
+TensorLike: TypeAlias = Union[EmberTensor, NativeArray, Scalar, "Sequence[TensorLike]"]
+"""Operand of an op: a tensor, a Parameter, an array of a framework, nested lists or a number."""

@@ -34,4 +34,4 @@ def in_float32(body: F) -> F:
             return tuple(_cast(part, float32, dtype) for part in out)
         return _cast(out, float32, dtype)
 
-    return wide  # type: ignore[return-value]
+    return wide

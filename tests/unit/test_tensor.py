@@ -324,6 +324,19 @@ def test_operands_by_keyword(backend):
     assert ops.make_complex(real=x, imag=x).tolist() == [1 + 1j, 2 + 2j]
 
 
+def test_from_native(backend):
+    x = tensor.array(A)
+    again = tensor.Tensor.from_native(x.native)
+    assert again.native is x.native
+    assert (again.backend, again.dtype) == (backend, x.dtype)
+    with use_backend("numpy"):  # the active backend does not count
+        assert tensor.Tensor.from_native(x.native).backend == backend
+    with pytest.raises(TypeError, match="list is not an array of a backend"):
+        tensor.Tensor.from_native([1.0])
+    with pytest.raises(TypeError, match="has no dtype object"):
+        tensor.Tensor.from_native(np.array([None]))
+
+
 def test_native_arrays_as_operands(backend):
     x = tensor.array([1.0, 2.0])
     assert ops.sin(x.native).backend == backend

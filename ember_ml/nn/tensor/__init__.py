@@ -1,5 +1,7 @@
 """The public face of the tensor: the class, its dtypes, and how tensors are made."""
 
 from ember_ml._core.tensor import Tensor as Tensor
+from ember_ml._core.tensor import TensorLike as TensorLike
+from ember_ml._core.types import DTypeLike as DTypeLike
 from ember_ml.nn.tensor.common import *  # noqa: F403
 from ember_ml.nn.tensor.common.dtypes import *  # noqa: F403

@@ -102,6 +102,7 @@ class HyenaBase(SequenceMixer):
         kernel = with_skip(self.filter(x.shape[1]), self.skip)
         conv = device_kernel(x)
         if conv is None:
+            assert self.short.bias is not None
             return ops.gated_long_conv(u, self.short.weight, self.short.bias, kernel, mask)
         query, key, value = self.filtered(u)
         return query * conv(masked(key * value, mask), kernel)
@@ -115,6 +116,7 @@ class HyenaBase(SequenceMixer):
         """(batch, channels, time) -> (batch, time, features)."""
         flat = ops.reshape(ops.swapaxes(y, 0, 1), (y.shape[1], -1))
         out = ops.matmul(ops.swapaxes(flat, 0, 1), ops.swapaxes(self.out_proj.weight, 0, 1))
+        assert self.out_proj.bias is not None
         return ops.reshape(out + self.out_proj.bias, (y.shape[0], y.shape[2], self.features))
 
     def window(self, batch: int) -> Tensor:
