@@ -9,10 +9,12 @@ is one that needs them: whether the ones so far are odd in number.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
+
+import numpy as np
 
 from ember_ml import ops
-from ember_ml.mad import Task
+from ember_ml.mad import Draws, Task
 from ember_ml.nn.layers import Dense
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, zeros_beside
 from ember_ml.nn.tensor import Tensor
@@ -94,7 +96,7 @@ class Parity(Task):
     ) -> None:
         super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
 
-    def generate(self, draws: Any, *, test: bool) -> tuple[Any, Any]:
-        """Bits, and the parity of those up to each."""
+    def generate(self, draws: Draws, *, test: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return bits, and the parity of the bits up to each."""
         bits = draws.below(2, self.seq_len)
         return bits, bits.cumsum(axis=1) % 2

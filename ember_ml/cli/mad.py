@@ -254,14 +254,18 @@ def sizes(
 def scales(settings: Settings, as_json: JsonOption = False) -> None:
     """How large a comparison can be."""
     from ember_ml.mad import SCALES, architecture
-    from ember_ml.mad.scales import make_runs
+    from ember_ml.mad.scales import make_runs, task_class, task_names
 
     one = [architecture("attention+swiglu")]
     counts = {name: len(make_runs(scale, one)) for name, scale in SCALES.items()}
     if as_json:
         output.write_json(
             [
-                {**scale._asdict(), "runs_per_architecture": counts[name]}
+                {
+                    **scale._asdict(),
+                    "sizes": {task: task_class(task).scales.get(name, {}) for task in task_names()},
+                    "runs_per_architecture": counts[name],
+                }
                 for name, scale in SCALES.items()
             ]
         )

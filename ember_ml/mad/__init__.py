@@ -16,6 +16,7 @@ from ember_ml.mad.sizes import sizes_of as sizes_of
 from ember_ml.mad.store import Store as Store
 from ember_ml.mad.store import SweepError as SweepError
 from ember_ml.mad.sweep import Sweep as Sweep
+from ember_ml.mad.tasks import Draws as Draws
 from ember_ml.mad.tasks import Task as Task
 from ember_ml.registry import build
 

@@ -10,19 +10,10 @@ from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.board import Board, Entry, Row
 from ember_ml.mad.pool import Event
 from ember_ml.mad.run import Point, Result
+from ember_ml.mad.scales import short_name
 from ember_ml.mad.scores import Cell, Score, cells, overall, task_of
 from ember_ml.mad.store import Done, Failed, run_name
 from ember_ml.mad.sweep import Pool, Sweep
-
-SHORT = {
-    "in-context-recall": "recall",
-    "noisy-in-context-recall": "noisy",
-    "fuzzy-in-context-recall": "fuzzy",
-    "memorization": "memorize",
-    "compression": "compress",
-    "selective-copying": "copy",
-}
-"""Names of tasks that fit above a column."""
 
 
 class Pace:
@@ -107,7 +98,7 @@ class Progress:
         found = {(cell.architecture, cell.task): cell for cell in cells(self.done.values())}
         return Board(
             self._title(),
-            [SHORT.get(task, task) for task in self.sweep.tasks],
+            [short_name(task) for task in self.sweep.tasks],
             [self._row(each.name, found) for each in self.sweep.architectures],
         )
 

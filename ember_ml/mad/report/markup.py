@@ -6,11 +6,8 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ember_ml.mad.live import SHORT
 from ember_ml.mad.report.colors import line_classes
-
-NAMES = {name: words.capitalize() for name, words in SHORT.items()}
-"""Of tasks, above a column."""
+from ember_ml.mad.scales import short_name
 
 
 def text(value: Any) -> str:
@@ -25,7 +22,7 @@ def text(value: Any) -> str:
 
 def task_title(task: str) -> str:
     """A task as a heading of a column."""
-    return f'<span title="{text(task)}">{text(NAMES.get(task, task))}</span>'
+    return f'<span title="{text(task)}">{text(short_name(task).capitalize())}</span>'
 
 
 def section(name: str, title: str, body: str, note: str = "") -> str:

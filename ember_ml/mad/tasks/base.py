@@ -1,41 +1,58 @@
-"""The base of the tasks."""
+"""Base class of the synthetic tasks."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ember_ml._core.errors import EmberError
-from ember_ml.backend.host_tasks import splits
+from ember_ml.configs.base import Config
 from ember_ml.data import ArrayDataset, Dataset
+from ember_ml.mad.tasks.draws import Draws, generate, generate_disjoint
 
 SPLITS = ("train", "validation", "test")
+TINY = {"num_train": 32, "num_validation": 8, "num_test": 8, "steps": 4}
+"""Numbers of examples and steps that the built-in tasks share at the scale "tiny"."""
 
 
 class TaskError(EmberError, ValueError):
-    """A task that cannot be made."""
+    """Raised for an unknown split, or if a task has too few different examples."""
 
 
 class Task(Dataset):
-    """A synthetic task: sequences of tokens, and which token is to be said where.
+    """Synthetic task: sequences of tokens, with a target token at some positions.
 
-    Each example is a function of the seed, the split and its index alone; no example of the
-    validation and test splits is in the training split, unless the task is to know it by heart. As
-    a dataset, a task is its training split.
+    Each example depends only on the seed, the split and its index. No example of the validation
+    and test splits occurs in the training split, unless `held_out` is false. As a dataset, a task
+    is its training split.
 
-    Subclasses write `generate`.
+    A task is one file: a subclass that defines `generate`, registered with
+    `@register("tasks/name")`. It may override the class attributes and `roles`.
+
+    Args:
+        vocab_size: Number of different tokens.
+        seq_len: Number of tokens of an example.
+        num_train: Number of training examples.
+        num_validation: Number of validation examples, used to select hyperparameters.
+        num_test: Number of test examples.
+        seed: Seed of the examples.
     """
 
-    config: Any = None
-    """What it was built by."""
+    config: Config
+    """Config the task was built from."""
     model: ClassVar[str] = "models/language_model"
-    """What kind of model it asks for."""
+    """Registry name of the kind of model that solves the task."""
     held_out: ClassVar[bool] = True
-    """Whether the test asks for examples that training has not shown."""
+    """Whether examples of the validation and test splits must not occur in the training split."""
+    short_name: ClassVar[str] = ""
+    """Name for a narrow table column; the registry name if empty."""
     harder: ClassVar[dict[str, tuple[float, ...]]] = {}
-    """Values of each field that make it more difficult, the others being as they are by default."""
+    """Field name -> values that make the task harder, each with the other fields at defaults."""
     scales: ClassVar[dict[str, dict[str, Any]]] = {}
-    """Its sizes, and "steps", in scales that do not know it; its defaults elsewhere."""
+    """Scale name -> field values and number of training "steps" at that scale."""
 
     def __init__(
         self,
@@ -50,70 +67,84 @@ class Task(Dataset):
         self.seq_len = seq_len
         self.counts = {"train": num_train, "validation": num_validation, "test": num_test}
         self.seed = seed
-        self._made: dict[str, tuple[Any, Any]] = {}
+        self._arrays: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     @property
     def name(self) -> str:
-        """Its name in the registry, without the kind."""
-        return str(self.config.component.partition("/")[2])
+        """Registry name without the kind."""
+        return self.config.component.partition("/")[2]
 
-    def generate(self, draws: Any, *, test: bool) -> tuple[Any, Any]:
-        """Inputs and targets, (examples, length) each, as host arrays.
+    def generate(self, draws: Draws, *, test: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return inputs and targets, integer arrays of shape (examples, length).
 
         Args:
-            draws: the random numbers of the examples, `ember_ml.backend.host_tasks.draws.Draws`.
-            test: whether they are to be tested on, which may ask for less, or for harder ones.
+            draws: Random numbers of the examples.
+            test: Whether the examples are for evaluation, which may use fewer targets.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no generate()")
+        raise NotImplementedError(f"{type(self).__name__} must define generate()")
+
+    def roles(self) -> list[tuple[int, str]]:
+        """Return what the tokens stand for, as (end, role) pairs in increasing order of `end`.
+
+        Tokens from the previous pair's `end` up to, but not including, `end` have the role.
+        """
+        return [(self.vocab_size, "token")]
+
+    def roles_of(self, tokens: Sequence[int]) -> list[str]:
+        """Return the role of each token."""
+        roles = self.roles()
+        return [next(role for end, role in roles if token < end) for token in tokens]
 
     @functools.cached_property
     def length(self) -> int:
-        """How many tokens a model reads, which may be one less or more than seq_len."""
-        inputs, _ = self.generate(splits.draws(self.seed, 0, [0], 0), test=True)
+        """Number of tokens a model reads; may differ from `seq_len` by one."""
+        inputs, _ = self.generate(Draws(self.seed, 0, [0]), test=True)
         return int(inputs.shape[1])
 
     def split(self, name: str) -> ArrayDataset:
-        """The examples of "train", "validation" or "test"."""
+        """Return the examples of "train", "validation" or "test"."""
         return ArrayDataset(*self.arrays(name))
 
     @functools.cached_property
     def train(self) -> ArrayDataset:
-        """The examples to learn from."""
+        """Training examples."""
         return self.split("train")
 
     @property
     def validation(self) -> ArrayDataset:
-        """The examples to choose a model by."""
+        """Validation examples."""
         return self.split("validation")
 
     @property
     def test(self) -> ArrayDataset:
-        """The examples to be judged by."""
+        """Test examples."""
         return self.split("test")
 
-    def arrays(self, split: str) -> tuple[Any, Any]:
-        """Inputs and targets of a split, (examples, length) each, as host arrays."""
+    def arrays(self, split: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return inputs and targets of a split, NumPy arrays of shape (examples, length)."""
         if split not in SPLITS:
-            raise TaskError(f"{self.name}: a split is one of {', '.join(SPLITS)}, not {split!r}")
-        if split not in self._made:
-            self._made[split] = self._make(split)
-        return self._made[split]
+            raise TaskError(f"{self.name}: split must be one of {', '.join(SPLITS)}, not {split!r}")
+        if split not in self._arrays:
+            self._arrays[split] = self._generate_split(split)
+        return self._arrays[split]
 
-    def _make(self, split: str) -> tuple[Any, Any]:
+    def _generate_split(self, split: str) -> tuple[np.ndarray, np.ndarray]:
         number, count, test = SPLITS.index(split), self.counts[split], split != "train"
 
-        def make(indices: Any, attempt: int) -> tuple[Any, Any]:
-            return self.generate(splits.draws(self.seed, number, indices, attempt), test=test)
+        def examples(indices: np.ndarray, attempt: int) -> tuple[np.ndarray, np.ndarray]:
+            return self.generate(Draws(self.seed, number, indices, attempt), test=test)
 
         if not test or not self.held_out:
-            return splits.generate(make, count)
-        found = splits.generate_apart(make, count, [self.arrays(s)[0] for s in SPLITS[:number]])
-        if found is None:
+            return generate(examples, count)
+        others = [self.arrays(other)[0] for other in SPLITS[:number]]
+        arrays = generate_disjoint(examples, count, others)
+        if arrays is None:
             raise TaskError(
-                f"{self.name}: there are not {count} examples for {split} that are in no other "
-                f"split, with vocab_size={self.vocab_size} and seq_len={self.seq_len}"
+                f"{self.name}: there are not {count} examples for {split} that occur in no other "
+                f"split, with vocab_size={self.vocab_size} and seq_len={self.seq_len}; use a "
+                "larger vocab_size or seq_len, or fewer examples"
             )
-        return found
+        return arrays
 
     def __len__(self) -> int:
         return self.counts["train"]
@@ -121,8 +152,8 @@ class Task(Dataset):
     def __getitem__(self, index: int) -> Any:
         return self.train[index]
 
-    def batch(self, indices: Any) -> Any:
-        """The training examples at the indices."""
+    def batch(self, indices: np.ndarray | Sequence[int]) -> Any:
+        """Return the training examples at the indices."""
         return self.train.batch(indices)
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from ember_ml.backend import BACKENDS
 from ember_ml.cli import completion, main
 from ember_ml.cli.app import app
 from ember_ml.cli.settings import Settings
+from ember_ml.registry import get
 from tests.unit.cli.commands import ember, ember_json
 
 FRAMEWORKS = {"numpy", "torch", "mlx", "jax", "matplotlib"}
@@ -115,7 +116,7 @@ def test_completion():
     assert "cpu" in completion.devices("")
     assert [name for name, _ in completion.scales("mi")] == ["mini"]
     tasks = dict(completion.components("tasks")("in-"))
-    assert tasks == {"in-context-recall": "The value of a key that was shown before."}
+    assert tasks == {"in-context-recall": get("tasks/recall").summary}
     assert "attention+swiglu" in dict(completion.patterns("attention+swi"))
     assert "(mamba swiglu" in dict(completion.patterns("(mamba swi"))
     assert "ours=hyena" in dict(completion.patterns("ours=hy"))

@@ -184,7 +184,8 @@ def test_scales():
     found = {each["name"]: each for each in ember_json("mad", "scales")}
     assert list(found) == list(SCALES)
     assert found["full"]["runs_per_architecture"] == 396
-    assert "for trying things out" in ember("mad", "scales").stdout
+    assert found["mini"]["sizes"]["compression"]["seq_len"] == 16
+    assert "to try the commands out" in ember("mad", "scales").stdout
 
 
 def test_a_cluster_without_ray(tmp_path, monkeypatch):

@@ -1,1 +1,0 @@
-"""The data of synthetic tasks, as host arrays. All of it NumPy's."""

@@ -1,0 +1,68 @@
+"""Compression of a sequence into the features of its last token."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ember_ml.configs.tasks import CompressionConfig
+from ember_ml.mad.tasks.base import TINY, Task
+from ember_ml.mad.tasks.draws import Draws
+from ember_ml.registry import register
+
+
+@register("tasks/compression", config=CompressionConfig, aliases=[])
+class Compression(Task):
+    """Reconstruction of a sequence from the features of its last token.
+
+    The model is an autoencoder. A sequence is random tokens and a final end token; the targets are
+    the inputs.
+
+    Args:
+        vocab_size: Number of different tokens, including the end token.
+        seq_len: Number of tokens of an example.
+        num_train: Number of training examples.
+        num_validation: Number of validation examples.
+        num_test: Number of test examples.
+        seed: Seed of the examples.
+
+    Example:
+        >>> inputs, targets = ember_ml.mad.tasks.Compression(num_train=8).train.batch([0])
+        >>> inputs.shape == targets.shape
+        True
+    """
+
+    model = "models/autoencoder"
+    short_name = "compress"
+    harder: ClassVar = {
+        "vocab_size": (32, 64, 128),
+        "seq_len": (64, 128, 256),
+        "num_train": (6400, 3200, 1600, 800),
+    }
+    scales: ClassVar = {
+        "tiny": {"vocab_size": 8, "seq_len": 8, **TINY},
+        "mini": {"seq_len": 16, "num_validation": 256, "steps": 1000},
+    }
+
+    def __init__(
+        self,
+        vocab_size: int = 16,
+        seq_len: int = 32,
+        num_train: int = 12800,
+        num_validation: int = 1280,
+        num_test: int = 1280,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
+
+    def roles(self) -> list[tuple[int, str]]:
+        """Return what the tokens stand for, as (end, role) pairs."""
+        return [(self.vocab_size - 1, "token"), (self.vocab_size, "end")]
+
+    def generate(self, draws: Draws, *, test: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return inputs and targets; see `Task.generate`."""
+        tokens = draws.below(self.vocab_size - 1, self.seq_len - 1)
+        end = np.full((len(draws), 1), self.vocab_size - 1)
+        sequence = np.concatenate([tokens, end], axis=1)
+        return sequence, sequence
