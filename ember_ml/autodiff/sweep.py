@@ -12,7 +12,8 @@ from ember_ml._core.dtype import float32, float64
 from ember_ml._core.errors import UnsupportedOpError
 from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml.autodiff.program import ProgramLog, Step
-from ember_ml.autodiff.rules import Vjps
+from ember_ml.autodiff.rules import VJPRule
+from ember_ml.autodiff.rules.helpers import unbroadcast
 from ember_ml.autodiff.values import Values, like
 
 
@@ -133,7 +134,7 @@ def _pull_jointly(
 
 
 def operand_gradients(
-    vjps: Vjps,
+    vjps: VJPRule,
     g: Any,
     out: Any,
     args: Sequence[Any],
@@ -170,20 +171,3 @@ def _fitted(g: EmberTensor, x: EmberTensor) -> EmberTensor:
             g = ops.astype(g, x.dtype)
     shape = x._data.shape
     return g if g._data.shape == shape else unbroadcast(g, tuple(shape))
-
-
-def unbroadcast(g: EmberTensor, shape: tuple[int, ...]) -> EmberTensor:
-    """A gradient summed over the axes along which an operand of that shape was repeated."""
-    given = g.shape
-    if given == shape:
-        return g
-    extra = len(given) - len(shape)
-    if extra == 1 and given[1:] == shape:  # a bias
-        return ops.sum(g, 0)
-    if extra < 0:
-        return ops.broadcast_to(g, shape)
-    axes = tuple(range(extra)) + tuple(
-        extra + at for at, length in enumerate(shape) if length == 1 and given[extra + at] != 1
-    )
-    g = ops.sum(g, axis=axes) if axes else g
-    return ops.reshape(g, shape) if g.shape != shape else g

@@ -1,20 +1,24 @@
-"""Gradient rules: what an op hands back to its operands, written in ops.
+"""VJP rules: the gradients of ops, written in ops.
 
-They serve the backends without gradients of their own, and fill gaps of the others. A rule is a
-function of the result's gradient g, the result, and the op's own parameters, under the same names
-and defaults. It gives the gradient of one operand; broadcasting is undone afterwards, so that the
-rule may leave its result in the broadcast shape, and a complex gradient of a real operand loses its
-imaginary part.
+The rules differentiate the backends without autodiff, and the ops that a framework's own autodiff
+does not cover. The files mirror `ember_ml/ops`; small ones are merged.
 
-`by_operand` enters a function for each operand, `arithmetic` the same for the rules that Python's
-operators are enough for, and `@rule` one function that gives the gradients of all operands.
+A rule is a function of the result's gradient `g`, the result `out`, and the op's own parameters
+with the same names and defaults. It returns the gradient of one operand, or of all of them:
 
-The convention for complex numbers is TensorFlow's and PyTorch's: the gradient of z**2 is 2 conj(z),
-the direction in which a real loss grows.
+- `vjps(op, x=..., y=...)` declares one function per operand.
+- `arithmetic_vjps` does the same for rules that use Python's operators only.
+- `@vjp_rule(op)` declares one function that returns the gradients of all operands.
+
+The caller sums a gradient over broadcast axes and drops the imaginary part of a real operand's
+gradient, so a rule may return a broadcast or complex result.
+
+Complex gradients follow TensorFlow and PyTorch: the gradient of z**2 is 2 conj(z), the direction
+of steepest ascent of a real loss.
 """
 
-from ember_ml.autodiff.rules._registry import Vjps as Vjps
-from ember_ml.autodiff.rules._registry import arithmetic as arithmetic
-from ember_ml.autodiff.rules._registry import by_operand as by_operand
-from ember_ml.autodiff.rules._registry import load as load
-from ember_ml.autodiff.rules._registry import rule as rule
+from ember_ml.autodiff.rules.registry import VJPRule as VJPRule
+from ember_ml.autodiff.rules.registry import arithmetic_vjps as arithmetic_vjps
+from ember_ml.autodiff.rules.registry import load as load
+from ember_ml.autodiff.rules.registry import vjp_rule as vjp_rule
+from ember_ml.autodiff.rules.registry import vjps as vjps

@@ -1,67 +1,60 @@
-"""Values gathered into slots by index, and the values of a slot combined."""
+"""VJP rules of segment reductions."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ember_ml import ops
-from ember_ml.autodiff.rules import by_operand
-from ember_ml.autodiff.rules._shared import conj
+from ember_ml._core.tensor import Tensor
+from ember_ml.autodiff.rules import vjps
+from ember_ml.autodiff.rules.helpers import conj
 
 
-def _spread(x: Any, ids: Any) -> Any:
-    """For each value, what x holds for its segment."""
+def _per_value(x: Tensor, ids: Tensor) -> Tensor:
+    """Return, per value, the entry of its segment in x."""
     return ops.take(x, ids, axis=0)
 
 
-def _of_mean(g: Any, out: Any, data: Any, ids: Any) -> Any:
+def _mean(g: Tensor, out: Tensor, data: Tensor, ids: Tensor) -> Tensor:
     shape = (-1,) + (1,) * (data.ndim - 1)
     ones = ops.ones_like(ids, dtype=ops.real(data).dtype)
     counts = ops.segment_sum(ones, ids, out.shape[0])
-    return _spread(g / ops.reshape(ops.maximum(counts, 1.0), shape), ids)
+    return _per_value(g / ops.reshape(ops.maximum(counts, 1.0), shape), ids)
 
 
-def _of_product(g: Any, out: Any, data: Any, ids: Any) -> Any:
-    """The product of a segment's other values, found without a division by zero."""
+def _prod(g: Tensor, out: Tensor, data: Tensor, ids: Tensor) -> Tensor:
+    """Return g times the product of the segment's other values, without a division by zero."""
     is_zero = data == 0.0
-    regular = ops.where(is_zero, 1.0, data)
+    nonzero = ops.where(is_zero, 1.0, data)
     zeros = ops.segment_sum(ops.astype(is_zero, data.dtype), ids, out.shape[0])
-    rest = ops.segment_prod(regular, ids, out.shape[0])
-    alone = ops.where(zeros == 1.0, rest, 0.0)
-    others = ops.where(is_zero, _spread(alone, ids), _spread(out, ids) / regular)
-    return _spread(g, ids) * conj(others)
+    rest = ops.segment_prod(nonzero, ids, out.shape[0])
+    product_of_others = ops.where(zeros == 1.0, rest, 0.0)
+    others = ops.where(is_zero, _per_value(product_of_others, ids), _per_value(out, ids) / nonzero)
+    return _per_value(g, ids) * conj(others)
 
 
-def _of_extreme(g: Any, out: Any, data: Any, ids: Any) -> Any:
-    """Values that are equally extreme share the gradient."""
-    chosen = ops.astype(data == _spread(out, ids), data.dtype)
-    counts = ops.maximum(ops.segment_sum(chosen, ids, out.shape[0]), 1.0)
-    return _spread(g / counts, ids) * chosen
+def _extreme(g: Tensor, out: Tensor, data: Tensor, ids: Tensor) -> Tensor:
+    """Share the gradient between equal extremes."""
+    is_extreme = ops.astype(data == _per_value(out, ids), data.dtype)
+    counts = ops.maximum(ops.segment_sum(is_extreme, ids, out.shape[0]), 1.0)
+    return _per_value(g / counts, ids) * is_extreme
 
 
-by_operand(
+vjps(
     ops.segment_sum,
-    data=lambda g, out, data, segment_ids, num_segments=None: _spread(g, segment_ids),
+    data=lambda g, out, data, segment_ids, num_segments=None: _per_value(g, segment_ids),
 )
-by_operand(
+vjps(
     ops.segment_mean,
-    data=lambda g, out, data, segment_ids, num_segments=None: _of_mean(g, out, data, segment_ids),
+    data=lambda g, out, data, segment_ids, num_segments=None: _mean(g, out, data, segment_ids),
 )
-by_operand(
+vjps(
     ops.segment_prod,
-    data=lambda g, out, data, segment_ids, num_segments=None: _of_product(
-        g, out, data, segment_ids
-    ),
+    data=lambda g, out, data, segment_ids, num_segments=None: _prod(g, out, data, segment_ids),
 )
-by_operand(
+vjps(
     ops.segment_max,
-    data=lambda g, out, data, segment_ids, num_segments=None: _of_extreme(
-        g, out, data, segment_ids
-    ),
+    data=lambda g, out, data, segment_ids, num_segments=None: _extreme(g, out, data, segment_ids),
 )
-by_operand(
+vjps(
     ops.segment_min,
-    data=lambda g, out, data, segment_ids, num_segments=None: _of_extreme(
-        g, out, data, segment_ids
-    ),
+    data=lambda g, out, data, segment_ids, num_segments=None: _extreme(g, out, data, segment_ids),
 )

@@ -12,7 +12,7 @@ from ember_ml.autodiff.capture import capture
 from ember_ml.autodiff.extraction import Program
 from ember_ml.autodiff.procedure import Procedure
 from ember_ml.autodiff.record import Scope
-from ember_ml.autodiff.rules import Vjps
+from ember_ml.autodiff.rules import VJPRule
 from ember_ml.autodiff.transforms._arguments import (
     Arguments,
     Results,
@@ -99,4 +99,4 @@ def _procedure(program: Program, backend: str, results: Values) -> Procedure:
         grads = dict(zip(places, scope.gradient(outs, list(g)), strict=True))
         return ([grads.get(at) for at in range(len(values))],)
 
-    return Procedure("checkpoint", program.key, backend, plain, Vjps(joint=pull))
+    return Procedure("checkpoint", program.key, backend, plain, VJPRule(joint=pull))

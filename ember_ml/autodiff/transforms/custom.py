@@ -13,7 +13,7 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import EmberTensor
 from ember_ml.autodiff.capture import capture
 from ember_ml.autodiff.procedure import Procedure
-from ember_ml.autodiff.rules import Vjps
+from ember_ml.autodiff.rules import VJPRule
 from ember_ml.autodiff.transforms._arguments import (
     Arguments,
     Results,
@@ -80,7 +80,7 @@ class _Call:
 
             plain = functools.partial(self._plain, recorded, again=again)
         procedure = Procedure(
-            "custom_gradient", None, self.given.backend, plain, Vjps(joint=self.rule)
+            "custom_gradient", None, self.given.backend, plain, VJPRule(joint=self.rule)
         )
         return procedure(values)
 

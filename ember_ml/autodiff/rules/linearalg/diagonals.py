@@ -1,27 +1,29 @@
-"""Diagonals: taken from matrices, and made into them."""
+"""VJP rules of diagonals and block-diagonal matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import by_operand, rule
+from ember_ml._core.tensor import Tensor
+from ember_ml.autodiff.rules import vjp_rule, vjps
 from ember_ml.ops.indexing import getitem
 from ember_ml.ops.linearalg import diagonals
 
-by_operand(
+vjps(
     diagonals.diag_embed,
     x=lambda g, out, x, offset=0, axis1=-2, axis2=-1: diagonals.diagonal(g, offset, axis1, axis2),
 )
 
 
-@rule(diagonals.diagonal)
-def _(g: Any, out: Any, x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
+@vjp_rule(diagonals.diagonal)
+def _(
+    g: Tensor, out: Tensor, x: Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1
+) -> Tensor:
     axes = [axis % x.ndim for axis in (axis1, axis2)]
     rows, columns = (x.shape[axis] for axis in axes)
     size = out.shape[-1] + abs(offset)
-    square = diagonals.diag_embed(g, offset)  # the least square that holds the diagonal
+    square = diagonals.diag_embed(g, offset)  # the smallest square matrix with this diagonal
     if (size, size) != (rows, columns):
         square = getitem(square, (..., slice(rows), slice(columns)))
         missing = [(0, rows - square.shape[-2]), (0, columns - square.shape[-1])]
@@ -29,8 +31,8 @@ def _(g: Any, out: Any, x: Any, offset: int = 0, axis1: int = -2, axis2: int = -
     return square if axes == [x.ndim - 2, x.ndim - 1] else ops.moveaxis(square, (-2, -1), axes)
 
 
-@rule(diagonals._block_diag)
-def _(g: Any, out: Any, tensors: Sequence[Any]) -> list[Any]:
+@vjp_rule(diagonals._block_diag)
+def _(g: Tensor, out: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
     grads = []
     row = column = 0
     for x in tensors:

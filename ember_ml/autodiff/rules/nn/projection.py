@@ -1,21 +1,20 @@
-"""Linear maps and embeddings."""
+"""VJP rules of linear maps and embeddings."""
 
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import by_operand
-from ember_ml.autodiff.rules._shared import conj
-from ember_ml.autodiff.rules.contraction import rows
+from ember_ml.autodiff.rules import vjps
+from ember_ml.autodiff.rules.helpers import conj, flat_rows
 
-by_operand(
+vjps(
     ops.nn.linear,
     x=lambda g, out, x, weight, bias=None: ops.nn.linear(g, ops.matrix_transpose(conj(weight))),
     weight=lambda g, out, x, weight, bias=None: ops.matmul(
-        ops.matrix_transpose(rows(g)), conj(rows(x))
+        ops.matrix_transpose(flat_rows(g)), conj(flat_rows(x))
     ),
     bias=lambda g, out, x, weight, bias=None: g,
 )
-by_operand(
+vjps(
     ops.nn.embedding,
     weight=lambda g, out, weight, indices: ops.segment_sum(
         ops.reshape(g, (indices.size, *weight.shape[1:])),

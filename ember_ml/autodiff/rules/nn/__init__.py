@@ -1,0 +1,1 @@
+"""VJP rules of `ember_ml.ops.nn`."""
