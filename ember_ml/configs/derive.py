@@ -7,6 +7,7 @@ import re
 import sys
 import types
 import typing
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar, Union
 
@@ -22,7 +23,8 @@ _UNCONFIGURED = Unconfigured.__metadata__[0]
 def derive(entry: Entry) -> type[Config]:
     """Return the config class of a component, with a field for each parameter of its signature.
 
-    A parameter annotated `Unconfigured[...]` is no field, and neither is `**kwargs`. The class may
+    The keys of a TypedDict `Options` in `**options: Unpack[Options]` are fields too. Parameters
+    annotated `Unconfigured[...]` and other `**kwargs` are not. The class may
     define two static methods: `prepare_config(values)` returns the values to validate, and
     `check_config(config)` raises a ValueError if fields contradict each other.
 
@@ -31,7 +33,8 @@ def derive(entry: Entry) -> type[Config]:
     """
     target, source = entry.target, signature_source(entry.target)
     hints = _hints(source)
-    descriptions = argument_docs(target)
+    described = target.__mro__ if isinstance(target, type) else (target,)
+    descriptions = dict(ChainMap(*map(argument_docs, described)))
     fields: dict[str, Any] = {}
     for parameter in configured_parameters(source, hints):
         default = ... if parameter.default is parameter.empty else parameter.default

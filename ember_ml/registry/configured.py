@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import typing
 from typing import Any
 
 from ember_ml._core.errors import ArgumentTypeError
@@ -17,6 +18,7 @@ def configured(cls: type, entry: Entry) -> None:
     an optimizer works on, are passed as they are.
     """
     original: Any = cls.__init__  # type: ignore[misc]
+    _declare_options(cls, original)
     signature = inspect.signature(original)
     kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
     star = next((name for name in kinds if kinds[name] is inspect.Parameter.VAR_POSITIONAL), "")
@@ -34,11 +36,34 @@ def configured(cls: type, entry: Entry) -> None:
         given, fields = bound.arguments, entry.config.model_fields
         checked = entry.config.check({key: given[key] for key in given if key in fields}, cls)
         given.update({key: getattr(checked, key) for key in fields if key in given})
-        original(*bound.args, **bound.kwargs)
+        if star or inspect.Parameter.VAR_KEYWORD in kinds.values():
+            original(*bound.args, **bound.kwargs)
+        else:  # options are declared, but can only be passed by name
+            original(**given)
         self.config = checked
 
     init.__signature__ = signature  # type: ignore[attr-defined]
     cls.__init__ = init  # type: ignore[misc]
+
+
+def _declare_options(cls: type, init: Any) -> None:
+    """Replace `**options: Unpack[Options]` in a signature by the keys of the TypedDict `Options`.
+
+    Each default is that of the nearest base class whose `__init__` has the parameter.
+    """
+    parameters = list(inspect.signature(init).parameters.values())
+    last = parameters[-1]
+    if last.kind is not last.VAR_KEYWORD or "Unpack[" not in str(last.annotation):
+        return
+    options: Any = last.annotation
+    options = eval(options, init.__globals__) if isinstance(options, str) else options
+    hints = typing.get_type_hints(typing.get_args(options)[0], include_extras=True)
+    inherited: dict[str, inspect.Parameter] = {}
+    for base in reversed(cls.__mro__[1:]):
+        inherited |= inspect.signature(base.__init__).parameters  # type: ignore[misc]
+    parameters[-1:] = [inherited[name].replace(annotation=hints[name]) for name in hints]
+    init.__signature__ = inspect.Signature(parameters)
+    init.__annotations__ = {**init.__annotations__, **hints}
 
 
 def _fields(entry: Entry, config: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import pytest
 
@@ -84,6 +84,53 @@ def test_values_are_checked(
 
 def test_values_are_prepared_before_the_check(config_cls: type[Config]) -> None:
     assert config_cls(width=3).size == 3
+
+
+class Options(TypedDict, total=False):
+    rate: Below1
+    flag: bool
+
+
+def test_unpacked_options_are_fields_with_the_defaults_of_the_base_class() -> None:
+    own = Registry({"layers": []})
+
+    class Base:
+        """Base.
+
+        Args:
+            rate: Dropout probability.
+        """
+
+        def __init__(self, rate: float = 0.25, flag: bool = True) -> None:
+            self.rate, self.flag = rate, flag
+
+    @own.register("layers/derived")
+    class Derived(Base):
+        """Derived."""
+
+        def __init__(self, size: Size = 3, **options: Unpack[Options]) -> None:
+            super().__init__(**options)
+
+    config_cls = own.get("layers/derived").config
+    assert config_cls().to_dict() == {
+        "type": "layers/derived",
+        "size": 3,
+        "rate": 0.25,
+        "flag": True,
+    }
+    assert config_cls.json_schema()["properties"]["rate"]["description"] == "Dropout probability."
+    assert Derived(rate=0.5).rate == Derived(1, 0.5).rate == 0.5
+    assert Derived().flag is True
+
+    @own.register("layers/child")
+    class Child(Derived):
+        """Child."""
+
+    assert Child(2, 0.5).rate == Child(config=Child(rate=0.5).config).rate == 0.5
+    with pytest.raises(TypeError, match="did you mean 'rate'"):
+        Derived(ratee=0.5)  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match="rate: should be less than 1"):
+        Derived(rate=1.5)
 
 
 def test_starred_parameters_are_a_tuple(config_cls: type[Config]) -> None:
