@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +12,13 @@ import pytest
 from ember_ml.backend import BACKENDS, available, use_backend
 from ember_ml.registry import plugins
 from ember_ml.registry.components import REGISTRY
+
+
+def pytest_configure() -> None:
+    """Restore SIGINT, which a shell ignores in background jobs and all their children."""
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=list(BACKENDS))

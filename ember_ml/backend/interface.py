@@ -95,6 +95,8 @@ class Backend(Protocol):
     autodiff: Autodiff
 
     ARRAY: type
+    IS_LAZY: bool
+    """Whether arrays are computed only when their values are read."""
     IS_HOST: bool
     """Whether this framework's raw arrays are plain data that goes where the other operands are."""
     DTYPES: dict[str, Any]

@@ -134,12 +134,13 @@ def test_sparsemax_by_its_definition(backend: str) -> None:
     np.testing.assert_allclose(along, expected.T, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "threshold"])
+def test_prelu_is_a_module() -> None:
+    assert isinstance(activations.get("prelu"), activations.PReLU)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("prelu", "threshold")])
 def test_names_give_plain_functions(name: str) -> None:
     given = activations.get(name)
-    if name == "prelu":
-        assert isinstance(given, activations.PReLU)
-        return
     assert given is getattr(activations, name)
     assert activations.get(create(f"activations/{name}").config) is given
     assert activations.get({"type": f"activations/{name}"}) is given

@@ -10,7 +10,7 @@ import torch
 
 import ember_ml
 from ember_ml import ops
-from tests.conformance.runner import has_dtype
+from tests.backends import has_dtype, other_than
 
 
 def test_defaults_follow_the_kind_of_number(backend: str) -> None:
@@ -32,7 +32,7 @@ def test_full_takes_a_tensor(backend: str) -> None:
 
 def test_like_stays_on_the_backend_of_its_tensor(backend: str) -> None:
     x = ops.ones(2)
-    other = "numpy" if backend != "numpy" else "torch"
+    other = other_than(backend)
     with ember_ml.use_backend(other):
         for made in (ops.zeros_like(x), ops.ones_like(x), ops.full_like(x, 2.0), ops.empty_like(x)):
             assert made.backend == backend

@@ -15,7 +15,7 @@ import torch
 from ember_ml import ops
 from ember_ml._core.convert import as_dtype
 from ember_ml._core.dtype import DTYPES, EmberDType
-from tests.conformance.runner import has_dtype
+from tests.backends import has_dtype
 from tests.conformance.table import ALL, COMPLEXES, FLOATS, INTEGERS
 
 SCALARS: dict[type, Any] = {bool: True, int: 2, float: 2.0, complex: 2j}

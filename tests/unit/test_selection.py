@@ -251,7 +251,7 @@ def test_asyncio_tasks_on_different_backends():
         assert await decorated() == "numpy"
         return await asyncio.gather(*(work(name, 50) for name in list(BACKENDS) * 3))
 
-    assert asyncio.run(main()) == [4 * sum(range(50))] * 9
+    assert asyncio.run(main()) == [4 * sum(range(50))] * 3 * len(BACKENDS)
 
 
 def test_devices(backend):

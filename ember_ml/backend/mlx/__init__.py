@@ -13,6 +13,7 @@ from ember_ml.backend.mlx import autodiff as autodiff
 
 ARRAY = mx.array
 IS_HOST = False
+IS_LAZY = True
 # No float64: MLX has it on a CPU, but computes exp, log, sin ... in it with float32's accuracy.
 DTYPES = {
     name: getattr(mx, name if name != "bool" else "bool_")

@@ -11,6 +11,7 @@ from ember_ml.backend.numpy import autodiff as autodiff
 
 ARRAY = np.ndarray
 IS_HOST = True
+IS_LAZY = False
 """Raw arrays of this backend are plain data: they go where the other operands are."""
 DTYPES = {
     name: np.dtype(name)

@@ -15,6 +15,7 @@ from ember_ml.backend.torch import autodiff as autodiff
 
 ARRAY = torch.Tensor
 IS_HOST = False
+IS_LAZY = False
 DTYPES = {
     name: getattr(torch, name)
     for name in (

@@ -13,6 +13,7 @@ from ember_ml import nn, ops
 from ember_ml.backend import available, use_backend
 from ember_ml.nn import layers
 from ember_ml.nn.checkpoint import CheckpointError
+from tests.backends import with_dtype
 
 
 def model() -> nn.Module:
@@ -49,7 +50,7 @@ def test_the_files_are_safetensors_and_json(tmp_path: Path, backend: str) -> Non
     assert json.loads((tmp_path / "m" / "config.json").read_text())["format"] == 1
 
 
-@pytest.mark.parametrize("backend_name", ["torch", "mlx"])
+@pytest.mark.parametrize("backend_name", with_dtype("bfloat16"))
 def test_bfloat16_is_kept_to_the_bit(backend_name: str, tmp_path: Path) -> None:
     with use_backend(backend_name):
         made = layers.Dense(3, 4).to(dtype="bfloat16")

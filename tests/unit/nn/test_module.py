@@ -10,6 +10,7 @@ import torch
 from ember_ml import nn, ops
 from ember_ml.nn import layers
 from ember_ml.nn.tensor import array
+from tests.backends import other_than
 
 
 class Net(nn.Module):
@@ -119,7 +120,7 @@ def test_to_dtype_device_and_backend(backend: str) -> None:
     net = Net().to(dtype="float16")
     assert {x.dtype.name for x in net.parameters()} == {"float16"}
     net.to(device="cpu", dtype="float32")
-    other = "torch" if backend != "torch" else "numpy"
+    other = other_than(backend)
     x = ops.random.normal((2, 3), seed=0)
     here = net.eval()(x).numpy()
     net.to_backend(other)

@@ -20,6 +20,7 @@ from ember_ml.nn.layers.channel_mixing.experts.mixture import Mixture
 from ember_ml.nn.layers.channel_mixing.moe import MoE, MoEMLP
 from ember_ml.nn.tensor import array
 from ember_ml.training import Trainer
+from tests.backends import has_dtype
 
 TRACED = {"numpy": {}, "torch": {"backend": "eager", "fullgraph": True}, "mlx": {}}
 
@@ -407,8 +408,8 @@ def test_the_trainer_takes_the_losses_in() -> None:
 
 
 def test_bfloat16(backend: str) -> None:
-    if backend == "numpy":
-        pytest.skip("NumPy has no bfloat16")
+    if not has_dtype(backend, "bfloat16"):
+        pytest.skip("the backend has no bfloat16")
     layer = spread(MoE(8, num_experts=4))
     x = tokens(20, 8)
     expected = layer(x).numpy()
