@@ -1,7 +1,7 @@
-"""Configurations: what a component is, apart from the component itself.
+"""Configs: validated, immutable descriptions of components.
 
-A config is checked when it is made, cannot change, and writes itself as a dict, JSON or YAML.
-`config.create()` builds what it describes.
+A config converts to and from a dict, JSON and YAML. `config.create()` builds the component. The
+config class of a component is derived from the signature of its `__init__`.
 """
 
 from typing import TYPE_CHECKING

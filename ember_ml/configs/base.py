@@ -1,4 +1,4 @@
-"""The base of every config."""
+"""The base class of configs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ember_ml.registry import components
 
 
 class Config(BaseModel):
-    """A checked, unchanging description of a component.
+    """A validated, immutable description of a component.
 
-    Unknown keys, wrong types and values out of range are a `ConfigError` that names the field.
+    Unknown keys, wrong types and values out of range raise a `ConfigError` that names the field.
 
     Example:
         >>> from ember_ml.configs.layers import DenseConfig
@@ -32,7 +32,7 @@ class Config(BaseModel):
         frozen=True, extra="forbid", validate_default=True, arbitrary_types_allowed=True
     )
     component: ClassVar[str] = ""
-    """The name in the registry of what the config describes."""
+    """Registry name of the component."""
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -43,20 +43,25 @@ class Config(BaseModel):
 
     @classmethod
     def check(cls, values: dict[str, Any], owner: type) -> Self:
-        """The config of arguments given to a class, whose name stands in the errors."""
+        """Return the config of the arguments of a class; errors name the class, not the config."""
         try:
             return cls(**values)
         except ConfigError as error:
             raise ConfigError(owner.__name__, error.problems) from None
 
     def create(self, *args: Any, **kwargs: Any) -> Any:
-        """Build the component; `args` are what it needs beside its configuration."""
+        """Build and return the component.
+
+        Args:
+            *args: Arguments that are not part of the config, such as an optimizer's parameters.
+            **kwargs: Arguments that replace fields of the config.
+        """
         if not self.component:
-            raise ConfigError(type(self).__name__, [Problem((), "it describes no component")])
+            raise ConfigError(type(self).__name__, [Problem((), "describes no component")])
         return components.get(self.component).target(*args, config=self, **kwargs)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: dicts, lists, strings, numbers."""
+        """Return the config as plain data: dicts, lists, strings and numbers."""
         head = {"type": self.component} if self.component else {}
         return head | {
             name: _plain(getattr(self, name), (name,)) for name in type(self).model_fields
@@ -64,43 +69,64 @@ class Config(BaseModel):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], kind: str | None = None) -> Self:
-        """From plain data; on `Config` itself, "type" says which config it is.
+        """Return the config described by plain data.
 
         Args:
-            data: the fields, and "type".
-            kind: of which kind the component must be; a "type" may then leave it out.
+            data: The fields, and the registry name under "type". "type" is optional on the config
+                class of a component.
+            kind: The kind that the component must have; "type" may then omit it.
         """
         if not isinstance(data, Mapping):
             raise ConfigError(cls.__name__, [Problem((), f"must be a mapping, not {data!r:.60}")])
         values = {str(key): value for key, value in data.items()}
-        named = values.pop("type", None)
-        target = _class_of(cls, named, kind)
-        return target(**values)
+        config_cls = _class_of(cls, values.pop("type", None), kind)
+        return config_cls(**values)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """As JSON, also written to a file if one is named."""
+        """Return the config as JSON.
+
+        Args:
+            path: File to write the JSON to as well.
+        """
         return _written(json.dumps(self.to_dict(), indent=2) + "\n", path)
 
     def to_yaml(self, path: str | os.PathLike[str] | None = None) -> str:
-        """As YAML, also written to a file if one is named."""
+        """Return the config as YAML.
+
+        Args:
+            path: File to write the YAML to as well.
+        """
         import yaml
 
         return _written(yaml.safe_dump(self.to_dict(), sort_keys=False), path)
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> Self:
-        """From JSON text or a JSON file."""
+        """Return the config in a JSON string or file.
+
+        Args:
+            source: JSON text, or the path of a file.
+        """
         return cls.from_yaml(source)
 
     @classmethod
     def from_yaml(cls, source: str | os.PathLike[str]) -> Self:
-        """From YAML text or a file: text if it has a line break, a ": " or begins with a brace."""
+        """Return the config in a YAML string or file.
+
+        Args:
+            source: YAML text (if it contains a line break or ": ", or starts with a brace), or the
+                path of a file.
+        """
         from ember_ml.configs import files
 
         return files.read(cls, source)
 
     def override(self, *changes: str, **values: Any) -> Self:
-        """Another config, with "dotted.key=value" changes made, or fields given by name.
+        """Return a copy with some values changed.
+
+        Args:
+            *changes: Changes of the form "dotted.key=value".
+            **values: New values of fields.
 
         Example:
             >>> from ember_ml.configs.layers import DenseConfig
@@ -114,27 +140,27 @@ class Config(BaseModel):
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """The JSON schema of what `from_dict` takes."""
+        """Return the JSON schema of the data that `from_dict` accepts."""
         schema = cls.model_json_schema()
         schema.setdefault("properties", {})["type"] = {"const": cls.component}
         return schema
 
 
-def _class_of(cls: type[Any], named: Any, kind: str | None) -> type[Any]:
-    """The config class that a "type" means, which must be `cls` or one derived from it."""
-    if named is None:
+def _class_of(cls: type[Any], type_name: Any, kind: str | None) -> type[Any]:
+    """Return the config class that "type" names, which must be `cls` or a subclass of it."""
+    if type_name is None:
         if cls is Config:
             raise ConfigError("Config", [Problem(("type",), "is missing")])
         return cls
-    if kind is None and cls.component and "/" not in str(named):
+    if kind is None and cls.component and "/" not in str(type_name):
         kind = cls.component.partition("/")[0]
     try:
-        entry = components.get(named, kind)
+        entry = components.get(type_name, kind)
     except registry_base.UnknownComponentError as error:
         raise ConfigError(cls.__name__, [Problem(("type",), str(error))]) from None
     if not issubclass(entry.config, cls):
         raise ConfigError(
-            cls.__name__, [Problem(("type",), f"must be {cls.component!r}, not {named!r}")]
+            cls.__name__, [Problem(("type",), f"must be {cls.component!r}, not {type_name!r}")]
         )
     return entry.config
 
@@ -153,7 +179,7 @@ def _plain(value: Any, path: tuple[str | int, ...]) -> Any:
         return own.to_dict()
     raise ConfigError(
         "to_dict",
-        [Problem(path, f"{value!r:.60} has no config; register its class and give it by name")],
+        [Problem(path, f"{value!r:.60} has no config: register its class and pass it by name")],
     )
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, and where."""
+"""Errors in configs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ember_ml.registry.base import close_matches
 
 
 class Problem(NamedTuple):
-    """A place in a configuration, as keys from the outside in, and what is wrong there."""
+    """What is wrong with a config, and the path of keys to the place."""
 
     path: tuple[str | int, ...]
     message: str
@@ -23,7 +23,7 @@ class Problem(NamedTuple):
 
 
 class ConfigError(EmberError, ValueError):
-    """A configuration that describes nothing that could be built."""
+    """Raised for an invalid config; `problems` lists everything that is wrong."""
 
     def __init__(self, title: str, problems: Sequence[Problem]) -> None:
         self.title = title
@@ -38,21 +38,21 @@ class ConfigError(EmberError, ValueError):
 
 
 def below(error: ConfigError, *path: str | int) -> list[Problem]:
-    """The problems of a part, seen from what it is a part of."""
+    """Return the problems of a nested config, with the path to it prepended."""
     return [Problem((*path, *inner.path), inner.message) for inner in error.problems]
 
 
 def problems_of(error: ValidationError, cls: type[BaseModel]) -> list[Problem]:
-    """The problems that pydantic found, and those found in nested components."""
-    found: list[Problem] = []
+    """Return the problems that pydantic reports, including those of nested components."""
+    problems: list[Problem] = []
     for item in error.errors(include_url=False):
         path = tuple(item["loc"])
         nested = item.get("ctx", {}).get("error")
         if isinstance(nested, ConfigError):
-            found += below(nested, *path)
+            problems += below(nested, *path)
         else:
-            found.append(Problem(path, _message(item, cls)))
-    return found
+            problems.append(Problem(path, _message(item, cls)))
+    return problems
 
 
 def _message(item: Any, cls: type[BaseModel]) -> str:

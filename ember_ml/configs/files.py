@@ -1,4 +1,4 @@
-"""Configs in YAML and JSON files (which is YAML, too)."""
+"""Configs in YAML and JSON files (JSON is parsed as YAML)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ C = TypeVar("C", bound=Config)
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain data only; a key given twice is an error, and 1e-3 is a number."""
+    """YAML loader for plain data: rejects duplicate keys and reads 1e-3 as a float."""
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)
@@ -26,7 +26,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(
-                    problem="a key must be a name", problem_mark=key.start_mark
+                    problem="a key must be a string", problem_mark=key.start_mark
                 )
             if key.value in seen:
                 raise yaml.MarkedYAMLError(
@@ -36,7 +36,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-_Loader.add_implicit_resolver(  # YAML 1.1 reads a float only with a dot and a signed exponent
+_Loader.add_implicit_resolver(  # YAML 1.1 requires a dot and a signed exponent in a float
     "tag:yaml.org,2002:float",
     re.compile(r"^[-+]?(\d[\d_]*)(\.[\d_]*)?[eE][-+]?\d+$"),
     list("-+0123456789"),
@@ -44,47 +44,63 @@ _Loader.add_implicit_resolver(  # YAML 1.1 reads a float only with a dot and a s
 
 
 def parse(text: str, where: str) -> Any:
-    """The data that YAML text holds; an error names the line and column."""
+    """Return the data in YAML text.
+
+    Args:
+        text: The YAML text.
+        where: Name of the source, for error messages.
+
+    Raises:
+        ConfigError: The text is not valid YAML; the error names the line and column.
+    """
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"{where}{place}", [Problem((), f"no YAML: {error.problem}")]) from None
+        raise ConfigError(
+            f"{where}{place}", [Problem((), f"not valid YAML: {error.problem}")]
+        ) from None
     except yaml.YAMLError as error:
-        raise ConfigError(where, [Problem((), f"no YAML: {error}")]) from None
+        raise ConfigError(where, [Problem((), f"not valid YAML: {error}")]) from None
 
 
 def load(path: str | os.PathLike[str], changes: Iterable[str] = ()) -> Config:
-    """The config in a file, with "dotted.key=value" changes made.
+    """Return the config in a YAML or JSON file.
 
-    A key `extends: other.yaml` takes what the file leaves out from another file beside it.
+    The key `extends: other.yaml` names a file, relative to this one, that provides the missing
+    values.
+
+    Args:
+        path: The file.
+        changes: Changes to apply, of the form "dotted.key=value".
     """
-    return _checked(Config, path, changes)
+    return load_as(Config, path, changes)
 
 
 def read(cls: type[C], source: str | os.PathLike[str]) -> C:
-    """A config from text or a file."""
+    """Return the config in YAML text or in a file."""
     if isinstance(source, str) and ("\n" in source or ": " in source or source.startswith("{")):
         return _from_data(cls, parse(source, cls.__name__), source, cls.__name__)
-    return _checked(cls, source, ())
+    return load_as(cls, source, ())
 
 
-def _checked(cls: type[C], path: str | os.PathLike[str], changes: Iterable[str]) -> C:
-    place, changes = Path(path), list(changes)
-    data = _data(place)
-    text = place.read_text(encoding="utf-8")
+def load_as(cls: type[C], path: str | os.PathLike[str], changes: Iterable[str]) -> C:
+    """Return the config of a class in a file, with changes applied."""
+    file, changes = Path(path), list(changes)
+    data = _data(file)
+    text = file.read_text(encoding="utf-8")
     if not changes:
         return _from_data(cls, data, text, str(path))
     try:
-        whole = cls.from_dict(data).to_dict()  # with what the file leaves out
-    except ConfigError:  # which the changes may mend
-        whole = data
-    return _from_data(cls, override(whole, changes), text, str(path))
+        complete = cls.from_dict(data).to_dict()  # with defaults
+    except ConfigError:  # the changes may fix it
+        complete = data
+    return _from_data(cls, override(complete, changes), text, str(path))
 
 
 def _data(path: Path, parents: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """What a file says, over what the file that it extends says."""
+    """Return the data of a file, merged over the file that it extends."""
     real = path.resolve()
     if real in parents:
         raise ConfigError(str(path), [Problem(("extends",), "the file extends itself")])
@@ -93,7 +109,7 @@ def _data(path: Path, parents: tuple[Path, ...] = ()) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(str(path), [Problem((), f"cannot be read: {error.strerror}")]) from None
     except UnicodeDecodeError:
-        raise ConfigError(str(path), [Problem((), "is no text in UTF-8")]) from None
+        raise ConfigError(str(path), [Problem((), "is not UTF-8 text")]) from None
     if not isinstance(data, dict):
         raise ConfigError(str(path), [Problem((), f"must hold keys and values, not {data!r:.60}")])
     base = data.pop("extends", None)
@@ -101,14 +117,14 @@ def _data(path: Path, parents: tuple[Path, ...] = ()) -> dict[str, Any]:
 
 
 def _merged(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys of both, the second's where both have one; a component of another type starts anew."""
+    """Merge two mappings; `over` wins, and a component of another type replaces the base."""
     if "type" in over and over["type"] != base.get("type", over["type"]):
         return dict(over)
-    made = dict(base)
+    merged = dict(base)
     for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(made.get(key), dict)
-        made[key] = _merged(made[key], value) if both else value
-    return made
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merged(merged[key], value) if both else value
+    return merged
 
 
 def _from_data(cls: type[C], data: Any, text: str, where: str) -> C:
@@ -120,7 +136,7 @@ def _from_data(cls: type[C], data: Any, text: str, where: str) -> C:
 
 
 def _located(problem: Problem, text: str) -> Problem:
-    """The problem with the number of the line that its path leads to, if it is in this text."""
+    """Add the line number of the problem's path, if the path is in this text."""
     line = _line(text, problem.path)
     return problem if line is None else Problem(problem.path, f"{problem.message} (line {line})")
 
@@ -130,10 +146,10 @@ def _line(text: str, path: tuple[str | int, ...]) -> int | None:
     line = None
     for key in path:
         if isinstance(node, yaml.MappingNode):
-            found = [(name, value) for name, value in node.value if name.value == str(key)]
-            if not found:
+            matches = [(name, value) for name, value in node.value if name.value == str(key)]
+            if not matches:
                 return line
-            line, node = found[0][0].start_mark.line + 1, found[0][1]
+            line, node = matches[0][0].start_mark.line + 1, matches[0][1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
             node = node.value[key]
             line = node.start_mark.line + 1

@@ -1,4 +1,4 @@
-"""Changes to nested plain data, given by dotted keys."""
+"""Changes to nested data by dotted keys."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from ember_ml.registry.base import close_matches
 
 
 def override(data: Mapping[str, Any], changes: Iterable[str] | Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of nested data with changes such as "model.layers.0.num_heads=8" made.
+    """Return a copy of nested data with changes such as "model.layers.0.num_heads=8" applied.
 
     Args:
-        data: dicts and lists.
-        changes: "key=value" strings, whose values are read as YAML, or a dict from dotted key to
-            value.
+        data: Nested dicts and lists.
+        changes: "key=value" strings, whose values are parsed as YAML, or a dict from dotted key
+            to value.
 
     Example:
         >>> from ember_ml import configs
         >>> configs.override({"a": [{"b": 1}]}, ["a.0.b=[2, 3]"])
         {'a': [{'b': [2, 3]}]}
     """
-    made = copy.deepcopy(dict(data))
+    result = copy.deepcopy(dict(data))
     pairs = changes.items() if isinstance(changes, Mapping) else [_parse(text) for text in changes]
     for key, value in pairs:
-        _set(made, key, value)
-    return made
+        _set(result, key, value)
+    return result
 
 
 def _parse(text: str) -> tuple[str, Any]:
@@ -35,7 +35,7 @@ def _parse(text: str) -> tuple[str, Any]:
 
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise ConfigError("override", [Problem((), f"a change is key=value, not {text!r}")])
+        raise ConfigError("override", [Problem((), f"a change must be key=value, not {text!r}")])
     return key.strip(), parse(value, f"override {key.strip()}")
 
 
@@ -52,7 +52,7 @@ def _set(data: Any, dotted: str, value: Any) -> None:
         elif isinstance(data, dict):
             if last:
                 if key == "type" and data.get("type") != value:
-                    data.clear()  # a component of another type starts anew
+                    data.clear()  # the fields belong to another component
                 data[key] = value
             elif key not in data:
                 hint = close_matches(key, data)
@@ -62,7 +62,7 @@ def _set(data: Any, dotted: str, value: Any) -> None:
             elif data[key] is None:
                 data[key] = {}
                 data = data[key]
-            elif isinstance(data[key], str):  # a component given by its name alone
+            elif isinstance(data[key], str):  # a component given by name
                 data[key] = {"type": data[key]}
                 data = data[key]
             else:

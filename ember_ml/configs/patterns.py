@@ -1,4 +1,4 @@
-"""Lists of layers, written as patterns such as "(mamba swiglu)x3 attention swiglu"."""
+"""Layer patterns such as "(mamba swiglu)x3 attention swiglu"."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ember_ml.registry import components
 from ember_ml.registry.base import Entry, UnknownComponentError, close_matches
 
 KINDS = ("layers", "blocks")
-"""What a list of layers is made of; a bare name is looked for in this order."""
+"""Kinds of components in a pattern; bare names are looked up in this order."""
 WIDTHS = ("features", "hidden_size", "in_features", "out_features")
-"""Fields that take the width of the model, where they must be given and are not."""
-MOST = 10_000
-"""Layers that a pattern may stand for; more are a slip of the finger."""
+"""Required fields that default to the width of the model."""
+MAX_LAYERS = 10_000
+"""Limit on the number of layers of a pattern, to catch typing errors."""
 _TOKEN = re.compile(
     r"(?P<space>[\s,+]+)|(?P<open>\()|(?P<close>\)(?:\s*[x*]\s*(?P<group>\d+))?)"
     r"|(?P<name>[A-Za-z_][\w/.-]*)(?:\[(?P<options>[^\]]*)\])?(?:\*(?P<times>\d+))?"
@@ -26,10 +26,13 @@ _TOKEN = re.compile(
 
 
 def expand(pattern: str) -> list[str | dict[str, Any]]:
-    """The layers that a pattern stands for, in order.
+    """Return the layers of a pattern, in order.
 
-    Names stand side by side, or are joined by "+"; "(...)x3" repeats a group and "name*3" a name;
-    options go into brackets.
+    Names are separated by spaces or "+". "(...)x3" repeats a group, "name*3" a single layer, and
+    "name[option=value]" sets options.
+
+    Args:
+        pattern: The pattern.
 
     Example:
         >>> from ember_ml.configs.patterns import expand
@@ -39,46 +42,46 @@ def expand(pattern: str) -> list[str | dict[str, Any]]:
     open_groups: list[list[Any]] = [[]]
     at = 0
     while at < len(pattern):
-        found = _TOKEN.match(pattern, at)
-        if found is None:
-            raise _error(pattern, f"{pattern[at:]!r} at {at} is no name of a layer")
-        at = found.end()
-        if "0" in (found["group"], found["times"]):
-            raise _error(pattern, f"{found[0]!r} at {found.start()} repeats nothing")
-        if found["open"]:
+        match = _TOKEN.match(pattern, at)
+        if match is None:
+            raise _error(pattern, f"{pattern[at:]!r} at {at} is not the name of a layer")
+        at = match.end()
+        if "0" in (match["group"], match["times"]):
+            raise _error(pattern, f"{match[0]!r} at {match.start()} repeats zero times")
+        if match["open"]:
             open_groups.append([])
-        elif found["close"]:
+        elif match["close"]:
             if len(open_groups) == 1:
-                raise _error(pattern, f"the ) at {found.start()} closes nothing")
+                raise _error(pattern, f"the ) at {match.start()} has no matching (")
             group = open_groups.pop()
-            open_groups[-1] += _repeated(pattern, group, found["group"])
-        elif found["name"]:
-            open_groups[-1] += _repeated(pattern, [_item(pattern, found)], found["times"])
+            open_groups[-1] += _repeated(pattern, group, match["group"])
+        elif match["name"]:
+            open_groups[-1] += _repeated(pattern, [_item(pattern, match)], match["times"])
     if len(open_groups) > 1:
-        raise _error(pattern, "a ( is not closed")
+        raise _error(pattern, "a ( has no matching )")
     if not open_groups[0]:
-        raise _error(pattern, "it names no layer")
+        raise _error(pattern, "the pattern is empty")
     return open_groups[0]
 
 
 def _repeated(pattern: str, group: list[Any], times: str | None) -> list[Any]:
     count = int(times or 1)
-    if count * len(group) > MOST:
-        raise _error(pattern, f"{count:,} times {len(group)} are more than {MOST:,} layers")
+    if count * len(group) > MAX_LAYERS:
+        raise _error(pattern, f"{count:,} times {len(group)} are more than {MAX_LAYERS:,} layers")
     return group * count
 
 
-def _item(pattern: str, found: re.Match[str]) -> str | dict[str, Any]:
-    if found["options"] is None:
-        return found["name"]
+def _item(pattern: str, match: re.Match[str]) -> str | dict[str, Any]:
+    if match["options"] is None:
+        return match["name"]
     from ember_ml.configs.files import parse
 
-    item: dict[str, Any] = {"type": found["name"]}
-    for option in filter(None, (part.strip() for part in found["options"].split(","))):
+    item: dict[str, Any] = {"type": match["name"]}
+    for option in filter(None, (part.strip() for part in match["options"].split(","))):
         key, equals, value = option.partition("=")
         if not equals or key.strip() in ("", "type"):
-            raise _error(pattern, f"an option is key=value, not {option!r}")
-        item[key.strip()] = parse(value, f"{found['name']}[{key.strip()}]")
+            raise _error(pattern, f"an option must be key=value, not {option!r}")
+        item[key.strip()] = parse(value, f"{match['name']}[{key.strip()}]")
     return item
 
 
@@ -87,7 +90,7 @@ def _error(pattern: str, message: str) -> ConfigError:
 
 
 def items_of(layers: Any) -> list[Any]:
-    """The layers of a pattern or a list, one by one; patterns within a list are expanded."""
+    """Return the layers of a pattern or a list; patterns inside a list are expanded."""
     if isinstance(layers, str):
         return list(expand(layers))
     items: list[Any] = []
@@ -97,7 +100,13 @@ def items_of(layers: Any) -> list[Any]:
 
 
 def entry_of(name: Any) -> Entry:
-    """The layer or block of a name, bare or with its kind; if unknown, an error with the nearest.
+    """Return the registry entry of a layer or block.
+
+    Args:
+        name: The name, with or without the kind.
+
+    Raises:
+        ConfigError: The name is unknown; similar names are suggested.
 
     Example:
         >>> from ember_ml.configs.patterns import entry_of
@@ -124,14 +133,13 @@ def _names(entry: Entry) -> list[str]:
 
 
 def sized(item: Any, width: int, **given: Any) -> Any:
-    """The config of a layer of a width: of a name, or of what is known of it without its width.
-
-    A config or a module stays as it is.
+    """Return the config of a layer given by name or by a mapping, with its width filled in.
 
     Args:
-        item: the layer.
-        width: for the fields of `WIDTHS` that it needs.
-        given: values for fields that it has and that the item does not give.
+        item: The layer: a name, a mapping with "type", a config or a module. The last two are
+            returned unchanged.
+        width: Value of the required fields in `WIDTHS`.
+        **given: Values of other fields, used if the layer has them and `item` does not set them.
 
     Example:
         >>> from ember_ml.configs.patterns import sized
@@ -146,25 +154,25 @@ def sized(item: Any, width: int, **given: Any) -> Any:
     cls = entry_of(values.pop("type", None)).config
     fields = cls.model_fields
     missing = {name: width for name in WIDTHS if name in fields and fields[name].is_required()}
-    if {"hidden_size", "layers"} <= fields.keys():  # a block of any layers, which may leave it open
+    if {"hidden_size", "layers"} <= fields.keys():  # optional in a block of any layers
         missing["hidden_size"] = width
     missing |= {name: value for name, value in given.items() if name in fields}
     return cls(**{**missing, **values})
 
 
 def longest(max_length: int | None) -> dict[str, Any]:
-    """What `sized` is given so that layers know the longest sequence, if it is known."""
+    """Return the keyword argument of `sized` for the maximum sequence length, if it is known."""
     return {} if max_length is None else {"max_length": max_length}
 
 
 def width_of(config: Any) -> int | None:
-    """The width of the layer that a config describes, if it has one."""
+    """Return the width of the layer that a config describes, or None."""
     fields = () if config is None else type(config).model_fields
     return next((getattr(config, name) for name in WIDTHS if name in fields), None)
 
 
 def check_names(value: Any) -> Any:
-    """Layers whose names are known; the rest is checked when the width is."""
+    """Check the names of layers; other fields are checked once the width is known."""
     if isinstance(value, (str, Mapping, Config)) or not isinstance(value, Sequence):
         value = value if isinstance(value, str) else (value,)
     problems = []
@@ -186,8 +194,10 @@ def _check_item(item: Any) -> None:
     if isinstance(item, (str, Mapping)):
         entry_of(item.get("type") if isinstance(item, Mapping) else item)
     elif components.is_plain(item):
-        raise ConfigError("layers", [Problem((), f"must name a layer or be one, not {item!r:.60}")])
+        raise ConfigError(
+            "layers", [Problem((), f"must be a layer or the name of one, not {item!r:.60}")]
+        )
 
 
 LayersField = Annotated[Any, BeforeValidator(check_names)]
-"""Layers and blocks: a pattern, or a list of names, {"type": ...}, configs and modules."""
+"""Layers and blocks: a pattern, or a list of names, {"type": ...}, configs or modules."""

@@ -146,7 +146,7 @@ class TrainRunConfig(Config):
     @classmethod
     def load(cls, path: str | os.PathLike[str], changes: Iterable[str] = ()) -> Self:
         """The config in a YAML file, with "dotted.key=value" changes made."""
-        return files._checked(cls, path, changes)
+        return files.load_as(cls, path, changes)
 
     def model_config_for(self, vocab_size: int | None) -> Config:
         """The model's config, for data with so many different tokens."""

@@ -1,4 +1,4 @@
-"""The config of a trainer."""
+"""The config of `Trainer`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from ember_ml.configs.fields import Below1, Component, Flag, Positive, Seed, Siz
 
 
 class TrainerConfig(Config):
-    """How a model is trained."""
+    """Options of a training run."""
 
     optimizer: Annotated[Any, Component("optimizers")] = "adamw"
     learning_rate: Positive | None = None
-    """In place of the optimizer's own."""
+    """Learning rate. Default: the optimizer's."""
     loss: Annotated[Any, Component("losses", optional=True)] = None
-    """Of the model's output and the target; without one the model gives the loss itself."""
+    """Loss of the model's output and the target. Default: the model returns the loss."""
     metrics: tuple[Annotated[Any, Component("metrics")], ...] = ()
-    """Computed in evaluation."""
+    """Metrics computed during evaluation."""
     schedule: Annotated[Any, Component("schedules", optional=True)] = None
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    """In which the model computes; its parameters stay float32."""
+    """Dtype of the computation; parameters stay float32."""
     accumulate: Size = 1
-    """Batches whose gradients make one step."""
+    """Number of batches whose gradients are accumulated in one step."""
     clip_norm: Positive | None = None
-    """The greatest norm of all gradients together."""
+    """Maximum norm of all gradients together."""
     clip_value: Positive | None = None
-    """The greatest absolute value in a gradient."""
+    """Maximum absolute value of each element of a gradient."""
     ema: Below1 | None = None
-    """The decay of a running mean of the weights, with which to evaluate."""
+    """Decay rate of an exponential moving average of the weights, used for evaluation."""
     compile: Flag | None = None
-    """Whether to compile the gradients; if not said, where it pays at once."""
+    """Whether to compile the training step. Default: where compilation is cheap."""
     seed: Seed | None = None
-    """Set before the first step."""
+    """Seed set before the first step."""

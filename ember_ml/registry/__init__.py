@@ -1,8 +1,8 @@
-"""One registry of everything that can be named in a configuration.
+"""The registry of components: everything that a config can name.
 
-A component's name is "kind/name": "layers/dense", "optimizers/adamw". `register` puts a class
-there, `create` builds one, `available` lists them. Packages of other people add theirs through the
-entry point group `ember_ml.plugins`.
+A component's name is "kind/name", such as "layers/dense" or "optimizers/adamw". `register` adds a
+class, `create` builds a component, `available` lists them. Other packages add components through
+the entry point group `ember_ml.plugins`.
 """
 
 from ember_ml.registry.base import Entry as Entry

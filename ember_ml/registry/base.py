@@ -1,4 +1,4 @@
-"""A table from names to the classes behind them."""
+"""The registry: a table from names to component classes."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ T = TypeVar("T", bound=Callable[..., Any])
 
 
 class UnknownComponentError(EmberError, KeyError):
-    """A name that nothing is registered under."""
+    """Raised for a name under which nothing is registered."""
 
     def __str__(self) -> str:  # KeyError would quote the message
         return str(self.args[0])
 
 
 class RegistrationError(EmberError, ValueError):
-    """A name that cannot be registered."""
+    """Raised for a name that cannot be registered."""
 
 
 def close_matches(name: str, names: Iterable[str]) -> str:
-    """The question whether one of the nearest names was meant, to end a message; or nothing."""
+    """Return "; did you mean ...?" with similar names, to end an error message, or ""."""
     import difflib
 
-    found = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(repr(match) for match in found)}?" if found else ""
+    matches = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(map(repr, matches))}?" if matches else ""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is registered under a name."""
+    """A registered component."""
 
     name: str
-    """Kind and name: "layers/dense"."""
+    """Kind and name, such as "layers/dense"."""
     target: Callable[..., Any]
-    """The class, or a function that makes one."""
+    """The class, or a function that returns a component."""
     aliases: tuple[str, ...] = ()
     declared: Any = None
     """The config class it was registered with, if any."""
@@ -49,17 +49,17 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """What sort of component it is."""
+        """The kind of component, such as "layers"."""
         return self.name.partition("/")[0]
 
     @property
     def summary(self) -> str:
-        """The first line of its docstring."""
+        """The first line of the docstring."""
         return (inspect.getdoc(self.target) or "").partition("\n")[0]
 
     @property
     def bare(self) -> str:
-        """Its name without the kind."""
+        """The name without the kind."""
         return self.name.partition("/")[2]
 
     @functools.cached_property
@@ -74,8 +74,8 @@ class Registry:
     """Components by kind and name.
 
     Args:
-        kinds: kind -> the modules whose import registers the components that come with it.
-        plugins: the entry point group through which other packages add theirs.
+        kinds: For each kind, the modules that register its built-in components when imported.
+        plugins: Entry point group from which components of other packages are loaded.
     """
 
     def __init__(self, kinds: Mapping[str, Iterable[str]], plugins: str | None = None) -> None:
@@ -93,12 +93,12 @@ class Registry:
         aliases: Iterable[str] = (),
         config_name: str | None = None,
     ) -> Callable[[T], T]:
-        """A decorator that puts a class, or a function that makes a component, under a name.
+        """Return a decorator that registers a class, or a function that returns a component.
 
         Args:
             name: "kind/name", such as "layers/dense".
-            config: its config class; without one, it is made from the signature.
-            aliases: further names of the same kind, without the kind.
+            config: its config class; without one, it is derived from the signature.
+            aliases: Other names of the component, without the kind.
             config_name: Name of the config class. Default: the target's name and "Config".
         """
         kind = self._kind(name)
@@ -127,7 +127,7 @@ class Registry:
         kind, _, rest = name.partition("/")
         if kind not in self.kinds or not rest:
             raise RegistrationError(
-                f"register({name!r}): a name is 'kind/name' with a kind of "
+                f"register({name!r}): the name must be 'kind/name', with one of the kinds "
                 f"{', '.join(sorted(self.kinds))}{close_matches(kind, self.kinds)}"
             )
         return kind
@@ -135,17 +135,25 @@ class Registry:
     def _refuse_taken(self, key: str, target: Callable[..., Any]) -> None:
         if key not in self._names:
             return
-        there = self._entries[self._names[key]].target
-        again = (there.__module__, there.__qualname__) == (target.__module__, target.__qualname__)
-        if not again:  # the same class defined anew, by a reload, replaces itself
+        owner = self._entries[self._names[key]].target
+        same = (owner.__module__, owner.__qualname__) == (target.__module__, target.__qualname__)
+        if not same:  # a reloaded class replaces itself
             raise RegistrationError(
-                f"register({key!r}): the name belongs to {there.__module__}.{there.__qualname__}"
+                f"register({key!r}): the name belongs to {owner.__module__}.{owner.__qualname__}"
             )
 
     def get(self, name: str, kind: str | None = None) -> Entry:
-        """What is registered under "kind/name", or under a bare name of the given kind."""
+        """Return the entry registered under "kind/name", or under a bare name of the given kind.
+
+        Args:
+            name: The name, with or without the kind.
+            kind: The kind that a bare name belongs to.
+
+        Raises:
+            UnknownComponentError: Nothing is registered under the name.
+        """
         if not isinstance(name, str):
-            raise UnknownComponentError(f"a component is named by a string, not by {name!r:.60}")
+            raise UnknownComponentError(f"a component's name must be a string, not {name!r:.60}")
         full = name if kind is None or name.startswith(f"{kind}/") else f"{kind}/{name}"
         if full not in self._names:
             self._load(full.partition("/")[0])
@@ -156,7 +164,7 @@ class Registry:
     def _unknown(self, full: str) -> str:
         kind, _, name = full.partition("/")
         if not name:
-            return f"{full!r} names no kind: write 'kind/name', such as 'layers/{full}'"
+            return f"{full!r} has no kind: write 'kind/name', such as 'layers/{full}'"
         if kind not in self.kinds:
             return f"there is no kind {kind!r}{close_matches(kind, self.kinds)}"
         names = [key.partition("/")[2] for key in self._names if key.startswith(f"{kind}/")]
@@ -165,7 +173,11 @@ class Registry:
         return f"no {kind} named {name!r}{hint}"
 
     def available(self, kind: str | None = None) -> list[Entry]:
-        """Every entry, or those of a kind, by name."""
+        """Return all entries, or those of one kind, sorted by name.
+
+        Args:
+            kind: The kind of components to list. Default: all kinds.
+        """
         if kind is not None and kind not in self.kinds:
             raise UnknownComponentError(
                 f"there is no kind {kind!r}{close_matches(kind, self.kinds)}"
@@ -178,7 +190,7 @@ class Registry:
         ]
 
     def _load(self, kind: str) -> None:
-        """Import what registers the components of a kind, and other people's packages."""
+        """Import the modules that register the components of a kind, and the plugins."""
         if kind in self._loaded or kind not in self.kinds:
             return
         self._loaded.add(kind)
@@ -189,7 +201,7 @@ class Registry:
             try:
                 self._load_plugins(self._plugins)
             except EmberError:
-                self._loaded -= {"", kind}  # so that it is said again, and not only once
+                self._loaded -= {"", kind}  # raise again at the next call
                 raise
 
     def _load_plugins(self, group: str) -> None:

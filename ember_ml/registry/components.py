@@ -1,4 +1,4 @@
-"""The registry of Ember's own components, and how they are built from names."""
+"""Ember's registry, and the functions that register and build components."""
 
 from __future__ import annotations
 
@@ -60,17 +60,34 @@ def register(
 
 
 def get(name: str, kind: str | None = None) -> Entry:
-    """The entry of a component; an unknown name is an error with the nearest ones."""
+    """Return the entry of a component.
+
+    Args:
+        name: "kind/name", or a bare name if `kind` is given.
+        kind: The kind that a bare name belongs to.
+
+    Raises:
+        UnknownComponentError: Nothing is registered under the name; similar names are suggested.
+    """
     return REGISTRY.get(name, kind)
 
 
 def available(kind: str | None = None) -> list[Entry]:
-    """What is registered, all of it or one kind."""
+    """Return the registered components, sorted by name.
+
+    Args:
+        kind: The kind of components to list. Default: all kinds.
+    """
     return REGISTRY.available(kind)
 
 
 def create(name: str | Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
     """Build a component from its name and arguments, or from {"type": name, ...}.
+
+    Args:
+        name: "kind/name", or a mapping with "type" and the fields of the config.
+        *args: Positional arguments of the component.
+        **kwargs: Keyword arguments of the component.
 
     Example:
         >>> create("layers/dense", 4, 2).config.out_features
@@ -84,10 +101,12 @@ def create(name: str | Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def build(kind: str, value: Any, *args: Any) -> Any:
-    """The component that a value stands for: a name, a config, {"type": ...}, a class, or itself.
+    """Return the component given by a name, a config, {"type": ...}, a class, or as an object.
 
-    The kind "" is any; a name must then be whole, such as "layers/dense".
-    `args` are what it needs beside its configuration, such as an optimizer's parameters.
+    Args:
+        kind: The kind of the component; "" accepts any kind, and names then include it.
+        value: The component, in any of these forms.
+        *args: Arguments that are not part of the config, such as an optimizer's parameters.
     """
     from ember_ml.configs import Config
 
@@ -102,10 +121,10 @@ def build(kind: str, value: Any, *args: Any) -> Any:
     if not is_plain(value):
         return value
     raise ArgumentTypeError(
-        f"one of the {kind} is given by name, config or as an object, not by {value!r:.60}"
+        f"expected a name, a config or an object of the {kind}, not {value!r:.60}"
     )
 
 
 def is_plain(value: Any) -> bool:
-    """Whether this is data, such as a number or a list, and so no component."""
+    """Return whether a value is plain data, such as a number or a list, not a component."""
     return value is None or isinstance(value, (bool, int, float, complex, str, bytes, list, tuple))

@@ -1,4 +1,4 @@
-"""Components that check their arguments against their config, and keep it."""
+"""Argument validation of registered classes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ember_ml.registry.base import Entry, close_matches
 
 
 def configured(cls: type, entry: Entry) -> None:
-    """Let a class's `__init__` take `config=`, and leave the config it was built by on the object.
+    """Wrap `__init__`: validate the arguments, accept `config=`, set `self.config`.
 
-    Arguments that are fields of the config are checked by it; others, such as the parameters that
-    an optimizer works on, are passed as they are.
+    Arguments that are not fields of the config, such as an optimizer's parameters, are passed
+    through unchanged.
     """
     original: Any = cls.__init__  # type: ignore[misc]
     _declare_options(cls, original)
@@ -26,7 +26,7 @@ def configured(cls: type, entry: Entry) -> None:
     @functools.wraps(original)
     def init(self: Any, *args: Any, config: Any = None, **kwargs: Any) -> None:
         own: Any = cls
-        if type(self) is not own:  # a subclass, which answers for its own arguments
+        if type(self) is not own:  # a subclass validates its own arguments
             original(self, *args, **kwargs)
             return
         if config is not None:
@@ -67,7 +67,7 @@ def _declare_options(cls: type, init: Any) -> None:
 
 
 def _fields(entry: Entry, config: Any) -> dict[str, Any]:
-    """The arguments that a config stands for."""
+    """Return the arguments that a config holds."""
     if isinstance(config, dict):
         config = entry.config.from_dict(config)
     if not isinstance(config, entry.config):

@@ -1,4 +1,4 @@
-"""Components of other people: of packages that are installed, and of modules that are named."""
+"""Plugins: components from installed packages and from modules named by the user."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 VARIABLE = "EMBER_ML_PLUGINS"
-"""Names the modules, or files, whose import registers components; several as in PATH."""
+"""Environment variable: modules or files to import, separated as in PATH."""
 
 
 class PluginError(EmberError, ImportError):
-    """A module of components that was named and cannot be imported."""
+    """Raised when a plugin named by the user cannot be imported."""
 
 
 def load_installed(group: str) -> None:
-    """Import what installed packages have in a group of entry points."""
-    from importlib import metadata  # which takes longer to import than all of this
+    """Import the plugins that installed packages declare in a group of entry points."""
+    from importlib import metadata  # slow to import
 
     for point in metadata.entry_points(group=group):
         _load(point)
 
 
 def _load(point: EntryPoint) -> None:
-    """Import a plugin; one that fails is named and does not take the others with it."""
+    """Import a plugin; warn if it fails, so that the others still load."""
     try:
         loaded = point.load()
         if inspect.isfunction(loaded):
@@ -46,22 +46,29 @@ def _load(point: EntryPoint) -> None:
 
 
 def named() -> list[str]:
-    """What the environment names."""
+    """Return the modules and files named in the environment variable."""
     return [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
 
 def use(name: str) -> None:
-    """Import a module or file, and have processes that are started from here do the same."""
+    """Import a module or file, in this process and in the processes that it starts.
+
+    Args:
+        name: A dotted module name, or the path of a file that ends in ".py".
+    """
     load_named(name)
     name = str(Path(name).resolve()) if name.endswith(".py") else name
     os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys([*named(), name]))
 
 
 def load_named(name: str) -> None:
-    """Import a module by its dotted name, or a file that ends in .py; once.
+    """Import a module by its dotted name, or a file that ends in .py, once.
 
     Args:
-        name: such as "lab.mixers" or "mixers.py".
+        name: For example "lab.mixers" or "mixers.py".
+
+    Raises:
+        PluginError: The module cannot be imported.
     """
     try:
         if name.endswith(".py"):

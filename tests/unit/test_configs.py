@@ -79,10 +79,10 @@ BAD = [
         "type: layers/dense\nin_features: 4\nout_features: 2\nactivation: {type: layers/dense}\n",
         ["activation"],
     ),
-    ("a: [1,\n", ["line 2, column 1", "no YAML"]),
+    ("a: [1,\n", ["line 2, column 1", "not valid YAML"]),
     ("a: 1\na: 2\n", ["line 2", "the key 'a' is given twice"]),
     ("- 1\n", ["keys and values"]),
-    ("!!python/object/apply:os.system ['true']\n", ["no YAML"]),
+    ("!!python/object/apply:os.system ['true']\n", ["not valid YAML"]),
 ]
 
 
@@ -109,7 +109,7 @@ def test_a_missing_file_and_no_text(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         configs.load(tmp_path / "none.yaml")
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="no text in UTF-8"):
+    with pytest.raises(ConfigError, match="not UTF-8 text"):
         configs.load(tmp_path / "b.yaml")
 
 
@@ -133,8 +133,8 @@ def test_overrides_reach_into_lists_and_names() -> None:
         ("layer.0.rate=1", "layer: there is no such key; did you mean 'layers'"),
         ("layers.0.rat=1", "layers.0.rat: there is no such key; did you mean 'rate'"),
         ("layers.0.rate.x=1", "layers.0.rate: 0.5 has no keys"),
-        ("layers", "a change is key=value"),
-        ("layers.0.rate=[", "no YAML"),
+        ("layers", "a change must be key=value"),
+        ("layers.0.rate=[", "not valid YAML"),
     ],
 )
 def test_a_bad_override_names_the_path(change: str, message: str) -> None:

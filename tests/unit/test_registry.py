@@ -48,7 +48,7 @@ def test_a_class_is_found_by_its_name_and_its_aliases(own: Registry) -> None:
         ("layer/dense", "did you mean 'layers'"),
         ("dense", "write 'kind/name'"),
         ("losses/qqqq", "there are "),
-        (7, "named by a string"),
+        (7, "must be a string"),
     ],
 )
 def test_an_unknown_name_gets_the_nearest(name: str, message: str) -> None:

@@ -142,7 +142,7 @@ def test_arrays(folder, suffix):
         ("epocs=3", "epocs: there is no such key; did you mean 'epochs'"),
         ("epochs=0", "epochs: should be greater than or equal to 1, not 0 (line 5)"),
         ("validation=1.5", "validation"),
-        ("epochs", "a change is key=value, not 'epochs'"),
+        ("epochs", "a change must be key=value, not 'epochs'"),
     ],
 )
 def test_errors_name_the_key(folder, change, message):

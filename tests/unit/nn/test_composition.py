@@ -76,7 +76,7 @@ def test_a_module_in_two_places_is_loaded_into_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pattern", ["gru[type=swiglu]", "gru[=3]", "gru*0 swiglu", "(gru)x0"])
 def test_patterns_that_say_something_else(pattern: str) -> None:
-    with pytest.raises(ConfigError, match=r"option|repeats nothing"):
+    with pytest.raises(ConfigError, match=r"option|repeats zero times"):
         models.LanguageModel(pattern, 8, 16)
 
 

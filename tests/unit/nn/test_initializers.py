@@ -89,7 +89,7 @@ def test_fans_of_convolutions() -> None:
         (lambda: initializers.Uniform(2.0, 1.0), r"low \(2.0\) must not exceed high \(1.0\)"),
         (lambda: initializers.Normal(std=-1.0), "Normal: std: should be greater than or equal"),
         (lambda: initializers.get("glorott"), "did you mean 'glorot'"),
-        (lambda: initializers.get(3), "given by name, config or as an object"),
+        (lambda: initializers.get(3), "expected a name, a config or an object"),
     ],
 )
 def test_errors(call, message: str) -> None:
