@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import index
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainValidator,
+    WithJsonSchema,
+)
 from pydantic_core import core_schema
 
 from ember_ml.configs.base import Config
@@ -35,8 +42,13 @@ Real = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1)]
+Fraction = Annotated[float, Field(gt=0, le=1)]
 Below1 = Annotated[float, Field(ge=0, lt=1)]
 """A decay rate or a dropout probability: 0 <= x < 1."""
+PositionEncoding = Literal["rope", "alibi", "none"]
+"""Position encoding of attention: rotary embeddings, linear biases (ALiBi) or none."""
+RouterName = Literal["softmax", "sigmoid", "noisy", "top_p", "expert_choice"]
+"""Router of a mixture of experts."""
 Unconfigured = Annotated[T, "unconfigured"]
 """`Unconfigured[X]` annotates a parameter that is not part of the config."""
 
@@ -107,11 +119,41 @@ def _as_tuple(value: Any) -> Any:
 
 ComponentLike: TypeAlias = str | Mapping[str, Any] | Config | Callable[..., Any]
 """A component by name, as {"type": name, ...}, as its config, or the object itself."""
-Sizes = Annotated[tuple[Size, ...], BeforeValidator(_as_tuple)]
-"""One or several sizes."""
+
+
+class _AsTuple:
+    """Annotation that validates one or several sizes as a tuple."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return handler.generate_schema(Annotated[tuple[Size, ...], BeforeValidator(_as_tuple)])
+
+
+Sizes = Annotated[int | Sequence[int], _AsTuple()]
+"""One or several sizes; a tuple in the config."""
 ActivationField = Annotated[ComponentLike, Component("activations")]
 OptionalActivationField = Annotated[ComponentLike | None, Component("activations", optional=True)]
 InitializerField = Annotated[ComponentLike, Component("initializers")]
 AnyComponent = Annotated[ComponentLike, Component()]
 ComponentsField = Annotated[tuple[AnyComponent, ...], BeforeValidator(unwrap_single_list)]
 """Components of any kind, in order."""
+
+
+def check_wiring(value: object) -> object:
+    """Return a neuron wiring or its config, reading a {"type": ...} mapping as a config."""
+    if isinstance(value, Mapping):
+        return Config.from_dict(value, kind="wirings")
+    config = value if isinstance(value, Config) else getattr(value, "config", None)
+    if isinstance(config, Config) and config.component.startswith("wirings/"):
+        return value
+    if hasattr(value, "adjacency"):
+        return value
+    raise ValueError(f"must be a wiring or its config, not {value!r:.60}")
+
+
+WiringField = Annotated[
+    object,
+    PlainValidator(check_wiring),
+    WithJsonSchema({"type": "object", "description": "a wiring"}),
+]

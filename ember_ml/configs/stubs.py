@@ -48,9 +48,9 @@ def render() -> dict[Path, str]:
 
 def _module(entries: Iterable[Entry], children: dict[str, list[Entry]]) -> str:
     """Return a stub with the configs of some components, and re-exports of its submodules'."""
-    imports = {"ember_ml.configs.base"}
+    imports = {"import ember_ml.configs.base"}
     classes = [_class(entry, imports) for entry in sorted(entries, key=lambda each: each.name)]
-    lines = [f"import {name}" for name in sorted(imports) if name != "builtins"]
+    lines = sorted(imports)
     for child, own in sorted(children.items()):
         names = sorted(entry.config_name for entry in own)
         lines += [f"from {child} import {name} as {name}" for name in names]
@@ -61,7 +61,8 @@ def _class(entry: Entry, imports: set[str]) -> str:
     source = signature_source(entry.target)
     hints = typing.get_type_hints(source)
     extras = typing.get_type_hints(source, include_extras=True)
-    target = _render(entry.target, imports)
+    target = entry.target.__name__
+    imports.add(f"from {entry.target.__module__} import {target}")
     lines = [f"class {entry.config_name}(ember_ml.configs.base.Config):"]
     for parameter in configured_parameters(source, extras):
         hint = _render(hints.get(parameter.name, Any), imports)
@@ -70,23 +71,23 @@ def _class(entry: Entry, imports: set[str]) -> str:
         else:
             optional = "" if parameter.default is parameter.empty else " = ..."
             lines.append(f"    {parameter.name}: {hint}{optional}")
-    imports.add("typing")
+    imports.add("import typing")
     lines.append(f"    def create(self, *args: typing.Any, **kwargs: typing.Any) -> {target}: ...")
     return "\n".join(lines) + "\n"
 
 
 def _render(hint: Any, imports: set[str]) -> str:
-    """Return the source text of a type with full names, and note which modules it needs."""
+    """Return the source text of a type with full names, and add the imports that it needs."""
     if hint is None or hint is type(None):
         return "None"
     if hint is ...:
         return "..."
     if hint is Any:
-        imports.add("typing")
+        imports.add("import typing")
         return "typing.Any"
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
-        imports.add("typing")
+        imports.add("import typing")
         return f"typing.Literal[{', '.join(map(repr, args))}]"
     if origin in (Union, types.UnionType):
         return " | ".join(_render(arg, imports) for arg in args)
@@ -95,9 +96,9 @@ def _render(hint: Any, imports: set[str]) -> str:
     if origin is not None:
         inside = ", ".join(_render(arg, imports) for arg in args)
         return f"{_render(origin, imports)}[{inside}]"
-    imports.add(hint.__module__)
     if hint.__module__ == "builtins":
         return str(hint.__qualname__)
+    imports.add(f"import {hint.__module__}")
     return f"{hint.__module__}.{hint.__qualname__}"
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers import SequentialConfig
+from ember_ml.configs.base import Config
+from ember_ml.configs.fields import AnyComponent
 from ember_ml.nn import sequence_module
 from ember_ml.nn.containers import ModuleList
-from ember_ml.nn.module import Module
 from ember_ml.nn.sequence_module import SequenceModule, State
-from ember_ml.registry import build, register
+from ember_ml.registry import build, get, register
 
 
-@register("layers/sequential", config=SequentialConfig)
+@register("layers/sequential")
 class Sequential(SequenceModule, ModuleList):
     """Modules one after the other: the output of each is the input of the next.
 
@@ -27,16 +26,18 @@ class Sequential(SequenceModule, ModuleList):
         (3, 2)
     """
 
-    def __init__(self, *layers: Module | Iterable[Module]) -> None:
+    def __init__(self, *layers: AnyComponent) -> None:
         super().__init__(build("", layer) for layer in layers)
 
     @property
-    def config(self) -> SequentialConfig:
+    def config(self) -> Config:
         """The configs of the modules that are here now."""
-        return SequentialConfig(layers=tuple(each.config or each for each in self._items))
+        return get("layers/sequential").config(
+            layers=tuple(each.config or each for each in self._items)
+        )
 
     @config.setter
-    def config(self, config: SequentialConfig) -> None:
+    def config(self, config: Config) -> None:
         """What it was built by says nothing of modules that were added."""
 
     @property

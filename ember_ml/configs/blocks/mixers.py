@@ -8,10 +8,17 @@ from pydantic import BeforeValidator, model_validator
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.blocks.base import BlockFields, Placement, check_layers
-from ember_ml.configs.fields import ActivationField, Below1, Count, Flag, Positive, Size
-from ember_ml.configs.layers.channel_mixing.moe import RouterName
-from ember_ml.configs.layers.sequence_mixing.attention import Positions
-from ember_ml.configs.layers.sequence_mixing.recurrent import WiringField
+from ember_ml.configs.fields import (
+    ActivationField,
+    Below1,
+    Count,
+    Flag,
+    PositionEncoding,
+    Positive,
+    RouterName,
+    Size,
+    WiringField,
+)
 from ember_ml.configs.patterns import LayersField, check_names, items_of
 
 Cell = Literal["ltc", "cfc", "wired_cfc"]
@@ -36,7 +43,7 @@ class TransformerConfig(BlockFields):
     gated: Flag = False
     causal: Flag = True
     window: Count | None = None
-    positions: Positions = "rope"
+    positions: PositionEncoding = "rope"
     rope_base: Positive = 10000.0
     bias: Flag = True
     attention_dropout: Below1 = 0.0

@@ -1,5 +1,5 @@
-"""Configs of the layers."""
+"""Config classes of the layers, derived from their signatures."""
 
-from ember_ml.configs.layers.channel_mixing import *  # noqa: F403
-from ember_ml.configs.layers.containers import SequentialConfig as SequentialConfig
-from ember_ml.configs.layers.sequence_mixing import *  # noqa: F403
+from ember_ml.configs.derive import attach
+
+__getattr__, __dir__ = attach(__name__)

@@ -6,9 +6,16 @@ from typing import ClassVar, Literal
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.blocks.base import Norm
-from ember_ml.configs.fields import ActivationField, Below1, Count, Flag, Positive, Size
-from ember_ml.configs.layers.channel_mixing.moe import RouterName
-from ember_ml.configs.layers.sequence_mixing.attention import Positions
+from ember_ml.configs.fields import (
+    ActivationField,
+    Below1,
+    Count,
+    Flag,
+    PositionEncoding,
+    Positive,
+    RouterName,
+    Size,
+)
 from ember_ml.configs.models.base import PositionEmbedding
 from ember_ml.configs.patterns import LayersField
 
@@ -36,7 +43,7 @@ class TransformerModelConfig(NamedFields):
     activation: ActivationField = "gelu"
     gated: Flag = False
     window: Count | None = None
-    positions: Literal[Positions, PositionEmbedding] = "rope"
+    positions: Literal[PositionEncoding, PositionEmbedding] = "rope"
     rope_base: Positive = 10000.0
     bias: Flag = True
     attention_dropout: Below1 = 0.0

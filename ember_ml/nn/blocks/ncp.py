@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
@@ -92,7 +92,7 @@ class _Neurons(_CircuitBlock):
     """Neurons with synapses, in continuous time."""
 
     uses_timespans = True
-    output_mapping = "none"
+    output_mapping: Literal["affine", "none"] = "none"
     layer: Recurrent
 
     def __init__(self, name: str, cell: str) -> None:

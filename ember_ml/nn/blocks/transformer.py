@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml.configs.blocks.mixers import MLPBlockConfig, TransformerConfig
+from ember_ml.configs.fields import PositionEncoding
 from ember_ml.nn.blocks.base import Block
 from ember_ml.nn.layers.channel_mixing import FeedForward, GatedLinear
 from ember_ml.nn.layers.sequence_mixing.attention import SelfAttention
@@ -70,7 +71,7 @@ class TransformerBlock(Block):
         gated: bool = False,
         causal: bool = True,
         window: int | None = None,
-        positions: str = "rope",
+        positions: PositionEncoding = "rope",
         rope_base: float = 10000.0,
         bias: bool = True,
         attention_dropout: float = 0.0,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers import BatchNormConfig
+from ember_ml.configs.fields import Positive, Probability, Size
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.norms import gain, shift
 from ember_ml.nn.parameter import Buffer
 from ember_ml.registry import register
 
 
-@register("layers/batch_norm", config=BatchNormConfig, aliases=["batchnorm"])
+@register("layers/batch_norm", aliases=["batchnorm"])
 class BatchNorm(Layer):
     """Mean 0 and variance 1 of each feature over the batch.
 
@@ -32,10 +32,10 @@ class BatchNorm(Layer):
 
     def __init__(
         self,
-        features: int,
+        features: Size,
         axis: int = -1,
-        momentum: float = 0.1,
-        eps: float = 1e-5,
+        momentum: Probability = 0.1,
+        eps: Positive = 1e-5,
         affine: bool = True,
     ) -> None:
         self.features = features

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ember_ml import ops
 from ember_ml._core.errors import EmberError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers import DenseConfig
+from ember_ml.configs.fields import InitializerField, OptionalActivationField, Size
 from ember_ml.nn import activations, initializers
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
 
-@register("layers/dense", config=DenseConfig, aliases=["linear"])
+@register("layers/dense", aliases=["linear"])
 class Dense(Layer):
     r"""A linear map of the features.
 
@@ -37,12 +35,12 @@ class Dense(Layer):
 
     def __init__(
         self,
-        in_features: int,
-        out_features: int,
+        in_features: Size,
+        out_features: Size,
         bias: bool = True,
-        activation: Any = None,
-        kernel_initializer: Any = "glorot",
-        bias_initializer: Any = "zeros",
+        activation: OptionalActivationField = None,
+        kernel_initializer: InitializerField = "glorot",
+        bias_initializer: InitializerField = "zeros",
     ) -> None:
         self.in_features = in_features
         self.out_features = out_features

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers import DropoutConfig
+from ember_ml.configs.fields import Below1
 from ember_ml.nn.layers.base import Layer
 from ember_ml.registry import register
 
 
-@register("layers/dropout", config=DropoutConfig)
+@register("layers/dropout")
 class Dropout(Layer):
     """Sets elements to zero at random in training, and scales the others up to make up for it.
 
@@ -25,7 +25,7 @@ class Dropout(Layer):
         [1.0, 1.0, 1.0]
     """
 
-    def __init__(self, rate: float = 0.5) -> None:
+    def __init__(self, rate: Below1 = 0.5) -> None:
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers import EmbeddingConfig
+from ember_ml.configs.fields import Count, InitializerField, Size
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
 
-@register("layers/embedding", config=EmbeddingConfig)
+@register("layers/embedding")
 class Embedding(Layer):
     """A vector for each of a number of symbols.
 
@@ -33,10 +31,10 @@ class Embedding(Layer):
 
     def __init__(
         self,
-        num_embeddings: int,
-        features: int,
-        padding_index: int | None = None,
-        initializer: Any = "normal",
+        num_embeddings: Size,
+        features: Size,
+        padding_index: Count | None = None,
+        initializer: InitializerField = "normal",
     ) -> None:
         if padding_index is not None and padding_index >= num_embeddings:
             raise ArgumentError(

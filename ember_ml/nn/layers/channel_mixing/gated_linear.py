@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.channel_mixing.gated_linear import (
-    GELU_TANH,
-    FeedForwardConfig,
-    GatedLinearConfig,
-    GeGLUConfig,
-    GLUConfig,
-    ReGLUConfig,
-    SwiGLUConfig,
-)
+from ember_ml.configs.activations import GELUConfig
+from ember_ml.configs.fields import ActivationField, Below1, Size
 from ember_ml.nn import activations
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.dropout import Dropout
 from ember_ml.registry import register
+
+GELU_TANH = GELUConfig(approximate=True)
 
 
 def inner_size(features: int, multiple_of: int = 16) -> int:
@@ -28,7 +22,7 @@ def inner_size(features: int, multiple_of: int = 16) -> int:
     return -(-(8 * features // 3) // multiple_of) * multiple_of
 
 
-@register("layers/gated_linear", config=GatedLinearConfig, aliases=["gated-linear", "gated_mlp"])
+@register("layers/gated_linear", aliases=["gated-linear", "gated_mlp"])
 class GatedLinear(Layer):
     r"""A linear map of the features, gated by an activation of another.
 
@@ -56,11 +50,11 @@ class GatedLinear(Layer):
 
     def __init__(
         self,
-        features: int,
-        inner_features: int | None = None,
-        activation: Any = "silu",
+        features: Size,
+        inner_features: Size | None = None,
+        activation: ActivationField = "silu",
         bias: bool = False,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         self.features = features
         inner = inner_features or inner_size(features)
@@ -86,7 +80,7 @@ class GatedLinear(Layer):
         return self.activation(gate) * value
 
 
-@register("layers/glu", config=GLUConfig)
+@register("layers/glu")
 class GLU(GatedLinear):
     r"""Gated linear unit.
 
@@ -99,15 +93,15 @@ class GLU(GatedLinear):
 
     def __init__(
         self,
-        features: int,
-        inner_features: int | None = None,
+        features: Size,
+        inner_features: Size | None = None,
         bias: bool = False,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         super().__init__(features, inner_features, "sigmoid", bias, dropout)
 
 
-@register("layers/swiglu", config=SwiGLUConfig)
+@register("layers/swiglu")
 class SwiGLU(GatedLinear):
     r"""Gated linear unit with a SiLU gate.
 
@@ -124,10 +118,10 @@ class SwiGLU(GatedLinear):
 
     def __init__(
         self,
-        features: int,
-        inner_features: int | None = None,
+        features: Size,
+        inner_features: Size | None = None,
         bias: bool = False,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         super().__init__(features, inner_features, "silu", bias, dropout)
 
@@ -136,7 +130,7 @@ class SwiGLU(GatedLinear):
         return ops.swiglu(both)
 
 
-@register("layers/geglu", config=GeGLUConfig)
+@register("layers/geglu")
 class GeGLU(GatedLinear):
     r"""Gated linear unit with a GELU gate.
 
@@ -149,15 +143,15 @@ class GeGLU(GatedLinear):
 
     def __init__(
         self,
-        features: int,
-        inner_features: int | None = None,
+        features: Size,
+        inner_features: Size | None = None,
         bias: bool = False,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         super().__init__(features, inner_features, "gelu", bias, dropout)
 
 
-@register("layers/reglu", config=ReGLUConfig)
+@register("layers/reglu")
 class ReGLU(GatedLinear):
     r"""Gated linear unit with a ReLU gate.
 
@@ -170,15 +164,15 @@ class ReGLU(GatedLinear):
 
     def __init__(
         self,
-        features: int,
-        inner_features: int | None = None,
+        features: Size,
+        inner_features: Size | None = None,
         bias: bool = False,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         super().__init__(features, inner_features, "relu", bias, dropout)
 
 
-@register("layers/feed_forward", config=FeedForwardConfig, aliases=["feed-forward", "mad-mlp"])
+@register("layers/feed_forward", aliases=["feed-forward", "mad-mlp"])
 class FeedForward(Layer):
     r"""The feed-forward layer of a transformer.
 
@@ -202,11 +196,11 @@ class FeedForward(Layer):
 
     def __init__(
         self,
-        features: int,
-        inner_features: int | None = None,
-        activation: Any = GELU_TANH,
+        features: Size,
+        inner_features: Size | None = None,
+        activation: ActivationField = GELU_TANH,
         bias: bool = False,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         self.features = features
         inner = inner_features or 4 * features

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
 
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers import MLPConfig
+from ember_ml.configs.fields import ActivationField, Below1, Size, Sizes
 from ember_ml.nn import activations
 from ember_ml.nn.containers import ModuleList
 from ember_ml.nn.layers.base import Layer
@@ -16,7 +14,7 @@ from ember_ml.nn.layers.channel_mixing.dropout import Dropout
 from ember_ml.registry import register
 
 
-@register("layers/mlp", config=MLPConfig)
+@register("layers/mlp")
 class MLP(Layer):
     r"""Dense layers with an activation between them.
 
@@ -39,12 +37,12 @@ class MLP(Layer):
 
     def __init__(
         self,
-        in_features: int,
-        hidden_features: int | Sequence[int] | None = None,
-        out_features: int | None = None,
-        activation: Any = "gelu",
+        in_features: Size,
+        hidden_features: Sizes | None = None,
+        out_features: Size | None = None,
+        activation: ActivationField = "gelu",
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         hidden = (4 * in_features,) if hidden_features is None else hidden_features
         hidden = (hidden,) if isinstance(hidden, int) else tuple(hidden)

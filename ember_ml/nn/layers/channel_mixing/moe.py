@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import GetCoreSchemaHandler, ValidationInfo
+from pydantic_core import core_schema
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.channel_mixing.gated_linear import GELU_TANH
-from ember_ml.configs.layers.channel_mixing.moe import STACKED_EXPERTS, MoEConfig, MoEMLPConfig
+from ember_ml.configs.fields import (
+    ActivationField,
+    Component,
+    ComponentLike,
+    Fraction,
+    NonNegative,
+    Positive,
+    RouterName,
+    Size,
+)
+from ember_ml.configs.patterns import sized
 from ember_ml.nn import activations
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.experts import (
@@ -18,11 +31,36 @@ from ember_ml.nn.layers.channel_mixing.experts import (
     MLPExperts,
 )
 from ember_ml.nn.layers.channel_mixing.experts.mixture import Mixture
-from ember_ml.nn.layers.channel_mixing.gated_linear import inner_size
+from ember_ml.nn.layers.channel_mixing.gated_linear import GELU_TANH, inner_size
 from ember_ml.registry import register
 
+STACKED_EXPERTS = {
+    "mlp": GELU_TANH,
+    "glu": "sigmoid",
+    "swiglu": "silu",
+    "geglu": "gelu",
+    "reglu": "relu",
+}
+"""Experts computed from stacked matrices, and their activations."""
 
-@register("layers/moe", config=MoEConfig, aliases=["mixture_of_experts"])
+
+class _Expert(Component):
+    """Annotation of the expert: the name of a stacked expert, or a layer of width `features`."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.with_info_plain_validator_function(self._sized)
+
+    def _sized(self, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, str) and value in STACKED_EXPERTS:
+            return value
+        if isinstance(value, (str, Mapping)) and "features" in info.data:
+            value = sized(value, info.data["features"])
+        return self._checked(value)
+
+
+@register("layers/moe", aliases=["mixture_of_experts"])
 class MoE(Mixture):
     r"""A mixture of experts, of which a few work on each position.
 
@@ -71,19 +109,19 @@ class MoE(Mixture):
 
     def __init__(
         self,
-        features: int,
-        num_experts: int = 8,
-        top_k: int = 2,
-        expert: Any = "swiglu",
-        inner_features: int | None = None,
-        router: str = "softmax",
-        top_p: float = 0.7,
+        features: Size,
+        num_experts: Size = 8,
+        top_k: Size = 2,
+        expert: Annotated[ComponentLike, _Expert("layers")] = "swiglu",
+        inner_features: Size | None = None,
+        router: RouterName = "softmax",
+        top_p: Fraction = 0.7,
         normalize: bool = True,
-        combiner: str = "sum",
-        capacity_factor: float | None = None,
-        overflow: str = "drop",
-        balance_weight: float = 0.01,
-        z_weight: float = 0.001,
+        combiner: Literal["sum", "concat"] = "sum",
+        capacity_factor: Positive | None = None,
+        overflow: Literal["drop", "pass"] = "drop",
+        balance_weight: NonNegative = 0.01,
+        z_weight: NonNegative = 0.001,
     ) -> None:
         self._check_choice(num_experts, top_k)
         self.features = features
@@ -114,7 +152,7 @@ def _mixes_positions(experts: Any) -> bool:
     return isinstance(experts, LayerExperts) and isinstance(experts.layers[0], SequenceMixer)
 
 
-@register("layers/moe_mlp", config=MoEMLPConfig, aliases=["moe-mlp"])
+@register("layers/moe_mlp", aliases=["moe-mlp"])
 class MoEMLP(Mixture):
     r"""MAD's mixture of experts: gated features that all share, read by a few experts.
 
@@ -146,16 +184,16 @@ class MoEMLP(Mixture):
 
     def __init__(
         self,
-        features: int,
-        num_experts: int = 8,
-        top_k: int = 2,
-        inner_features: int = 16,
-        activation: Any = GELU_TANH,
-        router: str = "softmax",
-        capacity_factor: float | None = None,
-        overflow: str = "drop",
-        balance_weight: float = 0.01,
-        z_weight: float = 0.001,
+        features: Size,
+        num_experts: Size = 8,
+        top_k: Size = 2,
+        inner_features: Size = 16,
+        activation: ActivationField = GELU_TANH,
+        router: RouterName = "softmax",
+        capacity_factor: Positive | None = None,
+        overflow: Literal["drop", "pass"] = "drop",
+        balance_weight: NonNegative = 0.01,
+        z_weight: NonNegative = 0.001,
     ) -> None:
         self._check_choice(num_experts, top_k)
         self.features = features

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers import GroupNormConfig, LayerNormConfig, RMSNormConfig
+from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
@@ -21,7 +21,7 @@ def shift(features: int, wanted: bool = True) -> Parameter | None:
     return Parameter(ops.zeros(features), decay=False) if wanted else None
 
 
-@register("layers/layer_norm", config=LayerNormConfig, aliases=["layernorm"])
+@register("layers/layer_norm", aliases=["layernorm"])
 class LayerNorm(Layer):
     r"""Mean 0 and variance 1 over the features of each position.
 
@@ -39,7 +39,7 @@ class LayerNorm(Layer):
     """
 
     def __init__(
-        self, features: int, eps: float = 1e-5, affine: bool = True, bias: bool = True
+        self, features: Size, eps: Positive = 1e-5, affine: bool = True, bias: bool = True
     ) -> None:
         self.features = features
         self.eps = eps
@@ -52,7 +52,7 @@ class LayerNorm(Layer):
         return ops.layer_norm(x, self.weight, self.bias, self.eps)
 
 
-@register("layers/rms_norm", config=RMSNormConfig, aliases=["rmsnorm"])
+@register("layers/rms_norm", aliases=["rmsnorm"])
 class RMSNorm(Layer):
     r"""Root mean square 1 over the features of each position.
 
@@ -68,7 +68,7 @@ class RMSNorm(Layer):
     Reference: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
     """
 
-    def __init__(self, features: int, eps: float = 1e-6, affine: bool = True) -> None:
+    def __init__(self, features: Size, eps: Positive = 1e-6, affine: bool = True) -> None:
         self.features = features
         self.eps = eps
         self.weight = gain(features, affine)
@@ -79,7 +79,7 @@ class RMSNorm(Layer):
         return ops.rms_norm(x, self.weight, self.eps)
 
 
-@register("layers/group_norm", config=GroupNormConfig, aliases=["groupnorm"])
+@register("layers/group_norm", aliases=["groupnorm"])
 class GroupNorm(Layer):
     """Mean 0 and variance 1 over groups of channels of each example.
 
@@ -95,7 +95,7 @@ class GroupNorm(Layer):
     """
 
     def __init__(
-        self, num_groups: int, features: int, eps: float = 1e-5, affine: bool = True
+        self, num_groups: Size, features: Size, eps: Positive = 1e-5, affine: bool = True
     ) -> None:
         if features % num_groups:
             raise ArgumentError(

@@ -6,10 +6,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.channel_mixing.rwkv import (
-    RWKV5ChannelMixerConfig,
-    RWKV6ChannelMixerConfig,
-)
+from ember_ml.configs.fields import Size
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing._chunked import shown
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, zeros_beside
@@ -18,9 +15,7 @@ from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
 
-@register(
-    "layers/rwkv5_channel_mixer", config=RWKV5ChannelMixerConfig, aliases=["rwkv5-channel-mixer"]
-)
+@register("layers/rwkv5_channel_mixer", aliases=["rwkv5-channel-mixer"])
 class RWKV5ChannelMixer(SequenceMixer):
     r"""Squared ReLUs behind a gate, which see a position and the one before.
 
@@ -42,7 +37,7 @@ class RWKV5ChannelMixer(SequenceMixer):
         ((2, 5, 8), 8)
     """
 
-    def __init__(self, features: int, inner_features: int | None = None) -> None:
+    def __init__(self, features: Size, inner_features: Size | None = None) -> None:
         inner = inner_features or 4 * features
         self.features = features
         self.key_share = Parameter(shares(features, 1.0), decay=False)
@@ -77,9 +72,7 @@ class RWKV5ChannelMixer(SequenceMixer):
         return gate * self.value(key * key)
 
 
-@register(
-    "layers/rwkv6_channel_mixer", config=RWKV6ChannelMixerConfig, aliases=["rwkv6-channel-mixer"]
-)
+@register("layers/rwkv6_channel_mixer", aliases=["rwkv6-channel-mixer"])
 class RWKV6ChannelMixer(RWKV5ChannelMixer):
     r"""The channel mixer of RWKV 6, which computes what that of RWKV 5 does.
 
@@ -100,5 +93,5 @@ class RWKV6ChannelMixer(RWKV5ChannelMixer):
         (2, 5, 8)
     """
 
-    def __init__(self, features: int, inner_features: int | None = None) -> None:
+    def __init__(self, features: Size, inner_features: Size | None = None) -> None:
         super().__init__(features, inner_features)

@@ -7,10 +7,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.linear_attention import (
-    DeltaNetConfig,
-    GatedDeltaNetConfig,
-)
+from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.norms import RMSNorm
 from ember_ml.nn.layers.sequence_mixing import _chunked
@@ -21,7 +18,7 @@ from ember_ml.ops.random import default_generator
 from ember_ml.registry import register
 
 
-@register("layers/delta_net", config=DeltaNetConfig, aliases=["deltanet", "delta-net"])
+@register("layers/delta_net", aliases=["deltanet", "delta-net"])
 class DeltaNet(SequenceMixer):
     r"""Linear attention whose state is corrected towards each value where its key points.
 
@@ -47,7 +44,7 @@ class DeltaNet(SequenceMixer):
         ((2, 5, 8), 32)
     """
 
-    def __init__(self, features: int, num_heads: int = 1, eps: float = 1e-5) -> None:
+    def __init__(self, features: Size, num_heads: Size = 1, eps: Positive = 1e-5) -> None:
         size = _chunked.head_size(type(self).__name__, features, num_heads)
         self.features = features
         self.num_heads = num_heads
@@ -148,7 +145,7 @@ def _over_chunks(parts: list[Any]) -> Tensor:
     return ops.stack(outputs, axis=2)
 
 
-@register("layers/gated_delta_net", config=GatedDeltaNetConfig, aliases=["gated-delta-net"])
+@register("layers/gated_delta_net", aliases=["gated-delta-net"])
 class GatedDeltaNet(DeltaNet):
     r"""The delta rule with a state that decays as the input says, and a gate at the output.
 
@@ -171,7 +168,7 @@ class GatedDeltaNet(DeltaNet):
         (2, 5, 8)
     """
 
-    def __init__(self, features: int, num_heads: int = 1, eps: float = 1e-5) -> None:
+    def __init__(self, features: Size, num_heads: Size = 1, eps: Positive = 1e-5) -> None:
         super().__init__(features, num_heads, eps)
         self.gate = Dense(features, features, bias=False)
         self.decay = Dense(features, num_heads)

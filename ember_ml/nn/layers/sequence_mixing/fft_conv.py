@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.convolutional import FFTConvConfig
+from ember_ml.configs.fields import Size
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, zeros_beside
 from ember_ml.nn.parameter import Parameter
@@ -77,7 +77,7 @@ def push(x: Tensor, window: Tensor) -> Tensor:
     return ops.concat([window, ops.expand_dims(x, 1)], axis=1)
 
 
-@register("layers/fft_conv", config=FFTConvConfig, aliases=["fft-conv"])
+@register("layers/fft_conv", aliases=["fft-conv"])
 class FFTConv(SequenceMixer):
     r"""Each channel convolved with a long filter, all of whose taps are learned.
 
@@ -102,7 +102,7 @@ class FFTConv(SequenceMixer):
     Reference: Fu et al., "Simple Hardware-Efficient Long Convolutions for Sequence Modeling", 2023.
     """
 
-    def __init__(self, features: int, max_length: int = 1280) -> None:
+    def __init__(self, features: Size, max_length: Size = 1280) -> None:
         self.features = features
         self.max_length = max_length
         fading = ops.exp(ops.linspace(0.0, math.log(0.01), max_length))

@@ -7,10 +7,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.linear_attention import (
-    GatedLinearAttentionConfig,
-    MultiHeadGatedLinearAttentionConfig,
-)
+from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.norms import RMSNorm
 from ember_ml.nn.layers.sequence_mixing import _chunked
@@ -18,11 +15,7 @@ from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.registry import register
 
 
-@register(
-    "layers/gated_linear_attention",
-    config=GatedLinearAttentionConfig,
-    aliases=["gated-linear-attention", "gla"],
-)
+@register("layers/gated_linear_attention", aliases=["gated-linear-attention", "gla"])
 class GatedLinearAttention(SequenceMixer):
     r"""Linear attention whose state decays as the input says, each key feature by itself.
 
@@ -52,11 +45,11 @@ class GatedLinearAttention(SequenceMixer):
 
     def __init__(
         self,
-        features: int,
-        num_heads: int = 1,
-        gate_rank: int = 16,
-        gate_divisor: float = 16.0,
-        eps: float = 1e-5,
+        features: Size,
+        num_heads: Size = 1,
+        gate_rank: Size = 16,
+        gate_divisor: Positive = 16.0,
+        eps: Positive = 1e-5,
     ) -> None:
         size = _chunked.head_size(type(self).__name__, features, num_heads)
         self.features = features
@@ -111,11 +104,7 @@ class GatedLinearAttention(SequenceMixer):
         return self.out(y * ops.silu(gate))
 
 
-@register(
-    "layers/mh_gated_linear_attention",
-    config=MultiHeadGatedLinearAttentionConfig,
-    aliases=["mh-gated-linear-attention", "mh-gla"],
-)
+@register("layers/mh_gated_linear_attention", aliases=["mh-gated-linear-attention", "mh-gla"])
 class MultiHeadGatedLinearAttention(GatedLinearAttention):
     r"""Gated linear attention in 8 heads.
 
@@ -141,10 +130,10 @@ class MultiHeadGatedLinearAttention(GatedLinearAttention):
 
     def __init__(
         self,
-        features: int,
-        num_heads: int = 8,
-        gate_rank: int = 16,
-        gate_divisor: float = 16.0,
-        eps: float = 1e-5,
+        features: Size,
+        num_heads: Size = 8,
+        gate_rank: Size = 16,
+        gate_divisor: Positive = 16.0,
+        eps: Positive = 1e-5,
     ) -> None:
         super().__init__(features, num_heads, gate_rank, gate_divisor, eps)

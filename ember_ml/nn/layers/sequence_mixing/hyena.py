@@ -7,7 +7,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.convolutional import HyenaConfig, MultiHeadHyenaConfig
+from ember_ml.configs.fields import Size
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing._filters import HyenaFilter
@@ -128,7 +128,7 @@ class HyenaBase(SequenceMixer):
         return ops.flip(with_skip(self.filter(self.max_length), self.skip), axis=1)
 
 
-@register("layers/hyena", config=HyenaConfig)
+@register("layers/hyena")
 class Hyena(HyenaBase):
     r"""A long convolution between two gates.
 
@@ -160,12 +160,12 @@ class Hyena(HyenaBase):
 
     def __init__(
         self,
-        features: int,
-        inner_factor: int = 4,
-        projection_groups: int = 4,
-        short_kernel_size: int = 3,
-        filter_order: int = 4,
-        max_length: int = 1280,
+        features: Size,
+        inner_factor: Size = 4,
+        projection_groups: Size = 4,
+        short_kernel_size: Size = 3,
+        filter_order: Size = 4,
+        max_length: Size = 1280,
     ) -> None:
         inner = features * inner_factor
         super().__init__(
@@ -198,7 +198,7 @@ class Hyena(HyenaBase):
         return self.out_proj(query * mixed), (short, seen[:, 1:])
 
 
-@register("layers/multi_head_hyena", config=MultiHeadHyenaConfig, aliases=["mh-hyena"])
+@register("layers/multi_head_hyena", aliases=["mh-hyena"])
 class MultiHeadHyena(HyenaBase):
     r"""Hyena whose keys and values meet in an outer product, which the query reads.
 
@@ -230,13 +230,13 @@ class MultiHeadHyena(HyenaBase):
 
     def __init__(
         self,
-        features: int,
-        num_heads: int = 16,
-        inner_factor: int = 1,
-        projection_groups: int = 4,
-        short_kernel_size: int = 3,
-        filter_order: int = 2,
-        max_length: int = 1280,
+        features: Size,
+        num_heads: Size = 16,
+        inner_factor: Size = 1,
+        projection_groups: Size = 4,
+        short_kernel_size: Size = 3,
+        filter_order: Size = 2,
+        max_length: Size = 1280,
     ) -> None:
         inner = features * inner_factor
         if inner % num_heads:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.convolutional import HyenaExpertsConfig
+from ember_ml.configs.fields import Size
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing.base import State
 from ember_ml.nn.layers.sequence_mixing.fft_conv import push
@@ -13,7 +13,7 @@ from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
 from ember_ml.registry import register
 
 
-@register("layers/hyena_experts", config=HyenaExpertsConfig, aliases=["hyena-experts"])
+@register("layers/hyena_experts", aliases=["hyena-experts"])
 class HyenaExperts(HyenaBase):
     r"""Hyena whose channels belong to experts, of which a router weighs a few at each position.
 
@@ -45,13 +45,13 @@ class HyenaExperts(HyenaBase):
 
     def __init__(
         self,
-        features: int,
-        num_experts: int = 8,
-        expert_features: int = 16,
-        top_k: int = 2,
-        short_kernel_size: int = 3,
-        filter_order: int = 16,
-        max_length: int = 1280,
+        features: Size,
+        num_experts: Size = 8,
+        expert_features: Size = 16,
+        top_k: Size = 2,
+        short_kernel_size: Size = 3,
+        filter_order: Size = 16,
+        max_length: Size = 1280,
     ) -> None:
         if top_k > num_experts:
             raise ArgumentError(

@@ -6,17 +6,14 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.linear_attention import (
-    LinearAttentionConfig,
-    MultiHeadLinearAttentionConfig,
-)
+from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing import _chunked
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.registry import register
 
 
-@register("layers/linear_attention", config=LinearAttentionConfig, aliases=["linear-attention"])
+@register("layers/linear_attention", aliases=["linear-attention"])
 class LinearAttention(SequenceMixer):
     r"""Attention whose weights are products of features of queries and keys.
 
@@ -42,7 +39,7 @@ class LinearAttention(SequenceMixer):
         ((2, 5, 8), 40)
     """
 
-    def __init__(self, features: int, num_heads: int = 1, eps: float = 1e-12) -> None:
+    def __init__(self, features: Size, num_heads: Size = 1, eps: Positive = 1e-12) -> None:
         size = _chunked.head_size(type(self).__name__, features, num_heads)
         self.features = features
         self.num_heads = num_heads
@@ -106,11 +103,7 @@ def _with_one(value: Tensor) -> Tensor:
     return ops.concat([value, ops.ones_like(value[..., :1])], axis=-1)
 
 
-@register(
-    "layers/mh_linear_attention",
-    config=MultiHeadLinearAttentionConfig,
-    aliases=["mh-linear-attention"],
-)
+@register("layers/mh_linear_attention", aliases=["mh-linear-attention"])
 class MultiHeadLinearAttention(LinearAttention):
     r"""Linear attention in 16 heads.
 
@@ -131,5 +124,5 @@ class MultiHeadLinearAttention(LinearAttention):
         (2, 5, 32)
     """
 
-    def __init__(self, features: int, num_heads: int = 16, eps: float = 1e-12) -> None:
+    def __init__(self, features: Size, num_heads: Size = 16, eps: Positive = 1e-12) -> None:
         super().__init__(features, num_heads, eps)

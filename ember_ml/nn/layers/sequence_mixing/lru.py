@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.state_space import LRUConfig
+from ember_ml.configs.fields import NonNegative, Probability, Size
 from ember_ml.nn.initializers import Normal, Uniform
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, zeros_beside
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
 
-@register("layers/lru", config=LRUConfig)
+@register("layers/lru")
 class LRU(SequenceMixer):
     r"""A linear recurrence with complex eigenvalues inside the unit circle.
 
@@ -40,11 +44,11 @@ class LRU(SequenceMixer):
 
     def __init__(
         self,
-        features: int,
-        d_state: int | None = None,
-        r_min: float = 0.0,
-        r_max: float = 1.0,
-        max_phase: float = 6.283,
+        features: Size,
+        d_state: Size | None = None,
+        r_min: Probability = 0.0,
+        r_max: Annotated[float, Field(gt=0, le=1)] = 1.0,
+        max_phase: NonNegative = 6.283,
     ) -> None:
         if r_min >= r_max:
             raise ArgumentError(f"LRU: r_min={r_min} must be below r_max={r_max}")

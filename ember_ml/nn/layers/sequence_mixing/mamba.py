@@ -7,7 +7,7 @@ import math
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.state_space import MambaConfig
+from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn.initializers import Uniform
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, zeros_beside
@@ -31,7 +31,7 @@ def step_bias(count: int, dt_min: float, dt_max: float) -> Tensor:
     return dt + ops.log(-ops.expm1(-dt))
 
 
-@register("layers/mamba", config=MambaConfig)
+@register("layers/mamba")
 class Mamba(SequenceMixer):
     r"""A state space whose step, input and output depend on the data.
 
@@ -62,13 +62,13 @@ class Mamba(SequenceMixer):
 
     def __init__(
         self,
-        features: int,
-        d_state: int = 4,
-        d_conv: int = 4,
-        expand: int = 2,
-        dt_rank: int | None = None,
-        dt_min: float = 0.001,
-        dt_max: float = 0.1,
+        features: Size,
+        d_state: Size = 4,
+        d_conv: Size = 4,
+        expand: Size = 2,
+        dt_rank: Size | None = None,
+        dt_min: Positive = 0.001,
+        dt_max: Positive = 0.1,
         bias: bool = False,
     ) -> None:
         check_steps("Mamba", dt_min, dt_max)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.state_space import Mamba2Config
+from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn.initializers import Uniform
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.norms import RMSNorm
@@ -75,7 +75,7 @@ def _fading(total: Tensor) -> Tensor:
     return ops.exp(ops.where(past, between, -float("inf")))
 
 
-@register("layers/mamba2", config=Mamba2Config, aliases=["mamba-2"])
+@register("layers/mamba2", aliases=["mamba-2"])
 class Mamba2(SequenceMixer):
     r"""A selective state space with one decay a head, computed by matrix products.
 
@@ -107,15 +107,15 @@ class Mamba2(SequenceMixer):
 
     def __init__(
         self,
-        features: int,
-        d_state: int = 16,
-        head_dim: int = 32,
-        num_groups: int = 1,
-        d_conv: int = 4,
-        expand: int = 2,
-        dt_min: float = 0.001,
-        dt_max: float = 0.1,
-        chunk_size: int = 32,
+        features: Size,
+        d_state: Size = 16,
+        head_dim: Size = 32,
+        num_groups: Size = 1,
+        d_conv: Size = 4,
+        expand: Size = 2,
+        dt_min: Positive = 0.001,
+        dt_max: Positive = 0.1,
+        chunk_size: Size = 32,
     ) -> None:
         check_steps("Mamba2", dt_min, dt_max)
         self.features = features

@@ -10,14 +10,14 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import bool_
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.linear_attention import RetentionConfig
+from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing import _chunked
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.registry import register
 
 
-@register("layers/retention", config=RetentionConfig, aliases=["retnet"])
+@register("layers/retention", aliases=["retnet"])
 class Retention(SequenceMixer):
     r"""Linear attention whose heads decay at fixed rates, each its own.
 
@@ -47,11 +47,11 @@ class Retention(SequenceMixer):
 
     def __init__(
         self,
-        features: int,
-        num_heads: int = 4,
-        value_features: int | None = None,
-        rope_base: float = 10000.0,
-        eps: float = 1e-5,
+        features: Size,
+        num_heads: Size = 4,
+        value_features: Size | None = None,
+        rope_base: Positive = 10000.0,
+        eps: Positive = 1e-5,
     ) -> None:
         values = value_features or 2 * features
         if features % (2 * num_heads) or values % num_heads:

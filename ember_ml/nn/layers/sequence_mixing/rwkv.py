@@ -6,10 +6,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.rwkv import (
-    RWKV5TimeMixerConfig,
-    RWKV6TimeMixerConfig,
-)
+from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.norms import GroupNorm
 from ember_ml.nn.layers.sequence_mixing import _chunked
@@ -109,7 +106,7 @@ class TimeMixer(SequenceMixer):
         return self.out(ops.reshape(y, gate.shape) * ops.silu(gate))
 
 
-@register("layers/rwkv5_time_mixer", config=RWKV5TimeMixerConfig, aliases=["rwkv5-time-mixer"])
+@register("layers/rwkv5_time_mixer", aliases=["rwkv5-time-mixer"])
 class RWKV5TimeMixer(TimeMixer):
     r"""The time mixer of RWKV 5: heads whose states decay at learned rates.
 
@@ -137,7 +134,7 @@ class RWKV5TimeMixer(TimeMixer):
         ((2, 5, 8), 40)
     """
 
-    def __init__(self, features: int, num_heads: int = 8, eps: float = 6.4e-4) -> None:
+    def __init__(self, features: Size, num_heads: Size = 8, eps: Positive = 6.4e-4) -> None:
         super().__init__(features, num_heads, eps)
         self.decay = Parameter(decay_rates(features), decay=False)
         self.receptance_share = Parameter(shares(features, 0.5), decay=False)
@@ -156,7 +153,7 @@ class RWKV5TimeMixer(TimeMixer):
         )
 
 
-@register("layers/rwkv6_time_mixer", config=RWKV6TimeMixerConfig, aliases=["rwkv6-time-mixer"])
+@register("layers/rwkv6_time_mixer", aliases=["rwkv6-time-mixer"])
 class RWKV6TimeMixer(TimeMixer):
     r"""The time mixer of RWKV 6: the input says how the states decay and what is looked back at.
 
@@ -187,11 +184,11 @@ class RWKV6TimeMixer(TimeMixer):
 
     def __init__(
         self,
-        features: int,
-        num_heads: int = 8,
-        shift_rank: int = 32,
-        decay_rank: int = 64,
-        eps: float = 6.4e-4,
+        features: Size,
+        num_heads: Size = 8,
+        shift_rank: Size = 32,
+        decay_rank: Size = 64,
+        eps: Positive = 6.4e-4,
     ) -> None:
         super().__init__(features, num_heads, eps)
         self.share = Parameter(shares(features, 1.0), decay=False)

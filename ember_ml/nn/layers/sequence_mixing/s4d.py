@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
+
+from pydantic import Field
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.state_space import S4DConfig
+from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn.initializers import Normal, Uniform
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, zeros_beside
@@ -15,8 +18,10 @@ from ember_ml.nn.layers.sequence_mixing.mamba import check_steps
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
+EvenSize = Annotated[int, Field(strict=True, ge=2, multiple_of=2)]
 
-@register("layers/s4d", config=S4DConfig)
+
+@register("layers/s4d")
 class S4D(SequenceMixer):
     r"""A diagonal state space that does not depend on the data, computed as a convolution.
 
@@ -43,7 +48,11 @@ class S4D(SequenceMixer):
     """
 
     def __init__(
-        self, features: int, d_state: int = 32, dt_min: float = 0.001, dt_max: float = 0.1
+        self,
+        features: Size,
+        d_state: EvenSize = 32,
+        dt_min: Positive = 0.001,
+        dt_max: Positive = 0.1,
     ) -> None:
         check_steps("S4D", dt_min, dt_max)
         self.features = features

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.convolutional import ShortConvConfig
+from ember_ml.configs.fields import OptionalActivationField, Size
 from ember_ml.nn import activations
 from ember_ml.nn.initializers import Uniform
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, zeros_beside
@@ -46,7 +44,7 @@ class Taps(Module):
         return y if self.bias is None else y + self.bias, seen[..., 1:]
 
 
-@register("layers/short_conv", config=ShortConvConfig, aliases=["short-conv"])
+@register("layers/short_conv", aliases=["short-conv"])
 class ShortConv(SequenceMixer):
     r"""Each channel filtered by itself, with a few taps.
 
@@ -67,10 +65,10 @@ class ShortConv(SequenceMixer):
 
     def __init__(
         self,
-        features: int,
-        kernel_size: int = 4,
+        features: Size,
+        kernel_size: Size = 4,
         bias: bool = True,
-        activation: Any = None,
+        activation: OptionalActivationField = None,
     ) -> None:
         self.features = features
         self.taps = Taps(features, kernel_size, bias)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from ember_ml.configs.layers.sequence_mixing.attention import (
-    CausalAttentionConfig,
-    GroupedQueryAttentionConfig,
-)
+from ember_ml.configs.fields import Below1, PositionEncoding, Positive, Size
 from ember_ml.nn.layers.sequence_mixing.attention.self_attention import SelfAttention
 from ember_ml.registry import register
 
 
-@register("layers/causal_attention", config=CausalAttentionConfig)
+@register("layers/causal_attention")
 class CausalAttention(SelfAttention):
     r"""Each position attends to itself and the positions before.
 
@@ -37,24 +34,20 @@ class CausalAttention(SelfAttention):
 
     def __init__(
         self,
-        features: int,
-        num_heads: int = 1,
-        num_kv_heads: int | None = None,
-        positions: str = "rope",
-        rope_base: float = 10000.0,
+        features: Size,
+        num_heads: Size = 1,
+        num_kv_heads: Size | None = None,
+        positions: PositionEncoding = "rope",
+        rope_base: Positive = 10000.0,
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         super().__init__(
             features, num_heads, num_kv_heads, True, None, positions, rope_base, bias, dropout
         )
 
 
-@register(
-    "layers/grouped_query_attention",
-    config=GroupedQueryAttentionConfig,
-    aliases=["gqa", "grouped-query-attention"],
-)
+@register("layers/grouped_query_attention", aliases=["gqa", "grouped-query-attention"])
 class GroupedQueryAttention(CausalAttention):
     r"""Causal attention where several heads of queries share one head of keys and values.
 
@@ -83,12 +76,12 @@ class GroupedQueryAttention(CausalAttention):
 
     def __init__(
         self,
-        features: int,
-        num_heads: int = 16,
-        num_kv_heads: int | None = 4,
-        positions: str = "rope",
-        rope_base: float = 10000.0,
+        features: Size,
+        num_heads: Size = 16,
+        num_kv_heads: Size | None = 4,
+        positions: PositionEncoding = "rope",
+        rope_base: Positive = 10000.0,
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         super().__init__(features, num_heads, num_kv_heads, positions, rope_base, bias, dropout)

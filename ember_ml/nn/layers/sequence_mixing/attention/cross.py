@@ -5,7 +5,7 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.attention import CrossAttentionConfig
+from ember_ml.configs.fields import Below1, Size
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing.attention.base import BaseAttention
 from ember_ml.nn.layers.sequence_mixing.attention.masks import combined
@@ -15,7 +15,7 @@ Memory = tuple[Tensor, Tensor, Tensor | None]
 """The keys and values of a context, (batch, heads, context time, head features), and its mask."""
 
 
-@register("layers/cross_attention", config=CrossAttentionConfig, aliases=["cross-attention"])
+@register("layers/cross_attention", aliases=["cross-attention"])
 class CrossAttention(BaseAttention):
     r"""Each position takes from a context, another sequence, what its query finds in its keys.
 
@@ -48,12 +48,12 @@ class CrossAttention(BaseAttention):
 
     def __init__(
         self,
-        features: int,
-        context_features: int | None = None,
-        num_heads: int = 1,
-        num_kv_heads: int | None = None,
+        features: Size,
+        context_features: Size | None = None,
+        num_heads: Size = 1,
+        num_kv_heads: Size | None = None,
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         super().__init__(features, num_heads, num_kv_heads, bias, dropout)
         self.context_features = context_features or features

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from ember_ml.configs.layers.sequence_mixing.attention import MultiHeadAttentionConfig
+from ember_ml.configs.fields import Below1, Count, PositionEncoding, Positive, Size
 from ember_ml.nn.layers.sequence_mixing.attention.self_attention import SelfAttention
 from ember_ml.registry import register
 
 
-@register(
-    "layers/mh_attention",
-    config=MultiHeadAttentionConfig,
-    aliases=["mh-attention", "multi_head_attention"],
-)
+@register("layers/mh_attention", aliases=["mh-attention", "multi_head_attention"])
 class MultiHeadAttention(SelfAttention):
     r"""Self-attention in 16 heads: each attends with its own share of the features.
 
@@ -40,15 +36,15 @@ class MultiHeadAttention(SelfAttention):
 
     def __init__(
         self,
-        features: int,
-        num_heads: int = 16,
-        num_kv_heads: int | None = None,
+        features: Size,
+        num_heads: Size = 16,
+        num_kv_heads: Size | None = None,
         causal: bool = True,
-        window: int | None = None,
-        positions: str = "rope",
-        rope_base: float = 10000.0,
+        window: Count | None = None,
+        positions: PositionEncoding = "rope",
+        rope_base: Positive = 10000.0,
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         super().__init__(
             features,

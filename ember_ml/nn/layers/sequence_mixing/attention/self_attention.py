@@ -8,7 +8,7 @@ from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.layers.sequence_mixing.attention import AttentionConfig
+from ember_ml.configs.fields import Below1, Count, PositionEncoding, Positive, Size
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing.attention.base import BaseAttention
 from ember_ml.nn.layers.sequence_mixing.attention.masks import alibi, combined
@@ -16,7 +16,7 @@ from ember_ml.nn.layers.sequence_mixing.base import zeros_beside
 from ember_ml.registry import register
 
 
-@register("layers/attention", config=AttentionConfig, aliases=["self_attention"])
+@register("layers/attention", aliases=["self_attention"], config_name="AttentionConfig")
 class SelfAttention(BaseAttention):
     r"""Each position takes from the positions of its sequence what its query finds in their keys.
 
@@ -55,15 +55,15 @@ class SelfAttention(BaseAttention):
 
     def __init__(
         self,
-        features: int,
-        num_heads: int = 1,
-        num_kv_heads: int | None = None,
+        features: Size,
+        num_heads: Size = 1,
+        num_kv_heads: Size | None = None,
         causal: bool = True,
-        window: int | None = None,
-        positions: str = "rope",
-        rope_base: float = 10000.0,
+        window: Count | None = None,
+        positions: PositionEncoding = "rope",
+        rope_base: Positive = 10000.0,
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         super().__init__(features, num_heads, num_kv_heads, bias, dropout)
         if positions == "rope" and self.head_features % 2:

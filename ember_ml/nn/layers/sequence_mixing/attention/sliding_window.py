@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from ember_ml.configs.layers.sequence_mixing.attention import (
-    MultiHeadSlidingWindowAttentionConfig,
-    SlidingWindowAttentionConfig,
-)
+from ember_ml.configs.fields import Below1, PositionEncoding, Positive, Size
 from ember_ml.nn.layers.sequence_mixing.attention.self_attention import SelfAttention
 from ember_ml.registry import register
 
 
-@register(
-    "layers/sliding_attention",
-    config=SlidingWindowAttentionConfig,
-    aliases=["sliding-attention", "sliding_window_attention"],
-)
+@register("layers/sliding_attention", aliases=["sliding-attention", "sliding_window_attention"])
 class SlidingWindowAttention(SelfAttention):
     r"""Each position attends to itself and a number of positions before.
 
@@ -45,25 +38,21 @@ class SlidingWindowAttention(SelfAttention):
 
     def __init__(
         self,
-        features: int,
-        num_heads: int = 1,
-        window: int = 32,
-        num_kv_heads: int | None = None,
-        positions: str = "rope",
-        rope_base: float = 10000.0,
+        features: Size,
+        num_heads: Size = 1,
+        window: Size = 32,
+        num_kv_heads: Size | None = None,
+        positions: PositionEncoding = "rope",
+        rope_base: Positive = 10000.0,
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         super().__init__(
             features, num_heads, num_kv_heads, True, window, positions, rope_base, bias, dropout
         )
 
 
-@register(
-    "layers/mh_sliding_attention",
-    config=MultiHeadSlidingWindowAttentionConfig,
-    aliases=["mh-sliding-attention"],
-)
+@register("layers/mh_sliding_attention", aliases=["mh-sliding-attention"])
 class MultiHeadSlidingWindowAttention(SlidingWindowAttention):
     r"""Attention to a window of positions, in 16 heads.
 
@@ -92,14 +81,14 @@ class MultiHeadSlidingWindowAttention(SlidingWindowAttention):
 
     def __init__(
         self,
-        features: int,
-        num_heads: int = 16,
-        window: int = 32,
-        num_kv_heads: int | None = None,
-        positions: str = "rope",
-        rope_base: float = 10000.0,
+        features: Size,
+        num_heads: Size = 16,
+        window: Size = 32,
+        num_kv_heads: Size | None = None,
+        positions: PositionEncoding = "rope",
+        rope_base: Positive = 10000.0,
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
     ) -> None:
         super().__init__(
             features, num_heads, window, num_kv_heads, positions, rope_base, bias, dropout

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import PlainValidator, WithJsonSchema
 
 from ember_ml.configs.base import Config
-from ember_ml.configs.layers.sequence_mixing.recurrent import (
-    CfCConfig,
-    LTCConfig,
-    WiredCfCConfig,
+from ember_ml.configs.fields import (
+    ActivationField,
+    Below1,
+    Count,
+    Positive,
+    Size,
+    WiringField,
+    check_wiring,
 )
 from ember_ml.nn.layers.sequence_mixing.recurrent.base import Recurrent, stack
 from ember_ml.nn.layers.sequence_mixing.recurrent.cells import HoistedCell
@@ -19,8 +25,27 @@ from ember_ml.nn.layers.sequence_mixing.recurrent.wired import WiredCfCCell
 from ember_ml.nn.wirings import AutoNCP, FullyConnected
 from ember_ml.registry import register
 
+Mode = Literal["default", "no_gate", "pure"]
+Mapping = Literal["affine", "linear", "none"]
 
-@register("layers/cfc", config=CfCConfig)
+
+def _check_units(value: object) -> object:
+    """Return a number of neurons, a wiring, or None."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None if value is None else check_wiring(value)
+    if value < 1:
+        raise ValueError(f"must be at least 1, not {value}")
+    return value
+
+
+UnitsField = Annotated[
+    object,
+    PlainValidator(_check_units),
+    WithJsonSchema({"type": ["integer", "object", "null"], "description": "neurons or a wiring"}),
+]
+
+
+@register("layers/cfc")
 class CfC(Recurrent):
     r"""Closed-form continuous-time units.
 
@@ -64,17 +89,17 @@ class CfC(Recurrent):
 
     def __init__(
         self,
-        features: int,
-        units: int | None = None,
-        mode: str = "default",
-        activation: Any = "lecun_tanh",
-        backbone_units: int = 128,
-        backbone_layers: int = 1,
-        backbone_dropout: float = 0.0,
-        num_layers: int = 1,
+        features: Size,
+        units: Size | None = None,
+        mode: Mode = "default",
+        activation: ActivationField = "lecun_tanh",
+        backbone_units: Size = 128,
+        backbone_layers: Count = 1,
+        backbone_dropout: Below1 = 0.0,
+        num_layers: Size = 1,
         bidirectional: bool = False,
         mixed_memory: bool = False,
-        proj_size: int | None = None,
+        proj_size: Size | None = None,
         return_sequences: bool = True,
     ) -> None:
         backbone = activation, backbone_units, backbone_layers, backbone_dropout
@@ -86,7 +111,7 @@ class CfC(Recurrent):
         super().__init__(*cells, return_sequences=return_sequences, proj_size=proj_size)
 
 
-@register("layers/wired_cfc", config=WiredCfCConfig, aliases=["wiredcfc", "wired-cfc"])
+@register("layers/wired_cfc", aliases=["wiredcfc", "wired-cfc"])
 class WiredCfC(Recurrent):
     """Closed-form continuous-time units without backbones, one group for each layer of a wiring.
 
@@ -116,13 +141,13 @@ class WiredCfC(Recurrent):
 
     def __init__(
         self,
-        features: int,
-        wiring: Any = None,
-        mode: str = "default",
-        num_layers: int = 1,
+        features: Size,
+        wiring: WiringField | None = None,
+        mode: Mode = "default",
+        num_layers: Size = 1,
         bidirectional: bool = False,
         mixed_memory: bool = False,
-        proj_size: int | None = None,
+        proj_size: Size | None = None,
         return_sequences: bool = True,
     ) -> None:
         made = _wiring(wiring, features)
@@ -134,7 +159,7 @@ class WiredCfC(Recurrent):
         super().__init__(*cells, return_sequences=return_sequences, proj_size=proj_size)
 
 
-@register("layers/ltc", config=LTCConfig)
+@register("layers/ltc")
 class LTC(Recurrent):
     r"""Liquid time-constant neurons, with leaks, and synapses that open with their source.
 
@@ -181,17 +206,17 @@ class LTC(Recurrent):
 
     def __init__(
         self,
-        features: int,
-        units: Any = None,
-        input_mapping: str = "affine",
-        output_mapping: str = "affine",
-        ode_unfolds: int = 6,
-        epsilon: float = 1e-8,
+        features: Size,
+        units: UnitsField = None,
+        input_mapping: Mapping = "affine",
+        output_mapping: Mapping = "affine",
+        ode_unfolds: Size = 6,
+        epsilon: Positive = 1e-8,
         implicit_param_constraints: bool = True,
-        num_layers: int = 1,
+        num_layers: Size = 1,
         bidirectional: bool = False,
         mixed_memory: bool = False,
-        proj_size: int | None = None,
+        proj_size: Size | None = None,
         return_sequences: bool = True,
     ) -> None:
         wiring = FullyConnected(units) if isinstance(units, int) else _wiring(units, features)

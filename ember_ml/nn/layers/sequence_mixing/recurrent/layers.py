@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ember_ml.configs.layers.sequence_mixing.recurrent import (
-    GRUConfig,
-    LSTMConfig,
-    MinGRUConfig,
-    RNNConfig,
-)
+from ember_ml.configs.fields import ActivationField, Below1, Size
 from ember_ml.nn.layers.sequence_mixing.recurrent.base import Recurrent, stack
 from ember_ml.nn.layers.sequence_mixing.recurrent.gated import (
     GRUCell,
@@ -20,7 +13,7 @@ from ember_ml.nn.layers.sequence_mixing.recurrent.gated import (
 from ember_ml.registry import register
 
 
-@register("layers/rnn", config=RNNConfig)
+@register("layers/rnn")
 class RNN(Recurrent):
     r"""The plain recurrent layer.
 
@@ -49,14 +42,14 @@ class RNN(Recurrent):
 
     def __init__(
         self,
-        features: int,
-        hidden_size: int | None = None,
-        num_layers: int = 1,
+        features: Size,
+        hidden_size: Size | None = None,
+        num_layers: Size = 1,
         bidirectional: bool = False,
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
         return_sequences: bool = True,
-        activation: Any = "tanh",
+        activation: ActivationField = "tanh",
     ) -> None:
         size = hidden_size or features
         cells = stack(
@@ -68,7 +61,7 @@ class RNN(Recurrent):
         super().__init__(*cells, dropout, return_sequences)
 
 
-@register("layers/lstm", config=LSTMConfig)
+@register("layers/lstm")
 class LSTM(Recurrent):
     r"""Long short-term memory.
 
@@ -101,12 +94,12 @@ class LSTM(Recurrent):
 
     def __init__(
         self,
-        features: int,
-        hidden_size: int | None = None,
-        num_layers: int = 1,
+        features: Size,
+        hidden_size: Size | None = None,
+        num_layers: Size = 1,
         bidirectional: bool = False,
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
         return_sequences: bool = True,
     ) -> None:
         size = hidden_size or features
@@ -116,7 +109,7 @@ class LSTM(Recurrent):
         super().__init__(*cells, dropout, return_sequences)
 
 
-@register("layers/gru", config=GRUConfig)
+@register("layers/gru")
 class GRU(Recurrent):
     r"""Gated recurrent units.
 
@@ -148,12 +141,12 @@ class GRU(Recurrent):
 
     def __init__(
         self,
-        features: int,
-        hidden_size: int | None = None,
-        num_layers: int = 1,
+        features: Size,
+        hidden_size: Size | None = None,
+        num_layers: Size = 1,
         bidirectional: bool = False,
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
         return_sequences: bool = True,
     ) -> None:
         size = hidden_size or features
@@ -161,7 +154,7 @@ class GRU(Recurrent):
         super().__init__(*cells, dropout, return_sequences)
 
 
-@register("layers/min_gru", config=MinGRUConfig, aliases=["mingru", "min-gru"])
+@register("layers/min_gru", aliases=["mingru", "min-gru"])
 class MinGRU(Recurrent):
     r"""Minimal gated units: a linear recurrence, computed without a loop over the steps.
 
@@ -190,12 +183,12 @@ class MinGRU(Recurrent):
 
     def __init__(
         self,
-        features: int,
-        hidden_size: int | None = None,
-        num_layers: int = 1,
+        features: Size,
+        hidden_size: Size | None = None,
+        num_layers: Size = 1,
         bidirectional: bool = False,
         bias: bool = True,
-        dropout: float = 0.0,
+        dropout: Below1 = 0.0,
         return_sequences: bool = True,
     ) -> None:
         size = hidden_size or features
