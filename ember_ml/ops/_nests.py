@@ -1,4 +1,4 @@
-"""Nests of tensors that have to agree: in structure, shapes and dtypes."""
+"""Pytrees of tensors that must agree in structure, shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Nest: TypeAlias = Any
 
 
 def home_of(*nests: Nest) -> str:
-    """The backend of the first tensor there is, else the active one."""
+    """Return the backend of the first tensor, else the active one."""
     for x in tree.leaves_of(nests):
         if isinstance(x, EmberTensor):
             return x._backend
@@ -26,7 +26,7 @@ def home_of(*nests: Nest) -> str:
 
 
 def as_tensors(nest: Nest, home: str) -> Nest:
-    """The nest with a tensor for every leaf but None."""
+    """Return the pytree with every leaf except None as a tensor."""
     if type(nest) is EmberTensor:
         return nest
     return tree.map_leaves(
@@ -38,7 +38,7 @@ def as_tensors(nest: Nest, home: str) -> Nest:
 
 
 def kept(op: str, name: str, carry: Nest, new: Nest) -> Nest:
-    """The new carry, if it is like the one before; Python numbers take its dtypes."""
+    """Return the new carry if it matches the previous one; Python numbers take its dtypes."""
     if alike(carry, new):
         return new
     before, structure = tree.flatten(carry)
@@ -56,7 +56,7 @@ def kept(op: str, name: str, carry: Nest, new: Nest) -> Nest:
 
 
 def selected(op: str, pred: Any, first: tuple[str, Nest], second: tuple[str, Nest]) -> Nest:
-    """The first nest where pred holds, else the second."""
+    """Return the first pytree where pred is true, else the second."""
     choice = ops.reshape(convert_to_tensor(pred), ())
     x, y = (as_tensors(nest, choice.backend) for _, nest in (first, second))
     agree(op, first[0], second[0], x, y)
@@ -69,7 +69,7 @@ def selected(op: str, pred: Any, first: tuple[str, Nest], second: tuple[str, Nes
 
 
 def agree(op: str, one: str, other: str, x: Nest, y: Nest) -> None:
-    """Refuse two nests that differ in structure, shapes or dtypes."""
+    """Raise if two pytrees differ in structure, shapes or dtypes."""
     if alike(x, y):
         return
     leaves, structure = tree.flatten(x)
@@ -101,7 +101,7 @@ def agree(op: str, one: str, other: str, x: Nest, y: Nest) -> None:
 
 
 def alike(x: Nest, y: Nest) -> bool:
-    """Whether two nests agree, as is seen at a glance; False says nothing."""
+    """Return whether two pytrees agree by a quick check; False is inconclusive."""
     kind = type(x)
     if kind is not type(y):
         return False
@@ -113,7 +113,7 @@ def alike(x: Nest, y: Nest) -> bool:
 
 
 def _place(structure: tree.Structure, at: int) -> str:
-    """Where a leaf is, in words; nothing where it is the whole nest."""
+    """Return the path of a leaf for an error message; empty for the whole pytree."""
     path = next(itertools.islice(_paths(structure), at, None))
     return f" at {path}" if path else ""
 
@@ -129,7 +129,7 @@ def _paths(structure: tree.Structure, path: str = "") -> Iterator[str]:
 
 
 def described(nest: Nest) -> str:
-    """A nest by its containers, leaves as *."""
+    """Return the containers of a pytree as text, with leaves as *."""
     if nest is None or not isinstance(nest, (dict, list, tuple)):
         return f"a {type(nest).__name__}" if nest is not None else "None"
     marked = tree.map_leaves(lambda x: None if x is None else _Star(), nest)

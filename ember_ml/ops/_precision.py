@@ -1,4 +1,4 @@
-"""Half precision in composite ops: computed in float32, rounded once."""
+"""Half precision in composite ops: compute in float32, round once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _cast(value: Any, dtype: EmberDType, target: EmberDType) -> Any:
 
 
 def in_float32(body: F) -> F:
-    """Let a composite body run in float32 where its first operand is float16 or bfloat16."""
+    """Run a composite body in float32 if its first operand is float16 or bfloat16."""
 
     @functools.wraps(body)
     def wide(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Roots that a gradient passes at zero, where their slope is infinite."""
+"""Roots with zero gradient at zero."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__: list[str] = []
 
 
 def root(x: Tensor, p: float = 2.0) -> Tensor:
-    """The p-th root of numbers that are not negative; at zero the gradient is zero."""
+    """Return the p-th root of nonnegative numbers; at zero the gradient is zero."""
     above = ops.greater(x, 0)
     safe = ops.where(above, x, 1)
     return ops.where(

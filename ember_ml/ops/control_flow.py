@@ -1,4 +1,4 @@
-"""Loops and branches over nests of tensors: traced by every compiler, recorded by every tape."""
+"""Loops and branches over pytrees of tensors, traceable by compilers and recorded by tapes."""
 
 from __future__ import annotations
 
@@ -26,21 +26,20 @@ def scan(
     reverse: bool = False,
     axis: int = 0,
 ) -> tuple[Nest, Nest]:
-    """Carry a state through the slices of xs: `carry, y = f(carry, x)` for each.
+    """Carry a state through the slices of xs: `carry, y = f(carry, x)` for each slice.
 
     Args:
-        f: a step. The carry it gives has the structure, shapes and dtypes of the one it gets; y is
-            a nest of tensors, or None. With no slices at all it is called once, on zeros, to learn
-            what y would be.
-        init: the first carry, a nest of tensors.
-        xs: a nest of tensors of one length along `axis`; each step gets their slices. None if there
-            is nothing to read, and `length` says how many steps there are.
-        length: how many steps, if xs does not say.
-        reverse: whether to go from the last slice to the first; each y stands where its x is.
-        axis: the axis of xs that is walked, and along which the ys are stacked.
+        f: Step function. The returned carry has the structure, shapes and dtypes of its input; y is
+            a pytree of tensors or None. Without slices, f is called once on zeros to determine y.
+        init: Initial carry, a pytree of tensors.
+        xs: Pytree of tensors with equal length along `axis`. None if steps read no input.
+        length: Number of steps; required if xs is None.
+        reverse: Whether to run from the last slice to the first; each y is at the position of its
+            x.
+        axis: Axis of xs to iterate over, and axis of the stacked ys.
 
     Returns:
-        The last carry, and the ys, stacked.
+        The last carry, and the stacked ys.
 
     Example:
         >>> total, sums = scan(lambda c, x: (c + x, c + x), tensor.array(0.0), ops.arange(4.0))
@@ -67,7 +66,11 @@ def scan(
 
 
 def map(f: Callable[[Nest], Nest], xs: Nest) -> Nest:
-    """The results of f for each slice of xs along the first axis, stacked.
+    """Return the results of f for each slice of xs along the first axis, stacked.
+
+    Args:
+        f: Function of one slice.
+        xs: Pytree of tensors with equal length along the first axis.
 
     Example:
         >>> map(lambda x: ops.sum(x) * 2, tensor.array([[1, 2], [3, 4]])).tolist()
@@ -79,14 +82,14 @@ def map(f: Callable[[Nest], Nest], xs: Nest) -> Nest:
 def associative_scan(
     f: Callable[[Nest, Nest], Nest], elems: Nest, axis: int = 0, reverse: bool = False
 ) -> Nest:
-    """The running results of an associative function, in a number of calls that grows as log n.
+    """Return the running results of an associative function, in O(log n) calls.
 
     Args:
-        f: the function of two nests of slices, `f(earlier, later)`, which works on many pairs at
-            once: its operands and its result have as many elements along `axis`.
-        elems: a nest of tensors of one length along `axis`.
-        axis: the axis.
-        reverse: whether to run from the end; f gets the later elements first.
+        f: Function `f(earlier, later)` of two pytrees of slices. It works on many pairs at once:
+            its operands and its result have equal length along `axis`.
+        elems: Pytree of tensors with equal length along `axis`.
+        axis: Axis to scan along.
+        reverse: Whether to run from the end; f then gets the later elements first.
 
     Example:
         >>> associative_scan(ops.add, tensor.array([1, 2, 3, 4, 5])).tolist()
@@ -113,7 +116,7 @@ def associative_scan(
 
 
 def _scanned(combine: Callable[..., list[Tensor]], xs: list[Tensor], axis: int) -> list[Tensor]:
-    """Pairs are combined, scanned, and complete what stands between them."""
+    """Combine neighboring pairs, scan the results, and complete the elements between them."""
     length = xs[0].shape[axis]
     if length < 2:
         return xs
@@ -131,7 +134,7 @@ def _scanned(combine: Callable[..., list[Tensor]], xs: list[Tensor], axis: int) 
 
 
 def _interleaved(x: Tensor, y: Tensor, axis: int) -> Tensor:
-    """x0, y0, x1, y1 ...; x may have one more."""
+    """Return x0, y0, x1, y1, ...; x may have one element more."""
     axis = normalize_axis("associative_scan", axis, x.ndim)
     count = y.shape[axis]
     pairs = ops.stack([_slice(x, axis, slice(0, count)), y], axis=axis + 1)
@@ -147,17 +150,17 @@ def cond(
     false_fn: Callable[..., Nest],
     *operands: Nest,
 ) -> Nest:
-    """The result of one of two functions.
+    """Return the result of one of two functions.
 
-    Only the chosen one is called. Where a compiler or `vmap` traces, so that pred has no value yet,
-    both are, and the results are selected from: they must agree in structure, shapes and dtypes,
+    Only the chosen function is called. While a compiler or `vmap` traces, pred has no value: both
+    are called and the results are selected from. They must agree in structure, shapes and dtypes,
     and a NaN in the gradient of the other branch is not masked.
 
     Args:
-        pred: a bool, or a tensor of one element.
-        true_fn: called with the operands if pred is true.
-        false_fn: called with them otherwise.
-        operands: passed on.
+        pred: Bool, or a tensor with one element.
+        true_fn: Called with the operands if pred is true.
+        false_fn: Called with the operands otherwise.
+        operands: Arguments of both functions.
 
     Example:
         >>> cond(tensor.array(True), ops.sqrt, ops.negative, tensor.array(4.0)).tolist()
@@ -176,16 +179,16 @@ def while_loop(
     init: Nest,
     max_iterations: int | None = None,
 ) -> Nest:
-    """The carry after `carry = body_fn(carry)`, as long as `cond_fn(carry)` is true.
+    """Return the carry after `carry = body_fn(carry)` while `cond_fn(carry)` is true.
 
-    Where a compiler or `vmap` traces, so that the condition has no value yet, `max_iterations`
-    steps are computed, and those after the end of the loop leave the carry as it is.
+    While a compiler or `vmap` traces, the condition has no value: `max_iterations` steps are
+    computed, and those after the end of the loop leave the carry unchanged.
 
     Args:
-        cond_fn: gives a bool, or a tensor of one element.
-        body_fn: gives a carry of the structure, shapes and dtypes of the one it gets.
-        init: the first carry, a nest of tensors.
-        max_iterations: the loop ends after so many steps in any case.
+        cond_fn: Returns a bool, or a tensor with one element.
+        body_fn: Returns a carry with the structure, shapes and dtypes of its input.
+        init: Initial carry, a pytree of tensors.
+        max_iterations: Maximum number of steps. Default: unlimited.
 
     Example:
         >>> while_loop(lambda x: x < 100, lambda x: x * 2, tensor.array(3)).item()
@@ -219,14 +222,16 @@ def while_loop(
 def fori_loop(
     lower: int | Tensor, upper: int | Tensor, body_fn: Callable[[int, Nest], Nest], init: Nest
 ) -> Nest:
-    """The carry after `carry = body_fn(i, carry)` for i from lower to upper - 1.
+    """Return the carry after `carry = body_fn(i, carry)` for i from lower to upper - 1.
+
+    Both bounds must have a value even while a compiler traces. If they do not, use `while_loop`
+    with `max_iterations`.
 
     Args:
-        lower: the first i.
-        upper: the end. Both must have a value, also while a compiler traces: use `while_loop` with
-            `max_iterations` where they do not.
-        body_fn: gives a carry of the structure, shapes and dtypes of the one it gets.
-        init: the first carry, a nest of tensors.
+        lower: First i.
+        upper: End of the range, excluded.
+        body_fn: Returns a carry with the structure, shapes and dtypes of its input.
+        init: Initial carry, a pytree of tensors.
 
     Example:
         >>> fori_loop(1, 5, lambda i, x: x * i, tensor.array(1)).item()
@@ -248,7 +253,7 @@ def _bound(name: str, value: Any) -> int:
 
 
 def _truth(op: str, what: str, pred: TensorLike) -> bool | None:
-    """Whether the predicate holds; None if its value cannot be read now."""
+    """Return whether the predicate is true; None if its value cannot be read now."""
     if type(pred) in PYTHON_TYPES:
         return bool(pred)
     pred = convert_to_tensor(pred)
@@ -258,7 +263,7 @@ def _truth(op: str, what: str, pred: TensorLike) -> bool | None:
 
 
 def _length(op: str, xs: list[Any], axis: int, length: int | None) -> int:
-    """The one length of all tensors along the axis."""
+    """Return the common length of all tensors along the axis."""
     found = {} if length is None else {length: "length"}
     for at, x in enumerate(xs):
         if x is not None:
@@ -281,7 +286,7 @@ def _step(f: Callable[..., Any], carry: Nest, x: Nest) -> tuple[Nest, Nest]:
 
 
 def _slices(structure: tree.Structure, columns: list[Any], places: range) -> Iterable[Nest]:
-    """What stands at each place, in the structure of xs."""
+    """Return the slices at each position, in the structure of xs."""
     if structure.kind is None and columns[0] is not None:
         return columns[0] if places.step > 0 else columns[0][::-1]
     return (
@@ -291,7 +296,7 @@ def _slices(structure: tree.Structure, columns: list[Any], places: range) -> Ite
 
 
 def _zeros_beside(x: Tensor, axis: int) -> Tensor:
-    """A slice of an empty tensor, if it had one."""
+    """Return a slice of zeros in the shape of one step."""
     return ops.astype(ops.sum(x, axis=axis), x.dtype)
 
 

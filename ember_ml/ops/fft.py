@@ -1,7 +1,7 @@
 """Discrete Fourier transforms.
 
-`norm` says where the factor 1/n goes: "backward" (on the inverse), "forward", or "ortho" (its root
-on both). A transform is complex64 (complex128 of float64); half precision is computed in float32.
+`norm` places the factor 1/n: "backward" (on the inverse), "forward", or "ortho" (its square root
+on both). A transform is complex64 (complex128 for float64); half precision is computed in float32.
 """
 
 from __future__ import annotations
@@ -39,44 +39,74 @@ Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
 @op(rule=rules.FLOAT)
 def fft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    r"""The transform along an axis: X_k = sum_j x_j exp(-2 pi i j k / n).
+    """Return the Fourier transform along an axis: X_k = sum_j x_j exp(-2 pi i j k / n).
 
     Args:
-        n: the length to cut the axis to, or to fill it to with zeros; else the axis' own.
+        x: Input tensor.
+        n: Length to truncate or zero-pad the axis to. Default: the length of the axis.
+        axis: Axis to transform.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
     """
 
 
 @op(rule=rules.FLOAT)
 def ifft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `fft`."""
+    """Return the inverse of `fft`.
+
+    Args:
+        x: Input tensor.
+        n: Length to truncate or zero-pad the axis to. Default: the length of the axis.
+        axis: Axis to transform.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
+    """
 
 
 @op(rule=rules.REAL_FLOAT)
 def rfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The first n // 2 + 1 frequencies of the transform of real numbers; the others mirror them."""
+    """Return the first n // 2 + 1 frequencies of the Fourier transform of a real signal.
+
+    Args:
+        x: Real tensor.
+        n: Length to truncate or zero-pad the axis to. Default: the length of the axis.
+        axis: Axis to transform.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
+    """
 
 
 @op(rule=rules.FLOAT)
 def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `rfft`.
+    """Return the inverse of `rfft`.
 
     Args:
-        n: the length of the result; else 2 (m - 1) for m frequencies. Give it if it is odd.
+        x: Spectrum with m frequencies along the axis.
+        n: Length of the result; required if it is odd. Default: 2 (m - 1).
+        axis: Axis to transform.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
     """
 
 
 @op(rule=rules.FLOAT)
 def hfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The real transform of a signal with Hermitian symmetry, of which x is the first half.
+    """Return the real Fourier transform of a signal with Hermitian symmetry.
 
     Args:
-        n: the length of the result; else 2 (m - 1) for m values. Give it if it is odd.
+        x: First half of the signal, with m values along the axis.
+        n: Length of the result; required if it is odd. Default: 2 (m - 1).
+        axis: Axis to transform.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
     """
 
 
 @op(rule=rules.REAL_FLOAT)
 def ihfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `hfft`."""
+    """Return the inverse of `hfft`.
+
+    Args:
+        x: Real tensor.
+        n: Length to truncate or zero-pad the axis to. Default: the length of the axis.
+        axis: Axis to transform.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
+    """
 
 
 @op(rule=rules.FLOAT)
@@ -86,11 +116,13 @@ def fftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Tensor:
-    """The transform along several axes.
+    """Return the Fourier transform along several axes.
 
     Args:
-        s: the length to bring each axis to; -1 leaves an axis as it is.
-        axes: the axes; else all, or as many of the last as s has lengths.
+        x: Input tensor.
+        s: Length to truncate or zero-pad each axis to; -1 keeps an axis. Default: the lengths of x.
+        axes: Axes to transform. Default: all, or the last len(s) axes.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
     """
 
 
@@ -101,7 +133,14 @@ def ifftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Tensor:
-    """The inverse of `fftn`."""
+    """Return the inverse of `fftn`.
+
+    Args:
+        x: Input tensor.
+        s: Length to truncate or zero-pad each axis to; -1 keeps an axis. Default: the lengths of x.
+        axes: Axes to transform. Default: all, or the last len(s) axes.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
+    """
 
 
 @op(rule=rules.REAL_FLOAT)
@@ -111,7 +150,14 @@ def rfftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Tensor:
-    """The transform of real numbers along several axes: `rfft` along the last, then `fft`."""
+    """Return the Fourier transform of a real signal; the last axis is halved as in `rfft`.
+
+    Args:
+        x: Real tensor.
+        s: Length to truncate or zero-pad each axis to; -1 keeps an axis. Default: the lengths of x.
+        axes: Axes to transform. Default: all, or the last len(s) axes.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
+    """
 
 
 @op(rule=rules.FLOAT)
@@ -121,7 +167,15 @@ def irfftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Tensor:
-    """The inverse of `rfftn`."""
+    """Return the inverse of `rfftn`.
+
+    Args:
+        x: Input tensor.
+        s: Length of the result along each axis; required if the last is odd. Default: 2 (m - 1) for
+            the last.
+        axes: Axes to transform. Default: all, or the last len(s) axes.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
+    """
 
 
 @op(rule=rules.FLOAT)
@@ -131,7 +185,14 @@ def fft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm = "backward",
 ) -> Tensor:
-    """The transform along two axes."""
+    """Return the Fourier transform along two axes.
+
+    Args:
+        x: Input tensor.
+        s: Length to truncate or zero-pad each axis to; -1 keeps an axis. Default: the lengths of x.
+        axes: Two axes to transform.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
+    """
 
 
 @op(rule=rules.FLOAT)
@@ -141,7 +202,14 @@ def ifft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm = "backward",
 ) -> Tensor:
-    """The inverse of `fft2`."""
+    """Return the inverse of `fft2`.
+
+    Args:
+        x: Input tensor.
+        s: Length to truncate or zero-pad each axis to; -1 keeps an axis. Default: the lengths of x.
+        axes: Two axes to transform.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
+    """
 
 
 @op(rule=rules.REAL_FLOAT)
@@ -151,7 +219,14 @@ def rfft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm = "backward",
 ) -> Tensor:
-    """The transform of real numbers along two axes."""
+    """Return the Fourier transform of a real signal along two axes.
+
+    Args:
+        x: Real tensor.
+        s: Length to truncate or zero-pad each axis to; -1 keeps an axis. Default: the lengths of x.
+        axes: Two axes to transform.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
+    """
 
 
 @op(rule=rules.FLOAT)
@@ -161,28 +236,60 @@ def irfft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm = "backward",
 ) -> Tensor:
-    """The inverse of `rfft2`."""
+    """Return the inverse of `rfft2`.
+
+    Args:
+        x: Input tensor.
+        s: Length of the result along each axis; required if the last is odd. Default: 2 (m - 1) for
+            the last.
+        axes: Two axes to transform.
+        norm: Placement of the factor 1/n: "backward", "ortho" or "forward".
+    """
 
 
 @op
 def fftshift(x: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
-    """The frequencies of a transform with zero in the middle of the axes, by default of all."""
+    """Return x with the zero frequency moved to the center of the axes.
+
+    Args:
+        x: Input tensor.
+        axes: Axis or axes to shift. Default: all axes.
+    """
 
 
 @op
 def ifftshift(x: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
-    """The inverse of `fftshift`."""
+    """Return the inverse of `fftshift`.
+
+    Args:
+        x: Input tensor.
+        axes: Axis or axes to shift. Default: all axes.
+    """
 
 
 @creation
 def fftfreq(
     n: int, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """The frequencies that `fft` of n samples at distance d gives: 0, 1, ..., -2, -1 over n d."""
+    """Return the frequencies of `fft`: [0, 1, ..., -2, -1] / (n d).
+
+    Args:
+        n: Number of samples.
+        d: Distance between samples.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
 def rfftfreq(
     n: int, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """The frequencies that `rfft` of n samples at distance d gives: 0, 1, ..., n // 2 over n d."""
+    """Return the frequencies of `rfft`: [0, 1, ..., n // 2] / (n d).
+
+    Args:
+        n: Number of samples.
+        d: Distance between samples.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """

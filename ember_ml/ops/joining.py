@@ -1,4 +1,4 @@
-"""Tensors put together and taken apart."""
+"""Concatenation, stacking and splitting."""
 
 from __future__ import annotations
 
@@ -42,7 +42,12 @@ __all__ = [
 
 @op
 def concat(arrays: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
-    """The tensors one after another along an axis that they have; without one, all flattened."""
+    """Return the tensors joined along an existing axis.
+
+    Args:
+        arrays: Tensors of equal shape, except along `axis`.
+        axis: Axis to join along. None flattens all tensors first.
+    """
 
 
 concatenate = concat
@@ -50,49 +55,82 @@ concatenate = concat
 
 @op
 def stack(arrays: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """The tensors, all of one shape, one after another along a new axis."""
+    """Return the tensors joined along a new axis.
+
+    Args:
+        arrays: Tensors of equal shape.
+        axis: Position of the new axis.
+    """
 
 
 @composite
 def vstack(arrays: Sequence[TensorLike]) -> Tensor:
-    """The tensors, of two axes at least, along the first."""
+    """Return the tensors, with at least two axes each, joined along the first axis.
+
+    Args:
+        arrays: Tensors to join.
+    """
     return concat([atleast_2d(x) for x in arrays], axis=0)
 
 
 @composite
 def hstack(arrays: Sequence[TensorLike]) -> Tensor:
-    """The tensors along the second axis; along the only one if they have one."""
+    """Return the tensors joined along the second axis; vectors along their only axis.
+
+    Args:
+        arrays: Tensors to join.
+    """
     tensors = [atleast_1d(x) for x in arrays]
     return concat(tensors, axis=0 if tensors[0].ndim == 1 else 1)
 
 
 @composite
 def dstack(arrays: Sequence[TensorLike]) -> Tensor:
-    """The tensors, of three axes at least, along the third."""
+    """Return the tensors, with at least three axes each, joined along the third axis.
+
+    Args:
+        arrays: Tensors to join.
+    """
     return concat([atleast_3d(x) for x in arrays], axis=2)
 
 
 @composite
 def column_stack(arrays: Sequence[TensorLike]) -> Tensor:
-    """Vectors as the columns of a matrix, matrices beside each other."""
+    """Return the tensors joined along the second axis; vectors become columns.
+
+    Args:
+        arrays: Tensors to join.
+    """
     return concat([x if x.ndim >= 2 else matrix_transpose(atleast_2d(x)) for x in arrays], axis=1)
 
 
 def _along(x: Tensor, axis: int, key: Any) -> Tensor:
-    """x[..., key, ...] on one axis."""
+    """Return x[..., key, ...] on one axis."""
     return index(x, (slice(None),) * axis + (key,))
 
 
 @composite
 def split_at(x: TensorLike, indices: Sequence[int], axis: int = 0) -> list[Tensor]:
-    """x cut before each of the indices along an axis."""
+    """Return x split before each of the indices along an axis.
+
+    Args:
+        x: Input tensor.
+        indices: Ascending positions to split at.
+        axis: Axis to split.
+    """
     edges = [0, *indices, x.shape[axis]]
     return [_along(x, axis, slice(start, stop)) for start, stop in pairwise(edges)]
 
 
 @composite
 def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """x in equal parts along an axis, or cut before each of the indices."""
+    """Return x split into equal parts along an axis, or before each index.
+
+    Args:
+        x: Input tensor.
+        indices_or_sections: Number of parts, or the positions to split at.
+        axis: Axis to split.
+    """
     axis = normalize_axis("split", axis, x.ndim)
     length = x.shape[axis]
     if not isinstance(indices_or_sections, int):
@@ -110,7 +148,13 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
 def array_split(
     x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
 ) -> list[Tensor]:
-    """x in parts along an axis, the first ones longer by one where it does not divide."""
+    """Return x split along an axis; the first parts are longer by one if needed.
+
+    Args:
+        x: Input tensor.
+        indices_or_sections: Number of parts, or the positions to split at.
+        axis: Axis to split.
+    """
     if not isinstance(indices_or_sections, int):
         return split(x, indices_or_sections, axis)
     if indices_or_sections < 1:
@@ -123,7 +167,13 @@ def array_split(
 
 @composite
 def chunk(x: TensorLike, chunks: int, axis: int = 0) -> list[Tensor]:
-    """x in at most `chunks` parts along an axis, of one length but for the last."""
+    """Return x split along an axis into at most `chunks` parts of equal length, except the last.
+
+    Args:
+        x: Input tensor.
+        chunks: Maximum number of parts.
+        axis: Axis to split.
+    """
     if chunks < 1:
         raise ArgumentError(f"chunk: chunks={chunks} must be positive")
     axis = normalize_axis("chunk", axis, x.ndim)
@@ -135,19 +185,30 @@ def chunk(x: TensorLike, chunks: int, axis: int = 0) -> list[Tensor]:
 
 @composite
 def unstack(x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices of x along an axis, without that axis."""
+    """Return the slices of x along an axis, without that axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to unstack.
+    """
     axis = normalize_axis("unstack", axis, x.ndim)
     return tuple(_along(x, axis, at) for at in range(x.shape[axis]))
 
 
 @composite
 def append(x: TensorLike, values: TensorLike, axis: int | None = None) -> Tensor:
-    """x and then the values along an axis; without one, both flattened."""
+    """Return x and the values joined along an axis.
+
+    Args:
+        x: Input tensor.
+        values: Tensor to append.
+        axis: Axis to join along. Default: both flattened.
+    """
     return concat([x, values], axis=axis)
 
 
 def _places(op: str, indices: int | Sequence[int], length: int, end: int) -> list[int]:
-    """Indices counted from the front, checked to be below `end`."""
+    """Return indices counted from the front, checked to be below `end`."""
     found = []
     for at in [indices] if isinstance(indices, int) else indices:
         place = at + length if at < 0 else at
@@ -159,7 +220,13 @@ def _places(op: str, indices: int | Sequence[int], length: int, end: int) -> lis
 
 @composite
 def delete(x: TensorLike, indices: int | slice | Sequence[int], axis: int | None = None) -> Tensor:
-    """x without what stands at the indices along an axis; without one, of the flattened x."""
+    """Return x without the elements at the indices along an axis.
+
+    Args:
+        x: Input tensor.
+        indices: Position, slice or sequence of positions to remove.
+        axis: Axis to remove from. Default: the flattened tensor.
+    """
     if axis is None:
         x, axis = ravel(x), 0
     axis = normalize_axis("delete", axis, x.ndim)
@@ -175,9 +242,14 @@ def delete(x: TensorLike, indices: int | slice | Sequence[int], axis: int | None
 def insert(
     x: TensorLike, indices: int | Sequence[int], values: TensorLike, axis: int | None = None
 ) -> Tensor:
-    """x with values put in before the indices along an axis; without one, into the flattened x.
+    """Return x with values inserted before the indices along an axis.
 
-    Before one index, `values` may hold several; of several indices each gets one.
+    Args:
+        x: Input tensor.
+        indices: Position or positions in x to insert before.
+        values: Values to insert: any number before one index, or one per index. Cast to the dtype
+            of x.
+        axis: Axis to insert along. Default: the flattened tensor.
     """
     if axis is None:
         x, axis = ravel(x), 0

@@ -1,4 +1,4 @@
-"""The same elements in another shape or order."""
+"""Reshaping, reordering and repetition of elements."""
 
 from __future__ import annotations
 
@@ -50,18 +50,23 @@ __all__ = [
 
 @op
 def reshape(x: TensorLike, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor:
-    """The elements in another shape, row by row; one length may be -1 and is inferred.
+    """Return the elements in another shape, in row-major order.
 
     Args:
-        x: the tensor.
-        shape: the new lengths.
-        copy: True always copies, False never does (and raises if it would have to), None as needed.
+        x: Input tensor.
+        shape: New length of each axis; one may be -1, which is inferred.
+        copy: True always copies, False raises if a copy is needed, None copies as needed.
     """
 
 
 @op
 def permute_dims(x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
-    """The axes in another order: axis i of the result is axes[i] of x; by default reversed."""
+    """Return x with its axes reordered: axis i of the result is axis axes[i] of x.
+
+    Args:
+        x: Input tensor.
+        axes: Permutation of the axes. Default: reversed.
+    """
 
 
 permute = transpose = permute_dims
@@ -69,31 +74,49 @@ permute = transpose = permute_dims
 
 @op
 def broadcast_to(x: TensorLike, shape: int | Sequence[int]) -> Tensor:
-    """x repeated along new axes and axes of length 1, without a copy, until it has that shape."""
+    """Return x broadcast to a shape, without a copy where possible.
+
+    Args:
+        x: Input tensor.
+        shape: Shape of the result.
+    """
 
 
 @op
 def flip(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
-    """The elements in reverse order along the axes, by default along all."""
+    """Return x with the order of elements reversed along axes.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reverse. Default: all axes.
+    """
 
 
 @op
 def roll(
     x: TensorLike, shift: int | Sequence[int], axis: int | Sequence[int] | None = None
 ) -> Tensor:
-    """The elements moved on by `shift` places, those beyond the end put in at the start.
+    """Return x with elements shifted circularly along axes.
 
-    Without an axis, x is rolled as if it were flat.
+    Args:
+        x: Input tensor.
+        shift: Number of places; one per axis if several axes are given.
+        axis: Axis or axes to roll along. Default: the flattened tensor.
     """
 
 
 @op
 def tile(x: TensorLike, repetitions: int | Sequence[int]) -> Tensor:
-    """x laid out repeatedly along each axis; fewer repetitions than axes are for the last."""
+    """Return x repeated as a whole along each axis.
+
+    Args:
+        x: Input tensor.
+        repetitions: Number of repetitions per axis; fewer numbers than axes apply to the last axes.
+    """
 
 
 def _counted(op: Op) -> Callable[..., Any]:
-    """Have the counts read before a tape writes the call down: they are no values to it."""
+    """Read the counts before a tape records the call: they are not values to differentiate."""
     dispatch = op.function
 
     def call(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
@@ -107,37 +130,73 @@ def _counted(op: Op) -> Callable[..., Any]:
 @around(_counted)
 @op
 def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
-    """Each element (without an axis, of the flattened x) repeated, `repeats` times each."""
+    """Return x with each element repeated.
+
+    Args:
+        x: Input tensor.
+        repeats: Number of repetitions, or one number per element along the axis.
+        axis: Axis to repeat along. Default: the flattened tensor.
+    """
 
 
 @op
 def unfold(x: TensorLike, axis: int, size: int, step: int = 1) -> Tensor:
-    """Windows of `size` elements, one every `step`, as a new last axis; `axis` counts them."""
+    """Return windows of `size` elements along an axis, as a new last axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to slide along; it becomes the axis of windows.
+        size: Number of elements in a window.
+        step: Distance between the starts of two windows.
+    """
 
 
 @unary
 def copy(x: TensorLike) -> Tensor:
-    """x with memory of its own."""
+    """Return a copy of x with its own memory.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @unary(rule=rules.COMPLEX)
 def view_as_real(x: TensorLike) -> Tensor:
-    """Real and imaginary parts along a new last axis of length 2."""
+    """Return the real and imaginary parts along a new last axis of length 2.
+
+    Args:
+        x: Complex tensor.
+    """
 
 
 @unary(rule=rules.REAL_FLOAT)
 def view_as_complex(x: TensorLike) -> Tensor:
-    """Complex numbers of the real and imaginary parts along the last axis, of length 2."""
+    """Return complex numbers from real and imaginary parts along the last axis.
+
+    Args:
+        x: Real tensor, with a last axis of length 2.
+    """
 
 
 @binary(rule=rules.REAL_FLOAT)
 def make_complex(real: TensorLike, imag: TensorLike) -> Tensor:
-    """real + i imag, exact for infinities too."""
+    """Return real + i imag, exact for infinities too.
+
+    Args:
+        real: Real part.
+        imag: Imaginary part; broadcasts with the real part.
+    """
 
 
 @composite
 def flatten(x: TensorLike, start_axis: int = 0, end_axis: int = -1) -> Tensor:
-    """The axes from start_axis to end_axis made one; a 0-d tensor gets one axis."""
+    """Return x with consecutive axes merged into one; a 0-d tensor becomes a vector.
+
+    Args:
+        x: Input tensor.
+        start_axis: First axis to merge.
+        end_axis: Last axis to merge.
+    """
     if x.ndim == 0:
         return reshape(x, (1,))
     start = normalize_axis("flatten", start_axis, x.ndim)
@@ -152,13 +211,22 @@ def flatten(x: TensorLike, start_axis: int = 0, end_axis: int = -1) -> Tensor:
 
 @composite
 def ravel(x: TensorLike) -> Tensor:
-    """All elements along one axis, row by row."""
+    """Return all elements along one axis, in row-major order.
+
+    Args:
+        x: Input tensor.
+    """
     return reshape(x, (-1,))
 
 
 @composite
 def squeeze(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
-    """x without the axes named, which must be of length 1; by default without all such axes."""
+    """Return x without axes of length 1.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to remove, each of length 1. Default: all axes of length 1.
+    """
     if axis is None:
         return reshape(x, tuple(length for length in x.shape if length != 1))
     axes = normalize_axes("squeeze", listed(axis), x.ndim)
@@ -169,7 +237,12 @@ def squeeze(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
 
 @composite
 def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
-    """x with new axes of length 1, which stand at those places of the result."""
+    """Return x with new axes of length 1.
+
+    Args:
+        x: Input tensor.
+        axis: Position or positions of the new axes in the result.
+    """
     given = listed(axis)
     ndim = x.ndim + len(given)
     axes = normalize_axes("expand_dims", given, ndim)
@@ -182,7 +255,13 @@ unsqueeze = expand_dims
 
 @composite
 def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
-    """x with two axes exchanged."""
+    """Return x with two axes exchanged.
+
+    Args:
+        x: Input tensor.
+        axis1: First axis.
+        axis2: Second axis.
+    """
     first, second = (normalize_axis("swapaxes", axis, x.ndim) for axis in (axis1, axis2))
     order = list(range(x.ndim))
     order[first], order[second] = second, first
@@ -193,7 +272,13 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
 def moveaxis(
     x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Tensor:
-    """x with axes moved to other places, the rest in their order."""
+    """Return x with axes moved to other positions; the others keep their order.
+
+    Args:
+        x: Input tensor.
+        source: Axis or axes to move.
+        destination: New position of each.
+    """
     sources = normalize_axes("moveaxis", listed(source), x.ndim)
     places = normalize_axes("moveaxis", listed(destination), x.ndim)
     if len(sources) != len(places):
@@ -208,7 +293,11 @@ def moveaxis(
 
 @composite
 def matrix_transpose(x: TensorLike) -> Tensor:
-    """x with its last two axes exchanged."""
+    """Return x with its last two axes exchanged.
+
+    Args:
+        x: Input tensor.
+    """
     if x.ndim < 2:
         raise ShapeError(f"matrix_transpose needs two axes or more; the shape is {x.shape}")
     return permute_dims(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
@@ -216,19 +305,33 @@ def matrix_transpose(x: TensorLike) -> Tensor:
 
 @composite
 def flipud(x: TensorLike) -> Tensor:
-    """The first axis in reverse order."""
+    """Return x with its first axis reversed.
+
+    Args:
+        x: Input tensor.
+    """
     return flip(x, axis=0)
 
 
 @composite
 def fliplr(x: TensorLike) -> Tensor:
-    """The second axis in reverse order."""
+    """Return x with its second axis reversed.
+
+    Args:
+        x: Input tensor.
+    """
     return flip(x, axis=1)
 
 
 @composite
 def rot90(x: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """x turned k times by a right angle, from the first of the axes towards the second."""
+    """Return x rotated by k * 90 degrees in the plane of two axes.
+
+    Args:
+        x: Input tensor.
+        k: Number of rotations; negative values rotate backward.
+        axes: Plane of rotation: from the first axis toward the second.
+    """
     first, second = normalize_axes("rot90", axes, x.ndim)
     if k % 4 == 0:
         return reshape(x, x.shape)
@@ -240,19 +343,31 @@ def rot90(x: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 @composite
 def atleast_1d(x: TensorLike) -> Tensor:
-    """x, a 0-d tensor with an axis."""
+    """Return x with at least one axis.
+
+    Args:
+        x: Input tensor.
+    """
     return reshape(x, x.shape or (1,))
 
 
 @composite
 def atleast_2d(x: TensorLike) -> Tensor:
-    """x with new axes in front until there are two."""
+    """Return x with at least two axes; new axes come first.
+
+    Args:
+        x: Input tensor.
+    """
     return reshape(x, (1,) * (2 - x.ndim) + x.shape)
 
 
 @composite
 def atleast_3d(x: TensorLike) -> Tensor:
-    """x with new axes until there are three: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1)."""
+    """Return x with at least three axes: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
+
+    Args:
+        x: Input tensor.
+    """
     if x.ndim >= 3:
         return reshape(x, x.shape)
     return reshape(x, (1,) * min(1, 2 - x.ndim) + (x.shape or (1,)) + (1,))
@@ -262,7 +377,13 @@ def atleast_3d(x: TensorLike) -> Tensor:
 def sliding_window_view(
     x: TensorLike, window_shape: int | Sequence[int], axis: int | Sequence[int] | None = None
 ) -> Tensor:
-    """Every window of that shape over the axes (by default over all), as new last axes."""
+    """Return every window of a shape over the axes, as new last axes.
+
+    Args:
+        x: Input tensor.
+        window_shape: Length of the window along each axis.
+        axis: Axis or axes to slide along. Default: all axes.
+    """
     sizes = listed(window_shape)
     axes = tuple(range(x.ndim)) if axis is None else listed(axis)
     if len(sizes) != len(axes):
@@ -276,7 +397,11 @@ def sliding_window_view(
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that all these shapes broadcast to."""
+    """Return the shape that all shapes broadcast to.
+
+    Args:
+        shapes: Shapes to broadcast.
+    """
     out: list[int] = []
     for axis in range(max(map(len, shapes), default=0), 0, -1):
         lengths = {shape[-axis] for shape in shapes if len(shape) >= axis} - {1}
@@ -287,7 +412,11 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_arrays(*arrays: TensorLike) -> list[Tensor]:
-    """The tensors, each in its own dtype, broadcast to their common shape."""
+    """Return the tensors broadcast to their common shape, each in its own dtype.
+
+    Args:
+        arrays: Tensors to broadcast.
+    """
     backends = {value._backend for value in arrays if isinstance(value, EmberTensor)}
     backend = backends.pop() if len(backends) == 1 else runtime.active()
     tensors = [as_backend(value, backend) for value in arrays]

@@ -1,4 +1,4 @@
-"""Folding axes as if the NaNs were not there."""
+"""Reductions that ignore NaN."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]
 
 
 def _counts(missing: Tensor, axis: Axes, keepdims: bool) -> Tensor:
-    """How many elements are numbers."""
+    """Return the number of elements that are not NaN."""
     return ops.count_nonzero(ops.logical_not(missing), axis, keepdims=keepdims)
 
 
 def _ratio(total: Tensor, count: Tensor) -> Tensor:
-    """The total over the count, in its own dtype; NaN where nothing was counted."""
+    """Return total / count in the dtype of the total; NaN where the count is 0."""
     divisor = ops.astype(ops.maximum(count, 1), real_part(total.dtype))
     return ops.where(ops.greater(count, 0), ops.divide(total, divisor), ops.nan)
 
@@ -29,13 +29,26 @@ def _ratio(total: Tensor, count: Tensor) -> Tensor:
 def nansum(
     x: TensorLike, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
-    """The sum along the axes, NaNs counted as 0."""
+    """Return the sum along axes, with NaN counted as 0.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        dtype: Data type to compute in. Default: as in `sum`.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
     return ops.sum(ops.where(ops.isnan(x), 0, x), axis, dtype=dtype, keepdims=keepdims)
 
 
 @composite(rule=rules.FLOAT)
 def nanmean(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """The mean along the axes of the elements that are numbers; NaN where none is."""
+    """Return the mean along axes without NaN elements; NaN where all are NaN.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
     x = floating(x)
     count = _counts(ops.isnan(x), axis, keepdims)
     return _ratio(nansum(x, axis, keepdims=keepdims), count)
@@ -45,7 +58,14 @@ def nanmean(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tens
 def nanvar(
     x: TensorLike, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """The variance along the axes of the elements that are numbers; see `var`."""
+    """Return the variance along axes without NaN elements, as in `var`.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        correction: Subtracted from the number of elements in the denominator.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
     x = floating(x)
     missing = ops.isnan(x)
     offset = ops.where(missing, 0, ops.subtract(x, nanmean(x, axis, keepdims=True)))
@@ -60,13 +80,26 @@ def nanvar(
 def nanstd(
     x: TensorLike, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """The square root of `nanvar`."""
+    """Return the standard deviation along axes without NaN elements: the square root of `nanvar`.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        correction: Subtracted from the number of elements in the denominator.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
     return root(nanvar(x, axis, correction=correction, keepdims=keepdims))
 
 
 @composite(rule=rules.ORDERED)
 def nanmax(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """The greatest number along the axes; NaN where none is."""
+    """Return the maximum along axes without NaN elements; NaN where all are NaN.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
     if not x.dtype.is_floating:
         return ops.max(x, axis, keepdims=keepdims)
     missing = ops.isnan(x)
@@ -76,7 +109,13 @@ def nanmax(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tenso
 
 @composite(rule=rules.ORDERED)
 def nanmin(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """The least number along the axes; NaN where none is."""
+    """Return the minimum along axes without NaN elements; NaN where all are NaN.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
     if not x.dtype.is_floating:
         return ops.min(x, axis, keepdims=keepdims)
     missing = ops.isnan(x)

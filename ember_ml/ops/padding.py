@@ -1,4 +1,4 @@
-"""Tensors made longer at their edges."""
+"""Padding of tensors at their edges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ Widths: TypeAlias = "int | Sequence[int] | Sequence[Sequence[int]]"
 def pad_constant(
     x: TensorLike, widths: Sequence[tuple[int, int]], value: bool | int | float | complex = 0
 ) -> Tensor:
-    """x with `value` before and after it along each axis."""
+    """Return x padded with a constant along each axis.
+
+    Args:
+        x: Input tensor.
+        widths: (before, after) for each axis.
+        value: Value of the padding.
+    """
 
 
 @composite
@@ -32,14 +38,15 @@ def pad(
     mode: str = "constant",
     constant_values: bool | int | float | complex = 0,
 ) -> Tensor:
-    """x made longer before and after, along each axis.
+    """Return x padded along each axis.
 
     Args:
-        x: the tensor.
-        pad_width: one number, one pair (before, after) for all axes, or a pair for each axis.
-        mode: "constant" puts in a value, "edge" repeats the last element, "reflect" mirrors x
-            at it, "symmetric" mirrors x behind it, "wrap" goes on at the other end.
-        constant_values: the value that "constant" puts in.
+        x: Input tensor.
+        pad_width: One number, one pair (before, after) for all axes, or a pair for each axis.
+        mode: "constant", "edge" (repeats the edge element), "reflect" (mirrors x without repeating
+            the edge element), "symmetric" (mirrors x with it) or "wrap" (continues at the other
+            end).
+        constant_values: Value of the padding for "constant".
     """
     widths = _pairs(pad_width, x.ndim)
     if mode == "constant":
@@ -55,7 +62,7 @@ def pad(
 
 
 def _pairs(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
-    """(before, after) for each axis."""
+    """Return (before, after) for each axis."""
     if isinstance(pad_width, int):
         pairs = [(pad_width, pad_width)] * ndim
     else:
@@ -84,7 +91,7 @@ def _slice(x: Tensor, axis: int, start: int, count: int) -> Tensor:
 
 
 def _beyond(x: Tensor, axis: int, width: int, mode: str, *, before: bool) -> list[Tensor]:
-    """What continues x beyond one end, block by block outwards, mirrored in turn or wrapped."""
+    """Return the blocks that continue x beyond one end, innermost first, mirrored or wrapped."""
     length = x.shape[axis]
     skip = 1 if mode == "reflect" and length > 1 else 0  # the mirror's own element
     mirrored = mode != "wrap"
@@ -100,7 +107,7 @@ def _beyond(x: Tensor, axis: int, width: int, mode: str, *, before: bool) -> lis
 
 
 def _edge(x: Tensor, axis: int, width: int, *, before: bool) -> list[Tensor]:
-    """The last element of one end, repeated."""
+    """Return the edge element of one end, repeated."""
     end = _slice(x, axis, 0 if before else x.shape[axis] - 1, 1)
     return [broadcast_to(end, (*x.shape[:axis], width, *x.shape[axis + 1 :]))]
 

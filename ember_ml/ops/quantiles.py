@@ -33,7 +33,7 @@ METHODS: dict[str, Callable[[Any, Any, Callable[[Any], Any]], Any]] = {
 
 
 def _shares(q: Any) -> tuple[Shares, tuple[int, ...]]:
-    """The quantiles as a vector, and the shape they had."""
+    """Return the quantiles as a vector, and their original shape."""
     if isinstance(q, EmberTensor):
         return ops.reshape(q, (-1,)), q.shape
     plain = q.tolist() if hasattr(q, "tolist") else q
@@ -41,7 +41,7 @@ def _shares(q: Any) -> tuple[Shares, tuple[int, ...]]:
 
 
 def _merged(name: str, x: Tensor, axis: Axes) -> Tensor:
-    """The tensor with the axes that are folded as one, at the end."""
+    """Return the tensor with the reduced axes merged into one, at the end."""
     axes = normalize_axes(name, range(x.ndim) if axis is None else listed(axis), x.ndim)
     kept = [one for one in range(x.ndim) if one not in axes]
     length = math.prod([x.shape[one] for one in axes])
@@ -50,7 +50,7 @@ def _merged(name: str, x: Tensor, axis: Axes) -> Tensor:
 
 
 def _fixed(ordered: Tensor, shares: list[float], method: str) -> Tensor:
-    """The elements at plain shares, which become the first axis."""
+    """Return the elements at the given fractions, stacked along a new first axis."""
 
     def pick(share: float) -> Tensor:
         position = share * (ordered.shape[-1] - 1)
@@ -66,7 +66,7 @@ def _fixed(ordered: Tensor, shares: list[float], method: str) -> Tensor:
 
 
 def _traced(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
-    """The elements at the shares in a tensor, which become the first axis."""
+    """Return the elements at the fractions in a tensor, stacked along a new first axis."""
     wide = float64 if ordered.dtype is float64 else DEFAULT_FLOAT
     length = float(ordered.shape[-1] - 1)
     position = ops.multiply(ops.clip(ops.astype(shares, wide), 0.0, 1.0), length)
@@ -109,14 +109,14 @@ def quantile(
     keepdims: bool = False,
     method: str = "linear",
 ) -> Tensor:
-    """The value below which a share q of the elements along the axes lies; NaN if one is NaN.
+    """Return the q-th quantile of the elements along axes; NaN if any element is NaN.
 
     Args:
-        x: the tensor.
-        q: a share between 0 and 1, or a vector of them, which becomes the first axis of the result.
-        axis: the axes to fold.
-        keepdims: whether folded axes stay, with length 1.
-        method: what to take between two elements: "linear", "lower", "higher", "midpoint",
+        x: Input tensor.
+        q: Fraction in [0, 1], or a vector of fractions, which becomes the first axis of the result.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+        method: Interpolation between two elements: "linear", "lower", "higher", "midpoint" or
             "nearest".
     """
     return _quantile("quantile", x, _shares(q), axis, keepdims, method)
@@ -131,7 +131,16 @@ def percentile(
     keepdims: bool = False,
     method: str = "linear",
 ) -> Tensor:
-    """`quantile` with shares in percent."""
+    """Return the q-th percentile of the elements along axes; NaN if any element is NaN.
+
+    Args:
+        x: Input tensor.
+        q: Percentage in [0, 100], or a vector of them, which becomes the first axis of the result.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+        method: Interpolation between two elements: "linear", "lower", "higher", "midpoint" or
+            "nearest".
+    """
     percents, shape = _shares(q)
     shares: Shares = (
         ops.divide(percents, 100)
@@ -143,5 +152,11 @@ def percentile(
 
 @composite(rule=rules.REAL_FLOAT)
 def median(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """The element in the middle along the axes, or the mean of the two there; NaN of nothing."""
+    """Return the median along axes; NaN if any element is NaN or if there are none.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
     return quantile(x, 0.5, axis, keepdims=keepdims)

@@ -1,4 +1,4 @@
-"""Recurrences along the time axis."""
+"""Linear recurrences along a time axis."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ def linear_recurrence(
     axis: int = 1,
     reverse: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    r"""A linear recurrence along an axis, element by element.
+    r"""Return the states of an elementwise linear recurrence along an axis.
 
     .. math:: h_t = a_t \odot h_{t-1} + b_t
 
-    Time is cut into chunks that are computed side by side, where that is quicker: the product of
-    the factors of some dozens of steps must then be finite. Nothing is divided by it.
+    Where it is faster, time is split into chunks that are computed in parallel. The product of the
+    factors over some dozens of steps must then be finite. Nothing is divided by it.
 
     Args:
-        a: the factors; they broadcast against b.
-        b: what comes in at each step.
-        h0: the state before the first step, in the shape of a step or one that broadcasts to it;
-            zeros if it is missing.
-        axis: the axis of time in the common shape of a and b.
-        reverse: whether time runs from the end: h_t = a_t h_{t+1} + b_t.
+        a: Factors; broadcasts with b.
+        b: Input of each step.
+        h0: State before the first step; broadcasts to the shape of a step. Default: zeros.
+        axis: Time axis in the common shape of a and b.
+        reverse: Whether time runs backward: h_t = a_t h_{t+1} + b_t.
 
     Returns:
-        The states h after each step, and the state after the last one (in the direction of time).
+        The states after each step, and the state after the last step in the direction of time.
 
     Example:
         >>> h, final = linear_recurrence([0.5, 0.5, 2.0], [1.0, 1.0, 1.0], axis=0)

@@ -1,4 +1,4 @@
-"""Folding axes: sums, extremes, moments, tests."""
+"""Reductions over axes: sums, extremes, moments, predicates."""
 
 from __future__ import annotations
 
@@ -44,10 +44,15 @@ Axes: TypeAlias = "int | tuple[int, ...] | None"
 def sum(
     x: TensorLike, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
-    """The sum along the axes; 0 of nothing.
+    """Return the sum along axes; 0 for an empty axis.
 
-    Integers and bools are summed in 64 bits, half precision in float32 (and rounded once).
-    `dtype` is what x is cast to first.
+    Integers and bools are summed in 64 bits, half precision in float32 and rounded once.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        dtype: Data type to cast x to first. Default: as above.
+        keepdims: Whether to keep the reduced axes with length 1.
     """
 
 
@@ -55,67 +60,144 @@ def sum(
 def prod(
     x: TensorLike, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
-    """The product along the axes; 1 of nothing. Dtypes as in `sum`."""
+    """Return the product along axes; 1 for an empty axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        dtype: Data type to cast x to first. Default: see `sum`.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
 
 
 @reduction(rule=rules.FLOAT)
 def mean(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean along the axes; NaN of nothing."""
+    """Return the mean along axes; NaN for an empty axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
 
 
 @reduction(rule=rules.FLOAT)
 def var(
     x: TensorLike, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """sum(|x - mean(x)|^2) / (n - correction) along the axes; NaN unless n > correction."""
+    """Return the variance sum(|x - mean(x)|^2) / (n - correction); NaN unless n > correction.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        correction: Subtracted from the number of elements in the denominator; 1 for the unbiased
+            estimate.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
 
 
 @composite(rule=rules.FLOAT)
 def std(
     x: TensorLike, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """The square root of `var`; the gradient of constant elements is zero."""
+    """Return the standard deviation along axes; its gradient is zero where all elements are equal.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        correction: Subtracted from the number of elements in the denominator; 1 for the unbiased
+            estimate.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
     return root(var(x, axis, correction=correction, keepdims=keepdims))
 
 
 @reduction(rule=rules.ORDERED)
 def max(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """The greatest element along the axes; NaN where there is a NaN, an error of nothing."""
+    """Return the maximum along axes; NaN if any element is NaN. An empty axis raises an error.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
 
 
 @reduction(rule=rules.ORDERED)
 def min(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """The least element along the axes; NaN where there is a NaN, an error of nothing."""
+    """Return the minimum along axes; NaN if any element is NaN. An empty axis raises an error.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
 
 
 @reduction
 def any(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """Whether an element along the axes is not zero; False of nothing."""
+    """Return whether any element along axes is nonzero; False for an empty axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
 
 
 @reduction
 def all(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """Whether no element along the axes is zero; True of nothing."""
+    """Return whether all elements along axes are nonzero; True for an empty axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
 
 
 @reduction
 def count_nonzero(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """How many elements along the axes are not zero."""
+    """Return the number of nonzero elements along axes.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
 
 
 @reduction(rule=rules.FLOAT)
 def logsumexp(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """log(sum(exp(x))) along the axes, without overflow; -inf of nothing."""
+    """Return log(sum(exp(x))) along axes without overflow; -inf for an empty axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
 
 
 @reduction(rule=rules.ORDERED)
 def argmax(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the first greatest element (or NaN) along the axis, or in the flat tensor."""
+    """Return the index of the first maximum, or of the first NaN, along an axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to reduce. Default: the flattened tensor.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
 
 
 @reduction(rule=rules.ORDERED)
 def argmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the first least element (or NaN) along the axis, or in the flat tensor."""
+    """Return the index of the first minimum, or of the first NaN, along an axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to reduce. Default: the flattened tensor.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
 
 
 amax = reduce_max = max

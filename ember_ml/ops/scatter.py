@@ -1,4 +1,4 @@
-"""Values gathered into slots by index, and the values of a slot combined."""
+"""Segment reductions and scatter ops: values combined by index."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _check_tuples(name: str, given: dict[str, Any]) -> None:
 
 
 def slots_needed(name: str, ids: Tensor) -> int:
-    """How many slots the numbers need, read from the device."""
+    """Return the number of slots the indices need, read from the device."""
     if ids.size == 0:
         return 0
     if int(min(ids)) < 0:
@@ -60,7 +60,7 @@ def slots_needed(name: str, ids: Tensor) -> int:
 
 
 def _sized(op: Op) -> Callable[..., Any]:
-    """Have the number of segments known before a tape writes the call down."""
+    """Read the number of segments before a tape records the call."""
     name, dispatch = op.name, op.function
 
     def call(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
@@ -77,13 +77,15 @@ def _sized(op: Op) -> Callable[..., Any]:
 def segment_sum(
     data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None
 ) -> Tensor:
-    """out[s] = sum of data[i] over all i with segment_ids[i] == s; 0 for a segment without data.
+    """Return the sum of each segment: out[s] = sum of data[i] with segment_ids[i] == s.
+
+    An empty segment is 0.
 
     Args:
-        data: the values, along the first axis.
-        segment_ids: the segment of each, in any order.
-        num_segments: how many segments there are; without it as many as the greatest number needs,
-            which has to be read from the device.
+        data: Values; the first axis is divided into segments.
+        segment_ids: Segment of each value along the first axis, in any order.
+        num_segments: Number of segments. Default: the largest id + 1, which is read from the
+            device.
     """
 
 
@@ -93,7 +95,14 @@ def segment_sum(
 def segment_prod(
     data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None
 ) -> Tensor:
-    """The product of each segment, 0 for one without data; arguments as in `segment_sum`."""
+    """Return the product of each segment; an empty segment is 0.
+
+    Args:
+        data: Values; the first axis is divided into segments.
+        segment_ids: Segment of each value along the first axis, in any order.
+        num_segments: Number of segments. Default: the largest id + 1, which is read from the
+            device.
+    """
 
 
 @around(_sized)
@@ -102,7 +111,14 @@ def segment_prod(
 def segment_mean(
     data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None
 ) -> Tensor:
-    """The mean of each segment, 0 for one without data; arguments as in `segment_sum`."""
+    """Return the mean of each segment; an empty segment is 0.
+
+    Args:
+        data: Values; the first axis is divided into segments.
+        segment_ids: Segment of each value along the first axis, in any order.
+        num_segments: Number of segments. Default: the largest id + 1, which is read from the
+            device.
+    """
 
 
 @around(_sized)
@@ -111,7 +127,14 @@ def segment_mean(
 def segment_max(
     data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None
 ) -> Tensor:
-    """The greatest value of each segment, 0 for one without data; arguments as in `segment_sum`."""
+    """Return the maximum of each segment; an empty segment is 0.
+
+    Args:
+        data: Values; the first axis is divided into segments.
+        segment_ids: Segment of each value along the first axis, in any order.
+        num_segments: Number of segments. Default: the largest id + 1, which is read from the
+            device.
+    """
 
 
 @around(_sized)
@@ -120,7 +143,14 @@ def segment_max(
 def segment_min(
     data: TensorLike, segment_ids: IndexLike, num_segments: int | None = None
 ) -> Tensor:
-    """The least value of each segment, 0 for one without data; arguments as in `segment_sum`."""
+    """Return the minimum of each segment; an empty segment is 0.
+
+    Args:
+        data: Values; the first axis is divided into segments.
+        segment_ids: Segment of each value along the first axis, in any order.
+        num_segments: Number of segments. Default: the largest id + 1, which is read from the
+            device.
+    """
 
 
 unsorted_segment_sum = segment_sum
@@ -149,14 +179,14 @@ def scatter(
     aggr: str = "add",
     axis: int = 0,
 ) -> Tensor:
-    """The values put into the slots that the indices name, those of one slot combined.
+    """Return the values combined by slot along an axis.
 
     Args:
-        values: the values; where there are more than indices, the leading ones are taken.
-        indices: the slot of each, along one axis.
-        dim_size: how many slots there are; without it the greatest index + 1, 0 if there is none.
-        aggr: "add" (or "sum"), "mean", "max", "min", "mul" (or "prod"). A slot without values is 0.
-        axis: the axis of `values` that the indices go along.
+        values: Values to scatter; if there are more than indices, only the leading ones count.
+        indices: Vector with the slot of each value.
+        dim_size: Number of slots. Default: the largest index + 1, or 0 without indices.
+        aggr: "add" (or "sum"), "mean", "max", "min", "mul" (or "prod"). An empty slot is 0.
+        axis: Axis of `values` to scatter along.
     """
     if aggr not in AGGREGATIONS:
         raise ArgumentError(
@@ -177,7 +207,14 @@ def scatter(
 def scatter_add(
     values: TensorLike, indices: IndexLike, dim_size: int | None = None, axis: int = 0
 ) -> Tensor:
-    """`scatter` with the sum of a slot's values."""
+    """Return the sum of the values of each slot; see `scatter`.
+
+    Args:
+        values: Values to scatter; if there are more than indices, only the leading ones count.
+        indices: Vector with the slot of each value.
+        dim_size: Number of slots. Default: the largest index + 1, or 0 without indices.
+        axis: Axis of `values` to scatter along.
+    """
     return scatter(values, indices, dim_size, "add", axis)
 
 
@@ -186,7 +223,14 @@ def scatter_add(
 def scatter_mean(
     values: TensorLike, indices: IndexLike, dim_size: int | None = None, axis: int = 0
 ) -> Tensor:
-    """`scatter` with the mean of a slot's values."""
+    """Return the mean of the values of each slot; see `scatter`.
+
+    Args:
+        values: Values to scatter; if there are more than indices, only the leading ones count.
+        indices: Vector with the slot of each value.
+        dim_size: Number of slots. Default: the largest index + 1, or 0 without indices.
+        axis: Axis of `values` to scatter along.
+    """
     return scatter(values, indices, dim_size, "mean", axis)
 
 
@@ -195,7 +239,14 @@ def scatter_mean(
 def scatter_max(
     values: TensorLike, indices: IndexLike, dim_size: int | None = None, axis: int = 0
 ) -> Tensor:
-    """`scatter` with the greatest of a slot's values."""
+    """Return the maximum of the values of each slot; see `scatter`.
+
+    Args:
+        values: Values to scatter; if there are more than indices, only the leading ones count.
+        indices: Vector with the slot of each value.
+        dim_size: Number of slots. Default: the largest index + 1, or 0 without indices.
+        axis: Axis of `values` to scatter along.
+    """
     return scatter(values, indices, dim_size, "max", axis)
 
 
@@ -204,7 +255,14 @@ def scatter_max(
 def scatter_min(
     values: TensorLike, indices: IndexLike, dim_size: int | None = None, axis: int = 0
 ) -> Tensor:
-    """`scatter` with the least of a slot's values."""
+    """Return the minimum of the values of each slot; see `scatter`.
+
+    Args:
+        values: Values to scatter; if there are more than indices, only the leading ones count.
+        indices: Vector with the slot of each value.
+        dim_size: Number of slots. Default: the largest index + 1, or 0 without indices.
+        axis: Axis of `values` to scatter along.
+    """
     return scatter(values, indices, dim_size, "min", axis)
 
 
@@ -213,16 +271,26 @@ def scatter_min(
 def scatter_mul(
     values: TensorLike, indices: IndexLike, dim_size: int | None = None, axis: int = 0
 ) -> Tensor:
-    """`scatter` with the product of a slot's values."""
+    """Return the product of the values of each slot; see `scatter`.
+
+    Args:
+        values: Values to scatter; if there are more than indices, only the leading ones count.
+        indices: Vector with the slot of each value.
+        dim_size: Number of slots. Default: the largest index + 1, or 0 without indices.
+        axis: Axis of `values` to scatter along.
+    """
     return scatter(values, indices, dim_size, "mul", axis)
 
 
 @host_checked(_check_tuples, position=0)
 @composite
 def scatter_nd(indices: IndexLike, updates: TensorLike, shape: Sequence[int]) -> Tensor:
-    """Zeros of that shape with updates[i] added at tuple(indices[i]).
+    """Return zeros with updates[i] added at tuple(indices[i]).
 
-    The shape of `updates` is indices.shape[:-1] + shape[indices.shape[-1]:].
+    Args:
+        indices: Integers; the last axis holds one index for each of the leading axes of the result.
+        updates: Values, of shape indices.shape[:-1] + shape[indices.shape[-1]:].
+        shape: Shape of the result.
     """
     depth = indices.shape[-1] if indices.ndim else 0
     shape = tuple(shape)

@@ -1,4 +1,4 @@
-"""The scan of selective state spaces."""
+"""Scan of a selective state space model."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def selective_scan(
     c: TensorLike,
     d: TensorLike | None = None,
 ) -> Tensor:
-    r"""The output of a diagonal state space whose step, input and output depend on the data.
+    r"""Return the output of a diagonal state space model with data-dependent parameters.
 
     .. math::
         h_t = e^{\Delta_t A} \odot h_{t-1} + \Delta_t u_t B_t, \qquad y_t = C_t h_t + D \odot u_t
 
     Args:
-        u: the input, (batch, time, channels).
-        dt: the step sizes, (batch, time, channels).
-        a: the decays, (channels, states); below zero for a state that fades.
-        b: what writes to the states, (batch, time, states).
-        c: what reads them, (batch, time, states).
-        d: what goes past them, (channels,).
+        u: Input, (batch, time, channels).
+        dt: Step sizes, (batch, time, channels).
+        a: Decay rates, (channels, states); negative for a state that decays.
+        b: Input projection, (batch, time, states).
+        c: Output projection, (batch, time, states).
+        d: Skip connection, (channels,). Default: none.
 
     Example:
         >>> one = ones((1, 3, 1))

@@ -1,4 +1,4 @@
-"""Distinct elements."""
+"""Distinct elements and set operations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class UniqueAll(NamedTuple):
-    """Distinct elements, where each comes first, which of them each of x is, and how often."""
+    """Distinct elements, their first positions, the inverse mapping, and their counts."""
 
     values: Tensor
     indices: Tensor
@@ -37,21 +37,21 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """Distinct elements and how often each comes."""
+    """Distinct elements and their counts."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """Distinct elements and which of them each element of x is."""
+    """Distinct elements and, for each element of the input, the index of its value."""
 
     values: Tensor
     inverse_indices: Tensor
 
 
 class UniqueRows(NamedTuple):
-    """The first row of each kind, which kind each row is, and how many of a kind there are."""
+    """First position of each distinct row, the inverse mapping, and the counts."""
 
     indices: Tensor
     inverse_indices: Tensor
@@ -60,29 +60,51 @@ class UniqueRows(NamedTuple):
 
 @op
 def unique_all(x: TensorLike) -> UniqueAll:
-    """The distinct elements in ascending order, and where they are; each NaN is one."""
+    """Return the distinct elements in ascending order, with positions and counts.
+
+    Every NaN counts as distinct.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @op
 def unique_rows(x: TensorLike) -> UniqueRows:
-    """The distinct rows of a matrix, in lexicographic order."""
+    """Return the distinct rows of a matrix, in lexicographic order.
+
+    Args:
+        x: Matrix.
+    """
 
 
 @unary
 def unique_values(x: TensorLike) -> Tensor:
-    """The distinct elements in ascending order; each NaN is one of its own."""
+    """Return the distinct elements in ascending order; every NaN counts as distinct.
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @composite
 def unique_counts(x: TensorLike) -> UniqueCounts:
-    """The distinct elements in ascending order, and how often each comes."""
+    """Return the distinct elements in ascending order and their counts.
+
+    Args:
+        x: Input tensor.
+    """
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
 @composite
 def unique_inverse(x: TensorLike) -> UniqueInverse:
-    """The distinct elements in ascending order, and for each element of x which of them it is."""
+    """Return the distinct elements in ascending order and the inverse mapping.
+
+    Args:
+        x: Input tensor.
+    """
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
@@ -95,14 +117,14 @@ def unique(
     return_counts: bool = False,
     axis: int | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """The distinct elements in ascending order, or the distinct slices along an axis.
+    """Return the distinct elements in ascending order, or the distinct slices along an axis.
 
     Args:
-        x: the tensor.
-        return_index: also give the index of the first of each kind.
-        return_inverse: also give for each element (or slice) which kind it is.
-        return_counts: also give how many there are of each kind.
-        axis: the axis to compare slices along; without one, elements are compared.
+        x: Input tensor.
+        return_index: Whether to also return the first position of each.
+        return_inverse: Whether to also return, for each element or slice, the index of its value.
+        return_counts: Whether to also return the counts.
+        axis: Axis along which slices are compared. Default: compare elements.
     """
     extras: tuple[Tensor, ...]
     if axis is None:
@@ -120,20 +142,35 @@ def unique(
 
 @composite
 def union1d(x: TensorLike, y: TensorLike) -> Tensor:
-    """The distinct elements of both, in ascending order."""
+    """Return the distinct elements of both tensors, in ascending order.
+
+    Args:
+        x: First tensor.
+        y: Second tensor.
+    """
     return unique_values(concat([ravel(x), ravel(y)]))
 
 
 @composite
 def intersect1d(x: TensorLike, y: TensorLike) -> Tensor:
-    """The distinct elements that are in both, in ascending order."""
+    """Return the distinct elements that occur in both tensors, in ascending order.
+
+    Args:
+        x: First tensor.
+        y: Second tensor.
+    """
     values, counts = unique_counts(concat([unique_values(x), unique_values(y)]))
     return index(values, equal(counts, 2))
 
 
 @composite
 def setdiff1d(x: TensorLike, y: TensorLike) -> Tensor:
-    """The distinct elements of x that are not in y, in ascending order."""
+    """Return the distinct elements of x that do not occur in y, in ascending order.
+
+    Args:
+        x: Input tensor.
+        y: Elements to exclude.
+    """
     own, other = unique_values(x), unique_values(y)
     found = unique_all(concat([other, own]))
     places = index(found.inverse_indices, slice(other.shape[0], None))

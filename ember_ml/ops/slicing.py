@@ -1,4 +1,4 @@
-"""Slices of fixed size whose place may be a value on the device."""
+"""Slices of fixed size with dynamic start positions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _check(name: str, sizes: Sequence[int], starts: Any, shape: tuple[int, ...])
 
 
 def _key(starts: Sequence[int], sizes: Sequence[int], shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """The index of a slice that starts at plain numbers, moved to lie within the shape."""
+    """Return the key of a slice that starts at Python integers, clamped to the shape."""
     key = []
     for start, size, length in zip(starts, sizes, shape, strict=True):
         first = max(0, min(start + length if start < 0 else start, length - size))
@@ -57,12 +57,12 @@ def _read(op: Op) -> Callable[..., Any]:
 @around(_read)
 @op
 def dynamic_slice(x: TensorLike, starts: IndexLike, sizes: Sequence[int]) -> Tensor:
-    """The slice of x of those sizes that starts at `starts`, moved to lie within x if need be.
+    """Return a slice of fixed size; its start is clamped so that the slice lies within x.
 
     Args:
-        x: the tensor.
-        starts: one for each axis, in one tensor or in a list of numbers and 0-d tensors.
-        sizes: one length for each axis.
+        x: Input tensor.
+        starts: Start along each axis: one tensor, or a list of numbers and 0-d tensors.
+        sizes: Length of the slice along each axis.
     """
 
 
@@ -84,4 +84,10 @@ def _write(op: Op) -> Callable[..., Any]:
 @around(_write)
 @op
 def dynamic_update_slice(x: TensorLike, update: TensorLike, starts: IndexLike) -> Tensor:
-    """A copy of x with the slice that starts at `starts` replaced; see `dynamic_slice`."""
+    """Return a copy of x with a slice replaced; its start is clamped as in `dynamic_slice`.
+
+    Args:
+        x: Input tensor.
+        update: New values of the slice, with as many axes as x. Cast to the dtype of x.
+        starts: Start along each axis: one tensor, or a list of numbers and 0-d tensors.
+    """

@@ -1,4 +1,4 @@
-"""Order: sorting, the greatest few, places in a sorted vector. NaN is above all numbers."""
+"""Sorting, top-k and binary search. NaN is larger than every number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["TopK", "argsort", "bucketize", "digitize", "searchsorted", "sort", "
 
 
 class TopK(NamedTuple):
-    """The chosen elements and where they were."""
+    """Selected elements and their indices."""
 
     values: Tensor
     indices: Tensor
@@ -20,28 +20,42 @@ class TopK(NamedTuple):
 
 @op(rule=rules.ORDERED)
 def sort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The elements along the axis in order."""
+    """Return the elements sorted along an axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to sort along.
+        descending: Whether to sort in descending order.
+        stable: Whether equal elements keep their order.
+    """
 
 
 @op(rule=rules.ORDERED)
 def argsort(
     x: TensorLike, axis: int = -1, *, descending: bool = False, stable: bool = True
 ) -> Tensor:
-    """The indices that put the elements along the axis in order; `stable` keeps that of equals."""
+    """Return the indices that sort the elements along an axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to sort along.
+        descending: Whether to sort in descending order.
+        stable: Whether equal elements keep their order.
+    """
 
 
 @op(rule=rules.ORDERED)
 def topk(
     x: TensorLike, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True
 ) -> TopK:
-    """The k greatest elements along the axis (the least, unless `largest`), and their indices.
+    """Return the k largest elements along an axis and their indices.
 
     Args:
-        x: the tensor.
-        k: how many.
-        axis: the axis.
-        largest: False for the least elements.
-        sorted: False allows any order among the chosen.
+        x: Input tensor.
+        k: Number of elements.
+        axis: Axis to select along.
+        largest: Whether to select the largest elements; else the smallest.
+        sorted: Whether the result is sorted; False allows any order.
     """
 
 
@@ -49,23 +63,35 @@ def topk(
 def searchsorted(
     x1: TensorLike, x2: TensorLike, sorter: IndexLike | None = None, *, side: str = "left"
 ) -> Tensor:
-    """Where the elements of x2 belong in the vector x1.
+    """Return the positions at which the elements of x2 keep the vector x1 sorted.
 
     Args:
-        x1: a vector in ascending order, or in any order that `sorter` mends.
-        x2: what to look for.
-        sorter: the indices that sort x1.
-        side: "left" for the place before equal elements, "right" for the one after.
+        x1: Vector in ascending order, or in any order if `sorter` is given.
+        x2: Values to look up.
+        sorter: Indices that sort x1.
+        side: "left" for the position before equal elements, "right" for the one after.
     """
 
 
 @composite(rule=rules.REAL)
 def digitize(x: TensorLike, bins: TensorLike, *, right: bool = False) -> Tensor:
-    """The i of bins[i-1] <= x < bins[i], or of bins[i-1] < x <= bins[i] if `right`."""
+    """Return the index i of the bin of each element: bins[i-1] <= x < bins[i].
+
+    Args:
+        x: Input tensor.
+        bins: Vector of edges in ascending order.
+        right: Whether the right edge is included instead: bins[i-1] < x <= bins[i].
+    """
     return searchsorted(bins, x, side="left" if right else "right")
 
 
 @composite(rule=rules.REAL)
 def bucketize(x: TensorLike, boundaries: TensorLike, *, right: bool = False) -> Tensor:
-    """As `digitize` with `right` turned about: bins are closed above unless `right`."""
+    """Return the index i of the bucket of each element: boundaries[i-1] < x <= boundaries[i].
+
+    Args:
+        x: Input tensor.
+        boundaries: Vector of edges in ascending order.
+        right: Whether the left edge is included instead: boundaries[i-1] <= x < boundaries[i].
+    """
     return searchsorted(boundaries, x, side="right" if right else "left")

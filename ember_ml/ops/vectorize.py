@@ -1,4 +1,4 @@
-"""Python functions of single values, applied to whole tensors."""
+"""Application of Python functions of scalars to whole tensors."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _SIGNATURE = re.compile(f"^{_ARGUMENTS}->{_ARGUMENTS}$")
 def vectorize(
     fn: Callable[..., Any], *, signature: str | None = None, dtype: DTypeLike | None = None
 ) -> Callable[..., Any]:
-    """A function that applies `fn` to each element of its broadcast arguments, in a Python loop.
+    """Return a function that applies `fn` to each element of its broadcast arguments.
 
-    `fn` gets 0-d tensors and gives a number or a tensor, or a tuple of them. This is a convenience:
-    write with ops what has to be fast.
+    `fn` takes 0-d tensors and returns a number, a tensor, or a tuple of them. It runs in a Python
+    loop: use ops where speed matters.
 
     Args:
-        fn: the function.
-        signature: the axes that `fn` takes and gives as a whole, such as "(n),(n)->()"; these are
+        fn: Function to apply.
+        signature: Core axes that `fn` takes and returns as a whole, such as "(n),(n)->()". They are
             the last axes of the arguments.
-        dtype: the dtype of the results; else as `fn` gives them. Empty arguments need it.
+        dtype: Data type of the results; required for empty arguments. Default: as returned by `fn`.
 
     Example:
         >>> vectorize(lambda x, y: x if x > y else y * 2)([1, 5], [[3], [4]]).tolist()
@@ -64,7 +64,7 @@ def vectorize(
 
 
 def _parse(signature: str) -> tuple[list[Dims], list[Dims]]:
-    """The names of the axes of each input and each output."""
+    """Return the names of the axes of each input and each output."""
     text = re.sub(r"\s+", "", signature)
     if not _SIGNATURE.match(text):
         raise ArgumentError(f"vectorize: {signature!r} is no signature such as '(n,k),(k)->(n)'")
@@ -78,7 +78,7 @@ def _parse(signature: str) -> tuple[list[Dims], list[Dims]]:
 def _broadcast(
     args: Sequence[TensorLike], inputs: list[Dims]
 ) -> tuple[list[Tensor], tuple[int, ...], dict[str, int]]:
-    """The arguments as (elements, *own axes), the loop's shape, the named axes' lengths."""
+    """Return the arguments as (elements, *core axes), the loop's shape, and the named lengths."""
     home = next((x.backend for x in args if isinstance(x, EmberTensor)), None)
     tensors = [convert_to_tensor(x, backend=home) for x in args]
     sizes: dict[str, int] = {}
@@ -114,7 +114,7 @@ def _join(
     dtype: DTypeLike | None,
     like: Tensor,
 ) -> Tensor:
-    """The results of all calls, in the shape of the loop."""
+    """Return the results of all calls, in the shape of the loop."""
     if outputs is not None and at >= len(outputs):
         raise ArgumentError(f"vectorize: more results than the {len(outputs)} of the signature")
     tensors = [convert_to_tensor(value, dtype=dtype, backend=like.backend) for value in results]
@@ -130,7 +130,7 @@ def _empty(
     dtype: DTypeLike | None,
     like: Tensor,
 ) -> Any:
-    """Results of no call at all."""
+    """Return the results of no calls."""
     outputs = outputs or [()]
     if dtype is None or any(name not in sizes for dims in outputs for name in dims):
         raise ArgumentError(f"vectorize: empty arguments {loop} need a dtype and known axes")

@@ -1,21 +1,40 @@
-"""What is declared and what the backends offer fit together: read off the table of ops."""
+"""Declarations of ops: they match the backends' functions, and are documented and typed."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
+import re
 
 import pytest
 
-from ember_ml import ops  # noqa: F401  (declares every op)
+from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.op import OPS
 from ember_ml.backend import BACKENDS
 
-FILLED_IN = {"dtype", "device"}  # creation gives these to the backend always
+FILLED_IN = {"dtype", "device"}  # creation always passes these to the backend
+
+
+def public_functions() -> dict[str, object]:
+    """Every function that a module of `ops` exports, and every op, by qualified name."""
+    functions = {key: op.function for key, op in OPS.items() if "._" not in key}
+    for found in pkgutil.walk_packages(ops.__path__, "ember_ml.ops."):
+        module = importlib.import_module(found.name)
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            ours = inspect.isroutine(value) and value.__module__.startswith("ember_ml.ops")
+            if ours and value not in functions.values():
+                functions[f"{found.name.removeprefix('ember_ml.ops.')}.{name}"] = value
+    return functions
+
+
+PUBLIC = public_functions()
 
 
 def written_in_python(native: object) -> bool:
-    """Whether the function is ours: a framework's own has parameter names of its own."""
+    """Return whether the function is ours: a framework's own has its own parameter names."""
     return getattr(native, "__module__", "").startswith("ember_ml.")
 
 
@@ -47,6 +66,14 @@ def test_every_op_is_documented_and_typed(key: str) -> None:
     assert op.signature.return_annotation is not inspect.Signature.empty
     for parameter in op.signature.parameters.values():
         assert parameter.annotation is not inspect.Parameter.empty, parameter.name
+
+
+@pytest.mark.parametrize("key", sorted(PUBLIC))
+def test_every_parameter_is_documented(key: str) -> None:
+    doc = inspect.getdoc(PUBLIC[key]) or ""
+    section = doc.partition("\nArgs:\n")[2].partition("\n\n")[0]
+    documented = re.findall(r"^    (\w+): ", section, re.MULTILINE)
+    assert documented == list(inspect.signature(PUBLIC[key]).parameters)
 
 
 @pytest.mark.parametrize("key", sorted(OPS))

@@ -1,4 +1,4 @@
-"""Linear algebra: the array API standard's `linalg` and more. `ops.linalg` has the same names."""
+"""Linear algebra: the array API standard's `linalg` and more; also available as `ops.linalg`."""
 
 from ember_ml.ops.contraction import cross, dot, kron, matmul, multi_dot, outer, tensordot, vecdot
 from ember_ml.ops.linearalg.decompositions import (

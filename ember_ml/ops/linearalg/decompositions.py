@@ -1,7 +1,7 @@
-"""Matrices as products of simpler ones; all take stacks of matrices.
+"""Matrix decompositions; all take batches of matrices.
 
-Half precision is computed in float32. What has no decomposition raises LinAlgError; on MLX, which
-computes when the values are read, the result is NaN instead.
+Half precision is computed in float32. A matrix without the decomposition raises LinAlgError. MLX
+is lazy and returns NaN instead.
 """
 
 from __future__ import annotations
@@ -18,53 +18,83 @@ __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "lu", "qr", "svd", 
 
 @op(rule=rules.FLOAT)
 def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
-    """The lower triangle L with x = L L^H of a positive definite matrix; with `upper`, its L^H."""
+    """Return the Cholesky factor L of a positive definite matrix x = L L^H.
+
+    Args:
+        x: Positive definite matrices, (..., n, n).
+        upper: Whether to return L^H instead of L.
+    """
 
 
 @op(rule=rules.FLOAT)
 def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
-    """The factors of x = Q R.
+    """Return the QR decomposition x = Q R.
 
     Args:
-        mode: "reduced" gives Q as many columns as x has rows or columns, whichever are fewer;
-            "complete" as many as x has rows.
+        x: Matrices, (..., m, n).
+        mode: "reduced" returns Q with min(m, n) columns, "complete" with m columns.
     """
 
 
 @op(rule=rules.FLOAT)
 def lu(x: TensorLike) -> LUResult:
-    """The factors of x = P L U, by elimination with partial pivoting."""
+    """Return the LU decomposition x = P L U with partial pivoting.
+
+    Args:
+        x: Matrices, (..., m, n).
+    """
 
 
 @op(rule=rules.FLOAT)
 def svd(x: TensorLike, full_matrices: bool = True) -> SVDResult:
-    """The factors of x = U diag(S) Vh.
+    """Return the singular value decomposition x = U diag(S) Vh.
 
     Args:
-        full_matrices: whether U and Vh are square; else they are cut to the length of S.
+        x: Matrices, (..., m, n).
+        full_matrices: Whether U and Vh are square; else they have min(m, n) columns and rows.
     """
 
 
 @unary(rule=rules.FLOAT)
 def svdvals(x: TensorLike) -> Tensor:
-    """The singular values, in descending order."""
+    """Return the singular values in descending order.
+
+    Args:
+        x: Matrices, (..., m, n).
+    """
 
 
 @op(rule=rules.FLOAT)
 def eigh(x: TensorLike) -> EighResult:
-    """The eigenvalues and eigenvectors of a Hermitian matrix, of which the lower half is read."""
+    """Return the eigenvalues and eigenvectors of a Hermitian matrix.
+
+    Args:
+        x: Hermitian matrices, (..., n, n); only the lower triangle is read.
+    """
 
 
 @unary(rule=rules.FLOAT)
 def eigvalsh(x: TensorLike) -> Tensor:
-    """The eigenvalues of a Hermitian matrix, in ascending order; its lower half is read."""
+    """Return the eigenvalues of a Hermitian matrix, in ascending order.
+
+    Args:
+        x: Hermitian matrices, (..., n, n); only the lower triangle is read.
+    """
 
 
 @op(rule=rules.FLOAT)
 def eig(x: TensorLike) -> EigResult:
-    """The eigenvalues and eigenvectors of a square matrix, always complex."""
+    """Return the complex eigenvalues and eigenvectors of a square matrix.
+
+    Args:
+        x: Square matrices, (..., n, n).
+    """
 
 
 @unary(rule=rules.FLOAT)
 def eigvals(x: TensorLike) -> Tensor:
-    """The eigenvalues of a square matrix, always complex."""
+    """Return the complex eigenvalues of a square matrix.
+
+    Args:
+        x: Square matrices, (..., n, n).
+    """

@@ -1,4 +1,4 @@
-"""Determinants, powers, exponentials and ranks of matrices, and of stacks of them."""
+"""Determinants, powers, exponentials and ranks of batches of matrices."""
 
 from __future__ import annotations
 
@@ -38,12 +38,22 @@ __all__ = [
 
 @unary(rule=rules.FLOAT)
 def det(x: TensorLike) -> Tensor:
-    """The determinant."""
+    """Return the determinant.
+
+    Args:
+        x: Square matrices, (..., n, n).
+    """
 
 
 @op(rule=rules.FLOAT)
 def slogdet(x: TensorLike) -> SlogdetResult:
-    """The sign of the determinant and the logarithm of its size: 0 and -inf where it is 0."""
+    """Return the sign and the logarithm of the absolute value of the determinant.
+
+    A singular matrix returns 0 and -inf.
+
+    Args:
+        x: Square matrices, (..., n, n).
+    """
 
 
 def _check_square(op_name: str, x: Tensor) -> None:
@@ -52,13 +62,18 @@ def _check_square(op_name: str, x: Tensor) -> None:
 
 
 def identity_like(x: Tensor) -> Tensor:
-    """The identity for each square matrix of x."""
+    """Return the identity for each square matrix of x."""
     return diag_embed(ones_like(diagonal(x)))
 
 
 @composite(rule=rules.FLOAT)
 def matrix_power(x: TensorLike, n: int) -> Tensor:
-    """The product of n copies of x; of its inverse, if n is negative."""
+    """Return the n-th power of a square matrix.
+
+    Args:
+        x: Square matrices, (..., n, n).
+        n: Exponent; negative values raise the inverse to the power -n.
+    """
     _check_square("matrix_power", x)
     if type(n) is not int:
         raise ArgumentTypeError(f"matrix_power: n must be an int, not {n!r}")
@@ -83,7 +98,7 @@ for _k in range(13):
 
 
 def _polynomial(powers: Sequence[Tensor], coefficients: Sequence[float]) -> Tensor:
-    """The sum of coefficients times powers."""
+    """Return the sum of the powers weighted by the coefficients."""
     out = multiply(powers[0], coefficients[0])
     for power, coefficient in zip(powers[1:], coefficients[1:], strict=True):
         out = add(out, multiply(power, coefficient))
@@ -91,7 +106,7 @@ def _polynomial(powers: Sequence[Tensor], coefficients: Sequence[float]) -> Tens
 
 
 def _pade(x: Tensor) -> Tensor:
-    """The exponential of a small matrix: (V - U)^-1 (V + U), U the odd powers and V the even."""
+    """Return the exponential of a small matrix: (V - U)^-1 (V + U), U odd powers, V even powers."""
     x2 = matmul(x, x)
     x4 = matmul(x2, x2)
     x6 = matmul(x4, x2)
@@ -104,9 +119,12 @@ def _pade(x: Tensor) -> Tensor:
 
 @composite(rule=rules.FLOAT)
 def expm(x: TensorLike) -> Tensor:
-    """The matrix exponential, 1 + x + x^2 / 2! + ...: a Pade approximant, scaled and squared.
+    """Return the matrix exponential, by a Pade approximant with scaling and squaring.
 
     Reference: Higham, "The Scaling and Squaring Method for the Matrix Exponential Revisited", 2005.
+
+    Args:
+        x: Square matrices, (..., n, n).
     """
     _check_square("expm", x)
     wide = widened(x)
@@ -126,11 +144,12 @@ matrix_exp = expm
 
 @composite(rule=rules.FLOAT)
 def matrix_rank(x: TensorLike, rtol: MaskLike | None = None) -> Tensor:
-    """How many singular values are not zero, as an int64.
+    """Return the number of nonzero singular values, as int64.
 
     Args:
-        rtol: singular values up to rtol times the largest count as zero: one number, or one for
-            each matrix; else max(m, n) eps.
+        x: Matrices, (..., m, n).
+        rtol: Singular values up to rtol times the largest count as zero; may be one number per
+            matrix. Default: max(m, n) * eps.
     """
     tolerance = default_rtol(x) if rtol is None else rtol
     values = svdvals(widened(x))
@@ -147,13 +166,27 @@ def _check_matrix(op_name: str, x: Tensor) -> None:
 
 @composite(rule=rules.FLOAT)
 def orth(x: TensorLike, rtol: MaskLike | None = None) -> Tensor:
-    """An orthonormal basis of the range of a matrix: as many columns as its rank, which is read."""
+    """Return an orthonormal basis of the range of a matrix, as columns.
+
+    The number of columns is the rank, which is read from the device.
+
+    Args:
+        x: Matrix, (m, n).
+        rtol: Singular values up to rtol times the largest count as zero. Default: max(m, n) * eps.
+    """
     _check_matrix("orth", x)
     return svd(x, full_matrices=False).U[:, : int(matrix_rank(x, rtol))]
 
 
 @composite(rule=rules.FLOAT)
 def null_space(x: TensorLike, rtol: MaskLike | None = None) -> Tensor:
-    """An orthonormal basis of the null space of a matrix: n - rank columns; the rank is read."""
+    """Return an orthonormal basis of the null space of a matrix, as columns.
+
+    The number of columns is n - rank; the rank is read from the device.
+
+    Args:
+        x: Matrix, (m, n).
+        rtol: Singular values up to rtol times the largest count as zero. Default: max(m, n) * eps.
+    """
     _check_matrix("null_space", x)
     return conj(matrix_transpose(svd(x).Vh[int(matrix_rank(x, rtol)) :]))

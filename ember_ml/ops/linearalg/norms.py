@@ -29,7 +29,7 @@ MatrixOrd: TypeAlias = "float | Literal['fro', 'nuc'] | None"
 
 
 def _root(squared: Tensor) -> Tensor:
-    """The square root, with gradient 0 at 0."""
+    """Return the square root, with gradient 0 at 0."""
     is_zero = equal(squared, 0.0)
     return where(is_zero, 0.0, sqrt(where(is_zero, 1.0, squared)))
 
@@ -41,10 +41,13 @@ def vector_norm(
     keepdims: bool = False,
     ord: float | str = 2,
 ) -> Tensor:
-    """(sum |x|^ord)^(1 / ord) over the axes, by default over all.
+    """Return the vector norm (sum |x|^ord)^(1 / ord) over axes.
 
     Args:
-        ord: the order; inf and -inf give the largest and the smallest |x|, 0 how many are not zero.
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+        ord: Order; inf and -inf return the largest and smallest |x|, 0 the number of nonzeros.
     """
     if isinstance(ord, str):
         raise ArgumentTypeError(f"vector_norm: ord must be a number, not {ord!r}")
@@ -66,12 +69,14 @@ def vector_norm(
 
 @composite(rule=rules.FLOAT)
 def matrix_norm(x: TensorLike, keepdims: bool = False, ord: MatrixOrd = "fro") -> Tensor:
-    """The norm of each matrix in the last two axes.
+    """Return the norm of each matrix in the last two axes.
 
     Args:
-        ord: "fro", the root of the sum of squares; "nuc", the sum of the singular values; 2 and
-            -2, the largest and the smallest of them; 1 and inf (-1 and -inf), the largest
-            (smallest) sum of sizes in a column and in a row.
+        x: Matrices, (..., m, n).
+        keepdims: Whether to keep the last two axes with length 1.
+        ord: "fro": Frobenius norm. "nuc": sum of the singular values. 2, -2: largest, smallest
+            singular value. 1, -1: largest, smallest absolute column sum. inf, -inf: the same for
+            rows.
     """
     if x.ndim < 2:
         raise ShapeError(f"matrix_norm takes matrices; the shape is {x.shape}")
@@ -97,10 +102,15 @@ def norm(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """The norm of vectors along one axis, or of matrices in two.
+    """Return the norm of vectors along one axis, or of matrices in two.
 
-    Without `axis` that of x, a vector or a matrix; without `ord` either, the root of the sum of all
-    squares. Orders are those of `vector_norm` and `matrix_norm`.
+    Without `axis`, x is one vector or matrix; without `ord` either, x is flattened.
+
+    Args:
+        x: Input tensor.
+        ord: Order, as in `vector_norm` and `matrix_norm`. Default: the 2-norm or Frobenius norm.
+        axis: Axis of the vectors, or both axes of the matrices.
+        keepdims: Whether to keep the reduced axes with length 1.
     """
     if axis is None and (ord is None or x.ndim == 1):
         return vector_norm(x, keepdims=keepdims, ord=2 if ord is None else ord)
@@ -117,7 +127,12 @@ def norm(
 
 @composite(rule=rules.FLOAT)
 def cond(x: TensorLike, p: MatrixOrd = None) -> Tensor:
-    """The condition number |x| |x^-1| in the norm `p`, by default 2; inf of a singular matrix."""
+    """Return the condition number |x| |x^-1|; inf for a singular matrix.
+
+    Args:
+        x: Square matrices, (..., n, n); for the 2-norm also rectangular.
+        p: Norm, as in `matrix_norm`. Default: 2.
+    """
     wide = widened(x)
     if p in (None, 2, -2):
         values = svdvals(wide)

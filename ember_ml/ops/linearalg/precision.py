@@ -1,4 +1,4 @@
-"""The dtypes that linear algebra is computed in, for ops written with other ops."""
+"""Dtypes for linear algebra in composite ops."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__: list[str] = []
 
 
 def widened(x: Tensor) -> Tensor:
-    """The tensor in a dtype that LAPACK has: integers and half precision as float32."""
+    """Return the tensor in a dtype that LAPACK supports: integers and half precision as float32."""
     return x if x.dtype.kind in ("float", "complex") and x.dtype.bits > 16 else astype(x, float32)
 
 
 def narrowed(out: Tensor, x: Tensor) -> Tensor:
-    """A result in the dtype of x, if that is of half precision."""
+    """Return a result in the dtype of x if that is half precision."""
     is_half = x.dtype.kind == "float" and x.dtype.bits == 16
     return astype(out, x.dtype) if is_half else out
 
 
 def default_rtol(x: Tensor) -> Tensor:
-    """max(m, n) eps of x's dtype: what a singular value must exceed, relative to the largest."""
+    """Return the relative threshold for singular values: max(m, n) * eps of x's dtype."""
     dtype = x.dtype if x.dtype.kind in ("float", "complex") else DEFAULT_FLOAT
     tolerance = max(x.shape[-2:]) * finfo(dtype).eps
     return convert_to_tensor(tolerance, float32, backend=x.backend)

@@ -1,4 +1,4 @@
-"""What the decompositions return: tuples whose parts have names."""
+"""Named tuples that the decompositions return."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class EighResult(NamedTuple):
 
 
 class EigResult(NamedTuple):
-    """x V = V diag(w): complex eigenvalues in no order, and the eigenvectors as columns."""
+    """x V = V diag(w): complex eigenvalues in arbitrary order, and the eigenvectors as columns."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class QRResult(NamedTuple):
-    """x = Q R: columns that are orthonormal, and an upper triangle."""
+    """x = Q R: orthonormal columns, and an upper triangular matrix."""
 
     Q: Tensor
     R: Tensor
@@ -47,7 +47,7 @@ class SVDResult(NamedTuple):
 
 
 class LUResult(NamedTuple):
-    """x = P L U: a permutation, a lower triangle with ones on its diagonal, an upper triangle."""
+    """x = P L U: permutation, unit lower triangular and upper triangular matrix."""
 
     P: Tensor
     L: Tensor
@@ -62,7 +62,7 @@ class SlogdetResult(NamedTuple):
 
 
 class LstsqResult(NamedTuple):
-    """The least-squares solution, the sum of squared residuals of each column, rank, and S of x."""
+    """Least-squares solution, squared residuals per column, rank and singular values of x."""
 
     solution: Tensor
     residuals: Tensor

@@ -1,7 +1,7 @@
-"""Systems of linear equations; all take stacks of matrices.
+"""Systems of linear equations; all take batches of matrices.
 
-A singular matrix raises LinAlgError; on MLX, which computes when the values are read, the result is
-NaN instead. Half precision is computed in float32.
+A singular matrix raises LinAlgError. MLX is lazy and returns NaN instead. Half precision is
+computed in float32.
 """
 
 from __future__ import annotations
@@ -25,31 +25,48 @@ __all__ = ["cholesky_solve", "inv", "lstsq", "pinv", "solve", "solve_triangular"
 
 @unary(rule=rules.FLOAT)
 def inv(x: TensorLike) -> Tensor:
-    """The inverse of a square matrix."""
+    """Return the inverse of a square matrix.
+
+    Args:
+        x: Square matrices, (..., n, n).
+    """
 
 
 @op(rule=rules.FLOAT)
 def solve(x: TensorLike, y: TensorLike) -> Tensor:
-    """The z with x z = y: (..., n, n), (..., n, k) -> (..., n, k); y may be one vector."""
+    """Return the solution z of x z = y.
+
+    Args:
+        x: Square matrices, (..., n, n).
+        y: Right-hand sides, (..., n, k), or one vector (n,).
+    """
 
 
 @op(rule=rules.FLOAT)
 def solve_triangular(
     x: TensorLike, y: TensorLike, upper: bool = False, unit_diagonal: bool = False
 ) -> Tensor:
-    """The z with x z = y for a triangle x; the other half of x is not read.
+    """Return the solution z of x z = y for a triangular matrix x.
 
-    A zero on the diagonal raises LinAlgError on NumPy; torch and MLX give infinities or NaN.
+    A zero on the diagonal raises LinAlgError on NumPy; torch and MLX return infinities or NaN.
 
     Args:
-        upper: whether x is an upper triangle.
-        unit_diagonal: take the diagonal for ones, whatever it holds.
+        x: Triangular matrices, (..., n, n); the other triangle is not read.
+        y: Right-hand sides, (..., n, k).
+        upper: Whether x is upper triangular.
+        unit_diagonal: Whether to assume ones on the diagonal.
     """
 
 
 @composite(rule=rules.FLOAT)
 def cholesky_solve(x: TensorLike, y: TensorLike, upper: bool = False) -> Tensor:
-    """The z with A z = y, given A's Cholesky factor x."""
+    """Return the solution z of A z = y, given the Cholesky factor of A.
+
+    Args:
+        x: Cholesky factors, (..., n, n).
+        y: Right-hand sides, (..., n, k).
+        upper: Whether x is the upper factor.
+    """
     factor = widened(x)
     adjoint = conj(matrix_transpose(factor))
     lower, raised = (adjoint, factor) if upper else (factor, adjoint)
@@ -57,7 +74,7 @@ def cholesky_solve(x: TensorLike, y: TensorLike, upper: bool = False) -> Tensor:
 
 
 def _inverse_values(values: Tensor, rtol: Tensor) -> tuple[Tensor, Tensor]:
-    """The reciprocals of the singular values that are not about zero, else 0; and which."""
+    """Return the reciprocals of the nonzero singular values, else 0, and the mask of nonzeros."""
     largest = max(values, axis=-1, keepdims=True)
     kept = greater(values, multiply(largest, expand_dims(rtol, -1)))
     return where(kept, reciprocal(where(kept, values, 1.0)), 0.0), kept
@@ -65,11 +82,12 @@ def _inverse_values(values: Tensor, rtol: Tensor) -> tuple[Tensor, Tensor]:
 
 @composite(rule=rules.FLOAT)
 def pinv(x: TensorLike, rtol: MaskLike | None = None) -> Tensor:
-    """The Moore-Penrose pseudo-inverse.
+    """Return the Moore-Penrose pseudoinverse.
 
     Args:
-        rtol: singular values up to rtol times the largest count as zero: one number, or one for
-            each matrix; else max(m, n) eps.
+        x: Matrices, (..., m, n).
+        rtol: Singular values up to rtol times the largest count as zero; may be one number per
+            matrix. Default: max(m, n) * eps.
     """
     if 0 in x.shape[-2:]:
         return narrowed(matrix_transpose(widened(x)), x)
@@ -81,10 +99,12 @@ def pinv(x: TensorLike, rtol: MaskLike | None = None) -> Tensor:
 
 @composite(rule=rules.FLOAT)
 def lstsq(x: TensorLike, y: TensorLike, rtol: MaskLike | None = None) -> LstsqResult:
-    """The z of least norm among those that minimise |x z - y|; y may be one vector.
+    """Return the z of least norm that minimizes |x z - y|, residuals, rank and singular values.
 
     Args:
-        rtol: as in `pinv`.
+        x: Matrices, (..., m, n).
+        y: Right-hand sides, (..., m, k), or one vector (m,).
+        rtol: Singular values up to rtol times the largest count as zero. Default: max(m, n) * eps.
     """
     a, b = widened(x), widened(y)
     b = expand_dims(b, -1) if y.ndim == 1 else b

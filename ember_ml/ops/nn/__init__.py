@@ -1,4 +1,4 @@
-"""What neural networks are made of: activations, normalization, attention, losses."""
+"""Neural network ops: activations, normalization, attention, losses."""
 
 from ember_ml.ops.nn.activations import *  # noqa: F403
 from ember_ml.ops.nn.attention import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Checks of shapes and axes for composite ops."""
+"""Shape checks of composite ops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__: list[str] = []
 
 
 def along(op: str, name: str, vector: Tensor, x: Tensor, axis: int) -> Tensor:
-    """A vector shaped to broadcast along an axis of x."""
+    """Return a vector reshaped to broadcast along an axis of x."""
     length = x.shape[axis]
     if vector.shape != (length,):
         raise ShapeError(
@@ -21,7 +21,7 @@ def along(op: str, name: str, vector: Tensor, x: Tensor, axis: int) -> Tensor:
 
 
 def check_trailing(op: str, name: str, weight: Tensor | None, x: Tensor, axis: int) -> None:
-    """A weight has the shape of the axes that are normalised."""
+    """Check that a weight has the shape of the normalized axes."""
     if weight is not None and weight.shape != x.shape[axis:]:
         raise ShapeError(
             f"{op}: {name} has the shape {weight.shape}; "

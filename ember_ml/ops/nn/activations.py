@@ -1,4 +1,4 @@
-"""Activations: functions of one tensor, element by element, that a layer ends with."""
+"""Activation functions."""
 
 from __future__ import annotations
 
@@ -38,53 +38,93 @@ _SELU_SCALE = 1.0507009873554805
 
 @unary(rule=rules.REAL)
 def relu(x: TensorLike) -> Tensor:
-    """max(x, 0)."""
+    """Return max(x, 0).
+
+    Args:
+        x: Input tensor.
+    """
 
 
 @composite(rule=rules.REAL_FLOAT)
 def relu6(x: TensorLike) -> Tensor:
-    """min(max(x, 0), 6)."""
+    """Return min(max(x, 0), 6).
+
+    Args:
+        x: Input tensor.
+    """
     return ops.clip(x, 0.0, 6.0)
 
 
 @composite(rule=rules.REAL_FLOAT)
 def hardtanh(x: TensorLike, min_value: float = -1.0, max_value: float = 1.0) -> Tensor:
-    """x, kept between min_value and max_value."""
+    """Return x clipped to [min_value, max_value].
+
+    Args:
+        x: Input tensor.
+        min_value: Lower bound.
+        max_value: Upper bound.
+    """
     return ops.clip(x, min_value, max_value)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def leaky_relu(x: TensorLike, negative_slope: float = 0.01) -> Tensor:
-    """X where it is positive, else negative_slope * x."""
+    """Return x where it is positive, else negative_slope * x.
+
+    Args:
+        x: Input tensor.
+        negative_slope: Slope for negative x.
+    """
     return ops.where(x > 0, x, x * negative_slope)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """X where it is not negative, else alpha * (exp(x) - 1)."""
+    """Return x where it is not negative, else alpha * (exp(x) - 1).
+
+    Args:
+        x: Input tensor.
+        alpha: Scale of the negative part.
+    """
     return ops.where(x >= 0, x, ops.expm1(ops.minimum(x, 0.0)) * alpha)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """X where it is not negative, else alpha * (exp(x / alpha) - 1)."""
+    """Return x where it is not negative, else alpha * (exp(x / alpha) - 1).
+
+    Args:
+        x: Input tensor.
+        alpha: Scale of the negative part.
+    """
     return ops.where(x >= 0, x, ops.expm1(ops.minimum(x / alpha, 0.0)) * alpha)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def selu(x: TensorLike) -> Tensor:
-    """Elu with the scale and alpha that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    """Return the self-normalizing `elu`, which preserves mean 0 and variance 1.
+
+    Reference: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+
+    Args:
+        x: Input tensor.
+    """
     return elu(x, _SELU_ALPHA) * _SELU_SCALE
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def gelu(x: TensorLike, approximate: bool = False) -> Tensor:
-    """X times the normal distribution's cdf at x; with `approximate`, its form with tanh."""
+    """Return x times the cumulative distribution function of the standard normal at x.
+
+    Args:
+        x: Input tensor.
+        approximate: Whether to use the tanh approximation; "tanh" means True.
+    """
     if approximate in (True, "tanh"):
         return x * 0.5 * (1.0 + ops.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     return x * 0.5 * (1.0 + ops.erf(x * math.sqrt(0.5)))
@@ -93,61 +133,101 @@ def gelu(x: TensorLike, approximate: bool = False) -> Tensor:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def silu(x: TensorLike) -> Tensor:
-    """X * sigmoid(x)."""
+    """Return x * sigmoid(x).
+
+    Args:
+        x: Input tensor.
+    """
     return x * ops.sigmoid(x)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def mish(x: TensorLike) -> Tensor:
-    """X * tanh(softplus(x))."""
+    """Return x * tanh(softplus(x)).
+
+    Args:
+        x: Input tensor.
+    """
     return x * ops.tanh(ops.softplus(x))
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def hard_sigmoid(x: TensorLike) -> Tensor:
-    """The piecewise linear sigmoid min(max(x + 3, 0), 6) / 6."""
+    """Return the piecewise linear sigmoid min(max(x + 3, 0), 6) / 6.
+
+    Args:
+        x: Input tensor.
+    """
     return ops.clip(x + 3.0, 0.0, 6.0) / 6.0
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def hard_swish(x: TensorLike) -> Tensor:
-    """X * hard_sigmoid(x)."""
+    """Return x * hard_sigmoid(x).
+
+    Args:
+        x: Input tensor.
+    """
     return x * hard_sigmoid(x)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def softsign(x: TensorLike) -> Tensor:
-    """X / (1 + abs(x))."""
+    """Return x / (1 + |x|).
+
+    Args:
+        x: Input tensor.
+    """
     return x / (1.0 + ops.abs(x))
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def tanhshrink(x: TensorLike) -> Tensor:
-    """X - tanh(x)."""
+    """Return x - tanh(x).
+
+    Args:
+        x: Input tensor.
+    """
     return x - ops.tanh(x)
 
 
 @composite(rule=rules.REAL_FLOAT)
 def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """X where abs(x) is above the threshold, else 0."""
+    """Return x where |x| > threshold, else 0.
+
+    Args:
+        x: Input tensor.
+        threshold: Half width of the zero interval, not negative.
+    """
     return ops.where(ops.abs(x) <= threshold, 0.0, x)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """X moved towards 0 by the threshold, and 0 where that would cross it."""
+    """Return x moved toward 0 by the threshold, and 0 where |x| <= threshold.
+
+    Args:
+        x: Input tensor.
+        threshold: Half width of the zero interval, not negative.
+    """
     return x - ops.clip(x, -threshold, threshold)
 
 
 @composite(rule=rules.REAL_FLOAT)
 def threshold(x: TensorLike, threshold: float, value: float) -> Tensor:
-    """X where it is above the threshold, else value."""
+    """Return x where x > threshold, else value.
+
+    Args:
+        x: Input tensor.
+        threshold: Value that x must exceed.
+        value: Replacement for the other elements.
+    """
     return ops.where(x <= threshold, value, x)
 
 

@@ -1,4 +1,4 @@
-"""Attention: weights from products of queries and keys, applied to values."""
+"""Scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -34,23 +34,27 @@ def scaled_dot_product_attention(
     dropout: float = 0.0,
     seed: int | Generator | None = None,
 ) -> Tensor:
-    """softmax(scale * query @ key^T + mask) @ value, over (..., heads, time, features).
+    """Return softmax(scale * query @ key^T + mask) @ value.
 
-    There may be fewer heads of keys and values than of queries, if they divide them: each serves a
-    group of neighbouring query heads. With unlike lengths the last query stands at the last key:
-    query i is at the position i + keys - queries. A query that may attend to no key gives zeros.
+    Keys and values may have fewer heads than queries if the number divides the query heads: each
+    serves a group of consecutive query heads. If there are fewer queries than keys, the last query
+    is at the last key: query i is at position i + keys - queries. A query that may attend to no key
+    returns zeros.
 
     Args:
         query: (..., heads, queries, features).
-        key: (..., heads or a divisor of it, keys, features).
-        value: (..., as the keys, keys, value features).
-        mask: broadcasts to (..., heads, queries, keys): bools, True where a query may attend, or
-            numbers that are added to the scores.
-        causal: whether a query only attends to keys at its own position and before.
-        window: attend only to keys less than `window` positions away.
-        scale: the factor of the scores; else 1 / sqrt(features).
-        dropout: the share of the weights that is dropped.
-        seed: draws the dropped weights from a reproducible stream.
+        key: (..., key heads, keys, features).
+        value: (..., key heads, keys, value features).
+        mask: Broadcasts to (..., heads, queries, keys): bools, True where a query may attend, or
+            numbers to add to the scores.
+        causal: Whether a query attends only to keys at its own position and before.
+        window: Attend only to keys less than `window` positions away. Default: no limit.
+        scale: Factor of the scores. Default: 1 / sqrt(features).
+        dropout: Probability of zeroing an attention weight, in [0, 1].
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+
+    Returns:
+        Tensor of shape (..., heads, queries, value features).
     """
     if window is not None and window < 1:
         raise ArgumentError(
@@ -78,7 +82,17 @@ def attend(
     window: int | None = None,
     scale: float | None = None,
 ) -> Tensor:
-    """`scaled_dot_product_attention` without dropout."""
+    """Return `scaled_dot_product_attention` without dropout.
+
+    Args:
+        query: (..., heads, queries, features).
+        key: (..., key heads, keys, features).
+        value: (..., key heads, keys, value features).
+        mask: Broadcasts to (..., heads, queries, keys).
+        causal: Whether a query attends only to keys at its own position and before.
+        window: Attend only to keys less than `window` positions away.
+        scale: Factor of the scores. Default: 1 / sqrt(features).
+    """
     key, value = _spread(query, key), _spread(query, value)
     return ops.matmul(_weights(query, key, mask, causal, window, scale), value)
 
@@ -97,14 +111,26 @@ def attend_with_dropout(
     rate: float = 0.0,
     seed: int | Generator | None = None,
 ) -> Tensor:
-    """`scaled_dot_product_attention` with a share of the weights dropped."""
+    """Return `scaled_dot_product_attention` with dropout of the attention weights.
+
+    Args:
+        query: (..., heads, queries, features).
+        key: (..., key heads, keys, features).
+        value: (..., key heads, keys, value features).
+        mask: Broadcasts to (..., heads, queries, keys).
+        causal: Whether a query attends only to keys at its own position and before.
+        window: Attend only to keys less than `window` positions away.
+        scale: Factor of the scores. Default: 1 / sqrt(features).
+        rate: Probability of zeroing an attention weight.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+    """
     key, value = _spread(query, key), _spread(query, value)
     weights = _weights(query, key, mask, causal, window, scale)
     return ops.matmul(drop(weights, rate, seed=seed), value)
 
 
 def _spread(query: Tensor, shared: Tensor) -> Tensor:
-    """Keys or values with each head repeated for the query heads that it serves."""
+    """Return keys or values with each head repeated for the query heads it serves."""
     if query.ndim < 2 or query.ndim != shared.ndim:
         raise ShapeError(
             "attention takes query, key and value of the shape (..., heads, time, features), "
@@ -145,7 +171,7 @@ def _weights(
 def band(
     queries: int, keys: int, causal: bool, window: int | None, *, backend: str
 ) -> Tensor | None:
-    """Where a query may attend to a key (queries, keys), by position; None if everywhere."""
+    """Return where a query may attend to a key by position, (queries, keys); None if everywhere."""
     if not causal and window is None:
         return None
 

@@ -1,4 +1,4 @@
-"""Losses of scores against classes and against label sequences."""
+"""Classification losses of logits and log-probabilities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 def _picked(
     op: str, scores: Tensor, classes: Tensor, weight: Tensor | None, ignore_index: int, axis: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The negative scores of the right classes, their weights, and which targets count."""
+    """Return the negative scores of the targets, their weights, and the mask of valid targets."""
     if classes.shape != _without(scores.shape, axis):
         raise ShapeError(
             f"{op}: classes of the shape {classes.shape}; "
@@ -67,9 +67,18 @@ def nll_loss(
     reduction: str = "mean",
     axis: int = -1,
 ) -> Tensor:
-    """-weight[target] * x[target] of log-probabilities x, with the classes on an axis.
+    """Return the negative log-likelihood -weight[target] * x[target].
 
-    The mean is over the weights of the targets that are not `ignore_index`; NaN if there are none.
+    The mean is NaN without valid targets.
+
+    Args:
+        x: Log-probabilities.
+        targets: Classes, of x's shape without `axis`.
+        weight: Weight of each class. Default: 1.
+        ignore_index: Targets of this value are ignored.
+        reduction: "mean", "sum" or "none". The mean is weighted by the weights of the valid
+            targets.
+        axis: Axis of the classes.
     """
     axis = normalize_axis("nll_loss", axis, x.ndim)
     loss, share, _ = _picked("nll_loss", x, targets, weight, ignore_index, axis)
@@ -88,18 +97,20 @@ def cross_entropy(
     reduction: str = "mean",
     axis: int = -1,
 ) -> Tensor:
-    """The cross entropy of softmax(logits) along the axis of classes with the targets.
+    """Return the cross entropy between softmax(logits) and the targets.
 
-    An index beyond the classes raises an IndexError; MLX looks at lists and NumPy arrays only.
+    A class out of range raises an IndexError; MLX checks lists and NumPy arrays only.
 
     Args:
-        logits: scores of the classes.
-        targets: integers, of the logits' shape without `axis`; or probabilities, of their shape.
-        weight: a factor of each class.
-        ignore_index: targets of this value do not count.
-        label_smoothing: the share of the target that is spread over all classes.
-        reduction: "mean" (weighted: over the weights of the targets that count), "sum" or "none".
-        axis: the axis of classes.
+        logits: Unnormalized log-probabilities of the classes.
+        targets: Classes, of the logits' shape without `axis`, or probabilities of the logits'
+            shape.
+        weight: Weight of each class. Default: 1.
+        ignore_index: Targets of this value are ignored.
+        label_smoothing: Fraction of the target that is spread over all classes, in [0, 1].
+        reduction: "mean", "sum" or "none". The mean is weighted by the weights of the valid
+            targets.
+        axis: Axis of the classes.
     """
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(

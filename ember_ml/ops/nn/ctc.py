@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: a loss over all alignments of labels with time."""
+"""Connectionist temporal classification: a loss over all alignments of labels with time steps."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """-log of the probability of the labels, summed over all their alignments with the time steps.
+    """Return the negative log-likelihood of the labels, summed over all alignments with time.
 
     Args:
-        x: log-probabilities (time, batch, classes), as log_softmax gives them.
-        targets: labels (batch, length), padded at the end; none is `blank`.
-        input_lengths: how many time steps of each sequence count (batch,).
-        target_lengths: how many labels of each sequence count (batch,).
-        blank: the class that stands for no label.
+        x: Log-probabilities (time, batch, classes), as returned by `log_softmax`.
+        targets: Labels (batch, length), padded at the end; none equals `blank`.
+        input_lengths: Number of valid time steps of each sequence, (batch,).
+        target_lengths: Number of valid labels of each sequence, (batch,).
+        blank: Class of the blank.
         reduction: "mean" (of each loss divided by its number of labels), "sum" or "none".
-        zero_infinity: whether labels that do not fit the time give 0 rather than infinity.
+        zero_infinity: Whether labels that do not fit the time return 0 instead of infinity.
 
-    Reference: Graves et al., 2006.
+    Reference: Graves et al., "Connectionist Temporal Classification", 2006.
     """
     if x.ndim != 3 or targets.ndim != 2 or targets.shape[0] != x.shape[1]:
         raise ShapeError(
@@ -54,7 +54,7 @@ def ctc_loss(
 
 
 def _with_blanks(targets: Tensor, lengths: Tensor, blank: int) -> Tensor:
-    """blank, label, blank, label ... blank."""
+    """Return the labels with blanks between and around them: blank, label, ..., label, blank."""
     place = ops.cumulative_sum(ops.ones_like(targets), axis=1)
     labels = ops.where(place <= lengths[:, None], targets, blank)
     blanks = ops.full_like(labels, blank)
@@ -63,7 +63,7 @@ def _with_blanks(targets: Tensor, lengths: Tensor, blank: int) -> Tensor:
 
 
 def _forward(emitted: Tensor, labels: Tensor, lengths: Tensor, blank: int) -> Tensor:
-    """The log-probability of each state at the last time step: (batch, states)."""
+    """Return the log-probability of each state at the last time step: (batch, states)."""
     states = labels.shape[1]
     nothing = ops.full_like(emitted[0][:, :2], _IMPOSSIBLE)
     skips = ops.logical_and(labels[:, 2:] != blank, labels[:, 2:] != labels[:, :-2])
@@ -79,7 +79,7 @@ def _forward(emitted: Tensor, labels: Tensor, lengths: Tensor, blank: int) -> Te
 
 
 def _final(alpha: Tensor, lengths: Tensor) -> Tensor:
-    """The log-probability of the last label or the blank after it."""
+    """Return the log-probability of ending in the last label or the blank after it."""
     last = ops.take_along_axis(alpha, 2 * lengths[:, None], axis=1)[:, 0]
     before = ops.take_along_axis(alpha, ops.maximum(2 * lengths[:, None] - 1, 0), axis=1)[:, 0]
     return ops.where(lengths > 0, ops.logaddexp(last, before), last)

@@ -1,4 +1,4 @@
-"""Gates: activations whose form depends on a second tensor, or on the other half of an axis."""
+"""Gated activations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,12 @@ def _halves(op: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def glu(x: TensorLike, axis: int = -1) -> Tensor:
-    """First * sigmoid(second) of the two halves of an axis."""
+    """Return first * sigmoid(second) for the two halves of an axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to halve, of even length.
+    """
     first, second = _halves("glu", x, axis)
     return first * ops.sigmoid(second)
 
@@ -35,7 +40,14 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def swiglu(x: TensorLike, axis: int = -1) -> Tensor:
-    """silu(first) * second of the two halves of an axis (Shazeer, 2020)."""
+    """Return silu(first) * second for the two halves of an axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to halve, of even length.
+
+    Reference: Shazeer, "GLU Variants Improve Transformer", 2020.
+    """
     first, second = _halves("swiglu", x, axis)
     return silu(first) * second
 
@@ -43,12 +55,12 @@ def swiglu(x: TensorLike, axis: int = -1) -> Tensor:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def prelu(x: TensorLike, weight: TensorLike, axis: int = 1) -> Tensor:
-    """X where it is positive, else weight * x.
+    """Return x where it is positive, else weight * x.
 
     Args:
-        x: the tensor.
-        weight: a single slope, or one for each position along `axis`.
-        axis: the axis of the slopes.
+        x: Input tensor.
+        weight: One slope, or one for each position along `axis`.
+        axis: Axis of the slopes.
     """
     if weight.size == 1:
         weight = ops.reshape(weight, ())

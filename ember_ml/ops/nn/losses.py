@@ -1,4 +1,4 @@
-"""Losses of predictions against values."""
+"""Regression and probability losses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def same_shape(op: str, x: Tensor, y: Tensor) -> None:
-    """A prediction and its target have one shape; broadcasting here hides mistakes."""
+    """Check that predictions and targets have one shape: broadcasting here would hide mistakes."""
     if x.shape != y.shape:
         raise ShapeError(
             f"{op}: predictions of the shape {x.shape} and targets of {y.shape}; they must be equal"
@@ -35,7 +35,7 @@ def same_shape(op: str, x: Tensor, y: Tensor) -> None:
 
 
 def reduce(op: str, loss: Tensor, reduction: str) -> Tensor:
-    """The mean, the sum, or the losses themselves."""
+    """Return the mean, the sum, or the losses themselves."""
     if reduction == "none":
         return loss
     if reduction == "sum":
@@ -48,7 +48,13 @@ def reduce(op: str, loss: Tensor, reduction: str) -> Tensor:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def mse_loss(x: TensorLike, y: TensorLike, reduction: str = "mean") -> Tensor:
-    """(x - y)^2."""
+    """Return the squared error (x - y)^2.
+
+    Args:
+        x: Predictions.
+        y: Targets, of the shape of x.
+        reduction: "mean", "sum" or "none".
+    """
     same_shape("mse_loss", x, y)
     return reduce("mse_loss", ops.square(x - y), reduction)
 
@@ -56,7 +62,13 @@ def mse_loss(x: TensorLike, y: TensorLike, reduction: str = "mean") -> Tensor:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def l1_loss(x: TensorLike, y: TensorLike, reduction: str = "mean") -> Tensor:
-    """abs(x - y)."""
+    """Return the absolute error |x - y|.
+
+    Args:
+        x: Predictions.
+        y: Targets, of the shape of x.
+        reduction: "mean", "sum" or "none".
+    """
     same_shape("l1_loss", x, y)
     return reduce("l1_loss", ops.abs(x - y), reduction)
 
@@ -64,7 +76,14 @@ def l1_loss(x: TensorLike, y: TensorLike, reduction: str = "mean") -> Tensor:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def huber_loss(x: TensorLike, y: TensorLike, delta: float = 1.0, reduction: str = "mean") -> Tensor:
-    """(x - y)^2 / 2 up to a distance of delta, from there on delta * (abs(x - y) - delta / 2)."""
+    """Return the Huber loss: d^2 / 2 for d = |x - y| <= delta, else delta * (d - delta / 2).
+
+    Args:
+        x: Predictions.
+        y: Targets, of the shape of x.
+        delta: Distance at which the loss becomes linear, positive.
+        reduction: "mean", "sum" or "none".
+    """
     if not delta > 0:
         raise ArgumentError(f"huber_loss: delta must be above 0, not {delta}")
     same_shape("huber_loss", x, y)
@@ -78,7 +97,14 @@ def huber_loss(x: TensorLike, y: TensorLike, delta: float = 1.0, reduction: str 
 def smooth_l1_loss(
     x: TensorLike, y: TensorLike, beta: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
-    """(x - y)^2 / (2 beta) up to a distance of beta, from there on abs(x - y) - beta / 2."""
+    """Return the smooth L1 loss: d^2 / (2 beta) for d = |x - y| <= beta, else d - beta / 2.
+
+    Args:
+        x: Predictions.
+        y: Targets, of the shape of x.
+        beta: Distance at which the loss becomes linear; 0 is the L1 loss.
+        reduction: "mean", "sum" or "none".
+    """
     if not beta >= 0:
         raise ArgumentError(f"smooth_l1_loss: beta must not be negative: {beta}")
     same_shape("smooth_l1_loss", x, y)
@@ -90,7 +116,7 @@ def smooth_l1_loss(
 
 
 def _log(p: Tensor) -> Tensor:
-    """The logarithm, no less than -100."""
+    """Return the logarithm, at least -100."""
     some = p > 0
     return ops.where(some, ops.maximum(ops.log(ops.where(some, p, 1.0)), -100.0), -100.0)
 
@@ -100,7 +126,14 @@ def _log(p: Tensor) -> Tensor:
 def binary_cross_entropy(
     x: TensorLike, y: TensorLike, weight: TensorLike | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """-(y log(x) + (1 - y) log(1 - x)) of probabilities x, the logarithms no less than -100."""
+    """Return -(y log(x) + (1 - y) log(1 - x)), with logarithms of at least -100.
+
+    Args:
+        x: Probabilities.
+        y: Targets in [0, 1], of the shape of x.
+        weight: Factor of each loss; broadcasts. Default: 1.
+        reduction: "mean", "sum" or "none".
+    """
     same_shape("binary_cross_entropy", x, y)
     hit, miss = _log(x), _log(1.0 - x)
     loss = (y - 1.0) * miss - y * hit
@@ -116,13 +149,13 @@ def binary_cross_entropy_with_logits(
     pos_weight: TensorLike | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The binary cross entropy of sigmoid(x), without overflow.
+    """Return the binary cross entropy of sigmoid(x), without overflow.
 
     Args:
-        x: the logits.
-        y: the targets, from 0 to 1.
-        weight: a factor of each loss; broadcasts.
-        pos_weight: a factor of the positive targets' share of the loss; broadcasts.
+        x: Logits.
+        y: Targets in [0, 1], of the shape of x.
+        weight: Factor of each loss; broadcasts. Default: 1.
+        pos_weight: Factor of the positive targets' part of the loss; broadcasts. Default: 1.
         reduction: "mean", "sum" or "none".
     """
     same_shape("binary_cross_entropy_with_logits", x, y)
@@ -139,13 +172,13 @@ def binary_cross_entropy_with_logits(
 def kl_div(
     x: TensorLike, y: TensorLike, log_target: bool = False, reduction: str = "mean"
 ) -> Tensor:
-    """Y * (log(y) - x): the divergence of the log-probabilities x from the probabilities y.
+    """Return the Kullback-Leibler divergence y * (log(y) - x).
 
     Args:
-        x: log-probabilities.
-        y: probabilities, or log-probabilities with `log_target`.
-        log_target: whether y is in logarithms too.
-        reduction: "mean", "sum", "none", or "batchmean": the sum over the length of the first axis.
+        x: Log-probabilities of the prediction.
+        y: Target probabilities, of the shape of x.
+        log_target: Whether y holds log-probabilities.
+        reduction: "mean", "sum", "none", or "batchmean": the sum divided by the batch size.
     """
     same_shape("kl_div", x, y)
     if log_target:
@@ -163,7 +196,14 @@ def kl_div(
 def hinge_loss(
     x: TensorLike, y: TensorLike, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
-    """max(0, margin - x * y) for targets y of -1 and 1."""
+    """Return the hinge loss max(0, margin - x * y).
+
+    Args:
+        x: Predictions.
+        y: Targets, -1 or 1, of the shape of x.
+        margin: Product x * y from which the loss is zero.
+        reduction: "mean", "sum" or "none".
+    """
     same_shape("hinge_loss", x, y)
     return reduce("hinge_loss", relu(margin - x * y), reduction)
 
@@ -171,7 +211,14 @@ def hinge_loss(
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def cosine_similarity(x: TensorLike, y: TensorLike, axis: int = -1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between x and y along an axis; norms below eps count as eps."""
+    """Return the cosine of the angle between x and y along an axis.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; broadcasts with x.
+        axis: Axis of the vectors.
+        eps: Lower bound of the norms.
+    """
     x, y = ops.broadcast_arrays(x, y)
     axis = normalize_axis("cosine_similarity", axis, x.ndim)
     norms = [root(ops.sum(part * part, axis=axis, keepdims=True)) for part in (x, y)]

@@ -1,4 +1,4 @@
-"""Normalization: to zero mean and unit variance, or to unit norm."""
+"""Normalization to zero mean and unit variance, or to unit norm."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def layer_norm(
     eps: float = 1e-5,
     axis: int = -1,
 ) -> Tensor:
-    """(x - mean) / sqrt(variance + eps) * weight + bias over the axes from `axis` to the last.
+    """Return (x - mean) / sqrt(variance + eps) * weight + bias over the axes from `axis` on.
 
     Args:
-        x: the tensor.
-        weight: scales, of the shape of the normalised axes: x.shape[axis:].
-        bias: shifts, of the same shape.
-        eps: keeps the denominator from zero.
-        axis: the first of the axes that are normalised together.
+        x: Input tensor.
+        weight: Scale, of shape x.shape[axis:]. Default: 1.
+        bias: Shift, of shape x.shape[axis:]. Default: 0.
+        eps: Added to the variance for numerical stability.
+        axis: First of the axes that are normalized together.
     """
     axis = normalize_axis("layer_norm", axis, x.ndim)
     check_trailing("layer_norm", "weight", weight, x, axis)
@@ -69,7 +69,14 @@ def layer_norm(
 def rms_norm(
     x: TensorLike, weight: TensorLike | None = None, eps: float = 1e-6, axis: int = -1
 ) -> Tensor:
-    """X / sqrt(mean(x^2) + eps) * weight over the axes from `axis` to the last."""
+    """Return x / sqrt(mean(x^2) + eps) * weight over the axes from `axis` on.
+
+    Args:
+        x: Input tensor.
+        weight: Scale, of shape x.shape[axis:]. Default: 1.
+        eps: Added to the mean square for numerical stability.
+        axis: First of the axes that are normalized together.
+    """
     axis = normalize_axis("rms_norm", axis, x.ndim)
     check_trailing("rms_norm", "weight", weight, x, axis)
     square = ops.mean(x * x, axis=tuple(range(axis, x.ndim)), keepdims=True)
@@ -85,7 +92,15 @@ def group_norm(
     num_groups: int = 1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Layer norm within groups of the channels of x: (batch, channels, ...)."""
+    """Return x normalized within groups of channels.
+
+    Args:
+        x: (batch, channels, ...).
+        weight: Scale of each channel. Default: 1.
+        bias: Shift of each channel. Default: 0.
+        num_groups: Number of groups; divides the channels.
+        eps: Added to the variance for numerical stability.
+    """
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
         raise ShapeError(
             f"group_norm: the channels of the shape {x.shape}, its second axis, "
@@ -104,7 +119,14 @@ def instance_norm(
     bias: TensorLike | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalization of each channel of each sample of x: (batch, channels, ...)."""
+    """Return x with each channel of each sample normalized.
+
+    Args:
+        x: (batch, channels, ...).
+        weight: Scale of each channel. Default: 1.
+        bias: Shift of each channel. Default: 0.
+        eps: Added to the variance for numerical stability.
+    """
     if x.ndim < 3:
         raise ShapeError(
             f"instance_norm takes x of the shape (batch, channels, ...), not {x.shape}"
@@ -123,16 +145,16 @@ def batch_norm(
     eps: float = 1e-5,
     axis: int = 1,
 ) -> Tensor:
-    """(x - mean) / sqrt(variance + eps) * weight + bias with given statistics of each channel.
+    """Return (x - mean) / sqrt(variance + eps) * weight + bias with given statistics per channel.
 
     Args:
-        x: the tensor; `axis` is its axis of channels.
-        mean: the means, one a channel.
-        variance: the variances, one a channel.
-        weight: scales, one a channel.
-        bias: shifts, one a channel.
-        eps: keeps the denominator from zero.
-        axis: the axis of channels.
+        x: Input tensor.
+        mean: Mean of each channel.
+        variance: Variance of each channel.
+        weight: Scale of each channel. Default: 1.
+        bias: Shift of each channel. Default: 0.
+        eps: Added to the variance for numerical stability.
+        axis: Axis of the channels.
     """
     axis = normalize_axis("batch_norm", axis, x.ndim)
     scale = 1.0 / ops.sqrt(along("batch_norm", "variance", variance, x, axis) + eps)
@@ -149,7 +171,15 @@ def batch_norm_train(
     eps: float = 1e-5,
     axis: int = 1,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Batch norm with x's own statistics: the result, the means and the (biased) variances."""
+    """Return x normalized by its own statistics per channel, the means and the biased variances.
+
+    Args:
+        x: Input tensor.
+        weight: Scale of each channel. Default: 1.
+        bias: Shift of each channel. Default: 0.
+        eps: Added to the variance for numerical stability.
+        axis: Axis of the channels.
+    """
     axis = normalize_axis("batch_norm_train", axis, x.ndim)
     axes = tuple(other for other in range(x.ndim) if other != axis)
     mean = ops.mean(x, axis=axes)
@@ -160,7 +190,14 @@ def batch_norm_train(
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def normalize(x: TensorLike, p: float = 2.0, axis: int = -1, eps: float = 1e-12) -> Tensor:
-    """X / max(norm, eps) with the p-norm along an axis; p may be infinite."""
+    """Return x / max(norm, eps) with the p-norm along an axis.
+
+    Args:
+        x: Input tensor.
+        p: Order of the norm; may be infinite.
+        axis: Axis of the vectors.
+        eps: Lower bound of the norm.
+    """
     normalize_axis("normalize", axis, x.ndim)
     size = ops.abs(x)
     if p == float("inf"):
@@ -175,5 +212,11 @@ def normalize(x: TensorLike, p: float = 2.0, axis: int = -1, eps: float = 1e-12)
 
 
 def l2_normalize(x: TensorLike, axis: int = -1, eps: float = 1e-12) -> Tensor:
-    """X / max(its Euclidean norm along an axis, eps)."""
+    """Return x / max(norm, eps) with the Euclidean norm along an axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis of the vectors.
+        eps: Lower bound of the norm.
+    """
     return normalize(x, 2.0, axis, eps)

@@ -1,4 +1,4 @@
-"""Positions told to attention: rotations of queries and keys, and biases of scores."""
+"""Position encodings for attention: rotary embeddings and ALiBi."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def rope(
     offset: int = 0,
     interleaved: bool = False,
 ) -> Tensor:
-    """Rotary position embedding: each pair of features turned, the more the later it stands.
+    """Return x with rotary position embedding: pairs of features rotated by position.
 
-    Pair i of n at the position t turns by t * base^(-i / n).
+    Pair i of n at position t rotates by t * base^(-i / n).
 
     Args:
-        x: (..., time, features); the features are even in number.
-        positions: broadcasts to (..., time); else 0, 1, 2 ...
-        base: the ratio of the slowest pair's period to the fastest's, nearly.
-        offset: added to the positions: the length of what has gone before.
-        interleaved: whether a pair is two neighbours, rather than one from each half.
+        x: (..., time, features), with an even number of features.
+        positions: Broadcasts to (..., time). Default: 0, 1, 2, ...
+        base: Approximate ratio of the longest to the shortest period.
+        offset: Added to the positions: the number of preceding time steps.
+        interleaved: Whether a pair is two neighbors; else one feature from each half.
 
     Reference: Su et al., "RoFormer", 2021.
     """
@@ -53,7 +53,7 @@ def rope(
 
 
 def _turns(x: Tensor, positions: Tensor | None, base: float, offset: int) -> tuple[Tensor, Tensor]:
-    """Cos and sin of the angles: (..., time, pairs)."""
+    """Return the cosine and sine of the angles: (..., time, pairs)."""
     dtype = float64 if x.dtype is float64 else float32
     pairs = x.shape[-1] // 2
     speeds = [base ** (-pair / pairs) for pair in range(pairs)]
@@ -73,9 +73,16 @@ def alibi_bias(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """A mask for attention that falls with distance: (heads, queries, keys).
+    """Return an attention mask that decreases linearly with distance: (heads, queries, keys).
 
-    Each head has a slope of its own; the last query stands at the last key.
+    Each head has its own slope. The last query is at the position of the last key.
+
+    Args:
+        num_heads: Number of heads.
+        queries: Number of queries.
+        keys: Number of keys. Default: `queries`.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
 
     Reference: Press et al., "Train Short, Test Long", 2022.
     """
@@ -90,7 +97,7 @@ def alibi_bias(
 
 
 def _slopes(num_heads: int) -> list[float]:
-    """Powers of 2^(-8 / heads); between powers of two, every other slope of the next one."""
+    """Return powers of 2^(-8 / heads); between powers of two, every other slope of the next one."""
     power = 2 ** int(math.log2(num_heads))
     slopes = [2 ** (-8 * (head + 1) / power) for head in range(power)]
     if power < num_heads:

@@ -1,4 +1,4 @@
-"""From scores to weights that sum to one along an axis."""
+"""Conversion of scores to probabilities along an axis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin", "sparsemax"]
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def softmax(x: TensorLike, axis: int = -1) -> Tensor:
-    """exp(x) / sum(exp(x)) along an axis, without overflow; a row of -inf gives NaN."""
+    """Return exp(x) / sum(exp(x)) along an axis without overflow; a row of -inf returns NaN.
+
+    Args:
+        x: Input tensor.
+        axis: Axis of the classes.
+    """
     if x.size == 0:
         return x
     weights = ops.exp(x - ops.max(x, axis=axis, keepdims=True))
@@ -28,7 +33,12 @@ def softmax(x: TensorLike, axis: int = -1) -> Tensor:
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
-    """log(softmax(x)) along an axis, without overflow or underflow."""
+    """Return log(softmax(x)) along an axis without overflow or underflow.
+
+    Args:
+        x: Input tensor.
+        axis: Axis of the classes.
+    """
     if x.size == 0:
         return x
     shifted = x - ops.max(x, axis=axis, keepdims=True)
@@ -37,14 +47,26 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
 
 @composite(rule=rules.REAL_FLOAT)
 def softmin(x: TensorLike, axis: int = -1) -> Tensor:
-    """softmax(-x) along an axis."""
+    """Return softmax(-x) along an axis.
+
+    Args:
+        x: Input tensor.
+        axis: Axis of the classes.
+    """
     return softmax(-x, axis)
 
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
-    """The point of the probability simplex nearest to x (Martins and Astudillo, 2016)."""
+    """Return the point of the probability simplex nearest to x along an axis.
+
+    Reference: Martins and Astudillo, "From Softmax to Sparsemax", 2016.
+
+    Args:
+        x: Input tensor.
+        axis: Axis of the classes.
+    """
     shifted = x - ops.max(x, axis=axis, keepdims=True)
     ordered = ops.sort(shifted, axis=axis, descending=True)
     rank = ops.cumulative_sum(ops.ones_like(ordered), axis=axis)
@@ -63,15 +85,15 @@ def gumbel_softmax(
     hard: bool = False,
     seed: int | Generator | None = None,
 ) -> Tensor:
-    """softmax((x + gumbel noise) / temperature): a soft sample of the classes with logits x.
+    """Return softmax((x + Gumbel noise) / temperature): a soft sample of the classes.
 
     Args:
-        x: the logits.
-        temperature: the lower, the nearer to a choice of one class.
-        axis: the axis of classes.
-        hard: whether to give 1 to the likeliest class and 0 to the others, with the gradient of
-            the soft sample (straight through).
-        seed: an int or a `Generator`; else the backend's generator draws.
+        x: Logits.
+        temperature: Positive; the lower, the closer to one-hot.
+        axis: Axis of the classes.
+        hard: Whether to return one-hot samples with the gradient of the soft sample (straight
+            through).
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     if not temperature > 0:
         raise ArgumentError(f"gumbel_softmax: temperature must be above 0, not {temperature}")

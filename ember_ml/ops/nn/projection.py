@@ -1,4 +1,4 @@
-"""The maps a layer begins with: linear, embedding, one-hot."""
+"""Linear maps, embeddings and one-hot encoding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ _RULE = Rule("floating", frozenset({"float", "complex"}), lift=True, contraction
 
 @composite(rule=_RULE)
 def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
-    """X @ weight^T + bias, with a weight of (out features, in features)."""
+    """Return x @ weight^T + bias.
+
+    Args:
+        x: (..., in features).
+        weight: (out features, in features).
+        bias: (out features,). Default: none.
+    """
     out = ops.matmul(x, ops.matrix_transpose(weight))
     return out if bias is None else out + bias
 
@@ -33,10 +39,14 @@ def _check_rows(name: str, given: dict[str, Any]) -> None:
 @host_checked(_check_rows)
 @composite
 def embedding(weight: TensorLike, indices: IndexLike) -> Tensor:
-    """The rows of `weight` at `indices`: (..., features).
+    """Return the rows of `weight` at `indices`.
 
-    An index must be from 0 to the number of rows - 1. NumPy and torch raise an IndexError if it is
-    not; MLX looks at lists and NumPy arrays only, for its own may not be computed yet.
+    An index out of range raises an IndexError on NumPy and torch. MLX is lazy and checks lists and
+    NumPy arrays only.
+
+    Args:
+        weight: Embedding matrix, (rows, features).
+        indices: Integers in [0, rows).
     """
     rows = ops.take(weight, ops.reshape(indices, (-1,)), axis=0)
     return ops.reshape(rows, (*indices.shape, *weight.shape[1:]))
@@ -46,7 +56,11 @@ def embedding(weight: TensorLike, indices: IndexLike) -> Tensor:
 def one_hot(
     x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """1 at the place that x names along a new axis of num_classes, else 0; float32 unless told.
+    """Return a one-hot encoding along a new axis.
 
-    An x outside 0 ... num_classes - 1 gives zeros only.
+    Args:
+        x: Classes; values outside [0, num_classes) return zeros only.
+        num_classes: Length of the new axis.
+        axis: Position of the new axis.
+        dtype: Data type of the result. Default: float32.
     """

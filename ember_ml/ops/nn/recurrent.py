@@ -1,4 +1,4 @@
-"""Recurrent layers of one direction, over a whole sequence."""
+"""Unidirectional recurrent layers over a whole sequence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lstm(
     bias_ih: TensorLike | None = None,
     bias_hh: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Long short-term memory.
+    r"""Return the states of a long short-term memory.
 
     .. math::
         i, f, g, o = \sigma, \sigma, \tanh, \sigma (W_{ih} x_t + b_{ih} + W_{hh} h + b_{hh})
@@ -33,15 +33,15 @@ def lstm(
 
     Args:
         x: (batch, time, features).
-        h0: (batch, hidden), the state before the first step.
-        c0: (batch, hidden), the memory before the first step.
+        h0: Initial hidden state, (batch, hidden).
+        c0: Initial cell state, (batch, hidden).
         weight_ih: (4 hidden, features).
         weight_hh: (4 hidden, hidden).
-        bias_ih: (4 hidden,).
-        bias_hh: (4 hidden,).
+        bias_ih: (4 hidden,). Default: none.
+        bias_hh: (4 hidden,). Default: none.
 
     Returns:
-        The states h after each step, (batch, time, hidden), and h and c after the last.
+        The hidden states of all steps, (batch, time, hidden), and the last h and c.
     """
     h, c = h0, c0
     states = []
@@ -63,7 +63,7 @@ def gru(
     bias_ih: TensorLike | None = None,
     bias_hh: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor]:
-    r"""Gated recurrent unit.
+    r"""Return the states of a gated recurrent unit.
 
     .. math::
         r, z = \sigma(W_{ih} x_t + b_{ih} + W_{hh} h + b_{hh})
@@ -73,14 +73,14 @@ def gru(
 
     Args:
         x: (batch, time, features).
-        h0: (batch, hidden), the state before the first step.
+        h0: Initial hidden state, (batch, hidden).
         weight_ih: (3 hidden, features), for r, z and n.
         weight_hh: (3 hidden, hidden).
-        bias_ih: (3 hidden,).
-        bias_hh: (3 hidden,).
+        bias_ih: (3 hidden,). Default: none.
+        bias_hh: (3 hidden,). Default: none.
 
     Returns:
-        The states after each step, (batch, time, hidden), and the one after the last.
+        The hidden states of all steps, (batch, time, hidden), and the last one.
     """
     h = h0
     states = []
@@ -110,25 +110,25 @@ def closed_form(
     timespans: TensorLike | None = None,
     gated: bool = True,
 ) -> Tensor:
-    r"""Closed-form continuous-time units.
+    r"""Return the states of closed-form continuous-time units.
 
-    With :math:`z = x_t + W_{hh} h`, or, if there is a W, :math:`z = W \tanh(x_t + W_{hh} h) + b`,
-    parted into :math:`z_1, z_2, z_3`:
+    With :math:`z = x_t + W_{hh} h`, or :math:`z = W \tanh(x_t + W_{hh} h) + b` if W is given,
+    split into :math:`z_1, z_2, z_3`:
 
     .. math:: t = \sigma(z_3), \quad h \leftarrow \tanh(z_1) \odot (1 - t) + t \odot \tanh(z_2)
 
     Args:
-        x: (batch, time, inner features), what the input gives.
-        h0: (batch, hidden), the state before the first step.
+        x: Projected input, (batch, time, inner features).
+        h0: Initial hidden state, (batch, hidden).
         weight_hh: (inner features, hidden).
-        weight: (3 hidden, inner features); without it the inner features are the 3 hidden ones.
-        bias: (3 hidden,), with the weight.
-        timespans: (batch or 1, time, 1); z has a fourth part then, and t is
-            :math:`\sigma(s \, z_3 + z_4)` with the timespan s.
-        gated: whether there is the factor 1 - t.
+        weight: (3 hidden, inner features). Default: none; the inner features are then 3 hidden.
+        bias: (3 hidden,), with `weight`.
+        timespans: (batch or 1, time, 1). z then has a fourth part, and t is :math:`\sigma(s \, z_3
+            + z_4)` with the timespan s.
+        gated: Whether to apply the factor 1 - t.
 
     Returns:
-        The states after each step, (batch, time, hidden).
+        The hidden states of all steps, (batch, time, hidden).
     """
     h, size = h0, h0.shape[-1]
     spans = [None] * x.shape[1] if timespans is None else ops.unstack(timespans, 1)
@@ -154,22 +154,22 @@ def liquid(
     offsets: TensorLike,
     weights: TensorLike,
 ) -> Tensor:
-    r"""Liquid time-constant neurons.
+    r"""Return the potentials of liquid time-constant neurons.
 
     .. math::
         s = \sigma(A v + b), \quad
         v \leftarrow \frac{c \odot v + x_{t,1} + W_1 s}{c + x_{t,2} + W_2 s}
 
     Args:
-        x: (batch, time, 2 neurons): the currents that come in, and the conductances.
-        v0: (batch, neurons), the potentials before the first step.
-        capacity: (neurons,), c.
-        slopes: (synapses, neurons), A.
-        offsets: (synapses,), b.
-        weights: (2 neurons, synapses), W.
+        x: Input currents and conductances, (batch, time, 2 neurons).
+        v0: Initial potentials, (batch, neurons).
+        capacity: Capacities c, (neurons,).
+        slopes: A, (synapses, neurons).
+        offsets: b, (synapses,).
+        weights: W, (2 neurons, synapses).
 
     Returns:
-        The potentials after each step, (batch, time, neurons).
+        The potentials of all steps, (batch, time, neurons).
     """
     v, size = v0, v0.shape[-1]
     states = []
@@ -191,21 +191,21 @@ def synapses(
     destinations: IndexLike,
     size: int,
 ) -> Tensor:
-    r"""Synapses that open with their sources, summed at their destinations.
+    r"""Return synapse activations summed at their destinations.
 
     .. math:: s_e = \sigma(a_e v_{src(e)} + b_e), \quad y_{k,j} = \sum_{e: dest(e) = j} w_{k,e} s_e
 
     Args:
-        v: (..., neurons), the potentials that are read.
-        slopes: (synapses,), a.
-        offsets: (synapses,), b.
-        weights: (kinds, synapses), w.
-        sources: (synapses,), the neuron that each reads.
-        destinations: (synapses,), the place that each adds to, below `size`.
-        size: how many places there are.
+        v: Potentials, (..., neurons).
+        slopes: a, (synapses,).
+        offsets: b, (synapses,).
+        weights: w, (kinds, synapses).
+        sources: Source neuron of each synapse, (synapses,).
+        destinations: Destination of each synapse, (synapses,), below `size`.
+        size: Number of destinations.
 
     Returns:
-        The sums, (..., kinds size), those of the first kind first.
+        The sums, (..., kinds * size), the first kind first.
 
     Example:
         >>> v, ones = tensor.array([0.0, 100.0]), ops.ones((1, 3))

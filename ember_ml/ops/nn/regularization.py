@@ -1,4 +1,4 @@
-"""Noise for training."""
+"""Regularization noise for training."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["dropout"]
 def dropout(
     x: TensorLike, rate: float = 0.5, training: bool = True, *, seed: int | Generator | None = None
 ) -> Tensor:
-    """X with each element set to 0 at the given rate and the others divided by 1 - rate.
+    """Return x with random elements set to 0 and the others divided by 1 - rate.
 
     Args:
-        x: the tensor; returned as it is when not training.
-        rate: the probability that an element is dropped.
-        training: whether to drop at all.
-        seed: an int or a `Generator`; else the backend's generator draws.
+        x: Input tensor.
+        rate: Probability of zeroing an element, in [0, 1].
+        training: Whether to apply dropout; else x is returned unchanged.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     if not 0 <= rate <= 1:
         raise ArgumentError(f"dropout: rate must be from 0 to 1, not {rate}")

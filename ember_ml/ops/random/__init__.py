@@ -1,8 +1,8 @@
 """Random numbers: distributions, generators and the seed.
 
-Without `seed` a draw is made by the backend's own generator: fast, seen by its compiler, seeded by
-`set_seed`, and different on each backend. With `seed`, an int or a `Generator`, the host draws and
-the numbers are the same on every backend, to the bit.
+Without `seed` the backend's own generator draws: fast, traceable by its compiler, seeded by
+`set_seed`, and different on each backend. With `seed`, an integer or a `Generator`, the host draws
+and the numbers are bit-identical on every backend.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One draw: from the host's stream if a seed is given, else by the backend's own generator."""
+"""Draws from the host's stream if a seed is given, else from the backend's generator."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def draw(
     like: Tensor | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """A tensor of draws of the distribution `name`, on the active backend or where `like` is."""
+    """Return samples of a distribution, on the active backend or where `like` is."""
     backend = runtime.active() if like is None else like.backend
     target = _dtype(name, dtype, like)
     place = devices.resolve(backend, device) if like is None else like.device
@@ -62,7 +62,7 @@ def _dtype(name: str, dtype: DTypeLike | None, like: Tensor | None) -> EmberDTyp
 
 
 def stream(seed: int | Generator) -> Stream:
-    """The stream of a generator, or a new one of a seed."""
+    """Return the stream of a generator, or a new stream of a seed."""
     from ember_ml._core.random_stream import Stream
     from ember_ml.ops.random.generator import Generator
 
@@ -70,7 +70,7 @@ def stream(seed: int | Generator) -> Stream:
 
 
 def check_seed(seed: Any) -> int:
-    """A seed as an int."""
+    """Return the seed as an int."""
     try:
         value = operator.index(seed)
     except TypeError:
@@ -83,7 +83,7 @@ def check_seed(seed: Any) -> int:
 
 
 def as_shape(op: str, shape: Shape) -> tuple[int, ...]:
-    """A shape as a tuple."""
+    """Return the shape as a tuple."""
     try:
         lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
         found = tuple([operator.index(length) for length in lengths])

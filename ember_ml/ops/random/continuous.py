@@ -1,6 +1,6 @@
-"""Draws of continuous distributions.
+"""Continuous distributions.
 
-`seed` is an int or a `Generator`; without it the backend's own generator draws.
+`seed` is an integer or a `Generator`; without it the backend's own generator draws.
 """
 
 from __future__ import annotations
@@ -40,7 +40,16 @@ def normal(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """The normal distribution."""
+    """Return samples of the normal distribution.
+
+    Args:
+        shape: Shape of the result.
+        mean: Mean.
+        std: Standard deviation, not negative.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+    """
     check("normal", std >= 0, "std must not be negative", std=std)
     return draw(
         "normal", as_shape("normal", shape), mean, std, dtype=dtype, device=device, seed=seed
@@ -56,7 +65,16 @@ def uniform(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """The uniform distribution from low up to, but not including, high."""
+    """Return samples of the uniform distribution on [low, high).
+
+    Args:
+        shape: Shape of the result.
+        low: Lower bound, included.
+        high: Upper bound, excluded.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+    """
     check(
         "uniform", -math.inf < low < high < math.inf, "low must be below high", low=low, high=high
     )
@@ -76,7 +94,18 @@ def truncated_normal(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """The normal distribution, kept between mean + lower * std and mean + upper * std."""
+    """Return samples of the normal distribution truncated to [lower, upper] standard deviations.
+
+    Args:
+        shape: Shape of the result.
+        mean: Mean before truncation.
+        std: Standard deviation before truncation, not negative.
+        lower: Lower bound, in standard deviations from the mean.
+        upper: Upper bound, in standard deviations from the mean.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+    """
     check("truncated_normal", std >= 0, "std must not be negative", std=std)
     check("truncated_normal", lower < upper, "lower must be below upper", lower=lower, upper=upper)
     shape = as_shape("truncated_normal", shape)
@@ -93,7 +122,15 @@ def exponential(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """The exponential distribution of mean 1 / rate."""
+    """Return samples of the exponential distribution with mean 1 / rate.
+
+    Args:
+        shape: Shape of the result.
+        rate: Rate, positive.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+    """
     check("exponential", rate > 0, "rate must be above 0", rate=rate)
     return draw(
         "exponential", as_shape("exponential", shape), rate, dtype=dtype, device=device, seed=seed
@@ -109,7 +146,16 @@ def laplace(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """The Laplace distribution: exponential on both sides of loc."""
+    """Return samples of the Laplace distribution.
+
+    Args:
+        shape: Shape of the result.
+        loc: Mean.
+        scale: Scale, not negative.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+    """
     check("laplace", scale >= 0, "scale must not be negative", scale=scale)
     return draw(
         "laplace", as_shape("laplace", shape), loc, scale, dtype=dtype, device=device, seed=seed
@@ -125,7 +171,16 @@ def gumbel(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """The Gumbel distribution of maxima: loc - scale * log(-log(uniform))."""
+    """Return samples of the Gumbel distribution: loc - scale * log(-log(uniform)).
+
+    Args:
+        shape: Shape of the result.
+        loc: Mode.
+        scale: Scale, not negative.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+    """
     check("gumbel", scale >= 0, "scale must not be negative", scale=scale)
     return draw(
         "gumbel", as_shape("gumbel", shape), loc, scale, dtype=dtype, device=device, seed=seed
@@ -141,7 +196,16 @@ def cauchy(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """The Cauchy distribution with the median loc."""
+    """Return samples of the Cauchy distribution.
+
+    Args:
+        shape: Shape of the result.
+        loc: Median.
+        scale: Half width at half maximum, not negative.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+    """
     check("cauchy", scale >= 0, "scale must not be negative", scale=scale)
     return draw(
         "cauchy", as_shape("cauchy", shape), loc, scale, dtype=dtype, device=device, seed=seed
@@ -157,9 +221,17 @@ def gamma(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """The gamma distribution of shape alpha and rate beta: of mean alpha / beta.
+    """Return samples of the gamma distribution with mean alpha / beta.
 
-    On MLX the host draws, also without a seed.
+    On MLX the host draws, even without a seed.
+
+    Args:
+        shape: Shape of the result.
+        alpha: Shape parameter, positive.
+        beta: Rate, positive.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     check("gamma", alpha > 0 and beta > 0, "alpha and beta must be above 0", alpha=alpha, beta=beta)
     return draw(
@@ -176,9 +248,17 @@ def beta(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """The beta distribution on 0 to 1, of mean a / (a + b).
+    """Return samples of the beta distribution with mean a / (a + b).
 
-    On MLX the host draws, also without a seed.
+    On MLX the host draws, even without a seed.
+
+    Args:
+        shape: Shape of the result.
+        a: First shape parameter, positive.
+        b: Second shape parameter, positive.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     check("beta", a > 0 and b > 0, "a and b must be above 0", a=a, b=b)
     return draw("beta", as_shape("beta", shape), a, b, dtype=dtype, device=device, seed=seed)
@@ -192,9 +272,14 @@ def orthogonal(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """A matrix whose rows (or columns, if those are fewer) are orthogonal, of length `gain`.
+    """Return a random matrix with orthogonal rows, or columns if there are fewer columns.
 
-    Beyond two axes, those after the first count as one.
+    Args:
+        shape: Shape with at least two axes; those after the first count as columns.
+        gain: Length of each row or column.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     shape = as_shape("orthogonal", shape)
     if len(shape) < 2:
@@ -213,12 +298,22 @@ def orthogonal(
 
 
 def randn(*shape: Any, **options: Any) -> Tensor:
-    """The standard normal distribution; the shape in one argument or several."""
+    """Return samples of the standard normal distribution.
+
+    Args:
+        shape: Shape of the result, as one argument or several.
+        options: dtype, device and seed, as in `normal`.
+    """
     return normal(shape[0] if len(shape) == 1 else shape, **options)
 
 
 def rand(*shape: Any, **options: Any) -> Tensor:
-    """The uniform distribution from 0 to 1; the shape in one argument or several."""
+    """Return samples of the uniform distribution on [0, 1).
+
+    Args:
+        shape: Shape of the result, as one argument or several.
+        options: dtype, device and seed, as in `uniform`.
+    """
     return uniform(shape[0] if len(shape) == 1 else shape, **options)
 
 

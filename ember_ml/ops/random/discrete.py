@@ -1,4 +1,4 @@
-"""Draws of integers, classes and orders. For `seed` see `continuous`."""
+"""Discrete distributions, permutations and choices. For `seed` see `continuous`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,16 @@ def randint(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Integers from low up to, but not including, high; from 0 up to low if there is no high."""
+    """Return random integers from [low, high).
+
+    Args:
+        low: Lower bound, included; the upper bound of a range from 0 if `high` is missing.
+        high: Upper bound, excluded.
+        shape: Shape of the result.
+        dtype: Integer data type of the result. Default: int64.
+        device: Device of the result. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+    """
     low, high = (0, low) if high is None else (low, high)
     check("randint", low < high, "low must be below high", low=low, high=high)
     target = DEFAULT_INT if dtype is None else as_dtype(dtype)
@@ -55,14 +64,14 @@ def bernoulli(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """True with probability p.
+    """Return samples that are True with probability p.
 
     Args:
-        p: a number from 0 to 1, or a tensor of them (whose values are not checked).
-        shape: the shape of the result, which a tensor p broadcasts to; else that of p.
-        dtype: the dtype of the result; else bool.
-        device: where a result without a tensor p is made.
-        seed: an int or a `Generator`; else the backend's generator draws.
+        p: Probability in [0, 1], or a tensor of probabilities, whose values are not checked.
+        shape: Shape of the result; a tensor p broadcasts to it. Default: that of p.
+        dtype: Data type of the result. Default: bool.
+        device: Device of the result if p is a number. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     if isinstance(p, (bool, int, float)):
         check("bernoulli", 0 <= p <= 1, "p must be from 0 to 1", p=p)
@@ -82,13 +91,13 @@ def _precision(x: Tensor) -> EmberDType:
 def categorical(
     logits: TensorLike, num_samples: int | None = None, axis: int = -1, *, seed: Seed = None
 ) -> Tensor:
-    """Classes with the probabilities softmax(logits) along an axis.
+    """Return classes drawn with the probabilities softmax(logits), as int64.
 
     Args:
-        logits: the scores of the classes.
-        num_samples: how many to draw of each, along a new last axis; else one, without it.
-        axis: the axis of classes.
-        seed: an int or a `Generator`; else the backend's generator draws.
+        logits: Unnormalized log-probabilities.
+        num_samples: Number of samples, along a new last axis. Default: one, without the axis.
+        axis: Axis of the classes.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     logits = convert_to_tensor(logits)
     if not -logits.ndim <= axis < logits.ndim:
@@ -112,14 +121,14 @@ def poisson(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Counts of events at a rate; on MLX the host draws, also without a seed.
+    """Return samples of the Poisson distribution.
 
     Args:
-        rate: a number, or a tensor of them (whose values are not checked).
-        shape: the shape of the result, which the rates broadcast to; else that of the rates.
-        dtype: the dtype of the result; else int64.
-        device: where a result without a tensor of rates is made.
-        seed: an int or a `Generator`; else the backend's generator draws.
+        rate: Mean, not negative: a number, or a tensor.
+        shape: Shape of the result; a tensor rate broadcasts to it. Default: that of the rate.
+        dtype: Data type of the result. Default: int64.
+        device: Device of the result if the rate is a number. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     if isinstance(rate, (bool, int, float)):
         check("poisson", 0 <= rate < math.inf, "rate must be finite and not negative", rate=rate)
@@ -138,7 +147,14 @@ def _host(x: Tensor) -> object:
 def permutation(
     x: int | TensorLike, axis: int = 0, *, device: str | None = None, seed: Seed = None
 ) -> Tensor:
-    """0 to x - 1 in random order, or a tensor with its slices along an axis in random order."""
+    """Return a random permutation of 0 to x - 1, or of a tensor's slices along an axis.
+
+    Args:
+        x: Number of integers, or a tensor.
+        axis: Axis of a tensor's slices.
+        device: Device of a permutation of integers. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+    """
     if isinstance(x, int):
         check("permutation", x >= 0, "the length must not be negative", x=x)
         return draw("permutation", x, device=device, seed=seed)
@@ -149,7 +165,13 @@ def permutation(
 
 
 def shuffle(x: TensorLike, axis: int = 0, *, seed: Seed = None) -> Tensor:
-    """A tensor with its slices along an axis in random order."""
+    """Return a tensor with its slices along an axis in random order.
+
+    Args:
+        x: Input tensor.
+        axis: Axis of the slices.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
+    """
     return permutation(convert_to_tensor(x), axis, seed=seed)
 
 
@@ -163,16 +185,16 @@ def choice(
     device: str | None = None,
     seed: Seed = None,
 ) -> Tensor:
-    """Some of the integers 0 to a - 1, or of a tensor's slices along an axis.
+    """Return a random selection of the integers 0 to a - 1, or of a tensor's slices along an axis.
 
     Args:
-        a: how many there are to choose from, or the tensor.
-        shape: the shape of the choice; it takes the place of `axis`.
-        replace: whether one may be chosen again.
-        p: the probabilities, scaled to the sum 1; else all are equal.
-        axis: the axis of a tensor's slices.
-        device: where a choice of integers is made.
-        seed: an int or a `Generator`; else the backend's generator draws.
+        a: Number of integers to choose from, or a tensor.
+        shape: Shape of the selection; it replaces `axis` in the result.
+        replace: Whether an element may be chosen more than once.
+        p: Unnormalized probability of each element. Default: uniform.
+        axis: Axis of a tensor's slices.
+        device: Device of a choice of integers. Default: the device of new tensors.
+        seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     size = as_shape("choice", shape)
     if isinstance(a, int):

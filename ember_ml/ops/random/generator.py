@@ -1,4 +1,4 @@
-"""Reproducible streams, and the seed of them all."""
+"""Reproducible random streams, and the global seed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ __all__ = ["Generator", "default_generator", "get_state", "set_seed", "set_state
 
 
 class Generator:
-    """A stream of random numbers that is the same on every backend.
+    """Random stream that is the same on every backend.
 
-    Its methods are the functions of `ops.random`, which take a generator as `seed` too. Threads
-    that share one get its numbers in any order: `spawn` one for each.
+    Its methods are the functions of `ops.random`, which also take a generator as `seed`. Use one
+    generator per thread, created with `spawn`: threads that share one get its numbers in any order.
+
+    Args:
+        seed: Nonnegative integer. Default: entropy of the operating system.
 
     Example:
         >>> Generator(7).normal((2, 3)).shape
@@ -35,7 +38,7 @@ class Generator:
 
     @property
     def state(self) -> dict[str, Any]:
-        """The state, fit for JSON; set it to go back to it."""
+        """State of the stream, serializable as JSON; assign it to restore the stream."""
         return self.stream.state
 
     @state.setter
@@ -43,15 +46,19 @@ class Generator:
         self.stream.state = state
 
     def spawn(self, count: int) -> list[Generator]:
-        """New generators, independent of this one and of each other."""
+        """Return new generators, independent of this one and of each other.
+
+        Args:
+            count: Number of generators.
+        """
         return [Generator(self.stream.fresh_seed()) for _ in range(count)]
 
     def normal(self, shape: Shape, mean: float = 0.0, std: float = 1.0, **options: Any) -> Tensor:
-        """As `random.normal`."""
+        """Draw from this stream; see `random.normal` for the arguments."""
         return continuous.normal(shape, mean, std, seed=self, **options)
 
     def uniform(self, shape: Shape, low: float = 0.0, high: float = 1.0, **options: Any) -> Tensor:
-        """As `random.uniform`."""
+        """Draw from this stream; see `random.uniform` for the arguments."""
         return continuous.uniform(shape, low, high, seed=self, **options)
 
     def truncated_normal(
@@ -63,63 +70,63 @@ class Generator:
         upper: float = 2.0,
         **options: Any,
     ) -> Tensor:
-        """As `random.truncated_normal`."""
+        """Draw from this stream; see `random.truncated_normal` for the arguments."""
         return continuous.truncated_normal(shape, mean, std, lower, upper, seed=self, **options)
 
     def exponential(self, shape: Shape, rate: float = 1.0, **options: Any) -> Tensor:
-        """As `random.exponential`."""
+        """Draw from this stream; see `random.exponential` for the arguments."""
         return continuous.exponential(shape, rate, seed=self, **options)
 
     def laplace(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, **options: Any) -> Tensor:
-        """As `random.laplace`."""
+        """Draw from this stream; see `random.laplace` for the arguments."""
         return continuous.laplace(shape, loc, scale, seed=self, **options)
 
     def gumbel(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, **options: Any) -> Tensor:
-        """As `random.gumbel`."""
+        """Draw from this stream; see `random.gumbel` for the arguments."""
         return continuous.gumbel(shape, loc, scale, seed=self, **options)
 
     def cauchy(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, **options: Any) -> Tensor:
-        """As `random.cauchy`."""
+        """Draw from this stream; see `random.cauchy` for the arguments."""
         return continuous.cauchy(shape, loc, scale, seed=self, **options)
 
     def gamma(self, shape: Shape, alpha: float, beta: float = 1.0, **options: Any) -> Tensor:
-        """As `random.gamma`."""
+        """Draw from this stream; see `random.gamma` for the arguments."""
         return continuous.gamma(shape, alpha, beta, seed=self, **options)
 
     def beta(self, shape: Shape, a: float, b: float, **options: Any) -> Tensor:
-        """As `random.beta`."""
+        """Draw from this stream; see `random.beta` for the arguments."""
         return continuous.beta(shape, a, b, seed=self, **options)
 
     def orthogonal(self, shape: Shape, gain: float = 1.0, **options: Any) -> Tensor:
-        """As `random.orthogonal`."""
+        """Draw from this stream; see `random.orthogonal` for the arguments."""
         return continuous.orthogonal(shape, gain, seed=self, **options)
 
     def randint(
         self, low: int, high: int | None = None, shape: Shape = (), **options: Any
     ) -> Tensor:
-        """As `random.randint`."""
+        """Draw from this stream; see `random.randint` for the arguments."""
         return discrete.randint(low, high, shape, seed=self, **options)
 
     def bernoulli(self, p: TensorLike = 0.5, shape: Shape | None = None, **options: Any) -> Tensor:
-        """As `random.bernoulli`."""
+        """Draw from this stream; see `random.bernoulli` for the arguments."""
         return discrete.bernoulli(p, shape, seed=self, **options)
 
     def categorical(
         self, logits: TensorLike, num_samples: int | None = None, axis: int = -1
     ) -> Tensor:
-        """As `random.categorical`."""
+        """Draw from this stream; see `random.categorical` for the arguments."""
         return discrete.categorical(logits, num_samples, axis, seed=self)
 
     def poisson(self, rate: TensorLike, shape: Shape | None = None, **options: Any) -> Tensor:
-        """As `random.poisson`."""
+        """Draw from this stream; see `random.poisson` for the arguments."""
         return discrete.poisson(rate, shape, seed=self, **options)
 
     def permutation(self, x: int | TensorLike, axis: int = 0, **options: Any) -> Tensor:
-        """As `random.permutation`."""
+        """Draw from this stream; see `random.permutation` for the arguments."""
         return discrete.permutation(x, axis, seed=self, **options)
 
     def shuffle(self, x: TensorLike, axis: int = 0) -> Tensor:
-        """As `random.shuffle`."""
+        """Draw from this stream; see `random.shuffle` for the arguments."""
         return discrete.shuffle(x, axis, seed=self)
 
     def choice(
@@ -131,7 +138,7 @@ class Generator:
         axis: int = 0,
         **options: Any,
     ) -> Tensor:
-        """As `random.choice`."""
+        """Draw from this stream; see `random.choice` for the arguments."""
         return discrete.choice(a, shape, replace, p, axis, seed=self, **options)
 
 
@@ -140,7 +147,7 @@ _waiting: dict[str, Any] = {"seed": None, "states": {}}
 
 @functools.cache
 def default_generator() -> Generator:
-    """The generator that `set_seed` seeds; initial weights are drawn from it."""
+    """Return the generator that `set_seed` seeds and that draws initial weights."""
     return Generator()
 
 
@@ -149,9 +156,12 @@ def _native(backend: str) -> Any:
 
 
 def set_seed(seed: int) -> None:
-    """Seed the default generator and the native generator of every backend, those loaded later too.
+    """Seed the default generator and the native generators of all backends, loaded now or later.
 
-    MLX keeps a native generator for each thread; there it is the calling thread's that is seeded.
+    MLX has one native generator per thread; only the calling thread's is seeded.
+
+    Args:
+        seed: Integer in [0, 2**64).
     """
     value = check_seed(seed)
     if value >= 2**64:
@@ -163,7 +173,7 @@ def set_seed(seed: int) -> None:
 
 
 def get_state() -> dict[str, Any]:
-    """The state of the default generator and of every loaded backend's generator, fit for JSON."""
+    """Return the state of the default generator and all loaded backends, serializable as JSON."""
     states = {name: _native(name).get_state() for name in runtime.LOADED}
     return {
         "default": default_generator().state,
@@ -173,7 +183,11 @@ def get_state() -> dict[str, Any]:
 
 
 def set_state(state: dict[str, Any]) -> None:
-    """Go back to a state; a backend that is not loaded yet gets its own when it is."""
+    """Restore a state of `get_state`; a backend that is loaded later gets its state then.
+
+    Args:
+        state: Result of `get_state`.
+    """
     default_generator().state = state["default"]
     _waiting.update(seed=state["seed"], states=dict(state["backends"]))
     for backend in runtime.LOADED:

@@ -1,4 +1,4 @@
-"""Draws of the backends' own generators. `_draw` picks between them and the host's stream."""
+"""Draws by the backends' own generators; `_draw` chooses between them and the host's stream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,15 @@ def normal(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """The normal distribution."""
+    """Return samples of the normal distribution.
+
+    Args:
+        shape: Shape of the result.
+        mean: Mean.
+        std: Standard deviation.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
@@ -38,7 +46,15 @@ def uniform(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """From low up to, but not including, high."""
+    """Return samples of the uniform distribution on [low, high).
+
+    Args:
+        shape: Shape of the result.
+        low: Lower bound, included.
+        high: Upper bound, excluded.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
@@ -52,14 +68,31 @@ def truncated_normal(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """The normal distribution between mean + lower * std and mean + upper * std."""
+    """Return samples of the normal distribution truncated to [lower, upper] standard deviations.
+
+    Args:
+        shape: Shape of the result.
+        mean: Mean before truncation.
+        std: Standard deviation before truncation.
+        lower: Lower bound, in standard deviations from the mean.
+        upper: Upper bound, in standard deviations from the mean.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
 def exponential(
     shape: Shape, rate: float, *, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """The exponential distribution of mean 1 / rate."""
+    """Return samples of the exponential distribution with mean 1 / rate.
+
+    Args:
+        shape: Shape of the result.
+        rate: Rate.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
@@ -71,7 +104,15 @@ def laplace(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """The Laplace distribution."""
+    """Return samples of the Laplace distribution.
+
+    Args:
+        shape: Shape of the result.
+        loc: Mean.
+        scale: Scale.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
@@ -83,7 +124,15 @@ def gumbel(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """The Gumbel distribution."""
+    """Return samples of the Gumbel distribution.
+
+    Args:
+        shape: Shape of the result.
+        loc: Mode.
+        scale: Scale.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
@@ -95,7 +144,15 @@ def cauchy(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """The Cauchy distribution."""
+    """Return samples of the Cauchy distribution.
+
+    Args:
+        shape: Shape of the result.
+        loc: Median.
+        scale: Half width at half maximum.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
@@ -107,32 +164,69 @@ def gamma(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """The gamma distribution of shape alpha and rate beta."""
+    """Return samples of the gamma distribution with shape alpha and rate beta.
+
+    Args:
+        shape: Shape of the result.
+        alpha: Shape parameter.
+        beta: Rate.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
 def beta(
     shape: Shape, a: float, b: float, *, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """The beta distribution."""
+    """Return samples of the beta distribution.
+
+    Args:
+        shape: Shape of the result.
+        a: First shape parameter.
+        b: Second shape parameter.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation(dtype=_integer)
 def integers(
     shape: Shape, low: int, high: int, *, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """Integers from low up to, but not including, high."""
+    """Return random integers from [low, high).
+
+    Args:
+        shape: Shape of the result.
+        low: Lower bound, included.
+        high: Upper bound, excluded.
+        dtype: Data type of the result. Default: int64.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation(dtype=_integer)
 def poisson(
     shape: Shape, rate: Any, *, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """Counts at a rate: a number, or a native array that broadcasts to the shape."""
+    """Return samples of the Poisson distribution.
+
+    Args:
+        shape: Shape of the result.
+        rate: Mean: a number, or a native array that broadcasts to the shape.
+        dtype: Data type of the result. Default: int64.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation(dtype=_integer)
 def permutation(
     length: int, *, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """0 to length - 1 in random order."""
+    """Return 0 to length - 1 in random order.
+
+    Args:
+        length: Number of integers.
+        dtype: Data type of the result. Default: int64.
+        device: Device of the result. Default: the device of new tensors.
+    """

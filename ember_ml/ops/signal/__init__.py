@@ -1,4 +1,4 @@
-"""Signals: windows, frames, spectra, convolutions, pooling."""
+"""Signal processing: windows, frames, spectra, convolutions, pooling."""
 
 from ember_ml.ops.signal.convolution import *  # noqa: F403
 from ember_ml.ops.signal.filtering import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Strides, pads and lengths of windows that slide over the spatial axes of (N, C, spatial...)."""
+"""Strides, padding and lengths of windows over the spatial axes of (N, C, spatial...)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONVOLUTION = Rule("floating", frozenset({"float", "complex"}), lift=True, contr
 def channels_first(
     op: str, x: Tensor, rank: int, data_format: str
 ) -> tuple[Tensor, tuple[int, ...]]:
-    """The tensor as (N, C, spatial...) and its shape, with `rank` spatial axes, none empty."""
+    """Return the tensor as (N, C, spatial...) and its shape, with `rank` nonempty spatial axes."""
     if data_format == "channels_last" and x.ndim > 2:
         x = ops.moveaxis(x, -1, 1)
     elif data_format not in ("channels_first", "channels_last"):
@@ -39,28 +39,28 @@ def channels_first(
 
 
 def floating(op: str, x: Tensor) -> Tensor:
-    """Integers as floats; complex numbers are refused."""
+    """Return integers as floats; complex numbers raise an error."""
     dtype = REAL_FLOAT.resolve(op, x.dtype)
     return x if x.dtype is dtype else ops.astype(x, dtype)
 
 
 def widen(x: Tensor) -> Tensor:
-    """Half precision as float32."""
+    """Return half precision as float32."""
     return ops.astype(x, float32) if x.dtype.is_floating and x.dtype.bits == 16 else x
 
 
 def narrow(x: Tensor, dtype: EmberDType) -> Tensor:
-    """The opposite: rounded to `dtype` if that is half precision."""
+    """Return x rounded to `dtype` if that is half precision."""
     return ops.astype(x, dtype) if dtype.is_floating and dtype.bits == 16 else x
 
 
 def restore(x: Tensor, data_format: str) -> Tensor:
-    """(N, C, spatial...) in the layout asked for."""
+    """Return (N, C, spatial...) in the requested layout."""
     return ops.moveaxis(x, 1, -1) if data_format == "channels_last" else x
 
 
 def per_axis(op: str, name: str, value: Lengths, rank: int, least: int = 1) -> tuple[int, ...]:
-    """One integer for each spatial axis."""
+    """Return one integer for each spatial axis."""
     if type(value) is int and value >= least:
         return (value,) * rank
     values: tuple[Any, ...] = tuple(value) if isinstance(value, (list, tuple)) else (value,) * rank
@@ -73,14 +73,14 @@ def per_axis(op: str, name: str, value: Lengths, rank: int, least: int = 1) -> t
 
 
 def extents(kernel: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
-    """How many elements each dilated window spans."""
+    """Return the number of elements each dilated window spans."""
     if max(dilation) == 1:
         return tuple(kernel)
     return tuple([step * (taps - 1) + 1 for taps, step in zip(kernel, dilation, strict=True)])
 
 
 def pairs(op: str, padding: Padding, rank: int) -> Pairs:
-    """(before, after) for each spatial axis, from one integer, one for each axis, or the pairs."""
+    """Return (before, after) for each spatial axis from an integer, one per axis, or pairs."""
     if type(padding) is int and padding >= 0:
         return ((padding, padding),) * rank
     if isinstance(padding, str):
@@ -104,7 +104,7 @@ def _same(length: int, extent: int, stride: int) -> tuple[int, int]:
 def resolve_padding(
     op: str, padding: Padding, lengths: Sequence[int], spans: Sequence[int], stride: Sequence[int]
 ) -> Pairs:
-    """The padding as pairs; every axis must then hold at least one window."""
+    """Return the padding as pairs; every axis must then hold at least one window."""
     if padding == "same":
         return tuple(map(_same, lengths, spans, stride))
     if padding == "causal" and len(lengths) == 1:
@@ -131,7 +131,7 @@ def check_filters(
     groups: int,
     transposed: bool = False,
 ) -> None:
-    """Whether weight (of the shape `filters`), bias and groups fit x."""
+    """Check that weight (of shape `filters`), bias and groups fit x."""
     if len(filters) != rank + 2 or 0 in filters:
         raise ShapeError(f"{name}: weight must have {rank + 2} axes, none empty; got {filters}")
     first, second, *_ = filters

@@ -26,7 +26,17 @@ def conv_general(
     dilation: tuple[int, ...],
     groups: int,
 ) -> Tensor:
-    """What every `conv` comes to: all arguments given for each spatial axis, channels first."""
+    """Compute `conv` with all arguments given for each spatial axis, channels first.
+
+    Args:
+        x: (batch, in, space...).
+        weight: (out, in / groups, kernel...).
+        bias: (out,) or None.
+        stride: Step between windows.
+        padding: Zeros (before, after) on each axis.
+        dilation: Step between the elements of a window.
+        groups: Number of channel groups.
+    """
 
 
 def _conv(
@@ -64,18 +74,18 @@ def conv(
     groups: int = 1,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """Cross-correlation of x with filters, over one, two or three spatial axes.
+    """Return the cross-correlation of x with filters over one, two or three spatial axes.
 
     Args:
-        x: (batch, in, space...), or (batch, space..., in) with data_format="channels_last".
-        weight: (out, in / groups, kernel...) in either format.
-        bias: (out,).
-        stride: step between windows; one integer, or one for each spatial axis.
-        padding: zeros on either side: an integer, one for each axis, (before, after) for each axis,
-            "valid" (none), "same" (length / stride, rounded up, comes out) or, in one dimension,
-            "causal" (all of them before).
-        dilation: step between the elements of a window.
-        groups: parts that the channels are cut into, each with filters of its own.
+        x: (batch, in, space...), or (batch, space..., in) for "channels_last".
+        weight: Filters, (out, in / groups, kernel...) in either format.
+        bias: (out,). Default: none.
+        stride: Step between windows; one integer, or one per spatial axis.
+        padding: Zeros on each side: an integer, one per axis, a pair (before, after) per axis,
+            "valid" (none), "same" (output length: input length / stride, rounded up) or, in one
+            dimension, "causal" (all zeros before).
+        dilation: Step between the elements of a window; one integer, or one per spatial axis.
+        groups: Number of channel groups, each with its own filters.
         data_format: "channels_first" or "channels_last".
     """
     return _conv(
@@ -94,7 +104,19 @@ def conv1d(
     groups: int = 1,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """`conv` over one spatial axis."""
+    """Return the cross-correlation of x with filters over one spatial axis.
+
+    Args:
+        x: (batch, in, length), or (batch, length, in) for "channels_last".
+        weight: Filters, (out, in / groups, kernel...) in either format.
+        bias: (out,). Default: none.
+        stride: Step between windows; one integer, or one per spatial axis.
+        padding: Zeros on each side: an integer, a pair (before, after), "valid" (none), "same"
+            (output length: input length / stride, rounded up) or "causal" (all zeros before).
+        dilation: Step between the elements of a window; one integer, or one per spatial axis.
+        groups: Number of channel groups, each with its own filters.
+        data_format: "channels_first" or "channels_last".
+    """
     return _conv("conv1d", 1, x, weight, bias, stride, padding, dilation, groups, data_format)
 
 
@@ -109,7 +131,19 @@ def conv2d(
     groups: int = 1,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """`conv` over two spatial axes."""
+    """Return the cross-correlation of x with filters over two spatial axes.
+
+    Args:
+        x: (batch, in, height, width), or (batch, height, width, in) for "channels_last".
+        weight: Filters, (out, in / groups, kernel...) in either format.
+        bias: (out,). Default: none.
+        stride: Step between windows; one integer, or one per spatial axis.
+        padding: Zeros on each side: an integer, one per axis, a pair (before, after) per axis,
+            "valid" (none) or "same" (output length: input length / stride, rounded up).
+        dilation: Step between the elements of a window; one integer, or one per spatial axis.
+        groups: Number of channel groups, each with its own filters.
+        data_format: "channels_first" or "channels_last".
+    """
     return _conv("conv2d", 2, x, weight, bias, stride, padding, dilation, groups, data_format)
 
 
@@ -124,5 +158,18 @@ def conv3d(
     groups: int = 1,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """`conv` over three spatial axes."""
+    """Return the cross-correlation of x with filters over three spatial axes.
+
+    Args:
+        x: (batch, in, depth, height, width), or (batch, depth, height, width, in) for
+            "channels_last".
+        weight: Filters, (out, in / groups, kernel...) in either format.
+        bias: (out,). Default: none.
+        stride: Step between windows; one integer, or one per spatial axis.
+        padding: Zeros on each side: an integer, one per axis, a pair (before, after) per axis,
+            "valid" (none) or "same" (output length: input length / stride, rounded up).
+        dilation: Step between the elements of a window; one integer, or one per spatial axis.
+        groups: Number of channel groups, each with its own filters.
+        data_format: "channels_first" or "channels_last".
+    """
     return _conv("conv3d", 3, x, weight, bias, stride, padding, dilation, groups, data_format)

@@ -16,19 +16,25 @@ __all__ = ["causal_conv1d", "convolve", "correlate", "fast_fft_length", "fft_con
 
 @op(rule=rules.CONTRACTION)
 def correlate(x: TensorLike, y: TensorLike, mode: str = "valid") -> Tensor:
-    """sum_n x[n + k] conj(y[n]) of two signals, for every k where they overlap.
+    """Return the cross-correlation sum_n x[n + k] conj(y[n]) of two signals.
 
     Args:
-        x: a vector.
-        y: a vector.
-        mode: "full" (any overlap), "valid" (the shorter within the longer) or "same" (as many as
-            the longer has, in the middle of "full").
+        x: First vector.
+        y: Second vector.
+        mode: "full" (any overlap), "valid" (the shorter within the longer) or "same" (the length of
+            the longer, centered in "full").
     """
 
 
 @composite(rule=rules.CONTRACTION)
 def convolve(x: TensorLike, y: TensorLike, mode: str = "full") -> Tensor:
-    """sum_n x[k - n] y[n] of two vectors; the modes are those of `correlate`."""
+    """Return the convolution sum_n x[k - n] y[n] of two vectors.
+
+    Args:
+        x: First vector.
+        y: Second vector.
+        mode: "full", "valid" or "same", as in `correlate`.
+    """
     if x.ndim != 1 or y.ndim != 1:
         raise ShapeError(f"convolve takes two vectors, not shapes {x.shape} and {y.shape}")
     longer, shorter = (x, y) if len(x) >= len(y) else (y, x)
@@ -36,7 +42,13 @@ def convolve(x: TensorLike, y: TensorLike, mode: str = "full") -> Tensor:
 
 
 def fast_fft_length(length: int) -> int:
-    """The least even number from `length` up without a prime factor above 5: quick to transform."""
+    """Return the smallest even number from `length` up without a prime factor above 5.
+
+    The FFT of such a length is fast.
+
+    Args:
+        length: Minimum length.
+    """
     best = 1 << max(length - 1, 1).bit_length()
     five = 1
     while five < best:
@@ -50,7 +62,7 @@ def fast_fft_length(length: int) -> int:
 
 
 def _span(mode: str, length: int, taps: int) -> slice:
-    """The part of the full convolution that is asked for."""
+    """Return the requested part of the full convolution."""
     if mode == "causal":
         return slice(0, length)
     if mode == "full":
@@ -61,20 +73,20 @@ def _span(mode: str, length: int, taps: int) -> slice:
 
 
 def _last(x: Tensor, axis: int) -> Tensor:
-    """`axis` (from the end) moved to the end; a vector is one along any axis."""
+    """Return x with `axis` (from the end) moved to the end; a vector as is."""
     return x if axis == -1 or x.ndim == 1 else ops.moveaxis(x, axis, -1)
 
 
 @composite(rule=CONVOLUTION)
 def fft_conv(x: TensorLike, kernel: TensorLike, mode: str = "causal", axis: int = -1) -> Tensor:
-    """sum_n x[k - n] kernel[n] along an axis by FFT: n log n steps, however long the kernel.
+    """Return the convolution sum_n x[k - n] kernel[n] along an axis, by FFT.
 
     Args:
-        x: (..., length).
-        kernel: (..., taps); its other axes broadcast with those of x.
-        mode: "causal" (the first `length` elements of "full": none sees a later x), "full"
+        x: Signal, (..., length).
+        kernel: (..., taps); the other axes broadcast with those of x.
+        mode: "causal" (the first `length` elements of "full": none depends on a later x), "full"
             (length + taps - 1 elements) or "same" (`length` elements in the middle of "full").
-        axis: the axis of the signal in x, and of the taps in a kernel that is not a vector.
+        axis: Axis of the signal in x, and of the taps unless the kernel is a vector.
     """
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"fft_conv: axis={axis} is out of range for the shape {x.shape}")
@@ -97,14 +109,14 @@ def fft_conv(x: TensorLike, kernel: TensorLike, mode: str = "causal", axis: int 
 
 @composite(rule=CONVOLUTION)
 def causal_conv1d(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
-    """Each channel filtered by itself, without a look ahead.
+    """Return each channel convolved with its own short causal filter.
 
     y[b, c, t] = sum_k weight[c, k] x[b, c, t - taps + 1 + k] + bias[c]
 
     Args:
         x: (batch, channels, length).
-        weight: (channels, taps); the last tap meets the present element.
-        bias: (channels,).
+        weight: (channels, taps); the last tap applies to the current element.
+        bias: (channels,). Default: none.
     """
     if x.ndim != 3 or weight.ndim != 2 or weight.shape[0] != x.shape[1] or 0 in weight.shape:
         raise ShapeError(

@@ -1,4 +1,4 @@
-"""Signals in overlapping frames, and back."""
+"""Overlapping frames of signals, and overlap-add."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["frame", "overlap_add"]
 
 
 def check_steps(op: str, **steps: int) -> None:
-    """Lengths in samples must be positive integers."""
+    """Check that lengths in samples are positive integers."""
     for name, value in steps.items():
         if not isinstance(value, int):
             raise ArgumentTypeError(f"{op}: {name} must be an integer, not {value!r}")
@@ -23,13 +23,15 @@ def check_steps(op: str, **steps: int) -> None:
 def frame(
     x: TensorLike, frame_length: int, hop_length: int, axis: int = -1, pad_end: bool = False
 ) -> Tensor:
-    """Overlapping pieces of a signal: (..., samples) -> (..., frames, frame_length).
+    """Return overlapping frames of a signal: (..., samples) -> (..., frames, frame_length).
 
     Args:
-        hop_length: samples from the start of a frame to the start of the next.
-        axis: the axis of the samples; that of the frames takes its place, each frame's follows it.
-        pad_end: fill up with zeros, so that a frame starts at every hop; else samples at the end
-            that do not fill a frame are left out.
+        x: Signal.
+        frame_length: Number of samples in a frame.
+        hop_length: Number of samples between the starts of two frames.
+        axis: Axis of the samples; the frame axis replaces it, followed by the samples of a frame.
+        pad_end: Whether to pad with zeros so that a frame starts at every hop; else samples at the
+            end that do not fill a frame are dropped.
     """
     check_steps("frame", frame_length=frame_length, hop_length=hop_length)
     if not -x.ndim <= axis < x.ndim:
@@ -49,9 +51,13 @@ def frame(
 
 @composite
 def overlap_add(x: TensorLike, hop_length: int) -> Tensor:
-    """The sum of frames, each `hop_length` after the one before it: the transpose of `frame`.
+    """Return the sum of frames shifted by `hop_length` each: the transpose of `frame`.
 
     (..., frames, frame_length) -> (..., (frames - 1) hop_length + frame_length)
+
+    Args:
+        x: Frames, (..., frames, frame_length).
+        hop_length: Number of samples between the starts of two frames.
     """
     check_steps("overlap_add", hop_length=hop_length)
     if x.ndim < 2 or 0 in x.shape[-2:]:

@@ -1,4 +1,4 @@
-"""Causal convolutions of single channels with filters as long as the sequence, and Hyena's."""
+"""Causal convolutions with filters as long as the sequence, and Hyena's gated form."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DIRECT = 256
 
 @composite(rule=rules.REAL_FLOAT)
 def long_conv(x: TensorLike, kernel: TensorLike) -> Tensor:
-    """Each channel convolved with a long filter of its own, without a look ahead.
+    """Return each channel convolved with its own long causal filter.
 
     y[b, c, t] = sum_s kernel[c, s] x[b, c, t - s]
 
-    By FFT as `fft_conv`, or for many short sequences by products with Toeplitz matrices, which are
-    quicker there.
+    Computed by `fft_conv`, or for many short sequences by products with Toeplitz matrices, which
+    are faster there.
 
     Args:
         x: (batch, channels, length).
@@ -42,11 +42,11 @@ def long_conv(x: TensorLike, kernel: TensorLike) -> Tensor:
 
 @composite(rule=rules.ANY)
 def causal_toeplitz(kernel: TensorLike, length: int) -> Tensor:
-    """(channels, taps) -> (channels, source, target): the tap from each position to each other.
+    """Return Toeplitz matrices of causal filters: (channels, source position, target position).
 
     Args:
-        kernel: the taps of each channel's filter; the first one meets the present position.
-        length: the number of positions.
+        kernel: Filters, (channels, taps); the first tap applies to the current position.
+        length: Number of positions.
 
     Example:
         >>> causal_toeplitz([[1, 2]], 3).tolist()
@@ -69,19 +69,19 @@ def gated_long_conv(
     kernel: TensorLike,
     mask: MaskLike | None = None,
 ) -> Tensor:
-    r"""A long convolution between two gates, all three of them filtered from the same values.
+    r"""Return a long convolution between two gates, all three filtered from the same values.
 
     .. math:: y = q \odot (h * (k \odot v))
 
-    q, k and v are thirds of causal_conv1d(x, weight, bias) where x is repeated as often as there
-    are filters for it: several channels filter the same values, each in its own way.
+    q, k and v are thirds of causal_conv1d(x, weight, bias), where x is repeated to match the number
+    of filters.
 
     Args:
-        x: (batch, shared, length); shared divides 3 * channels.
-        weight: the short filters, (3 * channels, taps); the last tap meets the present element.
+        x: (batch, shared, length), where shared divides 3 * channels.
+        weight: Short filters, (3 * channels, taps); the last tap applies to the current element.
         bias: (3 * channels,).
-        kernel: h, the long filters, (channels, taps).
-        mask: (batch, length), True where k * v counts; elsewhere it is zero.
+        kernel: Long filters h, (channels, taps).
+        mask: (batch, length), False where k * v is set to zero. Default: none.
 
     Reference: Poli et al., "Hyena Hierarchy: Towards Larger Convolutional Language Models", 2023.
     """

@@ -1,4 +1,4 @@
-"""Pooling: the greatest or the mean value of windows over (batch, channels, space...)."""
+"""Max and average pooling over windows of (batch, channels, space...)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _fold(
     stride: tuple[int, ...],
     dilation: tuple[int, ...],
 ) -> Tensor:
-    """The windows joined to one element each, axis by axis: a strided slice for each tap."""
+    """Return the windows reduced to one element each, axis by axis: one strided slice per tap."""
     spans = geometry.extents(kernel, dilation)
     for axis, (taps, step, gap, span) in enumerate(
         zip(kernel, stride, dilation, spans, strict=True)
@@ -60,7 +60,15 @@ def max_pool_general(
     padding: Pairs,
     dilation: tuple[int, ...],
 ) -> Tensor:
-    """What `max_pool1d`, 2d and 3d come to: arguments for each spatial axis, channels first."""
+    """Compute max pooling with all arguments given for each spatial axis, channels first.
+
+    Args:
+        x: (batch, channels, space...).
+        kernel: Length of the window.
+        stride: Step between windows.
+        padding: (before, after) on each axis.
+        dilation: Step between the elements of a window.
+    """
     x = geometry.floating("max_pool", x)
     return _fold(_pad(x, padding, -float("inf")), ops.maximum, kernel, stride, dilation)
 
@@ -69,7 +77,14 @@ def max_pool_general(
 def avg_pool_general(
     x: TensorLike, kernel: tuple[int, ...], stride: tuple[int, ...], padding: Pairs
 ) -> Tensor:
-    """The mean of all elements of each window, zeros of the padding included."""
+    """Compute the mean of each window, zeros of the padding included, channels first.
+
+    Args:
+        x: (batch, channels, space...).
+        kernel: Length of the window.
+        stride: Step between windows.
+        padding: (before, after) on each axis.
+    """
     x = geometry.floating("avg_pool", x)
     total = _fold(_pad(x, padding, 0.0), ops.add, kernel, stride, (1,) * len(kernel))
     return ops.divide(total, float(math.prod(kernel)))
@@ -78,7 +93,7 @@ def avg_pool_general(
 def _completed(
     lengths: tuple[int, ...], padding: Pairs, spans: tuple[int, ...], stride: tuple[int, ...]
 ) -> Pairs:
-    """The padding and what ceil_mode adds: the end of a last window that starts in the input."""
+    """Return the padding with ceil_mode's: the end of a last window that starts in the input."""
     found = []
     for length, (low, high), span, step in zip(lengths, padding, spans, stride, strict=True):
         missing = -(length + low + high - span) % step
@@ -95,7 +110,7 @@ def _windows(
     padding: Padding,
     dilation: Lengths,
 ) -> tuple[tuple[int, ...], tuple[int, ...], Pairs, tuple[int, ...]]:
-    """Kernel, stride, padding and dilation for each spatial axis."""
+    """Return kernel, stride, padding and dilation for each spatial axis."""
     rank = len(lengths)
     kernel = geometry.per_axis(name, "kernel_size", kernel_size, rank)
     strides = kernel if stride is None else geometry.per_axis(name, "stride", stride, rank)
@@ -159,15 +174,16 @@ def max_pool1d(
     ceil_mode: bool = False,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """The greatest value of each window along one spatial axis.
+    """Return the maximum of each window along one spatial axis.
 
     Args:
-        x: (batch, channels, length), or (batch, length, channels) with "channels_last".
-        kernel_size: the window's length.
-        stride: step between windows; else `kernel_size`.
-        padding: elements on either side (-inf), as for `conv`, at most half of the window.
-        dilation: step between the elements of a window.
-        ceil_mode: whether a last window may reach over the end.
+        x: (batch, channels, length), or (batch, length, channels) for "channels_last".
+        kernel_size: Length of the window; one integer, or one per spatial axis.
+        stride: Step between windows. Default: `kernel_size`.
+        padding: Elements (-inf) on each side, as in `conv`; at most half the window.
+        dilation: Step between the elements of a window.
+        ceil_mode: Whether a last window may extend beyond the end.
+        data_format: "channels_first" or "channels_last".
     """
     options = (kernel_size, stride, padding, dilation, ceil_mode, data_format)
     return _max_pool("max_pool1d", 1, x, *options)
@@ -183,7 +199,18 @@ def max_pool2d(
     ceil_mode: bool = False,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """`max_pool1d` over two spatial axes; an argument may be one integer for each of them."""
+    """Return the maximum of each window over two spatial axes.
+
+    Args:
+        x: (batch, channels, height, width), or (batch, height, width, channels) for
+            "channels_last".
+        kernel_size: Length of the window; one integer, or one per spatial axis.
+        stride: Step between windows. Default: `kernel_size`.
+        padding: Elements (-inf) on each side, as in `conv`; at most half the window.
+        dilation: Step between the elements of a window.
+        ceil_mode: Whether a last window may extend beyond the end.
+        data_format: "channels_first" or "channels_last".
+    """
     options = (kernel_size, stride, padding, dilation, ceil_mode, data_format)
     return _max_pool("max_pool2d", 2, x, *options)
 
@@ -198,7 +225,17 @@ def max_pool3d(
     ceil_mode: bool = False,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """`max_pool1d` over three spatial axes; an argument may be one integer for each of them."""
+    """Return the maximum of each window over three spatial axes.
+
+    Args:
+        x: (batch, channels, depth, height, width), with channels at the end for "channels_last".
+        kernel_size: Length of the window; one integer, or one per spatial axis.
+        stride: Step between windows. Default: `kernel_size`.
+        padding: Elements (-inf) on each side, as in `conv`; at most half the window.
+        dilation: Step between the elements of a window.
+        ceil_mode: Whether a last window may extend beyond the end.
+        data_format: "channels_first" or "channels_last".
+    """
     options = (kernel_size, stride, padding, dilation, ceil_mode, data_format)
     return _max_pool("max_pool3d", 3, x, *options)
 
@@ -214,15 +251,16 @@ def avg_pool1d(
     count_include_pad: bool = True,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """The mean value of each window along one spatial axis.
+    """Return the mean of each window along one spatial axis.
 
     Args:
-        x: (batch, channels, length), or (batch, length, channels) with "channels_last".
-        kernel_size: the window's length.
-        stride: step between windows; else `kernel_size`.
-        padding: elements on either side (zeros), as for `conv`, at most half of the window.
-        ceil_mode: whether a last window may reach over the end.
-        count_include_pad: whether padding counts as elements of a window.
+        x: (batch, channels, length), or (batch, length, channels) for "channels_last".
+        kernel_size: Length of the window; one integer, or one per spatial axis.
+        stride: Step between windows. Default: `kernel_size`.
+        padding: Zeros on each side, as in `conv`; at most half the window.
+        ceil_mode: Whether a last window may extend beyond the end.
+        count_include_pad: Whether padding counts as elements of a window.
+        data_format: "channels_first" or "channels_last".
     """
     options = (kernel_size, stride, padding, ceil_mode, count_include_pad, data_format)
     return _avg_pool("avg_pool1d", 1, x, *options)
@@ -239,7 +277,18 @@ def avg_pool2d(
     count_include_pad: bool = True,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """`avg_pool1d` over two spatial axes; an argument may be one integer for each of them."""
+    """Return the mean of each window over two spatial axes.
+
+    Args:
+        x: (batch, channels, height, width), or (batch, height, width, channels) for
+            "channels_last".
+        kernel_size: Length of the window; one integer, or one per spatial axis.
+        stride: Step between windows. Default: `kernel_size`.
+        padding: Zeros on each side, as in `conv`; at most half the window.
+        ceil_mode: Whether a last window may extend beyond the end.
+        count_include_pad: Whether padding counts as elements of a window.
+        data_format: "channels_first" or "channels_last".
+    """
     options = (kernel_size, stride, padding, ceil_mode, count_include_pad, data_format)
     return _avg_pool("avg_pool2d", 2, x, *options)
 
@@ -255,6 +304,16 @@ def avg_pool3d(
     count_include_pad: bool = True,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """`avg_pool1d` over three spatial axes; an argument may be one integer for each of them."""
+    """Return the mean of each window over three spatial axes.
+
+    Args:
+        x: (batch, channels, depth, height, width), with channels at the end for "channels_last".
+        kernel_size: Length of the window; one integer, or one per spatial axis.
+        stride: Step between windows. Default: `kernel_size`.
+        padding: Zeros on each side, as in `conv`; at most half the window.
+        ceil_mode: Whether a last window may extend beyond the end.
+        count_include_pad: Whether padding counts as elements of a window.
+        data_format: "channels_first" or "channels_last".
+    """
     options = (kernel_size, stride, padding, ceil_mode, count_include_pad, data_format)
     return _avg_pool("avg_pool3d", 3, x, *options)

@@ -1,4 +1,4 @@
-"""Other lengths for the spatial axes: adaptive and global pooling, interpolation."""
+"""Resizing of spatial axes: adaptive and global pooling, interpolation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ __all__ = [
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
 def adaptive_avg_pool_general(x: TensorLike, output_size: tuple[int, ...]) -> Tensor:
-    """Means of as many windows as asked for on each spatial axis; they cover it evenly."""
+    """Compute adaptive average pooling for each spatial axis, channels first.
+
+    Args:
+        x: (batch, channels, space...).
+        output_size: Number of windows on each axis; they cover it evenly.
+    """
     x = geometry.floating("adaptive_avg_pool", x)
     for axis, count in enumerate(output_size, 2):
         length = x.shape[axis]
@@ -46,7 +51,13 @@ def adaptive_avg_pool_general(x: TensorLike, output_size: tuple[int, ...]) -> Te
 def adaptive_avg_pool1d(
     x: TensorLike, output_size: Lengths, data_format: str = "channels_first"
 ) -> Tensor:
-    """(batch, channels, length) -> (batch, channels, output_size) by the means of even windows."""
+    """Return the means of evenly spaced windows: (batch, channels, output_size).
+
+    Args:
+        x: (batch, channels, length), or (batch, length, channels) for "channels_last".
+        output_size: Length of the result.
+        data_format: "channels_first" or "channels_last".
+    """
     x, _ = geometry.channels_first("adaptive_avg_pool1d", x, 1, data_format)
     size = geometry.per_axis("adaptive_avg_pool1d", "output_size", output_size, 1)
     return geometry.restore(adaptive_avg_pool_general(x, size), data_format)
@@ -56,7 +67,14 @@ def adaptive_avg_pool1d(
 def adaptive_avg_pool2d(
     x: TensorLike, output_size: Lengths, data_format: str = "channels_first"
 ) -> Tensor:
-    """(batch, channels, height, width) -> (batch, channels, *output_size) by means, as in 1d."""
+    """Return the means of evenly spaced windows: (batch, channels, *output_size).
+
+    Args:
+        x: (batch, channels, height, width), or (batch, height, width, channels) for
+            "channels_last".
+        output_size: Height and width of the result; one integer sets both.
+        data_format: "channels_first" or "channels_last".
+    """
     x, _ = geometry.channels_first("adaptive_avg_pool2d", x, 2, data_format)
     size = geometry.per_axis("adaptive_avg_pool2d", "output_size", output_size, 2)
     return geometry.restore(adaptive_avg_pool_general(x, size), data_format)
@@ -72,7 +90,13 @@ def _space(name: str, x: Tensor, data_format: str) -> tuple[int, ...]:
 def global_avg_pool(
     x: TensorLike, keepdims: bool = False, data_format: str = "channels_first"
 ) -> Tensor:
-    """The mean of each channel over all spatial axes: (batch, channels)."""
+    """Return the mean of each channel over all spatial axes: (batch, channels).
+
+    Args:
+        x: (batch, channels, space...), or (batch, space..., channels) for "channels_last".
+        keepdims: Whether to keep the spatial axes with length 1.
+        data_format: "channels_first" or "channels_last".
+    """
     return ops.mean(x, axis=_space("global_avg_pool", x, data_format), keepdims=keepdims)
 
 
@@ -80,20 +104,26 @@ def global_avg_pool(
 def global_max_pool(
     x: TensorLike, keepdims: bool = False, data_format: str = "channels_first"
 ) -> Tensor:
-    """The greatest value of each channel over all spatial axes: (batch, channels)."""
+    """Return the maximum of each channel over all spatial axes: (batch, channels).
+
+    Args:
+        x: (batch, channels, space...), or (batch, space..., channels) for "channels_last".
+        keepdims: Whether to keep the spatial axes with length 1.
+        data_format: "channels_first" or "channels_last".
+    """
     x = geometry.floating("global_max_pool", x)
     return ops.max(x, axis=_space("global_max_pool", x, data_format), keepdims=keepdims)
 
 
 def _nearest(length: int, count: int, scale: float | None) -> list[int]:
-    """The element that each of `count` takes its value from."""
+    """Return the source position of each of `count` elements."""
     if scale is None:
         return [at * length // count for at in range(count)]
     return [min(int(at / scale), length - 1) for at in range(count)]
 
 
 def _positions(length: int, count: int, scale: float | None, align_corners: bool) -> list[float]:
-    """Where, between the elements of an axis, each of `count` lies."""
+    """Return the fractional source position of each of `count` elements."""
     if align_corners:
         return [at * (length - 1) / max(count - 1, 1) for at in range(count)]
     step = length / count if scale is None else 1 / scale
@@ -109,7 +139,15 @@ def interpolate_general(
     mode: str,
     align_corners: bool,
 ) -> Tensor:
-    """What every `interpolate` comes to: arguments given for each spatial axis, channels first."""
+    """Compute `interpolate` with all arguments given for each spatial axis, channels first.
+
+    Args:
+        x: (batch, channels, space...).
+        size: Lengths of the result.
+        scale: Factors of the lengths, or None to derive them from `size`.
+        mode: "nearest" or "linear".
+        align_corners: Whether the first and last elements keep their values in "linear".
+    """
     x = geometry.floating("interpolate", x)
     for axis, count in enumerate(size, 2):
         length, factor = x.shape[axis], None if scale is None else scale[axis - 2]
@@ -146,14 +184,15 @@ def interpolate(
     align_corners: bool = False,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """The spatial axes brought to other lengths.
+    """Return x with its spatial axes resized.
 
     Args:
-        x: (batch, channels, space...), or (batch, space..., channels) with "channels_last".
-        size: the new lengths; one integer, or one for each spatial axis.
-        scale_factor: in place of size, what the lengths are multiplied with.
+        x: (batch, channels, space...), or (batch, space..., channels) for "channels_last".
+        size: New lengths; one integer, or one per spatial axis.
+        scale_factor: Factor of the lengths, instead of `size`; one number, or one per spatial axis.
         mode: "nearest", or "linear" along each axis (bilinear in two dimensions).
-        align_corners: in "linear", whether first and last elements stay where they are.
+        align_corners: Whether the first and last elements keep their values in "linear".
+        data_format: "channels_first" or "channels_last".
     """
     rank = x.ndim - 2
     x, shape = geometry.channels_first("interpolate", x, rank, data_format)

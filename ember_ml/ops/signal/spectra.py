@@ -1,4 +1,4 @@
-"""Short-time spectra of signals."""
+"""Short-time Fourier transforms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["istft", "spectrogram", "stft"]
 
 
 def _window(op: str, window: TensorLike | str, length: int, like: Tensor) -> Tensor:
-    """A window by name or as given, on the backend of `like` and of its precision."""
+    """Return a window, given by name or values, on the backend of `like` and in its precision."""
     dtype = real_part(like.dtype) if like.dtype.kind in ("float", "complex") else DEFAULT_FLOAT
     if not isinstance(window, str):
         window = as_backend(window, like.backend, dtype)
@@ -42,7 +42,7 @@ def _hop(hop_length: int | None, frame_length: int) -> int:
 
 
 def _surround(x: Tensor, margin: int, pad_mode: str) -> Tensor:
-    """`margin` samples more on either side."""
+    """Return x with `margin` samples added on each side."""
     if pad_mode == "constant":
         return ops.pad_constant(x, [*[(0, 0)] * (x.ndim - 1), (margin, margin)])
     if pad_mode != "reflect":
@@ -64,18 +64,20 @@ def stft(
     center: bool = False,
     pad_mode: str = "reflect",
 ) -> Tensor:
-    """The spectra of frames: (..., samples) -> (..., frames, fft_length // 2 + 1), complex.
+    """Return the spectra of frames: (..., samples) -> (..., frames, fft_length // 2 + 1), complex.
 
-    Without `frame_length` the last axis is a frame, windowed already, and is transformed as it is.
+    Without `frame_length` the last axis is one frame, already windowed, and is only transformed.
 
     Args:
-        x: the signal, or frames of it.
-        frame_length: samples in a frame.
-        hop_length: samples from one frame to the next; else a quarter of `frame_length`.
-        fft_length: the length frames are filled up to with zeros; else their own.
-        window: what frames are multiplied with: a name ("hann", "hamming" ...), a tensor, or None.
-        center: whether frame t is centred at sample t * hop_length, with the signal continued by
-            `pad_mode` ("reflect" or "constant") at both ends; else it starts there.
+        x: Signal, (..., samples), or frames of it.
+        frame_length: Number of samples in a frame. Default: x holds windowed frames in its last
+            axis.
+        hop_length: Number of samples between the starts of two frames. Default: frame_length // 4.
+        fft_length: Length to zero-pad frames to. Default: `frame_length`.
+        window: Window to multiply frames with: a name such as "hann" or "hamming", a tensor, or
+            None.
+        center: Whether frame t is centered at sample t * hop_length; else it starts there.
+        pad_mode: Padding at both ends if `center`: "reflect" or "constant".
     """
     if frame_length is None:
         if hop_length is not None:
@@ -97,7 +99,7 @@ def stft(
 
 
 def _fit(x: Tensor, start: int, stop: int) -> Tensor:
-    """The samples from `start` to `stop`, with zeros for those after the last."""
+    """Return the samples from `start` to `stop`, zero-padded at the end."""
     missing = max(stop - x.shape[-1], 0)
     x = ops.pad_constant(x, [*[(0, 0)] * (x.ndim - 1), (0, missing)]) if missing else x
     return x[..., start:stop]
@@ -113,16 +115,20 @@ def istft(
     center: bool = False,
     length: int | None = None,
 ) -> Tensor:
-    """The signal whose `stft` with the same arguments is nearest to x.
+    """Return the signal whose `stft` with the same arguments is closest to x.
 
-    Frames are windowed again, added, and divided by the sum of the squared windows; a sample that
-    no window reaches is 0.
+    Frames are windowed again, added, and divided by the sum of the squared windows. A sample that
+    no window covers is 0.
 
     Args:
-        x: (..., frames, bins).
-        frame_length: samples in a frame; else `fft_length`.
-        fft_length: the length of the transform; else 2 (bins - 1).
-        length: samples of the result; else as many as the frames reach.
+        x: Spectra, (..., frames, bins).
+        frame_length: Number of samples in a frame. Default: `fft_length`.
+        hop_length: Number of samples between the starts of two frames. Default: frame_length // 4.
+        fft_length: Length of the transform. Default: `frame_length`, or 2 (bins - 1).
+        window: Window to multiply frames with: a name such as "hann" or "hamming", a tensor, or
+            None.
+        center: Whether frames were centered, as in `stft`.
+        length: Number of samples of the result. Default: as many as the frames cover.
     """
     if x.ndim < 2 or 0 in x.shape[-2:]:
         raise ShapeError(f"istft takes (..., frames, bins), not the shape {x.shape}")
@@ -157,7 +163,20 @@ def spectrogram(
     pad_mode: str = "reflect",
     power: float = 2.0,
 ) -> Tensor:
-    """|stft|^power: the energy in each frame and frequency, or with power=1 its magnitude."""
+    """Return |stft|^power: energy (power=2) or magnitude (power=1) per frame and frequency.
+
+    Args:
+        x: Signal, (..., samples), or frames of it.
+        frame_length: Number of samples in a frame. Default: x holds windowed frames in its last
+            axis.
+        hop_length: Number of samples between the starts of two frames. Default: frame_length // 4.
+        fft_length: Length to zero-pad frames to. Default: `frame_length`.
+        window: Window to multiply frames with: a name such as "hann" or "hamming", a tensor, or
+            None.
+        center: Whether frame t is centered at sample t * hop_length; else it starts there.
+        pad_mode: Padding at both ends if `center`: "reflect" or "constant".
+        power: Exponent of the magnitude.
+    """
     spectrum = stft(x, frame_length, hop_length, fft_length, window, center, pad_mode)
     if power == 2.0:
         y = ops.add(ops.square(ops.real(spectrum)), ops.square(ops.imag(spectrum)))

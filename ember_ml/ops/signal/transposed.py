@@ -1,4 +1,4 @@
-"""Transposed convolutions: the steps of a convolution backwards, from few elements to many."""
+"""Transposed convolutions."""
 
 from __future__ import annotations
 
@@ -27,10 +27,17 @@ def conv_transpose_general(
     dilation: tuple[int, ...],
     groups: int,
 ) -> Tensor:
-    """What every `conv_transpose` comes to: the gradient of `conv_general` with respect to its x.
+    """Compute the gradient of `conv_general` with respect to its x, channels first.
 
-    `padding` is what is cut off from the (length - 1) stride + dilation (kernel - 1) + 1 elements
-    of the whole result; a negative second number appends zeros.
+    Args:
+        x: (batch, in, space...).
+        weight: (in, out / groups, kernel...).
+        bias: (out,) or None.
+        stride: Elements of the result for each element of x.
+        padding: Elements (before, after) to crop from the full result, which has (length - 1)
+            stride + dilation (kernel - 1) + 1 elements; a negative second number appends zeros.
+        dilation: Step between the elements of a window.
+        groups: Number of channel groups.
     """
 
 
@@ -41,7 +48,7 @@ def _crops(
     spans: tuple[int, ...],
     stride: tuple[int, ...],
 ) -> Pairs:
-    """What is cut off from the whole result of a transposed convolution."""
+    """Return what is cropped from the full result of a transposed convolution."""
     rank = len(spans)
     more = geometry.per_axis(name, "output_padding", output_padding, rank, 0)
     if padding == "same":
@@ -92,18 +99,20 @@ def conv_transpose(
     groups: int = 1,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """Transposed convolution: what `conv` with the same arguments takes back to x's shape.
+    """Return the transposed convolution over one, two or three spatial axes.
+
+    `conv` with the same arguments maps the result's shape back to x's shape.
 
     Args:
-        x: (batch, in, space...), or (batch, space..., in) with data_format="channels_last".
-        weight: (in, out / groups, kernel...) in either format.
-        bias: (out,).
-        stride: elements of the result for each one of x; one integer, or one for each spatial axis.
-        padding: what is cut off from the result: an integer, one for each axis, (before, after) for
-            each axis, "valid" (nothing) or "same" (so that length * stride comes out).
-        output_padding: elements that the result is longer at its end.
-        dilation: step between the elements of a window.
-        groups: parts that the channels are cut into, each with filters of its own.
+        x: (batch, in, space...), or (batch, space..., in) for "channels_last".
+        weight: Filters, (in, out / groups, kernel...) in either format.
+        bias: (out,). Default: none.
+        stride: Elements of the result for each element of x; one integer, or one per spatial axis.
+        padding: Elements to crop from the result: an integer, one per axis, a pair (before, after)
+            per axis, "valid" (none) or "same" (output length: input length * stride).
+        output_padding: Elements to add at the end of the result.
+        dilation: Step between the elements of a window; one integer, or one per spatial axis.
+        groups: Number of channel groups, each with its own filters.
         data_format: "channels_first" or "channels_last".
     """
     options = (stride, padding, output_padding, dilation, groups, data_format)
@@ -122,7 +131,20 @@ def conv_transpose1d(
     groups: int = 1,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """`conv_transpose` over one spatial axis."""
+    """Return the transposed convolution over one spatial axis; see `conv_transpose`.
+
+    Args:
+        x: (batch, in, length), or (batch, length, in) for "channels_last".
+        weight: Filters, (in, out / groups, kernel...) in either format.
+        bias: (out,). Default: none.
+        stride: Elements of the result for each element of x; one integer, or one per spatial axis.
+        padding: Elements to crop from the result: an integer, one per axis, a pair (before, after)
+            per axis, "valid" (none) or "same" (output length: input length * stride).
+        output_padding: Elements to add at the end of the result.
+        dilation: Step between the elements of a window; one integer, or one per spatial axis.
+        groups: Number of channel groups, each with its own filters.
+        data_format: "channels_first" or "channels_last".
+    """
     options = (stride, padding, output_padding, dilation, groups, data_format)
     return _conv_transpose("conv_transpose1d", 1, x, weight, bias, *options)
 
@@ -139,7 +161,20 @@ def conv_transpose2d(
     groups: int = 1,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """`conv_transpose` over two spatial axes."""
+    """Return the transposed convolution over two spatial axes; see `conv_transpose`.
+
+    Args:
+        x: (batch, in, height, width), or (batch, height, width, in) for "channels_last".
+        weight: Filters, (in, out / groups, kernel...) in either format.
+        bias: (out,). Default: none.
+        stride: Elements of the result for each element of x; one integer, or one per spatial axis.
+        padding: Elements to crop from the result: an integer, one per axis, a pair (before, after)
+            per axis, "valid" (none) or "same" (output length: input length * stride).
+        output_padding: Elements to add at the end of the result.
+        dilation: Step between the elements of a window; one integer, or one per spatial axis.
+        groups: Number of channel groups, each with its own filters.
+        data_format: "channels_first" or "channels_last".
+    """
     options = (stride, padding, output_padding, dilation, groups, data_format)
     return _conv_transpose("conv_transpose2d", 2, x, weight, bias, *options)
 
@@ -156,6 +191,20 @@ def conv_transpose3d(
     groups: int = 1,
     data_format: str = "channels_first",
 ) -> Tensor:
-    """`conv_transpose` over three spatial axes."""
+    """Return the transposed convolution over three spatial axes; see `conv_transpose`.
+
+    Args:
+        x: (batch, in, depth, height, width), or (batch, depth, height, width, in) for
+            "channels_last".
+        weight: Filters, (in, out / groups, kernel...) in either format.
+        bias: (out,). Default: none.
+        stride: Elements of the result for each element of x; one integer, or one per spatial axis.
+        padding: Elements to crop from the result: an integer, one per axis, a pair (before, after)
+            per axis, "valid" (none) or "same" (output length: input length * stride).
+        output_padding: Elements to add at the end of the result.
+        dilation: Step between the elements of a window; one integer, or one per spatial axis.
+        groups: Number of channel groups, each with its own filters.
+        data_format: "channels_first" or "channels_last".
+    """
     options = (stride, padding, output_padding, dilation, groups, data_format)
     return _conv_transpose("conv_transpose3d", 3, x, weight, bias, *options)

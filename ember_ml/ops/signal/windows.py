@@ -1,4 +1,4 @@
-"""Window functions: tapers that frames of a signal are multiplied with."""
+"""Window functions for frames of a signal."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ def bartlett_window(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """The triangle from 0 to 1 and back.
+    """Return a triangular window from 0 to 1 and back.
 
     Args:
-        window_length: how many samples.
-        periodic: one period, for spectra (the first of the missing samples would repeat the first
-            one); else symmetric, for filters. The same holds for every window.
+        window_length: Number of samples N.
+        periodic: Whether the window is periodic (for spectra); else it is symmetric (for filters).
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
     """
 
 
@@ -40,7 +41,14 @@ def blackman_window(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)."""
+    """Return the Blackman window 0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N).
+
+    Args:
+        window_length: Number of samples N.
+        periodic: Whether the window is periodic (for spectra); else it is symmetric (for filters).
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
@@ -52,7 +60,15 @@ def gaussian_window(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """exp(-(n - N / 2)^2 / (2 std^2)), with `std` in samples."""
+    """Return the Gaussian window exp(-(n - N / 2)^2 / (2 std^2)).
+
+    Args:
+        window_length: Number of samples N.
+        periodic: Whether the window is periodic (for spectra); else it is symmetric (for filters).
+        std: Standard deviation in samples.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
@@ -63,7 +79,14 @@ def hamming_window(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """0.54 - 0.46 cos(2 pi n / N)."""
+    """Return the Hamming window 0.54 - 0.46 cos(2 pi n / N).
+
+    Args:
+        window_length: Number of samples N.
+        periodic: Whether the window is periodic (for spectra); else it is symmetric (for filters).
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
@@ -74,7 +97,14 @@ def hann_window(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """0.5 - 0.5 cos(2 pi n / N)."""
+    """Return the Hann window 0.5 - 0.5 cos(2 pi n / N).
+
+    Args:
+        window_length: Number of samples N.
+        periodic: Whether the window is periodic (for spectra); else it is symmetric (for filters).
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """
 
 
 @creation
@@ -86,4 +116,12 @@ def kaiser_window(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), with the Bessel function I0."""
+    """Return the Kaiser window I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta).
+
+    Args:
+        window_length: Number of samples N.
+        periodic: Whether the window is periodic (for spectra); else it is symmetric (for filters).
+        beta: Shape parameter; larger values give lower side lobes and a wider main lobe.
+        dtype: Data type of the result. Default: float32.
+        device: Device of the result. Default: the device of new tensors.
+    """

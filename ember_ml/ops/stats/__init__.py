@@ -1,4 +1,4 @@
-"""Statistics: what describes a sample."""
+"""Statistics of samples."""
 
 from ember_ml.ops.counting import bincount as bincount
 from ember_ml.ops.counting import histogram as histogram

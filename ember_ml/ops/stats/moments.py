@@ -17,14 +17,20 @@ __all__ = ["corrcoef", "cov", "gaussian", "kurtosis", "skew", "standardize"]
 
 @composite(rule=rules.REAL_FLOAT)
 def gaussian(x: TensorLike, mean: TensorLike = 0.0, std: TensorLike = 1.0) -> Tensor:
-    """The normal density: exp(-((x - mean) / std)^2 / 2) / (std sqrt(2 pi))."""
+    """Return the normal density: exp(-((x - mean) / std)^2 / 2) / (std sqrt(2 pi)).
+
+    Args:
+        x: Input tensor.
+        mean: Mean; broadcasts with x.
+        std: Standard deviation; broadcasts with x.
+    """
     z = ops.divide(ops.subtract(floating(x), mean), std)
     density = ops.divide(ops.exp(ops.multiply(ops.square(z), -0.5)), math.sqrt(2 * math.pi))
     return ops.divide(density, std)
 
 
 def _rows(name: str, x: Tensor) -> Tensor:
-    """Variables as rows, floating."""
+    """Return the variables as rows, in floating point."""
     if x.ndim > 2:
         raise ShapeError(f"{name} takes a vector or a matrix; the shape is {x.shape}")
     x = floating(x)
@@ -33,12 +39,12 @@ def _rows(name: str, x: Tensor) -> Tensor:
 
 @composite(rule=rules.FLOAT)
 def cov(x: TensorLike, *, rowvar: bool = True, correction: float = 1.0) -> Tensor:
-    """The covariances between the rows of a matrix; of a vector its variance.
+    """Return the covariance matrix of the variables; for a vector, its variance.
 
     Args:
-        x: a variable in each row, an observation in each column.
-        rowvar: False if the variables are the columns.
-        correction: subtracted from the number of observations; NaN where nothing is left.
+        x: Matrix with one variable per row and one observation per column, or a vector.
+        rowvar: Whether the variables are the rows; else they are the columns.
+        correction: Subtracted from the number of observations; NaN if nothing is left.
     """
     rows = _rows("cov", x)
     rows = rows if rowvar or x.ndim < 2 else ops.swapaxes(rows, 0, 1)
@@ -51,7 +57,12 @@ def cov(x: TensorLike, *, rowvar: bool = True, correction: float = 1.0) -> Tenso
 
 @composite(rule=rules.FLOAT)
 def corrcoef(x: TensorLike, *, rowvar: bool = True) -> Tensor:
-    """The correlations between the rows (columns, unless `rowvar`) of a matrix; NaN if constant."""
+    """Return the correlation matrix of the variables; NaN for a constant variable.
+
+    Args:
+        x: Matrix with one variable per row and one observation per column, or a vector.
+        rowvar: Whether the variables are the rows; else they are the columns.
+    """
     rows = _rows("corrcoef", x)
     rows = rows if rowvar or x.ndim < 2 else ops.swapaxes(rows, 0, 1)
     unit = standardize(rows, 1)
@@ -62,7 +73,13 @@ def corrcoef(x: TensorLike, *, rowvar: bool = True) -> Tensor:
 
 @composite(rule=rules.FLOAT)
 def standardize(x: TensorLike, axis: Axes = None, *, correction: float = 0.0) -> Tensor:
-    """(x - mean(x)) / std(x) along the axes: z-scores; NaN where std(x) is 0."""
+    """Return the z-scores (x - mean(x)) / std(x) along axes; NaN where std(x) is 0.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes of the statistics. Default: all axes.
+        correction: Subtracted from the number of elements in the variance.
+    """
     offset = ops.subtract(x, ops.mean(x, axis, keepdims=True))
     scale = ops.std(x, axis, correction=correction, keepdims=True)
     return ops.divide(offset, ops.where(ops.equal(scale, 0), ops.nan, scale))
@@ -70,7 +87,13 @@ def standardize(x: TensorLike, axis: Axes = None, *, correction: float = 0.0) ->
 
 @composite(rule=rules.REAL_FLOAT)
 def skew(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """The third moment of the z-scores along the axes; NaN of a constant."""
+    """Return the skewness along axes: the third moment of the z-scores; NaN for a constant.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
     z = standardize(x, axis)
     return ops.mean(ops.multiply(ops.square(z), z), axis, keepdims=keepdims)
 
@@ -79,6 +102,13 @@ def skew(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
 def kurtosis(
     x: TensorLike, axis: Axes = None, *, excess: bool = True, keepdims: bool = False
 ) -> Tensor:
-    """The fourth moment of the z-scores along the axes, less 3 (the normal one's) if `excess`."""
+    """Return the kurtosis along axes: the fourth moment of the z-scores.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or axes to reduce. Default: all axes.
+        excess: Whether to subtract 3, the kurtosis of the normal distribution.
+        keepdims: Whether to keep the reduced axes with length 1.
+    """
     out = ops.mean(ops.square(ops.square(standardize(x, axis))), axis, keepdims=keepdims)
     return ops.subtract(out, 3) if excess else out
