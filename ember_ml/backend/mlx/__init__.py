@@ -31,12 +31,12 @@ def devices() -> list[str]:
     return [default] if default == "cpu" else [default, "cpu"]
 
 
-def device_of(data: Any) -> str:
+def device_of(data: mx.array) -> str:
     """Where the array is: memory is shared, so where MLX computes."""
     return devices()[0]
 
 
-def to_device(data: Any, device: str) -> Any:
+def to_device(data: mx.array, device: str) -> mx.array:
     """The array on another device: memory is shared, so itself."""
     if device not in devices():
         raise DeviceError(
@@ -45,12 +45,12 @@ def to_device(data: Any, device: str) -> Any:
     return data
 
 
-def adopt(data: Any) -> Any:
+def adopt(data: mx.array) -> mx.array:
     """A user's array, made fit to be a tensor's: no later in-place change of theirs reaches it."""
     return mx.array(data)
 
 
-def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
+def from_host(array: mx.array, dtype: mx.Dtype, device: str, copy: bool | None) -> mx.array:
     """From a NumPy array; MLX always copies."""
     if copy is False:
         raise ArgumentError("copy=False: MLX copies what it takes from NumPy")
@@ -65,24 +65,24 @@ def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
     return cast(mx.array(np.asarray(array, order="C")), dtype)
 
 
-def to_host(data: Any) -> Any:
+def to_host(data: mx.array) -> mx.array:
     """To a NumPy array, sharing memory where that is possible."""
     if data.dtype == mx.bfloat16:
         raise ArgumentTypeError("NumPy has no bfloat16; take x.astype('float32').numpy()")
     return np.asarray(data)
 
 
-def to_portable(data: Any) -> Any:
+def to_portable(data: mx.array) -> mx.array:
     """To a NumPy array of a dtype that holds every value exactly."""
     return to_host(data.astype(mx.float32) if data.dtype == mx.bfloat16 else data)
 
 
-def from_backend(source: Any, data: Any, dtype: Any, device: str) -> Any:
+def from_backend(source: mx.array, data: mx.array, dtype: mx.Dtype, device: str) -> mx.array:
     """From another backend's array."""
     return from_host(source.to_portable(data), dtype, device, None)
 
 
-def scalar(value: Any, dtype: Any, device: str) -> Any:
+def scalar(value: mx.array, dtype: mx.Dtype, device: str) -> mx.array:
     """A 0-d array."""
     if type(value) is int and mx.issubdtype(dtype, mx.inexact):
         value = float(value)
@@ -91,24 +91,24 @@ def scalar(value: Any, dtype: Any, device: str) -> Any:
     return mx.array(value, dtype)
 
 
-def cast(data: Any, dtype: Any) -> Any:
+def cast(data: mx.array, dtype: mx.Dtype) -> mx.array:
     """The array in another dtype."""
     if data.dtype == mx.complex64 and dtype not in (mx.complex64, mx.bool_):
         raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
     return data.astype(dtype)
 
 
-def copy(data: Any) -> Any:
+def copy(data: mx.array) -> mx.array:
     """A copy that no later in-place change reaches."""
     return mx.array(data)
 
 
-def item(data: Any) -> Any:
+def item(data: mx.array) -> mx.array:
     """The only element."""
     return data.item()
 
 
-def truth(data: Any) -> bool | None:
+def truth(data: mx.array) -> bool | None:
     """Whether the only element is true; None while a compiler or vmap traces."""
     try:
         return bool(data.item())
@@ -116,19 +116,21 @@ def truth(data: Any) -> bool | None:
         return None
 
 
-def tolist(data: Any) -> Any:
+def tolist(data: mx.array) -> mx.array:
     """Nested lists."""
     return data.tolist()
 
 
-def to_dlpack(data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+def to_dlpack(
+    data: mx.array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None
+) -> mx.array:
     """The array's DLPack capsule: that of a NumPy view of its memory."""
     return to_host(data).__dlpack__(
         stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
     )
 
 
-def from_dlpack(source: Any, copy: bool | None) -> Any:
+def from_dlpack(source: mx.array, copy: bool | None) -> mx.array:
     """From anything that speaks DLPack."""
     if copy is False:
         raise BufferError("MLX copies what it takes through DLPack")
@@ -141,7 +143,7 @@ def synchronize() -> None:
     mx.synchronize()
 
 
-def wait(data: Any) -> None:
+def wait(data: mx.array) -> None:
     """Wait until the array is computed."""
     mx.eval(data)
 

@@ -10,37 +10,37 @@ _UNSIGNED = {mx.int8: mx.uint8, mx.int16: mx.uint16, mx.int32: mx.uint32, mx.int
 _INTEGERS = {mx.float16: mx.int16, mx.bfloat16: mx.int16, mx.float32: mx.int32}
 
 
-def as_integers(x: Any) -> Any:
+def as_integers(x: mx.array) -> mx.array:
     """The bits, as signed integers of the same width; the sign bit is theirs."""
     return mx.view(mx.stop_gradient(x), _INTEGERS[x.dtype])
 
 
-def as_unsigned(x: Any) -> Any:
+def as_unsigned(x: mx.array) -> mx.array:
     """The bits of integers, as unsigned integers of the same width."""
     return mx.view(x, _UNSIGNED.get(x.dtype, x.dtype))
 
 
-def signbit(x: Any) -> Any:
+def signbit(x: mx.array) -> mx.array:
     """Whether the sign bit is set."""
     return as_integers(x) < 0
 
 
-def with_sign(x: Any, negative: Any) -> Any:
+def with_sign(x: mx.array, negative: Any) -> mx.array:
     """The one of x and -x whose sign bit is as told."""
     return mx.where(signbit(x) == negative, x, -x)
 
 
-def copysign(x: Any, y: Any) -> Any:
+def copysign(x: mx.array, y: mx.array) -> mx.array:
     """|x| with the sign of y."""
     return with_sign(x, signbit(y))
 
 
-def power_of_two(exponent: Any) -> Any:
+def power_of_two(exponent: mx.array) -> mx.array:
     """2**exponent as float32, exact, for int32 exponents from -126 to 127."""
     return mx.stop_gradient(mx.view((exponent + 127) << 23, mx.float32))
 
 
-def scale(x: Any, exponent: Any) -> Any:
+def scale(x: mx.array, exponent: mx.array) -> mx.array:
     """The product x * 2**exponent for float32, in steps that do not overflow on their own."""
     rest = mx.clip(exponent.astype(mx.int64), -378, 381).astype(mx.int32)
     for _ in range(3):
@@ -50,7 +50,7 @@ def scale(x: Any, exponent: Any) -> Any:
     return x
 
 
-def complex_of(real: Any, imaginary: Any) -> Any:
+def complex_of(real: mx.array, imaginary: Any) -> mx.array:
     """The complex numbers: 1j * imaginary loses the sign of zero, and makes NaN of infinity."""
     upper, lower = real + 1j * imaginary, mx.conj(real - 1j * imaginary)
     parts = mx.stack([mx.stop_gradient(real), mx.stop_gradient(imaginary)], axis=-1)

@@ -35,24 +35,24 @@ _TAIL = (
 )
 
 
-def _ratio(coefficients: Any, x: Any) -> Any:
+def _ratio(coefficients: Any, x: mx.array) -> mx.array:
     return polynomial(coefficients[0], x) / polynomial(coefficients[1], x)
 
 
-def erf(x: Any) -> Any:
+def erf(x: mx.array) -> mx.array:
     """The error function; MLX's own is not exact near zero."""
     near = mx.clip(x, -0.5, 0.5)
     return mx.where(mx.abs(x) < 0.5, near * polynomial(_ERF_NEAR_ZERO, near * near), mx.erf(x))
 
 
-def erfcx(x: Any) -> Any:
+def erfcx(x: mx.array) -> mx.array:
     """exp(x**2) erfc(x), where x >= 0."""
     t = 1 / (1 + x / 2)
     return t * mx.exp(polynomial(_ERFCX, t))
 
 
 @differentiable(lambda x: -2 / math.sqrt(math.pi) * mx.exp(-x * x))
-def erfc(x: Any) -> Any:
+def erfc(x: mx.array) -> mx.array:
     """1 - erf(x)."""
     size = mx.minimum(mx.abs(x), 12.0)
     coarse = mx.floor(size * 16) / 16  # its square is exact
@@ -60,7 +60,7 @@ def erfc(x: Any) -> Any:
     return mx.where(x < 0, 2 - tail, tail)
 
 
-def log_ndtr(x: Any) -> Any:
+def log_ndtr(x: mx.array) -> mx.array:
     """The logarithm of the standard normal distribution function."""
     tail = mx.maximum(-x, 1.0) / math.sqrt(2.0)
     low = mx.log(erfcx(tail) / 2) - tail * tail
@@ -68,7 +68,7 @@ def log_ndtr(x: Any) -> Any:
     return mx.where(x < -1, low, high)
 
 
-def ndtri(x: Any) -> Any:
+def ndtri(x: mx.array) -> mx.array:
     """The standard normal quantile of a probability."""
     offset, tail = x - 0.5, mx.minimum(x, 1 - x)
     centre = offset * _ratio(_CENTRE, 0.180625 - offset * offset)

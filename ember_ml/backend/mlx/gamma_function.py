@@ -23,17 +23,17 @@ _AROUND_TWO = (
 )
 
 
-def polynomial(coefficients: Any, x: Any) -> Any:
+def polynomial(coefficients: Any, x: mx.array) -> mx.array:
     """The polynomial with these coefficients, the constant first."""
     return functools.reduce(lambda value, coefficient: value * x + coefficient, coefficients[::-1])
 
 
-def _fraction(x: Any) -> Any:
+def _fraction(x: mx.array) -> mx.array:
     """The distance from the nearest integer: sin(pi x) and tan(pi x) are exact of it."""
     return x - mx.round(x)
 
 
-def _lgamma_positive(x: Any) -> Any:
+def _lgamma_positive(x: mx.array) -> mx.array:
     one, two = mx.clip(x, 0.5, 1.5), mx.clip(x, 1.5, 2.5)
     near = mx.where(
         x > 1.5, polynomial(_AROUND_TWO, two - 2), polynomial(_AROUND_TWO, one - 1) - mx.log(one)
@@ -58,7 +58,7 @@ def differentiable(derivative: Callable[[Any], Any]) -> Callable[..., Any]:
     return decorate
 
 
-def _zeta(s: int, q: Any) -> Any:
+def _zeta(s: int, q: mx.array) -> mx.array:
     """The Hurwitz zeta function, the sum of (q + k)**-s, for q > 0 (by Euler and Maclaurin)."""
     total = sum(mx.power(q + k, -s) for k in range(_SHIFT))
     z = q + _SHIFT
@@ -84,7 +84,7 @@ def _polygamma(n: int) -> Callable[[Any], Any]:
     sign = (-1.0) ** (n + 1)
 
     @differentiable(lambda x: polygamma(n + 1, x))
-    def function(x: Any) -> Any:
+    def function(x: mx.array) -> mx.array:
         mirrored = sign * math.factorial(n) * _zeta(n + 1, mx.where(x > 0, x, 1 - x))
         fraction = _fraction(x)
         cotangent = polynomial(_cotangent_derivative(n), 1 / mx.tan(math.pi * fraction))
@@ -95,13 +95,13 @@ def _polygamma(n: int) -> Callable[[Any], Any]:
     return function
 
 
-def polygamma(n: int, x: Any) -> Any:
+def polygamma(n: int, x: mx.array) -> mx.array:
     """The n-th derivative of digamma, by reflection for x <= 0."""
     return digamma(x) if n == 0 else _polygamma(n)(x)
 
 
 @differentiable(lambda x: polygamma(1, x))
-def digamma(x: Any) -> Any:
+def digamma(x: mx.array) -> mx.array:
     """The derivative of lgamma, by reflection for x <= 0."""
     mirrored = mx.where(x > 0, x, 1 - x)
     small = mirrored < _SHIFT
@@ -115,7 +115,7 @@ def digamma(x: Any) -> Any:
 
 
 @differentiable(lambda x: digamma(x))
-def lgamma(x: Any) -> Any:
+def lgamma(x: mx.array) -> mx.array:
     """log(|gamma(x)|), by reflection for x <= 0."""
     mirrored = _lgamma_positive(mx.where(x > 0, x, 1 - x))
     sine = mx.abs(mx.sin(math.pi * _fraction(x)))

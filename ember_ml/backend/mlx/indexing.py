@@ -14,29 +14,29 @@ import numpy as np
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 
 
-def _is_array(part: Any) -> bool:
+def _is_array(part: mx.array) -> bool:
     return isinstance(part, mx.array)
 
 
-def _is_mask(part: Any) -> bool:
+def _is_mask(part: mx.array) -> bool:
     return isinstance(part, mx.array) and part.dtype == mx.bool_
 
 
-def _is_advanced(part: Any) -> bool:
+def _is_advanced(part: mx.array) -> bool:
     return type(part) is int or isinstance(part, mx.array)
 
 
-def _axes(part: Any) -> int:
+def _axes(part: mx.array) -> int:
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if _is_mask(part) else 1
 
 
-def _parts(key: Any) -> tuple[Any, ...]:
+def _parts(key: mx.array) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
 
 
-def _without_masks(data: Any, parts: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+def _without_masks(data: mx.array, parts: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """Masks, whose result depends on values, become integer indices found on the host.
 
     A 0-d mask indexes an axis of length 1 that the data gets for it.
@@ -62,7 +62,7 @@ def _without_masks(data: Any, parts: tuple[Any, ...]) -> tuple[Any, tuple[Any, .
     return data.reshape(shape), tuple(out)
 
 
-def _parting(data: Any, parts: tuple[Any, ...]) -> int | None:
+def _parting(data: mx.array, parts: tuple[Any, ...]) -> int | None:
     """Where a `...` of no axes stands between arrays: it parts them for NumPy, but not for MLX."""
     middle = next((place for place, part in enumerate(parts) if part is Ellipsis), None)
     if middle is None or sum(map(_axes, parts)) < data.ndim:
@@ -71,7 +71,7 @@ def _parting(data: Any, parts: tuple[Any, ...]) -> int | None:
     return middle if all(any(map(_is_advanced, side)) for side in sides) else None
 
 
-def _read(data: Any, parts: tuple[Any, ...]) -> Any:
+def _read(data: mx.array, parts: tuple[Any, ...]) -> mx.array:
     """Read an index without masks, of one array at least."""
     arrays = [part for part in parts if _is_array(part)]
     middle = _parting(data, parts)
@@ -87,7 +87,7 @@ def _read(data: Any, parts: tuple[Any, ...]) -> Any:
     return _read(widened, (*before, slice(None), *parts[middle + 1 :])).squeeze(axis)
 
 
-def getitem(data: Any, key: Any) -> Any:
+def getitem(data: mx.array, key: mx.array) -> mx.array:
     """Read an index."""
     parts = _parts(key)
     if not any(map(_is_array, parts)):
@@ -100,7 +100,7 @@ def getitem(data: Any, key: Any) -> Any:
     return mx.zeros(out.shape, data.dtype)  # MLX cannot differentiate an empty gather
 
 
-def _fit(value: Any, shape: tuple[int, ...]) -> Any:
+def _fit(value: mx.array, shape: tuple[int, ...]) -> mx.array:
     """The value, broadcast to what it replaces; leading axes of length 1 may be too many."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value.squeeze(0)
@@ -112,7 +112,7 @@ def _fit(value: Any, shape: tuple[int, ...]) -> Any:
         ) from None
 
 
-def _places(data: Any, parts: tuple[Any, ...], value: Any) -> tuple[Any, Any, Any]:
+def _places(data: mx.array, parts: tuple[Any, ...], value: mx.array) -> tuple[Any, Any, Any]:
     """The data, index and value flattened, where MLX does not write the index as NumPy would."""
     if not any(map(_is_array, parts)) or (all(map(_is_array, parts)) and parts[0].ndim > 0):
         return mx.array(data), parts, value
@@ -121,7 +121,7 @@ def _places(data: Any, parts: tuple[Any, ...], value: Any) -> tuple[Any, Any, An
     return data.reshape(-1), getitem(places, parts).reshape(-1), value.reshape(-1)
 
 
-def setitem(data: Any, key: Any, value: Any) -> Any:
+def setitem(data: mx.array, key: mx.array, value: mx.array) -> mx.array:
     """A copy with an index written."""
     if _is_mask(key) and value.ndim == 0:
         return mx.where(key.reshape(key.shape + (1,) * (data.ndim - key.ndim)), value, data)
@@ -134,7 +134,7 @@ def setitem(data: Any, key: Any, value: Any) -> Any:
     return out.reshape(data.shape)
 
 
-def additem(data: Any, key: Any, value: Any) -> Any:
+def additem(data: mx.array, key: mx.array, value: mx.array) -> mx.array:
     """A copy with a value added at an index; places named twice are added to twice."""
     wide, parts = _without_masks(data, _parts(key))
     value = _fit(value, getitem(wide, parts).shape)

@@ -28,25 +28,25 @@ def devices() -> list[str]:
     return ["cpu"]
 
 
-def device_of(data: Any) -> str:
+def device_of(data: np.ndarray) -> str:
     """Where the array is."""
     return "cpu"
 
 
-def to_device(data: Any, device: str) -> Any:
+def to_device(data: np.ndarray, device: str) -> np.ndarray:
     """The array on another device."""
     if device != "cpu":
         raise DeviceError(f"the numpy backend has no device {device!r}; it has cpu")
     return data
 
 
-def adopt(data: Any) -> Any:
+def adopt(data: np.ndarray) -> np.ndarray:
     """A user's array, made fit to be a tensor's."""
     data = np.asarray(data).view()
     return data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("="))
 
 
-def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
+def from_host(array: np.ndarray, dtype: np.dtype, device: str, copy: bool | None) -> np.ndarray:
     """From a NumPy array."""
     if array.dtype == dtype:
         return array.copy() if copy else array
@@ -55,27 +55,27 @@ def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
     return cast(array, dtype)
 
 
-def to_host(data: Any) -> Any:
+def to_host(data: np.ndarray) -> np.ndarray:
     """To a NumPy array, sharing memory."""
     return np.asarray(data)
 
 
-def to_portable(data: Any) -> Any:
+def to_portable(data: np.ndarray) -> np.ndarray:
     """To a NumPy array of a dtype that holds every value exactly."""
     return np.asarray(data)
 
 
-def from_backend(source: Any, data: Any, dtype: Any, device: str) -> Any:
+def from_backend(source: np.ndarray, data: np.ndarray, dtype: np.dtype, device: str) -> np.ndarray:
     """From another backend's array."""
     return from_host(source.to_portable(data), dtype, device, None)
 
 
-def scalar(value: Any, dtype: Any, device: str) -> Any:
+def scalar(value: np.ndarray, dtype: np.dtype, device: str) -> np.ndarray:
     """A 0-d array."""
     return np.array(value, dtype)
 
 
-def cast(data: Any, dtype: Any) -> Any:
+def cast(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The array in another dtype; a complex one loses its imaginary part only by way of `real`."""
     if data.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
@@ -83,34 +83,36 @@ def cast(data: Any, dtype: Any) -> Any:
         return data.astype(dtype)
 
 
-def copy(data: Any) -> Any:
+def copy(data: np.ndarray) -> np.ndarray:
     """A copy with memory of its own."""
     return np.array(data)
 
 
-def item(data: Any) -> Any:
+def item(data: np.ndarray) -> np.ndarray:
     """The only element."""
     return data.item()
 
 
-def truth(data: Any) -> bool | None:
+def truth(data: np.ndarray) -> bool | None:
     """Whether the only element is true."""
     return bool(data.item())
 
 
-def tolist(data: Any) -> Any:
+def tolist(data: np.ndarray) -> np.ndarray:
     """Nested lists."""
     return data.tolist()
 
 
-def to_dlpack(data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+def to_dlpack(
+    data: np.ndarray, stream: Any, max_version: Any, dl_device: Any, copy: bool | None
+) -> np.ndarray:
     """The array's DLPack capsule."""
     return np.asarray(data).__dlpack__(
         stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
     )
 
 
-def from_dlpack(source: Any, copy: bool | None) -> Any:
+def from_dlpack(source: np.ndarray, copy: bool | None) -> np.ndarray:
     """From anything that speaks DLPack."""
     return np.from_dlpack(source, copy=copy)
 
@@ -119,7 +121,7 @@ def synchronize() -> None:
     """Wait for pending work; NumPy has none."""
 
 
-def wait(data: Any) -> None:
+def wait(data: np.ndarray) -> None:
     """Wait until the array is computed; NumPy's always are."""
 
 

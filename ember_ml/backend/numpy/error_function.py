@@ -81,17 +81,17 @@ _QUANTILE_TAIL = (
 )
 
 
-def _ratio(coefficients: Any, x: Any) -> Any:
+def _ratio(coefficients: Any, x: np.ndarray) -> np.ndarray:
     return np.polyval(coefficients[0], x) / np.polyval(coefficients[1], x)
 
 
-def erf_small(x: Any) -> Any:
+def erf_small(x: np.ndarray) -> np.ndarray:
     """The error function where |x| <= 0.46875."""
     bounded = np.clip(x, -0.46875, 0.46875)
     return bounded * _ratio(_SMALL, bounded * bounded)
 
 
-def erfcx(x: Any) -> Any:
+def erfcx(x: np.ndarray) -> np.ndarray:
     """exp(x**2) erfc(x), where x >= 0.46875."""
     far = np.maximum(x, 4.0)
     inverse = 1 / (far * far)
@@ -99,27 +99,27 @@ def erfcx(x: Any) -> Any:
     return np.where(x <= 4.0, _ratio(_MIDDLE, np.clip(x, 0.46875, 4.0)), tail)
 
 
-def erfc_positive(x: Any) -> Any:
+def erfc_positive(x: np.ndarray) -> np.ndarray:
     """The complement of the error function, where x >= 0.46875."""
     x = np.minimum(x, 30.0)
     coarse = np.trunc(x * 16) / 16  # its square is exact
     return np.exp(-coarse * coarse) * np.exp((coarse - x) * (coarse + x)) * erfcx(x)
 
 
-def erf(x: Any) -> Any:
+def erf(x: np.ndarray) -> np.ndarray:
     """The error function."""
     size = np.abs(x)
     return np.where(size <= 0.46875, erf_small(x), np.copysign(1 - erfc_positive(size), x))
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: np.ndarray) -> np.ndarray:
     """1 - erf(x)."""
     size = np.abs(x)
     tail = erfc_positive(size)
     return np.where(size <= 0.46875, 1 - erf_small(x), np.where(x < 0, 2 - tail, tail))
 
 
-def quantile(offset: Any, tail: Any) -> Any:
+def quantile(offset: Any, tail: Any) -> np.ndarray:
     """The standard normal quantile of p, given as p - 1/2 and as min(p, 1 - p)."""
     centre = offset * _ratio(_QUANTILE_CENTRE, 0.180625 - offset * offset)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -142,7 +142,7 @@ _QUICK_BOTTOM = (
 )
 
 
-def _horner(coefficients: tuple[float, ...], x: Any) -> Any:
+def _horner(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarray:
     out = np.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         out *= x
@@ -150,7 +150,7 @@ def _horner(coefficients: tuple[float, ...], x: Any) -> Any:
     return out
 
 
-def quick_erf(x: Any) -> Any:
+def quick_erf(x: np.ndarray) -> np.ndarray:
     """The error function of float32 numbers, in float32."""
     x = np.clip(x, -4.0, 4.0)
     square = np.asarray(x * x)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 _SHIFT = 10
 
 
-def zeta(s: int, q: Any) -> Any:
+def zeta(s: int, q: np.ndarray) -> np.ndarray:
     """The Hurwitz zeta function, the sum of (q + k)**-s, for q > 0 (by Euler and Maclaurin)."""
     total = sum(np.power(q + k, -float(s)) for k in range(_SHIFT))
     z = q + _SHIFT
@@ -33,7 +32,7 @@ _AROUND_TWO = (
 )
 
 
-def _stirling(x: Any) -> Any:
+def _stirling(x: np.ndarray) -> np.ndarray:
     """The logarithm of the gamma function, where x > 0."""
     near = x < _SHIFT
     z = np.where(near, x + _SHIFT, x)
@@ -46,7 +45,7 @@ def _stirling(x: Any) -> Any:
     return out - np.log(factors)
 
 
-def _lgamma_positive(x: Any) -> Any:
+def _lgamma_positive(x: np.ndarray) -> np.ndarray:
     around_two = np.polyval(_AROUND_TWO, np.clip(x, 1.5, 2.5) - 2)
     around_one = np.polyval(_AROUND_TWO, np.clip(x, 0.5, 1.5) - 1)
     around_one = around_one - np.log(np.clip(x, 0.5, 1.5))
@@ -55,12 +54,12 @@ def _lgamma_positive(x: Any) -> Any:
     return np.where((x < 0.5) | (x > 2.5), _stirling(far), out)
 
 
-def _fraction(x: Any) -> Any:
+def _fraction(x: np.ndarray) -> np.ndarray:
     """The distance from the nearest integer: sin(pi x) and tan(pi x) are exact of it."""
     return x - np.round(x)
 
 
-def lgamma(x: Any) -> Any:
+def lgamma(x: np.ndarray) -> np.ndarray:
     """log(|gamma(x)|), by reflection for x <= 0."""
     with np.errstate(all="ignore"):
         mirrored = _lgamma_positive(np.where(x > 0, x, 1 - x))
@@ -69,7 +68,7 @@ def lgamma(x: Any) -> Any:
     return np.where(np.isnan(x), np.nan, np.where(np.isinf(x), np.inf, out))
 
 
-def _digamma_positive(x: Any) -> Any:
+def _digamma_positive(x: np.ndarray) -> np.ndarray:
     near = x < _SHIFT
     z = np.where(near, x + _SHIFT, x)
     series = sum(
@@ -79,7 +78,7 @@ def _digamma_positive(x: Any) -> Any:
     return np.log(z) - 0.5 / z - series - passed
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: np.ndarray) -> np.ndarray:
     """The derivative of lgamma, by reflection for x <= 0."""
     with np.errstate(all="ignore"):
         mirrored = _digamma_positive(np.where(x > 0, x, 1 - x))
@@ -99,7 +98,7 @@ def _cotangent_derivative(n: int) -> np.polynomial.Polynomial:
     return derivative
 
 
-def polygamma(n: int, x: Any) -> Any:
+def polygamma(n: int, x: np.ndarray) -> np.ndarray:
     """The n-th derivative of digamma, n >= 1, by reflection for x <= 0."""
     sign = (-1.0) ** (n + 1)
     with np.errstate(all="ignore"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ember_ml._core.errors import ShapeError
@@ -11,12 +9,12 @@ from ember_ml._core.errors import ShapeError
 _BASIC = (int, slice, type(None), type(Ellipsis))
 
 
-def getitem(data: Any, key: Any) -> Any:
+def getitem(data: np.ndarray, key: np.ndarray) -> np.ndarray:
     """Read an index."""
     return np.asarray(data)[key]
 
 
-def _fit(value: Any, shape: tuple[int, ...]) -> Any:
+def _fit(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The value, broadcast to what it replaces; leading axes of length 1 may be too many."""
     while np.ndim(value) > len(shape) and value.shape[0] == 1:
         value = value[0]
@@ -28,7 +26,7 @@ def _fit(value: Any, shape: tuple[int, ...]) -> Any:
         ) from None
 
 
-def setitem(data: Any, key: Any, value: Any) -> Any:
+def setitem(data: np.ndarray, key: np.ndarray, value: np.ndarray) -> np.ndarray:
     """A copy with an index written."""
     out = np.array(data)
     try:
@@ -41,7 +39,7 @@ def setitem(data: Any, key: Any, value: Any) -> Any:
     return out
 
 
-def additem(data: Any, key: Any, value: Any) -> Any:
+def additem(data: np.ndarray, key: np.ndarray, value: np.ndarray) -> np.ndarray:
     """A copy with a value added at an index; places named twice are added to twice."""
     out = np.array(data)
     value = _fit(value, out[key].shape)

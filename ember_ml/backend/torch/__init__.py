@@ -41,12 +41,12 @@ def devices() -> list[str]:
     return [*found, "cpu"]
 
 
-def device_of(data: Any) -> str:
+def device_of(data: torch.Tensor) -> str:
     """Where the tensor is."""
     return str(data.device)
 
 
-def to_device(data: Any, device: str) -> Any:
+def to_device(data: torch.Tensor, device: str) -> torch.Tensor:
     """The tensor on another device."""
     if device != "cpu" and device not in devices():
         raise DeviceError(
@@ -55,12 +55,14 @@ def to_device(data: Any, device: str) -> Any:
     return data.to(device)
 
 
-def adopt(data: Any) -> Any:
+def adopt(data: torch.Tensor) -> torch.Tensor:
     """A user's tensor, made fit to be a tensor's."""
     return data.view_as(data)  # a handle of its own: a tape knows a value by it
 
 
-def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
+def from_host(
+    array: torch.Tensor, dtype: torch.dtype, device: str, copy: bool | None
+) -> torch.Tensor:
     """From a NumPy array, sharing memory where that is possible."""
     shareable = array.flags.writeable and (not array.strides or min(array.strides) >= 0)
     if shareable and not copy and device == "cpu" and _OF_HOST.get(array.dtype) is dtype:
@@ -78,46 +80,48 @@ def from_host(array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
     return source.clone() if copy and shareable and device == "cpu" else source.to(device)
 
 
-def to_host(data: Any) -> Any:
+def to_host(data: torch.Tensor) -> torch.Tensor:
     """To a NumPy array, sharing memory where that is possible."""
     if data.dtype is torch.bfloat16:
         raise ArgumentTypeError("NumPy has no bfloat16; take x.astype('float32').numpy()")
     return data.detach().cpu().resolve_conj().resolve_neg().numpy()
 
 
-def to_portable(data: Any) -> Any:
+def to_portable(data: torch.Tensor) -> torch.Tensor:
     """To a NumPy array of a dtype that holds every value exactly."""
     return to_host(data.float() if data.dtype is torch.bfloat16 else data)
 
 
-def from_backend(source: Any, data: Any, dtype: Any, device: str) -> Any:
+def from_backend(
+    source: torch.Tensor, data: torch.Tensor, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """From another backend's array."""
     return from_host(source.to_portable(data), dtype, device, None)
 
 
-def scalar(value: Any, dtype: Any, device: str) -> Any:
+def scalar(value: torch.Tensor, dtype: torch.dtype, device: str) -> torch.Tensor:
     """A 0-d tensor."""
     return torch.tensor(value, dtype=dtype, device=device)
 
 
-def cast(data: Any, dtype: Any) -> Any:
+def cast(data: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The tensor in another dtype."""
     if data.dtype.is_complex and not dtype.is_complex and dtype is not torch.bool:
         raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
     return data.to(dtype)
 
 
-def copy(data: Any) -> Any:
+def copy(data: torch.Tensor) -> torch.Tensor:
     """A copy with memory of its own."""
     return data.clone()
 
 
-def item(data: Any) -> Any:
+def item(data: torch.Tensor) -> torch.Tensor:
     """The only element."""
     return data.item()
 
 
-def truth(data: Any) -> bool | None:
+def truth(data: torch.Tensor) -> bool | None:
     """Whether the only element is true; None while a compiler or vmap traces."""
     if torch.compiler.is_compiling():
         return None
@@ -127,17 +131,19 @@ def truth(data: Any) -> bool | None:
         return None
 
 
-def tolist(data: Any) -> Any:
+def tolist(data: torch.Tensor) -> torch.Tensor:
     """Nested lists."""
     return data.tolist()
 
 
-def to_dlpack(data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+def to_dlpack(
+    data: torch.Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool | None
+) -> torch.Tensor:
     """The tensor's DLPack capsule."""
     return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
-def from_dlpack(source: Any, copy: bool | None) -> Any:
+def from_dlpack(source: torch.Tensor, copy: bool | None) -> torch.Tensor:
     """From anything that speaks DLPack."""
     return torch.from_dlpack(source, copy=copy)
 
@@ -150,7 +156,7 @@ def synchronize() -> None:
         torch.mps.synchronize()
 
 
-def wait(data: Any) -> None:
+def wait(data: torch.Tensor) -> None:
     """Wait until the tensor is computed."""
     if data.device.type != "cpu":
         synchronize()

@@ -16,7 +16,9 @@ _LARGE = 1 << 18
 TAPS = 8
 
 
-def causal_conv1d(x: Any, weight: Any, bias: Any = None) -> Any:
+def causal_conv1d(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
     """As `ember_ml.ops.causal_conv1d` says."""
     if x.ndim != 3 or weight.ndim != 2 or weight.shape[0] != x.shape[1] or 0 in weight.shape:
         raise ShapeError(
@@ -33,7 +35,7 @@ def causal_conv1d(x: Any, weight: Any, bias: Any = None) -> Any:
     return _plain(x, weight, bias)
 
 
-def _plain(x: Any, weight: Any, bias: Any) -> Any:
+def _plain(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     return F.conv1d(
         F.pad(x, (weight.shape[1] - 1, 0)), weight.unsqueeze(1), bias, groups=len(weight)
     )
@@ -44,13 +46,13 @@ def _blocks(*arrays: Any) -> Iterator[Any]:
     return zip(*[x.split(size) for x in arrays], strict=True)
 
 
-def columns(weight: Any, axes: int = 1) -> list[Any]:
+def columns(weight: torch.Tensor, axes: int = 1) -> list[Any]:
     """The weights of the present, the last, the one before ..., with axes of length 1 after."""
     shape = (-1, *[1] * axes)
     return [column.reshape(shape) for column in weight.unbind(1)][::-1]
 
 
-def filter_into(out: Any, x: Any, taps: list[Any], bias: Any) -> None:
+def filter_into(out: torch.Tensor, x: torch.Tensor, taps: list[Any], bias: torch.Tensor) -> None:
     """The filtered x, along the last axis; taps and bias broadcast."""
     present, *past = taps
     if bias is None:
@@ -61,7 +63,7 @@ def filter_into(out: Any, x: Any, taps: list[Any], bias: Any) -> None:
         out[..., back:].addcmul_(x[..., :-back], tap)
 
 
-def add_adjoint(into: Any, g: Any, taps: list[Any]) -> None:
+def add_adjoint(into: Any, g: torch.Tensor, taps: list[Any]) -> None:
     """Add what the gradient g of the filtered x gives to that of x."""
     present, *past = taps
     into.addcmul_(g, present)
@@ -69,14 +71,14 @@ def add_adjoint(into: Any, g: Any, taps: list[Any]) -> None:
         into[..., :-back].addcmul_(g[..., back:], tap)
 
 
-def add_products(into: Any, g: Any, x: Any, axes: tuple[int, ...]) -> None:
+def add_products(into: Any, g: torch.Tensor, x: torch.Tensor, axes: tuple[int, ...]) -> None:
     """Add the gradient of the weights, (channels, taps); the axes are those not of channels."""
     into[:, -1] += (g * x).sum(axes)
     for back in range(1, into.shape[1]):
         into[:, -1 - back] += (g[..., back:] * x[..., :-back]).sum(axes)
 
 
-def _run(x: Any, weight: Any, bias: Any) -> tuple[Any, None]:
+def _run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> tuple[Any, None]:
     taps, out = columns(weight), torch.empty_like(x)
     shift = None if bias is None else bias.unsqueeze(1)
     for x_, y in _blocks(x, out):
@@ -84,7 +86,7 @@ def _run(x: Any, weight: Any, bias: Any) -> tuple[Any, None]:
     return out, None
 
 
-def _pull(operands: Any, kept: Any, g: Any) -> list[Any]:
+def _pull(operands: Any, kept: Any, g: torch.Tensor) -> list[Any]:
     x, weight, bias = operands
     taps, into = columns(weight), torch.zeros_like(x)
     products = weight.new_zeros(weight.shape)

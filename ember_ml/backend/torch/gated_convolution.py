@@ -19,7 +19,13 @@ from ember_ml.backend.torch.fusion import fused, fusible
 _LARGE = 1 << 17
 
 
-def gated_long_conv(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any = None) -> Any:
+def gated_long_conv(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    kernel: torch.Tensor,
+    mask: torch.Tensor | None = None,
+) -> torch.Tensor:
     """As `ember_ml.ops.gated_long_conv` says."""
     _check(x, weight, bias, kernel, mask)
     operands = (x, weight, bias, kernel)
@@ -31,7 +37,13 @@ def gated_long_conv(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any = Non
     return _plain(padding, *operands)
 
 
-def _check(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any) -> None:
+def _check(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    kernel: torch.Tensor,
+    mask: torch.Tensor,
+) -> None:
     if x.ndim == 3 and weight.ndim == kernel.ndim == 2 and kernel.numel() and weight.numel():
         shared, filters = x.shape[1], 3 * len(kernel)
         right = (len(weight),) == (*bias.shape,) == (filters,) and shared and not filters % shared
@@ -45,7 +57,9 @@ def _check(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any) -> None:
     )
 
 
-def _plain(padding: Any, x: Any, weight: Any, bias: Any, kernel: Any) -> Any:
+def _plain(
+    padding: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, kernel: torch.Tensor
+) -> torch.Tensor:
     u = short.causal_conv1d(x.repeat(1, len(weight) // x.shape[1], 1), weight, bias)
     query, key, value = u.chunk(3, 1)
     joined = key * value
@@ -57,11 +71,13 @@ def _plain(padding: Any, x: Any, weight: Any, bias: Any, kernel: Any) -> Any:
 class _Blocks:
     """The operator on blocks of channels, and its gradient."""
 
-    def __init__(self, x: Any, kernel: Any, padding: Any) -> None:
+    def __init__(self, x: torch.Tensor, kernel: torch.Tensor, padding: Any) -> None:
         self.size = long.block_size(x, x.shape[1], len(kernel))
         self.padding = padding
 
-    def run(self, x: Any, weight: Any, bias: Any, kernel: Any) -> tuple[Any, Any]:
+    def run(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, kernel: torch.Tensor
+    ) -> tuple[Any, Any]:
         """The result, and that of the long convolution."""
         way, x = long.method(self.size, x, kernel), x.transpose(0, 1)
         out = x.new_empty(len(kernel), *x.shape[1:])
@@ -74,7 +90,7 @@ class _Blocks:
             torch.mul(query, mixed[here], out=out[here])
         return out.transpose(0, 1), mixed
 
-    def pull(self, operands: Any, mixed: Any, g: Any) -> list[Any]:
+    def pull(self, operands: Any, mixed: Any, g: torch.Tensor) -> list[Any]:
         """The gradients of all operands."""
         x, weight, bias, kernel = operands
         way, x, g = long.method(self.size, x, kernel), x.transpose(0, 1), g.transpose(0, 1)
@@ -92,10 +108,10 @@ class _Blocks:
         grads[0] = grads[0].transpose(0, 1)
         return grads
 
-    def _masked(self, x: Any) -> Any:
+    def _masked(self, x: torch.Tensor) -> torch.Tensor:
         return x if self.padding is None else x.masked_fill_(self.padding, 0)
 
-    def _places(self, x: Any, weight: Any, at: int) -> list[tuple[slice, slice]]:
+    def _places(self, x: torch.Tensor, weight: torch.Tensor, at: int) -> list[tuple[slice, slice]]:
         """Where the query, the key and the value of a block are: in x, and among the filters."""
         starts = [at + part * len(weight) // 3 for part in range(3)]
         sources = [start % len(x) for start in starts]
@@ -104,7 +120,9 @@ class _Blocks:
             for source, start in zip(sources, starts, strict=True)
         ]
 
-    def _filtered(self, x: Any, weight: Any, bias: Any, at: int) -> Any:
+    def _filtered(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, at: int
+    ) -> torch.Tensor:
         """The query, the key and the value of a block."""
         parts = x.new_empty(3, self.size, *x.shape[1:])
         for out, (source, filters) in zip(parts, self._places(x, weight, at), strict=True):
@@ -112,7 +130,9 @@ class _Blocks:
             short.filter_into(out, x[source], taps, bias[filters].reshape(-1, 1, 1))
         return parts
 
-    def _pull_filters(self, x: Any, weight: Any, grads: Any, parts: Any, at: int) -> None:
+    def _pull_filters(
+        self, x: torch.Tensor, weight: torch.Tensor, grads: Any, parts: Any, at: int
+    ) -> None:
         """Add the gradients of x, the weight and the bias to those of the other blocks."""
         for g, (source, filters) in zip(parts, self._places(x, weight, at), strict=True):
             short.add_adjoint(grads[0][source], g, short.columns(weight[filters], 2))

@@ -21,17 +21,17 @@ class Plan(NamedTuple):
     at: int
 
 
-def _is_array(part: Any) -> bool:
+def _is_array(part: torch.Tensor) -> bool:
     return isinstance(part, torch.Tensor)
 
 
-def _axes(part: Any) -> int:
+def _axes(part: torch.Tensor) -> int:
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if _is_array(part) and part.dtype is torch.bool else 1
 
 
-def _flip_negative_steps(data: Any, parts: list[Any]) -> tuple[list[Any], list[int]]:
+def _flip_negative_steps(data: torch.Tensor, parts: list[Any]) -> tuple[list[Any], list[int]]:
     """Slices with a negative step, which torch lacks, as positive ones of flipped axes."""
     axis = 0
     out, flipped = [], []
@@ -49,7 +49,7 @@ def _flip_negative_steps(data: Any, parts: list[Any]) -> tuple[list[Any], list[i
     return out, flipped
 
 
-def _indices(part: Any) -> list[Any]:
+def _indices(part: torch.Tensor) -> list[Any]:
     """The integer arrays that an array in an index stands for: one, or one for each axis of a mask.
 
     torch takes uint8 for a mask, and reads the value of a 0-d array: both are kept from it.
@@ -92,7 +92,7 @@ def _plan(ndim: int, parts: list[Any]) -> Plan:
     return Plan(tuple(basic), arrays, axes, starts[0] if together else 0)
 
 
-def _lead(view: Any, plan: Plan) -> Any:
+def _lead(view: Any, plan: Plan) -> torch.Tensor:
     """The axes that arrays index, brought to the front."""
     rest = [axis for axis in range(view.ndim) if axis not in plan.axes]
     return view.permute(plan.axes + rest)
@@ -109,7 +109,7 @@ def _spread(arrays: list[Any]) -> tuple[tuple[Any, ...], int]:
     return tuple(array.reshape(1) if ndim == 0 else array for array in arrays), ndim
 
 
-def _parts(key: Any) -> list[Any]:
+def _parts(key: torch.Tensor) -> list[Any]:
     return list(key) if isinstance(key, tuple) else [key]
 
 
@@ -130,7 +130,7 @@ def _is_native(parts: Any) -> bool:
     return arrays == 0 or (arrays == 1 and integers == 0)
 
 
-def getitem(data: Any, key: Any) -> Any:
+def getitem(data: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     """Read an index."""
     if _is_native(key if type(key) is tuple else (key,)):
         return data[key]
@@ -148,7 +148,7 @@ def getitem(data: Any, key: Any) -> Any:
     return out.movedim(tuple(range(ndim)), tuple(range(plan.at, plan.at + ndim)))
 
 
-def _fit(value: Any, shape: tuple[int, ...]) -> Any:
+def _fit(value: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     """The value, broadcast to what it replaces; leading axes of length 1 may be too many."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value[0]
@@ -160,7 +160,9 @@ def _fit(value: Any, shape: tuple[int, ...]) -> Any:
         ) from None
 
 
-def _write(data: Any, key: Any, value: Any, accumulate: bool) -> Any:
+def _write(
+    data: torch.Tensor, key: torch.Tensor, value: torch.Tensor, accumulate: bool
+) -> torch.Tensor:
     parts, flipped = _flip_negative_steps(data, _parts(key))
     out = data.flip(flipped) if flipped else data.clone()
     if not any(map(_is_array, parts)):
@@ -180,13 +182,13 @@ def _write(data: Any, key: Any, value: Any, accumulate: bool) -> Any:
     return out.flip(flipped) if flipped else out
 
 
-def setitem(data: Any, key: Any, value: Any) -> Any:
+def setitem(data: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """A copy with an index written."""
     if _is_array(key) and key.dtype is torch.bool and value.ndim == 0:
         return torch.where(key.reshape(key.shape + (1,) * (data.ndim - key.ndim)), value, data)
     return _write(data, key, value, accumulate=False)
 
 
-def additem(data: Any, key: Any, value: Any) -> Any:
+def additem(data: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """A copy with a value added at an index; places named twice are added to twice."""
     return _write(data, key, value, accumulate=True)

@@ -23,7 +23,7 @@ DIRECT = 256
 class Products:
     """The convolution by a Toeplitz matrix for each channel."""
 
-    def __init__(self, channels: int, length: int, taps: int, like: Any) -> None:
+    def __init__(self, channels: int, length: int, taps: int, like: torch.Tensor) -> None:
         self.length, self.taps = length, taps
         # The flat element s * 2 length + d is that of the row s and the column s + d, which lies
         # beside the matrix from the length on: diagonals of a matrix are columns of this view.
@@ -35,15 +35,15 @@ class Products:
             self.products.as_strided(shape, steps),
         )
 
-    def load(self, kernel: Any) -> None:
+    def load(self, kernel: torch.Tensor) -> None:
         """Take the filters, (channels, at least taps)."""
         self.diagonals.copy_(kernel[:, None, : self.taps])
 
-    def convolve(self, x: Any) -> Any:
+    def convolve(self, x: torch.Tensor) -> torch.Tensor:
         """(channels, batch, time) -> (channels, batch, time)."""
         return torch.bmm(x, self.matrices)
 
-    def pull(self, x: Any, g: Any) -> tuple[Any, Any]:
+    def pull(self, x: torch.Tensor, g: torch.Tensor) -> tuple[Any, Any]:
         """The gradients of x and of the filters."""
         self.products[..., : self.length] = torch.bmm(x.mT, g)
         return torch.bmm(g, self.matrices.mT), self.sums.sum(1)
@@ -52,20 +52,20 @@ class Products:
 class Transforms:
     """The convolution by FFT."""
 
-    def __init__(self, channels: int, length: int, taps: int, like: Any) -> None:
+    def __init__(self, channels: int, length: int, taps: int, like: torch.Tensor) -> None:
         self.length, self.taps = length, taps
         self.size = fast_length(length + taps - 1)
 
-    def load(self, kernel: Any) -> None:
+    def load(self, kernel: torch.Tensor) -> None:
         """Take the filters, (channels, at least taps)."""
         self.spectrum = torch.fft.rfft(kernel[:, None, : self.taps], self.size)
 
-    def convolve(self, x: Any) -> Any:
+    def convolve(self, x: torch.Tensor) -> torch.Tensor:
         """(channels, batch, time) -> (channels, batch, time)."""
         z = torch.fft.rfft(x, self.size).mul_(self.spectrum)
         return torch.fft.irfft(z, self.size)[..., : self.length]
 
-    def pull(self, x: Any, g: Any) -> tuple[Any, Any]:
+    def pull(self, x: torch.Tensor, g: torch.Tensor) -> tuple[Any, Any]:
         """The gradients of x and of the filters."""
         z = torch.fft.rfft(g, self.size)
         products = torch.fft.rfft(x, self.size).conj_physical_().mul_(z).sum(1)
@@ -77,7 +77,7 @@ class Transforms:
 Method: TypeAlias = Products | Transforms
 
 
-def method(channels: int, x: Any, kernel: Any) -> Method:
+def method(channels: int, x: torch.Tensor, kernel: torch.Tensor) -> Method:
     """How blocks of `channels` channels of x (batch, all channels, time) are convolved."""
     batch, _, length = x.shape
     kind = Products if is_direct(batch, length) else Transforms
@@ -103,14 +103,14 @@ def _without(number: int, prime: int) -> int:
     return number
 
 
-def block_size(x: Any, *channels: int) -> int:
+def block_size(x: torch.Tensor, *channels: int) -> int:
     """How many channels fit a cache, and divide all these numbers."""
     common = math.gcd(*channels)
     most = min(common, max(1, BLOCK // (x.shape[0] * x.shape[2])))
     return max(size for size in range(1, most + 1) if common % size == 0)
 
 
-def long_conv(x: Any, kernel: Any) -> Any:
+def long_conv(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
     """As `ember_ml.ops.long_conv` says."""
     if x.ndim != 3 or kernel.ndim != 2 or len(kernel) != x.shape[1] or 0 in kernel.shape:
         raise ShapeError(
@@ -122,7 +122,7 @@ def long_conv(x: Any, kernel: Any) -> Any:
     return plain(x, kernel)
 
 
-def plain(x: Any, kernel: Any) -> Any:
+def plain(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
     """`long_conv` without blocks."""
     batch, _, length = x.shape
     kernel = kernel[:, :length]
@@ -133,14 +133,14 @@ def plain(x: Any, kernel: Any) -> Any:
     return y[..., :length].to(x.dtype)
 
 
-def toeplitz(kernel: Any, length: int) -> Any:
+def toeplitz(kernel: torch.Tensor, length: int) -> torch.Tensor:
     """(channels, taps) -> (channels, source, target)."""
     row = torch.constant_pad_nd(kernel, (0, 2 * length - kernel.shape[1])).unsqueeze(1)
     flat = row.expand(-1, length, -1).flatten(1)[:, : length * (2 * length - 1)]
     return flat.unflatten(1, (length, -1))[..., :length]
 
 
-def _run(x: Any, kernel: Any) -> tuple[Any, None]:
+def _run(x: torch.Tensor, kernel: torch.Tensor) -> tuple[Any, None]:
     size = block_size(x, x.shape[1])
     way, x = method(size, x, kernel), x.transpose(0, 1)
     out = torch.empty_like(x)
@@ -150,7 +150,7 @@ def _run(x: Any, kernel: Any) -> tuple[Any, None]:
     return out.transpose(0, 1), None
 
 
-def _pull(operands: Any, kept: Any, g: Any) -> list[Any]:
+def _pull(operands: Any, kept: Any, g: torch.Tensor) -> list[Any]:
     x, kernel = operands
     size = block_size(x, x.shape[1])
     way, x, g = method(size, x, kernel), x.transpose(0, 1), g.transpose(0, 1)

@@ -11,7 +11,7 @@ import torch
 def right(function: Callable[[Any, Any], Any]) -> Callable[[Any, float], Any]:
     """The function with a number on the right."""
 
-    def of_scalar(tensor: Any, number: float) -> Any:
+    def of_scalar(tensor: torch.Tensor, number: float) -> torch.Tensor:
         return function(
             tensor, torch.scalar_tensor(number, dtype=tensor.dtype, device=tensor.device)
         )
@@ -22,7 +22,7 @@ def right(function: Callable[[Any, Any], Any]) -> Callable[[Any, float], Any]:
 def left(function: Callable[[Any, Any], Any]) -> Callable[[float, Any], Any]:
     """The function with a number on the left."""
 
-    def of_scalar(number: float, tensor: Any) -> Any:
+    def of_scalar(number: float, tensor: torch.Tensor) -> torch.Tensor:
         return function(
             torch.scalar_tensor(number, dtype=tensor.dtype, device=tensor.device), tensor
         )

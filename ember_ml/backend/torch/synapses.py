@@ -19,8 +19,14 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def synapses(
-    v: Any, slopes: Any, offsets: Any, weights: Any, sources: Any, destinations: Any, size: int
-) -> Any:
+    v: torch.Tensor,
+    slopes: Any,
+    offsets: Any,
+    weights: torch.Tensor,
+    sources: Any,
+    destinations: Any,
+    size: int,
+) -> torch.Tensor:
     """As `ember_ml.ops.synapses` says."""
     operands = [x.float() if v.dtype in _HALVES else x for x in (v, slopes, offsets, weights)]
     group = _Synapses(sources.long(), destinations.long(), v.shape[-1], size)
@@ -36,19 +42,25 @@ class _Synapses:
         self.neurons = neurons
         self.size = size
 
-    def __call__(self, v: Any, slopes: Any, offsets: Any, weights: Any) -> Any:
+    def __call__(
+        self, v: torch.Tensor, slopes: Any, offsets: Any, weights: torch.Tensor
+    ) -> torch.Tensor:
         operands = v, slopes, offsets, weights
         if v.shape[:-1].numel() * len(slopes) >= _LARGE and fusible(*operands):
             return fused(self.run, self.pull, self.plain, *operands)
         return self.plain(*operands)
 
-    def plain(self, v: Any, slopes: Any, offsets: Any, weights: Any) -> Any:
+    def plain(
+        self, v: torch.Tensor, slopes: Any, offsets: Any, weights: torch.Tensor
+    ) -> torch.Tensor:
         """Products with matrices that hold one number a synapse."""
         read = _one_hot(self.sources, self.neurons, v) * slopes.unsqueeze(1)
         write = _one_hot(self.destinations, self.size, v).t() * weights.unsqueeze(1)
         return F.linear(F.linear(v, read, offsets).sigmoid(), write.flatten(0, 1))
 
-    def run(self, v: Any, slopes: Any, offsets: Any, weights: Any) -> tuple[Any, None]:
+    def run(
+        self, v: torch.Tensor, slopes: Any, offsets: Any, weights: torch.Tensor
+    ) -> tuple[Any, None]:
         kinds, count = weights.shape
         order, ends = _bags(self.destinations, self.size)
         steps = torch.arange(kinds, device=v.device).unsqueeze(1)
@@ -61,7 +73,7 @@ class _Synapses:
             y.copy_(_summed(s, ordered, starts, weights).t())
         return out.unflatten(0, v.shape[:-1]), None
 
-    def pull(self, operands: Any, kept: None, g: Any) -> list[Any]:
+    def pull(self, operands: Any, kept: None, g: torch.Tensor) -> list[Any]:
         """The gradients of v, slopes, offsets and weights."""
         v, slopes, offsets, weights = operands
         order, ends = _bags(self.sources, self.neurons)
@@ -84,7 +96,13 @@ class _Synapses:
 
 
 def _into(
-    ds: Any, s: Any, g: Any, places: Any, weights: Any, dweights: Any, room: Sequence[Any]
+    ds: Any,
+    s: Any,
+    g: torch.Tensor,
+    places: Any,
+    weights: torch.Tensor,
+    dweights: Any,
+    room: Sequence[Any],
 ) -> None:
     """The gradient of s; that of the weights is added to."""
     mine, product = room
@@ -97,7 +115,7 @@ def _into(
             torch.mul(mine, weight, out=ds)
 
 
-def _one_hot(places: Any, size: int, like: Any) -> Any:
+def _one_hot(places: Any, size: int, like: torch.Tensor) -> torch.Tensor:
     return (places.unsqueeze(1) == torch.arange(size, device=places.device)).to(like.dtype)
 
 
@@ -107,7 +125,7 @@ def _bags(places: Any, size: int) -> tuple[Any, Any]:
     return places.argsort(stable=True), ends
 
 
-def _summed(rows: Any, order: Any, ends: Any, weights: Any) -> Any:
+def _summed(rows: torch.Tensor, order: Any, ends: Any, weights: torch.Tensor) -> torch.Tensor:
     """The weighted sums of the rows of each place."""
     return torch.embedding_bag(rows, order, ends, False, 0, False, weights, True)[0]
 

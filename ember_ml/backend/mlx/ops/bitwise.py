@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mlx.core as mx
 from mlx.core import bitwise_and as bitwise_and
 from mlx.core import bitwise_invert as bitwise_invert
@@ -13,7 +11,7 @@ from mlx.core import bitwise_xor as bitwise_xor
 from ember_ml.backend.mlx.bits import as_unsigned
 
 
-def bitwise_left_shift(x: Any, y: Any) -> Any:
+def bitwise_left_shift(x: mx.array, y: mx.array) -> mx.array:
     """A processor counts a shift modulo its word; beyond the dtype's bits nothing is left.
 
     A negative shift is a large one, as it is to NumPy.
@@ -24,7 +22,7 @@ def bitwise_left_shift(x: Any, y: Any) -> Any:
     return mx.where(beyond, mx.zeros_like(out), out)
 
 
-def bitwise_right_shift(x: Any, y: Any) -> Any:
+def bitwise_right_shift(x: mx.array, y: mx.array) -> mx.array:
     """Beyond the dtype's bits only the sign is left; a negative shift is a large one."""
     x, y = mx.broadcast_arrays(x, as_unsigned(y))
     last = 8 * x.dtype.size - 1
@@ -36,7 +34,7 @@ def bitwise_right_shift(x: Any, y: Any) -> Any:
     )
 
 
-def count_ones(x: Any) -> Any:
+def count_ones(x: mx.array) -> mx.array:
     """Sums of neighbouring bits, pairs, nibbles, and of all bytes by a multiplication."""
     bits = as_unsigned(x).astype(mx.uint64)
     bits = bits - ((bits >> 1) & 0x5555555555555555)

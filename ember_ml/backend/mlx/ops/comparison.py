@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mlx.core as mx
 from mlx.core import array_equal as array_equal
 from mlx.core import equal as equal
@@ -25,7 +23,9 @@ from mlx.core import not_equal as not_equal
 from ember_ml.backend.mlx.bits import as_unsigned
 
 
-def isclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+def isclose(
+    x: mx.array, y: mx.array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> mx.array:
     if mx.issubdtype(x.dtype, mx.inexact):
         return mx.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if x.dtype == mx.bool_:
@@ -35,17 +35,17 @@ def isclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 
 
 def allclose(
-    x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> Any:
+    x: mx.array, y: mx.array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> mx.array:
     return mx.all(isclose(x, y, rtol, atol, equal_nan))
 
 
-def isin(x: Any, elements: Any, invert: bool = False) -> Any:
+def isin(x: mx.array, elements: mx.array, invert: bool = False) -> mx.array:
     found = mx.any(mx.expand_dims(x, -1) == elements.reshape(-1), axis=-1)
     return mx.logical_not(found) if invert else found
 
 
-def isreal(x: Any) -> Any:
+def isreal(x: mx.array) -> mx.array:
     return mx.imag(x) == 0
 
 

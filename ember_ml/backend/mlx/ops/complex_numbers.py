@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mlx.core as mx
 from mlx.core import conj as conj
 from mlx.core import imag as imag
@@ -12,5 +10,5 @@ from mlx.core import real as real
 from ember_ml.backend.mlx.ops.trigonometric import atan2
 
 
-def angle(x: Any) -> Any:
+def angle(x: mx.array) -> mx.array:
     return atan2(mx.imag(x), mx.real(x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ _inner = partial(mx.inner, stream=mx.cpu)
 _matmul = partial(mx.matmul, stream=mx.cpu)
 
 
-def matmul(x: Any, y: Any) -> Any:
+def matmul(x: mx.array, y: mx.array) -> mx.array:
     """The matrix product; MLX refuses integers, and to ask for the dtype would cost every call."""
     try:
         return mx.matmul(x, y)
@@ -24,46 +25,46 @@ def matmul(x: Any, y: Any) -> Any:
         return exact(_matmul, x, y)
 
 
-def bmm(x: Any, y: Any) -> Any:
+def bmm(x: mx.array, y: mx.array) -> mx.array:
     """(b, n, k), (b, k, m) -> (b, n, m)."""
     if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
         raise ValueError("the shapes are not two stacks of as many matrices")
     return matmul(x, y)
 
 
-def matvec(x: Any, y: Any) -> Any:
+def matvec(x: mx.array, y: mx.array) -> mx.array:
     """(..., n, k), (..., k) -> (..., n)."""
     if x.ndim < 2 or y.ndim == 0:
         raise ValueError("the shapes are not those of matrices and vectors")
     return matmul(x, mx.expand_dims(y, -1)).squeeze(-1)
 
 
-def inner(x: Any, y: Any) -> Any:
+def inner(x: mx.array, y: mx.array) -> mx.array:
     """The sum of products over the last axis of both."""
     if x.ndim == 0 or y.ndim == 0:
         return x * y
     return exact(_inner, x, y) if x.dtype in INTEGERS else mx.inner(x, y)
 
 
-def outer(x: Any, y: Any) -> Any:
+def outer(x: mx.array, y: mx.array) -> mx.array:
     """x[i] * y[j]."""
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError("the shapes are not those of vectors")
     return mx.outer(x, y)
 
 
-def _conj(x: Any) -> Any:
+def _conj(x: mx.array) -> mx.array:
     return mx.conjugate(x) if x.dtype == mx.complex64 else x
 
 
-def vdot(x: Any, y: Any) -> Any:
+def vdot(x: mx.array, y: mx.array) -> mx.array:
     """The sum of conj(x) * y over all elements."""
     if x.size != y.size:
         raise ValueError("the sizes differ")
     return matmul(_conj(x.reshape(-1)), y.reshape(-1))
 
 
-def vecdot(x: Any, y: Any, axis: int = -1) -> Any:
+def vecdot(x: mx.array, y: mx.array, axis: int = -1) -> mx.array:
     """The sum of conj(x) * y along an axis."""
     x, y = mx.moveaxis(x, axis, -1), mx.moveaxis(y, axis, -1)
     if x.shape[-1] != y.shape[-1]:
@@ -71,7 +72,7 @@ def vecdot(x: Any, y: Any, axis: int = -1) -> Any:
     return matmul(mx.expand_dims(_conj(x), -2), mx.expand_dims(y, -1)).squeeze((-2, -1))
 
 
-def kron(x: Any, y: Any) -> Any:
+def kron(x: mx.array, y: mx.array) -> mx.array:
     """The Kronecker product; MLX's takes no empty arrays."""
     if x.size and y.size:
         return mx.kron(x, y)
@@ -80,7 +81,7 @@ def kron(x: Any, y: Any) -> Any:
     return mx.zeros([first * second for first, second in zip(*lengths, strict=True)], x.dtype)
 
 
-def cross(x: Any, y: Any, axis: int = -1) -> Any:
+def cross(x: mx.array, y: mx.array, axis: int = -1) -> mx.array:
     """The cross product of the vectors of length 3 along an axis."""
     x, y = mx.moveaxis(x, axis, -1), mx.moveaxis(y, axis, -1)
     if x.shape[-1] != 3 or y.shape[-1] != 3:
@@ -88,7 +89,7 @@ def cross(x: Any, y: Any, axis: int = -1) -> Any:
     return mx.moveaxis(mx.linalg.cross(x, y), -1, axis)
 
 
-def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+def tensordot(x: mx.array, y: mx.array, axes: int | Sequence[int | Sequence[int]] = 2) -> mx.array:
     """The sum of products over several axes."""
     if not isinstance(axes, int):
         axes = [[part] if isinstance(part, int) else list(part) for part in axes]
@@ -99,7 +100,7 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
     return mx.tensordot(x, y, axes)
 
 
-def addmm(input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:
+def addmm(input: mx.array, x: mx.array, y: mx.array, alpha: float = 1, beta: float = 1) -> mx.array:
     """The sum of beta * input and alpha * (x @ y)."""
     product = matmul(x, y)
     out = product * alpha if beta == 0 else product * alpha + input * beta
@@ -110,7 +111,7 @@ def addmm(input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:
     return out
 
 
-def _einsum(tensors: list[Any], subscripts: str) -> Any:
+def _einsum(tensors: list[Any], subscripts: str) -> mx.array:
     if tensors[0].dtype in INTEGERS:
         return exact_einsum(tensors, subscripts)
     return mx.einsum(subscripts, *tensors)

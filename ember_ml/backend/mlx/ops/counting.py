@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mlx.core as mx
 import numpy as np
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -> mx.array:
     """Counts, on the host, for the length depends on the values; or sums of weights."""
     if weights is None:
         return mx.array(np.bincount(np.array(x).astype(np.int64), minlength=minlength))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
+from ember_ml._core.types import ShapeLike
 from ember_ml.backend.axes import listed, within
 from ember_ml.backend.mlx import from_host, to_device
 
 
-def zeros(shape: Any, *, dtype: Any, device: str) -> Any:
+def zeros(shape: ShapeLike, *, dtype: mx.Dtype, device: str) -> mx.array:
     """Zeros."""
     return mx.zeros(shape if type(shape) is tuple else listed(shape), dtype)
 
 
-def ones(shape: Any, *, dtype: Any, device: str) -> Any:
+def ones(shape: ShapeLike, *, dtype: mx.Dtype, device: str) -> mx.array:
     """Ones."""
     return mx.ones(shape if type(shape) is tuple else listed(shape), dtype)
 
@@ -24,34 +26,40 @@ def ones(shape: Any, *, dtype: Any, device: str) -> Any:
 empty = zeros
 
 
-def filled(x: Any, shape: Any) -> Any:
+def filled(x: mx.array, shape: ShapeLike) -> mx.array:
     """The value in every place; the gradient of MLX's (0.32) `full` is wrong."""
     return mx.contiguous(mx.broadcast_to(x, listed(shape)))
 
 
-def eye(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+def eye(
+    n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: mx.Dtype, device: str
+) -> mx.array:
     """Ones on a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return mx.eye(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 
-def tri(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+def tri(
+    n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: mx.Dtype, device: str
+) -> mx.array:
     """Ones on and below a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return mx.tri(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 
-def tril(x: Any, k: int = 0) -> Any:
+def tril(x: mx.array, k: int = 0) -> mx.array:
     """Zeros above a diagonal."""
     return mx.tril(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 
-def triu(x: Any, k: int = 0) -> Any:
+def triu(x: mx.array, k: int = 0) -> mx.array:
     """Zeros below a diagonal."""
     return mx.triu(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: str) -> Any:
+def arange(
+    start: float, stop: float | None = None, step: float = 1, *, dtype: mx.Dtype, device: str
+) -> mx.array:
     """A range; integers are exact."""
     if step == 0:
         raise ValueError("step must not be 0")
@@ -62,8 +70,14 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: s
 
 
 def linspace(
-    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
-) -> Any:
+    start: complex,
+    stop: complex,
+    num: int = 50,
+    *,
+    dtype: mx.Dtype,
+    device: str,
+    endpoint: bool = True,
+) -> mx.array:
     """Equal distances; rounded down for integers."""
     made = np.linspace(start, stop, num, endpoint)
     return from_host(
@@ -72,39 +86,47 @@ def linspace(
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: float,
+    stop: float,
     num: int = 50,
     *,
     base: float = 10.0,
-    dtype: Any,
+    dtype: mx.Dtype,
     device: str,
     endpoint: bool = True,
-) -> Any:
+) -> mx.array:
     """Powers at equal distances."""
     return from_host(np.logspace(start, stop, num, endpoint, base), dtype, device, None)
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
-) -> Any:
+    start: float,
+    stop: float,
+    num: int = 50,
+    *,
+    dtype: mx.Dtype,
+    device: str,
+    endpoint: bool = True,
+) -> mx.array:
     """Equal ratios."""
     if not start * stop > 0:
         raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
     return from_host(np.geomspace(start, stop, num, endpoint), dtype, device, None)
 
 
-def _like(x: Any, value: Any, dtype: Any, device: Any) -> Any:
+def _like(x: mx.array, value: mx.array, dtype: mx.Dtype, device: Any) -> mx.array:
     made = mx.full(x.shape, mx.array(value, x.dtype if dtype is None else dtype))
     return made if device is None else to_device(made, device)
 
 
-def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def zeros_like(
+    x: mx.array, *, dtype: mx.Dtype | None = None, device: str | None = None
+) -> mx.array:
     """Zeros in the shape of x."""
     return _like(x, 0, dtype, device)
 
 
-def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def ones_like(x: mx.array, *, dtype: mx.Dtype | None = None, device: str | None = None) -> mx.array:
     """Ones in the shape of x."""
     return _like(x, 1, dtype, device)
 
@@ -112,7 +134,7 @@ def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
 empty_like = zeros_like
 
 
-def coordinate_matrices(tensors: Any, indexing: str = "xy") -> Any:
+def coordinate_matrices(tensors: Sequence[mx.array], indexing: str = "xy") -> list[mx.array]:
     """The coordinates of a grid; empty ones made anew: MLX may not return from their gradient."""
     grids = mx.meshgrid(*tensors, indexing=indexing)
     return [grid if grid.size else mx.zeros(grid.shape, grid.dtype) for grid in grids]

@@ -10,18 +10,18 @@ from ember_ml.backend.mlx import cast
 from ember_ml.backend.mlx.ops.reduction import _HALVES, _WIDE
 
 
-def _widened(native: Any, x: Any, axis: Any, dtype: Any) -> Any:
+def _widened(native: mx.array, x: mx.array, axis: Any, dtype: mx.Dtype) -> mx.array:
     target = _WIDE.get(x.dtype, x.dtype) if dtype is None else dtype
     x = cast(x, mx.float32 if target in _HALVES else target)
     return native(x, axis=axis).astype(target)
 
 
-def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
+def cumsum(x: mx.array, axis: int | None = None, *, dtype: mx.Dtype | None = None) -> mx.array:
     """Running sums."""
     return _widened(mx.cumsum, x, axis, dtype)
 
 
-def _complex_cumprod(x: Any, axis: Any) -> Any:
+def _complex_cumprod(x: mx.array, axis: Any) -> mx.array:
     """By doubling, as MLX's own has the gradient of the conjugate."""
     x = mx.moveaxis(x.reshape(-1) if axis is None else x, 0 if axis is None else axis, 0)
     step = 1
@@ -31,30 +31,30 @@ def _complex_cumprod(x: Any, axis: Any) -> Any:
     return mx.moveaxis(x, 0, 0 if axis is None else axis)
 
 
-def cumprod(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
+def cumprod(x: mx.array, axis: int | None = None, *, dtype: mx.Dtype | None = None) -> mx.array:
     """Running products."""
     if x.dtype == mx.complex64 and dtype in (None, mx.complex64):
         return _complex_cumprod(x, axis)
     return _widened(mx.cumprod, x, axis, dtype)
 
 
-def _in_float32(native: Any, x: Any, axis: Any) -> Any:
+def _in_float32(native: mx.array, x: mx.array, axis: Any) -> mx.array:
     """Half precision in float32: MLX loses NaNs in its own."""
     if x.dtype in _HALVES:
         return native(x.astype(mx.float32), axis=axis).astype(x.dtype)
     return native(x, axis=axis)
 
 
-def cummax(x: Any, axis: Any = None) -> Any:
+def cummax(x: mx.array, axis: int | None = None) -> mx.array:
     """Running maxima."""
     return _in_float32(mx.cummax, x, axis)
 
 
-def cummin(x: Any, axis: Any = None) -> Any:
+def cummin(x: mx.array, axis: int | None = None) -> mx.array:
     """Running minima."""
     return _in_float32(mx.cummin, x, axis)
 
 
-def logcumsumexp(x: Any, axis: Any = None) -> Any:
+def logcumsumexp(x: mx.array, axis: int | None = None) -> mx.array:
     """Running log-sums of exponentials."""
     return _in_float32(mx.logcumsumexp, x, axis)

@@ -20,18 +20,18 @@ from ember_ml.backend.mlx.bits import copysign
 _SIGNED = (mx.int8, mx.int16, mx.int32, mx.int64)
 
 
-def _is_float(x: Any) -> bool:
+def _is_float(x: mx.array) -> bool:
     return mx.issubdtype(x.dtype, mx.floating)
 
 
-def _pair(x: Any, y: Any) -> tuple[Any, Any]:
+def _pair(x: mx.array, y: mx.array) -> tuple[Any, Any]:
     """Both as arrays: one may be a number."""
     if not isinstance(x, mx.array):
         return mx.array(x, y.dtype), y
     return x, y if isinstance(y, mx.array) else mx.array(y, x.dtype)
 
 
-def _divisor(x: Any, y: Any) -> Any:
+def _divisor(x: mx.array, y: mx.array) -> mx.array:
     """The divisor, but 1 where it is 0 or where the quotient overflows: that stops the process."""
     safe = mx.where(y == 0, mx.array(1, y.dtype), y)
     if y.dtype not in _SIGNED:
@@ -43,7 +43,7 @@ _size = mx.custom_function(lambda x: mx.abs(x))
 """Of complex numbers: MLX (0.32) takes the gradient's own gradient for 0."""
 
 
-def _direction(x: Any, g: Any, out: Any) -> Any:
+def _direction(x: mx.array, g: mx.array, out: mx.array) -> mx.array:
     size = _size(x)
     return g * x / mx.where(size == 0, 1, size)
 
@@ -52,7 +52,7 @@ _size.vjp(_direction)
 BY_DTYPE = {"abs": {"complex64": _size}}
 
 
-def floor_divide(x: Any, y: Any) -> Any:
+def floor_divide(x: mx.array, y: mx.array) -> mx.array:
     x, y = _pair(x, y)
     if _is_float(x):
         return _floor_divide_floats(x, y)
@@ -60,7 +60,7 @@ def floor_divide(x: Any, y: Any) -> Any:
     return mx.where(y == 0, mx.array(0, out.dtype), out)
 
 
-def _floor_divide_floats(x: Any, y: Any) -> Any:
+def _floor_divide_floats(x: mx.array, y: mx.array) -> mx.array:
     """From the remainder, as the quotient may round up to an integer."""
     rest = fmod(x, y)
     exact = (x - rest) / y - ((rest != 0) & ((rest < 0) != (y < 0))).astype(x.dtype)
@@ -70,7 +70,7 @@ def _floor_divide_floats(x: Any, y: Any) -> Any:
     return mx.where(out == 0, copysign(mx.zeros_like(out), quotient), out)
 
 
-def remainder(x: Any, y: Any) -> Any:
+def remainder(x: mx.array, y: mx.array) -> mx.array:
     x, y = _pair(x, y)
     if _is_float(x):
         out = mx.remainder(x, y)
@@ -78,7 +78,7 @@ def remainder(x: Any, y: Any) -> Any:
     return mx.remainder(x, _divisor(x, y))
 
 
-def fmod(x: Any, y: Any) -> Any:
+def fmod(x: mx.array, y: mx.array) -> mx.array:
     x, y = _pair(x, y)
     if _is_float(x):
         return copysign(mx.remainder(mx.abs(x), mx.abs(y)), x)
@@ -87,23 +87,23 @@ def fmod(x: Any, y: Any) -> Any:
     return mx.where((out != 0) & ((out < 0) != (x < 0)), out - divisor, out)
 
 
-def divmod(x: Any, y: Any) -> Any:
+def divmod(x: mx.array, y: mx.array) -> tuple[mx.array, mx.array]:
     return floor_divide(x, y), remainder(x, y)
 
 
-def _complex_power(x: Any, y: Any) -> Any:
+def _complex_power(x: mx.array, y: mx.array) -> mx.array:
     """MLX's own, with the gradient of exp(y log(x)): MLX's is the conjugate's."""
     known = mx.isfinite(x) & mx.isfinite(y) & (x != 0)
     growth = mx.where(known, y, 0) * mx.log(mx.where(known, x, 1))
     return mx.stop_gradient(mx.power(x, y)) * mx.exp(growth - mx.stop_gradient(growth))
 
 
-def float_power(x: Any, y: Any) -> Any:
+def float_power(x: mx.array, y: mx.array) -> mx.array:
     x, y = _pair(x, y)
     return _complex_power(x, y) if x.dtype == mx.complex64 else mx.power(x, y)
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: mx.array, y: mx.array) -> mx.array:
     """MLX does not return from a negative power of an integer."""
     x, y = _pair(x, y)
     if x.dtype not in _SIGNED:
@@ -113,23 +113,23 @@ def pow(x: Any, y: Any) -> Any:
     return mx.where(fraction & (mx.abs(x) != 1), mx.array(0, out.dtype), out)
 
 
-def sign(x: Any) -> Any:
+def sign(x: mx.array) -> mx.array:
     if x.dtype == mx.complex64:
         zero = x == 0
         return mx.where(zero, mx.zeros_like(x), x / mx.abs(mx.where(zero, 1, x)))
     return mx.where(mx.isnan(x), x, mx.sign(x)) if _is_float(x) else mx.sign(x)
 
 
-def multiply_add(x: Any, y: Any, z: Any) -> Any:
+def multiply_add(x: mx.array, y: mx.array, z: mx.array) -> mx.array:
     return x * y + z
 
 
-def lerp(x: Any, y: Any, weight: Any) -> Any:
+def lerp(x: mx.array, y: mx.array, weight: mx.array) -> mx.array:
     step = y - x
     return mx.where(mx.abs(weight) < 0.5, x + weight * step, y - (1 - weight) * step)
 
 
-def heaviside(x: Any, y: Any) -> Any:
+def heaviside(x: mx.array, y: mx.array) -> mx.array:
     step = mx.where(mx.isnan(x), x, (x > 0).astype(x.dtype))
     return mx.where(x == 0, y, step)
 
@@ -138,14 +138,14 @@ _EUCLID_STEPS = {8: 13, 16: 24, 32: 47, 64: 93}
 """How many divisions Euclid's algorithm takes at most, for neighbouring Fibonacci numbers."""
 
 
-def gcd(x: Any, y: Any) -> Any:
+def gcd(x: mx.array, y: mx.array) -> mx.array:
     x, y = mx.broadcast_arrays(mx.abs(x), mx.abs(y))
     for _ in range(_EUCLID_STEPS[8 * x.dtype.size]):
         x, y = mx.where(y == 0, x, y), mx.where(y == 0, y, remainder(x, y))
     return x
 
 
-def lcm(x: Any, y: Any) -> Any:
+def lcm(x: mx.array, y: mx.array) -> mx.array:
     divisor = gcd(x, y)
     return mx.abs(floor_divide(x, divisor) * y)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import mlx.core as mx
 from mlx.core import exp as exp
@@ -20,13 +19,13 @@ from ember_ml.backend.mlx.bits import complex_of, copysign
 _LOG2 = math.log(2.0)
 
 
-def exp2(x: Any) -> Any:
+def exp2(x: mx.array) -> mx.array:
     if x.dtype == mx.complex64:
         return mx.exp(complex_of(mx.real(x) * _LOG2, mx.imag(x) * _LOG2))
     return mx.power(mx.array(2, x.dtype), x)
 
 
-def expm1(x: Any) -> Any:
+def expm1(x: mx.array) -> mx.array:
     if x.dtype != mx.complex64:
         return mx.expm1(x)
     size, angle = mx.real(x), mx.imag(x)
@@ -37,7 +36,7 @@ def expm1(x: Any) -> Any:
     return complex_of(real, mx.where(endless & (size < 0), 0.0, imaginary))
 
 
-def logaddexp2(x: Any, y: Any) -> Any:
+def logaddexp2(x: mx.array, y: mx.array) -> mx.array:
     """Equal operands share the gradient, which MLX's maximum gives to the second."""
     equal = x == y
     high = mx.where(equal, x / 2 + y / 2, mx.maximum(x, y))
@@ -45,7 +44,7 @@ def logaddexp2(x: Any, y: Any) -> Any:
     return high + mx.log1p(exp2(distance)) / _LOG2
 
 
-def cbrt(x: Any) -> Any:
+def cbrt(x: mx.array) -> mx.array:
     """The power of 1/3, then a step of Newton's."""
     size = mx.abs(x).astype(mx.float32)
     regular = (size > 0) & mx.isfinite(size)

@@ -18,7 +18,7 @@ from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _lengths(x: Any, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
+def _lengths(x: mx.array, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
     """Lengths and axes as MLX wants them: both or none given, no -1."""
     if s is None:
         return s, axes
@@ -30,7 +30,9 @@ def _lengths(x: Any, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
 
 
 def _along(transform: Callable[..., Any], default: Any, halved: bool = False) -> Callable[..., Any]:
-    def transformed(x: Any, s: Any = None, axes: Any = default, norm: str = "backward") -> Any:
+    def transformed(
+        x: mx.array, s: Any = None, axes: Any = default, norm: str = "backward"
+    ) -> mx.array:
         s, axes = _lengths(x, s, axes, halved)
         return transform(x, s, axes, norm)
 
@@ -47,17 +49,17 @@ rfft2 = _along(mx.fft.rfftn, (-2, -1))
 irfft2 = _along(mx.fft.irfftn, (-2, -1), halved=True)
 
 
-def hfft(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def hfft(x: mx.array, n: int | None = None, axis: int = -1, norm: str = "backward") -> mx.array:
     """The real transform of a Hermitian signal."""
     return mx.fft.irfft(mx.conjugate(x.astype(mx.complex64)), n, axis, _SWAPPED.get(norm, norm))
 
 
-def ihfft(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def ihfft(x: mx.array, n: int | None = None, axis: int = -1, norm: str = "backward") -> mx.array:
     """The inverse of `hfft`."""
     return mx.conjugate(mx.fft.rfft(x, n, axis, _SWAPPED.get(norm, norm)))
 
 
-def _samples(n: int, dtype: Any) -> int:
+def _samples(n: int, dtype: mx.Dtype) -> int:
     """The number of samples, checked."""
     if n < 1:
         raise ArgumentError(f"the number of samples must be positive, not {n}")
@@ -66,12 +68,12 @@ def _samples(n: int, dtype: Any) -> int:
     return n
 
 
-def fftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+def fftfreq(n: int, *, d: float = 1.0, dtype: mx.Dtype | None, device: str) -> mx.array:
     """The frequencies of `fft`."""
     steps = [*range((_samples(n, dtype) + 1) // 2), *range(-(n // 2), 0)]
     return mx.array([step / (n * d) for step in steps], dtype)
 
 
-def rfftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+def rfftfreq(n: int, *, d: float = 1.0, dtype: mx.Dtype | None, device: str) -> mx.array:
     """The frequencies of `rfft`."""
     return mx.array([step / (n * d) for step in range(_samples(n, dtype) // 2 + 1)], dtype)

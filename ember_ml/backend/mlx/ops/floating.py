@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import mlx.core as mx
 
@@ -12,7 +11,7 @@ from ember_ml.backend.mlx.bits import copysign as copysign
 from ember_ml.backend.mlx.bits import signbit as signbit
 
 
-def nextafter(x: Any, y: Any) -> Any:
+def nextafter(x: mx.array, y: mx.array) -> mx.array:
     x, y = mx.broadcast_arrays(mx.stop_gradient(x), mx.stop_gradient(y))
     integers = bits.as_integers(x)
     step = mx.where((y > x) == (x > 0), 1, -1).astype(integers.dtype)
@@ -22,11 +21,11 @@ def nextafter(x: Any, y: Any) -> Any:
     return mx.where(mx.isnan(x) | mx.isnan(y), mx.array(math.nan, x.dtype), out)
 
 
-def ldexp(x: Any, exponent: Any) -> Any:
+def ldexp(x: mx.array, exponent: mx.array) -> mx.array:
     return bits.scale(x.astype(mx.float32), exponent).astype(x.dtype)
 
 
-def frexp(x: Any) -> Any:
+def frexp(x: mx.array) -> tuple[mx.array, mx.array]:
     wide = x.astype(mx.float32)
     tiny = mx.abs(wide) < 2.0**-126
     biased = (bits.as_integers(mx.where(tiny, wide * 2.0**25, wide)) >> 23) & 0xFF
@@ -36,8 +35,8 @@ def frexp(x: Any) -> Any:
 
 
 def nan_to_num(
-    x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> Any:
+    x: mx.array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> mx.array:
     if x.dtype == mx.complex64:
         parts = (mx.nan_to_num(part, nan, posinf, neginf) for part in (mx.real(x), mx.imag(x)))
         return bits.complex_of(*parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -13,15 +14,15 @@ from ember_ml.backend.mlx import indexing
 from ember_ml.backend.mlx.indexing import getitem as getitem
 
 
-def setitem(x: Any, value: Any, key: Any) -> Any:
+def setitem(x: mx.array, value: mx.array, key: Any) -> mx.array:
     return indexing.setitem(x, key, value)
 
 
-def additem(x: Any, value: Any, key: Any) -> Any:
+def additem(x: mx.array, value: mx.array, key: Any) -> mx.array:
     return indexing.additem(x, key, value)
 
 
-def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+def take(x: mx.array, indices: mx.array, axis: int | None = None) -> mx.array:
     if x.size:
         return mx.take(x, indices, axis)
     if indices.size and (axis is None or x.shape[axis] == 0):
@@ -30,11 +31,11 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Any:
     return mx.zeros(shape, x.dtype)  # the gradient of an empty gather kills the process
 
 
-def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
+def take_along_axis(x: mx.array, indices: mx.array, axis: int = -1) -> mx.array:
     return mx.take_along_axis(x, indices, axis)
 
 
-def put_along_axis(x: Any, indices: Any, values: Any, axis: int = -1) -> Any:
+def put_along_axis(x: mx.array, indices: mx.array, values: mx.array, axis: int = -1) -> mx.array:
     if x.ndim != indices.ndim or x.ndim == 0:
         raise ShapeError(
             f"put_along_axis: x has shape {x.shape}, indices {indices.shape}: their axes differ"
@@ -47,15 +48,15 @@ def put_along_axis(x: Any, indices: Any, values: Any, axis: int = -1) -> Any:
     return mx.put_along_axis(x, mx.broadcast_to(indices, shape), values, axis)
 
 
-def nonzero(x: Any) -> Any:
-    return [mx.array(found) for found in np.nonzero(np.array(x != 0))]
+def nonzero(x: mx.array) -> list[mx.array]:
+    return [mx.array(positions) for positions in np.nonzero(np.array(x != 0))]
 
 
-def argwhere(x: Any) -> Any:
+def argwhere(x: mx.array) -> mx.array:
     return mx.array(np.argwhere(np.array(x != 0)))
 
 
-def unravel_index(indices: Any, shape: Any) -> Any:
+def unravel_index(indices: mx.array, shape: Sequence[int]) -> list[mx.array]:
     rest = indices.astype(mx.int64)
     out = []
     for length in reversed(shape):
@@ -64,7 +65,7 @@ def unravel_index(indices: Any, shape: Any) -> Any:
     return out[::-1]
 
 
-def ravel_multi_index(multi_index: Any, shape: Any) -> Any:
+def ravel_multi_index(multi_index: Sequence[mx.array], shape: Sequence[int]) -> mx.array:
     out = mx.array(0, mx.int64)
     for part, length in zip(multi_index, shape, strict=True):
         out = out * length + part.astype(mx.int64)

@@ -13,7 +13,7 @@ INTEGERS = frozenset(
 )
 
 
-def _limbs(x: Any, width: int) -> list[Any]:
+def _limbs(x: mx.array, width: int) -> list[Any]:
     """The digits of x in base 2**width, lowest first, as float64 (which only the CPU has)."""
     bits = 8 * x.dtype.size
     wide = x.astype(mx.uint64)
@@ -22,7 +22,7 @@ def _limbs(x: Any, width: int) -> list[Any]:
     return [digit.astype(mx.float64, stream=mx.cpu) for digit in digits]
 
 
-def exact(product: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+def exact(product: Callable[[Any, Any], Any], x: mx.array, y: mx.array) -> mx.array:
     """A bilinear product of two integer arrays of one dtype.
 
     Digits of 16 bits have products below 2**32, of which float64 sums 2**21 exactly; longer sums
@@ -38,7 +38,7 @@ def exact(product: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     return total.astype(x.dtype)
 
 
-def exact_einsum(tensors: list[Any], subscripts: str) -> Any:
+def exact_einsum(tensors: list[Any], subscripts: str) -> mx.array:
     """The einsum of integer arrays, two at a time."""
     terms, arrow, result = subscripts.partition("->")
     parts = terms.split(",")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import mlx.core as mx
 from mlx.core import stack as stack
@@ -10,18 +10,18 @@ from mlx.core import stack as stack
 from ember_ml._core.errors import AxisError
 
 
-def concat(arrays: Any, axis: int | None = 0) -> Any:
+def concat(arrays: Sequence[mx.array], axis: int | None = 0) -> mx.array:
     if len(arrays) == 1 and axis is not None and not -arrays[0].ndim <= axis < arrays[0].ndim:
         # MLX returns a single array as it is
         raise AxisError(f"concat: axis={axis} is out of range for the shape {arrays[0].shape}")
     return mx.concatenate(arrays, axis)
 
 
-def split_at(x: Any, indices: Any, axis: int = 0) -> Any:
+def split_at(x: mx.array, indices: Sequence[int], axis: int = 0) -> list[mx.array]:
     return mx.split(x, list(indices), axis)
 
 
-def unstack(x: Any, axis: int = 0) -> Any:
+def unstack(x: mx.array, axis: int = 0) -> list[mx.array]:
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"unstack: axis={axis} is out of range for the shape {x.shape}")
     count = x.shape[axis]

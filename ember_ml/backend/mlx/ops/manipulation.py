@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import mlx.core as mx
 import numpy as np
@@ -17,7 +17,7 @@ from ember_ml.backend.axes import listed
 from ember_ml.backend.mlx.ops.indexing import take
 
 
-def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
+def reshape(x: mx.array, shape: int | Sequence[int], *, copy: bool | None = None) -> mx.array:
     if copy is False:
         raise ArgumentError(
             "reshape: MLX does not tell whether it copies, so copy=False is not for it"
@@ -25,11 +25,11 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     return mx.reshape(x, shape if type(shape) is tuple else listed(shape))
 
 
-def broadcast_to(x: Any, shape: Any) -> Any:
+def broadcast_to(x: mx.array, shape: int | Sequence[int]) -> mx.array:
     return mx.broadcast_to(x, listed(shape))
 
 
-def flip(x: Any, axis: Any = None) -> Any:
+def flip(x: mx.array, axis: int | Sequence[int] | None = None) -> mx.array:
     axes = range(x.ndim) if axis is None else listed(axis)
     key = [slice(None)] * x.ndim
     for one in axes:
@@ -39,7 +39,9 @@ def flip(x: Any, axis: Any = None) -> Any:
     return x[tuple(key)]
 
 
-def roll(x: Any, shift: Any, axis: Any = None) -> Any:
+def roll(
+    x: mx.array, shift: int | Sequence[int], axis: int | Sequence[int] | None = None
+) -> mx.array:
     if axis is None:
         return mx.roll(x, sum(listed(shift)) % max(x.size, 1))
     axes, shifts = listed(axis), listed(shift)
@@ -48,15 +50,17 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Any:
     return mx.roll(x, whole, axes)
 
 
-def tile(x: Any, repetitions: Any) -> Any:
+def tile(x: mx.array, repetitions: int | Sequence[int]) -> mx.array:
     return mx.tile(x, repetitions)
 
 
-def expand_dims(x: Any, axis: Any = 0) -> Any:
+def expand_dims(x: mx.array, axis: int | Sequence[int] = 0) -> mx.array:
     return mx.expand_dims(x, axis)
 
 
-def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
+def repeat(
+    x: mx.array, repeats: int | Sequence[int] | mx.array, axis: int | None = None
+) -> mx.array:
     if isinstance(repeats, int):
         return mx.repeat(x, repeats, axis)
     counts = np.asarray(repeats)
@@ -67,7 +71,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
     return take(x, mx.array(np.repeat(np.arange(length), counts)), axis)
 
 
-def unfold(x: Any, axis: int, size: int, step: int = 1) -> Any:
+def unfold(x: mx.array, axis: int, size: int, step: int = 1) -> mx.array:
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"unfold: axis={axis} is out of range for the shape {x.shape}")
     last = mx.moveaxis(x, axis, -1)
@@ -86,15 +90,15 @@ def unfold(x: Any, axis: int, size: int, step: int = 1) -> Any:
     return mx.moveaxis(windows, -2, axis if axis >= 0 else axis - 1)
 
 
-def copy(x: Any) -> Any:
+def copy(x: mx.array) -> mx.array:
     return mx.array(x)
 
 
-def view_as_real(x: Any) -> Any:
+def view_as_real(x: mx.array) -> mx.array:
     return mx.stack([mx.real(x), mx.imag(x)], axis=-1)
 
 
-def view_as_complex(x: Any) -> Any:
+def view_as_complex(x: mx.array) -> mx.array:
     if x.ndim == 0 or x.shape[-1] != 2:
         raise ShapeError(
             f"view_as_complex: the last axis must be of length 2; the shape is {x.shape}"
@@ -102,7 +106,7 @@ def view_as_complex(x: Any) -> Any:
     return make_complex(x[..., 0], x[..., 1])
 
 
-def make_complex(real: Any, imag: Any) -> Any:
+def make_complex(real: mx.array, imag: mx.array) -> mx.array:
     real, imag = mx.broadcast_arrays(real.astype(mx.float32), imag.astype(mx.float32))
     return _join_parts(real, imag)
 

@@ -26,7 +26,7 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
     return h.astype(dtype), final.astype(dtype)
 
 
-def _states(a: Any, b: Any, state: Any, axis: int, reverse: bool) -> Any:
+def _states(a: mx.array, b: mx.array, state: mx.array, axis: int, reverse: bool) -> mx.array:
     """The state after each step."""
     length = b.shape[axis]
     if length <= _CHUNK:
@@ -45,12 +45,12 @@ def _states(a: Any, b: Any, state: Any, axis: int, reverse: bool) -> Any:
     return _part(out, axis, 0, length) if missing else out
 
 
-def _steps(x: Any, axis: int) -> list[Any]:
+def _steps(x: mx.array, axis: int) -> list[Any]:
     x = mx.contiguous(mx.moveaxis(x, axis, 0))
     return [x[at] for at in range(x.shape[0])]
 
 
-def _walk(factors: list[Any], entries: list[Any], state: Any, reverse: bool) -> list[Any]:
+def _walk(factors: list[Any], entries: list[Any], state: mx.array, reverse: bool) -> list[Any]:
     """The states in the order of time, whatever its direction."""
     found = []
     for a, b in list(zip(factors, entries, strict=True))[:: -1 if reverse else 1]:
@@ -59,21 +59,21 @@ def _walk(factors: list[Any], entries: list[Any], state: Any, reverse: bool) -> 
     return found[:: -1 if reverse else 1]
 
 
-def _padded(x: Any, axis: int, count: int, value: int) -> Any:
+def _padded(x: mx.array, axis: int, count: int, value: int) -> mx.array:
     widths = [(0, 0)] * x.ndim
     widths[axis] = (0, count)
     return mx.pad(x, widths, constant_values=value)
 
 
-def _part(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+def _part(x: mx.array, axis: int, start: int | None, stop: int | None) -> mx.array:
     return x[(slice(None),) * axis + (slice(start, stop),)]
 
 
-def _at(x: Any, axis: int, place: int) -> Any:
+def _at(x: mx.array, axis: int, place: int) -> mx.array:
     return x[(slice(None),) * axis + (place,)]
 
 
-def _previous(h: Any, h0: Any, axis: int, reverse: bool) -> Any:
+def _previous(h: mx.array, h0: Any, axis: int, reverse: bool) -> mx.array:
     """The state that each step starts from."""
     before = mx.expand_dims(h0, axis)
     if reverse:
@@ -82,15 +82,15 @@ def _previous(h: Any, h0: Any, axis: int, reverse: bool) -> Any:
 
 
 @functools.cache
-def _recurrence(axis: int, reverse: bool) -> Any:
+def _recurrence(axis: int, reverse: bool) -> mx.array:
     """The recurrence, whose derivatives are recurrences too."""
     last, first = (0, -1) if reverse else (-1, 0)
 
-    def forward(a: Any, b: Any, h0: Any) -> tuple[Any, Any]:
+    def forward(a: mx.array, b: mx.array, h0: Any) -> tuple[Any, Any]:
         h = _states(a, b, h0, axis, reverse)
         return h, _at(h, axis, last)
 
-    def vjp(primals: Any, cotangents: Any, outputs: Any) -> Any:
+    def vjp(primals: Any, cotangents: Any, outputs: Any) -> tuple[mx.array, ...]:
         a, _, h0 = primals
         factors = mx.conjugate(a)
         one = mx.ones_like(h0)
@@ -99,7 +99,7 @@ def _recurrence(axis: int, reverse: bool) -> Any:
         previous = mx.conjugate(_previous(outputs[0], h0, axis, reverse))
         return into * previous, into, start * _at(factors, axis, first)
 
-    def jvp(primals: Any, tangents: Any) -> Any:
+    def jvp(primals: Any, tangents: Any) -> mx.array:
         a, b, h0 = primals
         da, db, dh0 = (
             mx.zeros_like(x) if dx is None else dx for x, dx in zip(primals, tangents, strict=True)
@@ -107,7 +107,7 @@ def _recurrence(axis: int, reverse: bool) -> Any:
         h, _ = recurrence(a, b, h0)
         return recurrence(a, db + da * _previous(h, h0, axis, reverse), dh0)
 
-    def vmap(inputs: Any, axes: Any) -> Any:
+    def vmap(inputs: mx.array, axes: Any) -> tuple[tuple[mx.array, ...], tuple[int, ...]]:
         size = next(x.shape[at] for x, at in zip(inputs, axes, strict=True) if at is not None)
         batched = (
             mx.broadcast_to(x, (size, *x.shape)) if at is None else mx.moveaxis(x, at, 0)

@@ -6,6 +6,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml._core.types import Axis
 from ember_ml.backend.axes import count, folded_shape, normalize
 from ember_ml.backend.mlx import cast
 
@@ -21,12 +22,14 @@ _WIDE = {
 _HALVES = (mx.float16, mx.bfloat16)
 
 
-def _nothing(value: Any, x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
+def _nothing(value: mx.array, x: mx.array, axis: Any, keepdims: bool, dtype: mx.Dtype) -> mx.array:
     """What folding an empty array leaves; MLX leaves some of it unset."""
     return mx.full(folded_shape(x.shape, axis, keepdims), mx.array(value, dtype))
 
 
-def _accumulate(native: Any, identity: int, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+def _accumulate(
+    native: mx.array, identity: int, x: mx.array, axis: Any, dtype: mx.Dtype, keepdims: bool
+) -> mx.array:
     """Fold in the dtype of the sum, half precision in float32."""
     target = _WIDE.get(x.dtype, x.dtype) if dtype is None else dtype
     if x.size == 0:
@@ -35,12 +38,16 @@ def _accumulate(native: Any, identity: int, x: Any, axis: Any, dtype: Any, keepd
     return native(x, axis, keepdims).astype(target)
 
 
-def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(
+    x: mx.array, axis: Axis | None = None, *, dtype: mx.Dtype | None = None, keepdims: bool = False
+) -> mx.array:
     """The sum."""
     return _accumulate(mx.sum, 0, x, axis, dtype, keepdims)
 
 
-def _sum_wide(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def _sum_wide(
+    x: mx.array, axis: Any = None, *, dtype: mx.Dtype | None = None, keepdims: bool = False
+) -> mx.array:
     """The sum of a dtype that is its sum's too."""
     if dtype is None and x.size:
         return mx.sum(x, axis, keepdims)
@@ -50,12 +57,14 @@ def _sum_wide(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = F
 BY_DTYPE = {"sum": dict.fromkeys(("int64", "uint64", "float32", "complex64"), _sum_wide)}
 
 
-def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(
+    x: mx.array, axis: Axis | None = None, *, dtype: mx.Dtype | None = None, keepdims: bool = False
+) -> mx.array:
     """The product."""
     return _accumulate(mx.prod, 1, x, axis, dtype, keepdims)
 
 
-def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def mean(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
     """The mean."""
     if x.size == 0:
         nan = complex(mx.nan, mx.nan) if x.dtype == mx.complex64 else mx.nan
@@ -65,7 +74,9 @@ def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return mx.mean(x, axis, keepdims)
 
 
-def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+def var(
+    x: mx.array, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
+) -> mx.array:
     """The variance; NaN where there are too few elements."""
     dtype = mx.float32 if x.dtype == mx.complex64 else x.dtype
     n = count(x.shape, axis)
@@ -75,36 +86,36 @@ def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = F
     return (out * (n / (n - correction))).astype(dtype)
 
 
-def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def max(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
     """The greatest element."""
     return mx.max(x, axis, keepdims)
 
 
-def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def min(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
     """The least element."""
     return mx.min(x, axis, keepdims)
 
 
-def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def any(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
     """Whether an element is not zero."""
     if x.size == 0:
         return _nothing(False, x, axis, keepdims, mx.bool_)
     return mx.any(x, axis, keepdims)
 
 
-def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def all(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
     """Whether no element is zero."""
     if x.size == 0:
         return _nothing(True, x, axis, keepdims, mx.bool_)
     return mx.all(x, axis, keepdims)
 
 
-def count_nonzero(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def count_nonzero(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
     """How many elements are not zero."""
     return sum(x != 0, axis, keepdims=keepdims)
 
 
-def _complex_logsumexp(x: Any, axis: Any, keepdims: bool) -> Any:
+def _complex_logsumexp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     """Shifted by the greatest finite real part; MLX's own is off by turns."""
     peak = mx.max(mx.real(x), axis, keepdims=True)
     peak = mx.stop_gradient(mx.where(mx.isfinite(peak), peak, 0.0))
@@ -112,7 +123,7 @@ def _complex_logsumexp(x: Any, axis: Any, keepdims: bool) -> Any:
     return out.reshape(folded_shape(x.shape, axis, keepdims))
 
 
-def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def logsumexp(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
     """log(sum(exp(x)))."""
     if x.size == 0:
         return _nothing(-mx.inf, x, axis, keepdims, x.dtype)
@@ -121,18 +132,18 @@ def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return mx.logsumexp(x, axis, keepdims) if normalize(axis, x.ndim) else x
 
 
-def _index(native: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+def _index(native: mx.array, x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     """An index, also where other axes are empty."""
     if x.size == 0 and count(x.shape, axis) > 0:
         return _nothing(0, x, axis, keepdims, mx.int64)
     return native(x, axis, keepdims).astype(mx.int64)
 
 
-def argmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def argmax(x: mx.array, axis: int | None = None, *, keepdims: bool = False) -> mx.array:
     """The index of the greatest element."""
     return _index(mx.argmax, x, axis, keepdims)
 
 
-def argmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def argmin(x: mx.array, axis: int | None = None, *, keepdims: bool = False) -> mx.array:
     """The index of the least element."""
     return _index(mx.argmin, x, axis, keepdims)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mlx.core as mx
 from mlx.core import ceil as ceil
 from mlx.core import floor as floor
@@ -13,11 +11,11 @@ from mlx.core import round as round
 from mlx.core import trunc as trunc
 
 
-def fmax(x: Any, y: Any) -> Any:
+def fmax(x: mx.array, y: mx.array) -> mx.array:
     return mx.where(mx.isnan(x), y, mx.where(mx.isnan(y), x, mx.maximum(x, y)))
 
 
-def fmin(x: Any, y: Any) -> Any:
+def fmin(x: mx.array, y: mx.array) -> mx.array:
     return mx.where(mx.isnan(x), y, mx.where(mx.isnan(y), x, mx.minimum(x, y)))
 
 

@@ -14,7 +14,7 @@ from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 _HALF = (mx.float16, mx.bfloat16)
 
 
-def _count(data: Any, ids: Any, num_segments: int | None) -> int:
+def _count(data: mx.array, ids: mx.array, num_segments: int | None) -> int:
     if ids.ndim != 1 or data.shape[:1] != ids.shape:
         raise ShapeError(f"segment_ids of shape {ids.shape} for data of shape {data.shape}")
     if num_segments is not None:
@@ -24,11 +24,11 @@ def _count(data: Any, ids: Any, num_segments: int | None) -> int:
     return int(ids.max().item()) + 1 if ids.size else 0
 
 
-def _zeros(data: Any, count: int) -> Any:
+def _zeros(data: mx.array, count: int) -> mx.array:
     return mx.zeros((count, *data.shape[1:]), data.dtype)
 
 
-def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_sum(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
     zeros = _zeros(data, _count(data, segment_ids, num_segments))
     if data.size == 0:
         return zeros
@@ -39,7 +39,9 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     return zeros.at[segment_ids].add(data)
 
 
-def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_mean(
+    data: mx.array, segment_ids: mx.array, num_segments: int | None = None
+) -> mx.array:
     wide = data.astype(mx.float32) if data.dtype in _HALF else data
     total = segment_sum(wide, segment_ids, num_segments)
     counts = segment_sum(mx.ones(segment_ids.shape), segment_ids, total.shape[0])
@@ -47,7 +49,9 @@ def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -
     return (total / counts).astype(data.dtype)
 
 
-def _fold(data: Any, ids: Any, start: Any, method: str, num_segments: int | None) -> Any:
+def _fold(
+    data: mx.array, ids: mx.array, start: Any, method: str, num_segments: int | None
+) -> mx.array:
     """Each segment folded, from an element of `start` that stands beside its data."""
     out = _zeros(data, _count(data, ids, num_segments))
     if data.size == 0:
@@ -56,7 +60,7 @@ def _fold(data: Any, ids: Any, start: Any, method: str, num_segments: int | None
     return getattr(out.at[ids], method)(data)
 
 
-def _extreme(data: Any, ids: Any, num_segments: int | None, method: str) -> Any:
+def _extreme(data: mx.array, ids: mx.array, num_segments: int | None, method: str) -> mx.array:
     @mx.custom_function
     def fold(data):
         out = _fold(data, ids, data, method, num_segments)
@@ -74,15 +78,17 @@ def _extreme(data: Any, ids: Any, num_segments: int | None, method: str) -> Any:
     return fold(data)
 
 
-def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_max(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
     return _extreme(data, segment_ids, num_segments, "maximum")
 
 
-def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_min(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
     return _extreme(data, segment_ids, num_segments, "minimum")
 
 
-def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_prod(
+    data: mx.array, segment_ids: mx.array, num_segments: int | None = None
+) -> mx.array:
     if data.dtype in _HALF:
         return segment_prod(data.astype(mx.float32), segment_ids, num_segments).astype(data.dtype)
 

@@ -10,11 +10,11 @@ import numpy as np
 from ember_ml.backend.mlx.ops.indexing import take
 
 
-def _host(x: Any) -> Any:
+def _host(x: mx.array) -> mx.array:
     return np.array(x.astype(mx.float32) if x.dtype == mx.bfloat16 else x)
 
 
-def unique_all(x: Any) -> Any:
+def unique_all(x: mx.array) -> Any:
     _, first, inverse, counts = np.unique(
         _host(x), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
@@ -22,10 +22,10 @@ def unique_all(x: Any) -> Any:
     return take(x, indices), indices, mx.array(inverse.reshape(x.shape)), mx.array(counts)
 
 
-def unique_values(x: Any) -> Any:
+def unique_values(x: mx.array) -> mx.array:
     return unique_all(x)[0]
 
 
-def unique_rows(x: Any) -> Any:
+def unique_rows(x: mx.array) -> Any:
     found = np.unique(_host(x), return_index=True, return_inverse=True, return_counts=True, axis=0)
     return [mx.array(part) for part in found[1:]]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
 
 
-def _within(x: Any, starts: Any, sizes: Any) -> Any:
+def _within(x: mx.array, starts: Any, sizes: Any) -> mx.array:
     """The starts, moved so that the slice lies within x: MLX reads whatever memory is there."""
     lengths = mx.array(x.shape, mx.int64)
     starts = starts.astype(mx.int64)
@@ -15,13 +16,13 @@ def _within(x: Any, starts: Any, sizes: Any) -> Any:
     return mx.clip(starts, 0, lengths - mx.array(sizes, mx.int64))
 
 
-def dynamic_slice(x: Any, starts: Any, sizes: Any) -> Any:
+def dynamic_slice(x: mx.array, starts: mx.array, sizes: Sequence[int]) -> mx.array:
     if x.ndim == 0 or 0 in sizes:
         return x.reshape(()) if x.ndim == 0 else mx.zeros(sizes, x.dtype)
     return mx.slice(x, _within(x, starts, sizes), tuple(range(x.ndim)), sizes)
 
 
-def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Any:
+def dynamic_update_slice(x: mx.array, update: mx.array, starts: mx.array) -> mx.array:
     if x.ndim == 0 or update.size == 0:
         return mx.contiguous(update if x.ndim == 0 else x)
     return mx.slice_update(x, update, _within(x, starts, update.shape), tuple(range(x.ndim)))

@@ -7,19 +7,21 @@ from typing import Any
 import mlx.core as mx
 
 
-def _flip(x: Any, axis: int) -> Any:
+def _flip(x: mx.array, axis: int) -> mx.array:
     key = [slice(None)] * x.ndim
     key[axis] = slice(None, None, -1)
     return x[tuple(key)]
 
 
-def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+def sort(x: mx.array, axis: int = -1, *, descending: bool = False, stable: bool = True) -> mx.array:
     """The elements in order."""
     out = mx.sort(x, axis)
     return _flip(out, axis) if descending else out
 
 
-def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+def argsort(
+    x: mx.array, axis: int = -1, *, descending: bool = False, stable: bool = True
+) -> mx.array:
     """The indices in order; sorted from behind if descending, so that equal ones keep theirs."""
     if not descending:
         return mx.argsort(x, axis).astype(mx.int64)
@@ -27,7 +29,7 @@ def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = 
     return _flip(x.shape[axis] - 1 - backwards, axis)
 
 
-def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True) -> Any:
+def topk(x: mx.array, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True) -> Any:
     """The first k in order."""
     order = argsort(x, axis, descending=largest)
     if not 0 <= k <= x.shape[axis]:
@@ -36,7 +38,9 @@ def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True, sorted: bool =
     return mx.take_along_axis(x, indices, axis), indices
 
 
-def searchsorted(x1: Any, x2: Any, sorter: Any = None, *, side: str = "left") -> Any:
+def searchsorted(
+    x1: mx.array, x2: mx.array, sorter: mx.array | None = None, *, side: str = "left"
+) -> mx.array:
     """Places in a sorted vector."""
     if x1.ndim != 1:
         raise ValueError(f"x1 must be a vector; its shape is {x1.shape}")

@@ -31,7 +31,7 @@ def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compute in float32 and round to the dtype given."""
 
     @functools.wraps(function)
-    def kernel(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def kernel(x: mx.array, *args: Any, **kwargs: Any) -> mx.array:
         if x.dtype == mx.float32:
             return function(x, *args, **kwargs)
         wide = [part.astype(mx.float32) if isinstance(part, mx.array) else part for part in args]
@@ -49,24 +49,24 @@ digamma = _in_float32(gamma_function.digamma)
 
 
 @_in_float32
-def ndtr(x: Any) -> Any:
+def ndtr(x: mx.array) -> mx.array:
     return error_function.erfc(-x / math.sqrt(2.0)) / 2
 
 
 @_in_float32
-def polygamma(x: Any, n: int = 1) -> Any:
+def polygamma(x: mx.array, n: int = 1) -> mx.array:
     if n < 0:
         raise ArgumentError(f"polygamma: n={n} must not be negative")
     return gamma_function.polygamma(n, x)
 
 
 @_in_float32
-def betaln(x: Any, y: Any) -> Any:
+def betaln(x: mx.array, y: mx.array) -> mx.array:
     return gamma_function.lgamma(x) + gamma_function.lgamma(y) - gamma_function.lgamma(x + y)
 
 
 @_in_float32
-def i0(x: Any) -> Any:
+def i0(x: mx.array) -> mx.array:
     """Polynomials of Abramowitz and Stegun, 9.8.1 and 9.8.2."""
     size = mx.abs(x)
     near = polynomial(_BESSEL_NEAR, mx.square(mx.minimum(3.75, size) / 3.75))
@@ -76,7 +76,7 @@ def i0(x: Any) -> Any:
 
 
 @_in_float32
-def i1(x: Any) -> Any:
+def i1(x: mx.array) -> mx.array:
     """Polynomials of Abramowitz and Stegun, 9.8.3 and 9.8.4."""
     size = mx.abs(x)
     near = x * polynomial(_FIRST_NEAR, mx.square(mx.minimum(3.75, size) / 3.75))
@@ -85,29 +85,29 @@ def i1(x: Any) -> Any:
     return mx.where(mx.isinf(size), x, mx.where(size <= 3.75, near, mx.sign(x) * tail))
 
 
-def entr(x: Any) -> Any:
+def entr(x: mx.array) -> mx.array:
     return mx.where(x < 0, mx.array(-math.inf, x.dtype), -xlogy(x, x))
 
 
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: mx.array, y: mx.array) -> mx.array:
     skip = (x == 0) & ((y <= 0) | mx.isinf(y))
     return x * mx.log(mx.where(skip, mx.ones_like(y), y))
 
 
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: mx.array, y: mx.array) -> mx.array:
     skip = (x == 0) & ((y <= -1) | mx.isinf(y))
     return x * mx.log1p(mx.where(skip, mx.zeros_like(y), y))
 
 
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: mx.array) -> mx.array:
     return -mx.logaddexp(-x, 0)
 
 
-def softplus(x: Any, beta: float = 1.0) -> Any:
+def softplus(x: mx.array, beta: float = 1.0) -> mx.array:
     return mx.logaddexp(x * beta, 0) / beta
 
 
-def logit(x: Any, eps: float | None = None) -> Any:
+def logit(x: mx.array, eps: float | None = None) -> mx.array:
     if eps is not None:
         x = mx.clip(x, eps, 1 - eps)
     return mx.log(x) - mx.log1p(-x)

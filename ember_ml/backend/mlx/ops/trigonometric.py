@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import mlx.core as mx
 from mlx.core import acos as acos
@@ -23,12 +22,12 @@ deg2rad = mx.radians
 rad2deg = mx.degrees
 
 
-def sin(x: Any) -> Any:
+def sin(x: mx.array) -> mx.array:
     """The sign of zero kept."""
     return mx.where(x == 0, x, mx.sin(x))
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: mx.array) -> mx.array:
     """The limits +1 and -1 keep the sign of the imaginary part."""
     out = mx.tanh(x)
     if x.dtype != mx.complex64:
@@ -38,7 +37,7 @@ def tanh(x: Any) -> Any:
     return mx.where(mx.isinf(real) & mx.isfinite(imaginary), limit, out)
 
 
-def hypot(x: Any, y: Any) -> Any:
+def hypot(x: mx.array, y: mx.array) -> mx.array:
     """By the greater of the two, which is a constant to the gradient."""
     high = mx.stop_gradient(mx.maximum(mx.abs(x), mx.abs(y)))
     regular = (high > 0) & mx.isfinite(high)
@@ -48,13 +47,13 @@ def hypot(x: Any, y: Any) -> Any:
     return mx.where(mx.isinf(x) | mx.isinf(y), mx.array(math.inf, x.dtype), out)
 
 
-def atan2(x: Any, y: Any) -> Any:
+def atan2(x: mx.array, y: mx.array) -> mx.array:
     """With the gradient zero at the origin, where MLX's own is NaN."""
     origin = (x == 0) & (y == 0)
     away = mx.arctan2(x, mx.where(origin, mx.array(1, y.dtype), y))
     return mx.where(origin, mx.stop_gradient(mx.arctan2(x, y)), away)
 
 
-def sinc(x: Any) -> Any:
+def sinc(x: mx.array) -> mx.array:
     angle = math.pi * mx.where(x == 0, mx.ones_like(x), x)
     return mx.where(x == 0, mx.ones_like(x), mx.sin(angle) / angle)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy import bitwise_and as bitwise_and
 from numpy import bitwise_invert as bitwise_invert
@@ -13,7 +11,7 @@ from numpy import bitwise_right_shift as bitwise_right_shift
 from numpy import bitwise_xor as bitwise_xor
 
 
-def count_ones(x: Any) -> Any:
+def count_ones(x: np.ndarray) -> np.ndarray:
     unsigned = np.asarray(x).view(f"u{x.dtype.itemsize}")
     return np.bitwise_count(unsigned).astype(np.int64)
 

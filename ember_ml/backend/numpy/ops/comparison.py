@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy import equal as equal
 from numpy import greater as greater
@@ -23,7 +21,9 @@ from numpy import logical_xor as logical_xor
 from numpy import not_equal as not_equal
 
 
-def isclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+def isclose(
+    x: np.ndarray, y: np.ndarray, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> np.ndarray:
     if x.dtype.kind not in "iu":
         return np.isclose(x, y, rtol, atol, equal_nan)
     with np.errstate(over="ignore"):
@@ -33,16 +33,16 @@ def isclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 
 
 def allclose(
-    x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> Any:
+    x: np.ndarray, y: np.ndarray, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> np.ndarray:
     return np.all(isclose(x, y, rtol, atol, equal_nan))
 
 
-def array_equal(x: Any, y: Any, equal_nan: bool = False) -> Any:
+def array_equal(x: np.ndarray, y: np.ndarray, equal_nan: bool = False) -> np.ndarray:
     return np.bool_(np.array_equal(x, y, equal_nan))
 
 
-def isin(x: Any, elements: Any, invert: bool = False) -> Any:
+def isin(x: np.ndarray, elements: np.ndarray, invert: bool = False) -> np.ndarray:
     return np.isin(x, elements, invert=invert)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,28 +18,32 @@ from numpy.linalg import vecdot as vecdot
 from ember_ml._core.errors import ArgumentTypeError
 
 
-def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+def tensordot(
+    x: np.ndarray, y: np.ndarray, axes: int | tuple[Sequence[int], Sequence[int]] = 2
+) -> np.ndarray:
     """The sum of products over several axes."""
     if isinstance(axes, int) and axes < 0:
         raise ValueError("the number of axes is negative")
     return np.tensordot(x, y, axes)
 
 
-def bmm(x: Any, y: Any) -> Any:
+def bmm(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(b, n, k), (b, k, m) -> (b, n, m)."""
     if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
         raise ValueError("the shapes are not two stacks of as many matrices")
     return np.matmul(x, y)
 
 
-def matvec(x: Any, y: Any) -> Any:
+def matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(..., n, k), (..., k) -> (..., n)."""
     if x.ndim < 2 or y.ndim == 0:
         raise ValueError("the shapes are not those of matrices and vectors")
     return np.matmul(x, y[..., None])[..., 0]
 
 
-def addmm(input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:
+def addmm(
+    input: np.ndarray, x: np.ndarray, y: np.ndarray, alpha: float = 1, beta: float = 1
+) -> np.ndarray:
     """The sum of beta * input and alpha * (x @ y)."""
     product = np.matmul(x, y)
     out = product * alpha if beta == 0 else product * alpha + input * beta
@@ -49,5 +54,5 @@ def addmm(input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:
     return out
 
 
-def _einsum(tensors: list[Any], subscripts: str) -> Any:
+def _einsum(tensors: list[Any], subscripts: str) -> np.ndarray:
     return np.einsum(subscripts, *tensors, optimize=len(tensors) > 1)

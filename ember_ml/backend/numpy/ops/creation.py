@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy import empty as empty
@@ -12,28 +12,35 @@ from numpy import ones_like as ones_like
 from numpy import zeros as zeros
 from numpy import zeros_like as zeros_like
 
+from ember_ml._core.types import ShapeLike
 from ember_ml.backend.axes import within
 from ember_ml.backend.numpy import cast
 
 
-def filled(x: Any, shape: Any) -> Any:
+def filled(x: np.ndarray, shape: ShapeLike) -> np.ndarray:
     """The value in every place."""
     return np.array(np.broadcast_to(x, shape))
 
 
-def eye(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+def eye(
+    n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: np.dtype, device: str
+) -> np.ndarray:
     """Ones on a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return np.eye(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 
-def tri(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+def tri(
+    n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: np.dtype, device: str
+) -> np.ndarray:
     """Ones on and below a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return np.tri(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: str) -> Any:
+def arange(
+    start: float, stop: float | None = None, step: float = 1, *, dtype: np.dtype, device: str
+) -> np.ndarray:
     """A range; integers are exact."""
     if step == 0:
         raise ValueError("step must not be 0")
@@ -46,52 +53,64 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: s
 
 
 def linspace(
-    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
-) -> Any:
+    start: complex,
+    stop: complex,
+    num: int = 50,
+    *,
+    dtype: np.dtype,
+    device: str,
+    endpoint: bool = True,
+) -> np.ndarray:
     """Equal distances."""
     return np.linspace(start, stop, num, endpoint, dtype=dtype)
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: float,
+    stop: float,
     num: int = 50,
     *,
     base: float = 10.0,
-    dtype: Any,
+    dtype: np.dtype,
     device: str,
     endpoint: bool = True,
-) -> Any:
+) -> np.ndarray:
     """Powers at equal distances."""
     return cast(np.logspace(start, stop, num, endpoint, base), dtype)
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
-) -> Any:
+    start: float,
+    stop: float,
+    num: int = 50,
+    *,
+    dtype: np.dtype,
+    device: str,
+    endpoint: bool = True,
+) -> np.ndarray:
     """Equal ratios."""
     if not start * stop > 0:
         raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
     return cast(np.geomspace(start, stop, num, endpoint), dtype)
 
 
-def _check_matrix(x: Any) -> None:
+def _check_matrix(x: np.ndarray) -> None:
     if x.ndim < 2:
         raise ValueError(f"matrices have at least 2 dimensions; the shape is {x.shape}")
 
 
-def tril(x: Any, k: int = 0) -> Any:
+def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
     """Zeros above a diagonal."""
     _check_matrix(x)
     return np.tril(x, within(k, *x.shape[-2:]))
 
 
-def triu(x: Any, k: int = 0) -> Any:
+def triu(x: np.ndarray, k: int = 0) -> np.ndarray:
     """Zeros below a diagonal."""
     _check_matrix(x)
     return np.triu(x, within(k, *x.shape[-2:]))
 
 
-def coordinate_matrices(tensors: Any, indexing: str = "xy") -> Any:
+def coordinate_matrices(tensors: Sequence[np.ndarray], indexing: str = "xy") -> list[np.ndarray]:
     """The coordinates of a grid."""
     return np.meshgrid(*tensors, indexing=indexing)

@@ -11,7 +11,7 @@ from ember_ml.backend.numpy import cast
 _HALF = np.dtype(np.float16)
 
 
-def _accumulate(ufunc: Any, x: Any, axis: Any, dtype: Any = None) -> Any:
+def _accumulate(ufunc: Any, x: np.ndarray, axis: Any, dtype: np.dtype | None = None) -> np.ndarray:
     """A ufunc's running values along the axis, or of the flat array."""
     if axis is None:
         x, axis = np.asarray(x).reshape(-1), 0
@@ -20,7 +20,7 @@ def _accumulate(ufunc: Any, x: Any, axis: Any, dtype: Any = None) -> Any:
     return ufunc.accumulate(x, axis, dtype)
 
 
-def _widened(ufunc: Any, x: Any, axis: Any, dtype: Any) -> Any:
+def _widened(ufunc: Any, x: np.ndarray, axis: Any, dtype: np.dtype) -> np.ndarray:
     """Integers are widened by NumPy, half precision goes through float32."""
     if dtype is not None and x.dtype != dtype:
         x = cast(x, dtype)
@@ -29,27 +29,27 @@ def _widened(ufunc: Any, x: Any, axis: Any, dtype: Any) -> Any:
     return _accumulate(ufunc, x, axis, dtype)
 
 
-def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
+def cumsum(x: np.ndarray, axis: int | None = None, *, dtype: np.dtype | None = None) -> np.ndarray:
     """Running sums."""
     return _widened(np.add, x, axis, dtype)
 
 
-def cumprod(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
+def cumprod(x: np.ndarray, axis: int | None = None, *, dtype: np.dtype | None = None) -> np.ndarray:
     """Running products."""
     return _widened(np.multiply, x, axis, dtype)
 
 
-def cummax(x: Any, axis: Any = None) -> Any:
+def cummax(x: np.ndarray, axis: int | None = None) -> np.ndarray:
     """Running maxima."""
     return _accumulate(np.maximum, x, axis)
 
 
-def cummin(x: Any, axis: Any = None) -> Any:
+def cummin(x: np.ndarray, axis: int | None = None) -> np.ndarray:
     """Running minima."""
     return _accumulate(np.minimum, x, axis)
 
 
-def logcumsumexp(x: Any, axis: Any = None) -> Any:
+def logcumsumexp(x: np.ndarray, axis: int | None = None) -> np.ndarray:
     """Running log-sums of exponentials."""
     with np.errstate(invalid="ignore"):
         if x.dtype == _HALF:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ember_ml.backend.numpy import cast, to_device
 
 
-def astype(x: Any, dtype: Any, *, copy: bool = True, device: Any = None) -> Any:
+def astype(
+    x: np.ndarray, dtype: np.dtype, *, copy: bool = True, device: str | None = None
+) -> np.ndarray:
     """The array in another dtype."""
     if device is not None:
         to_device(x, device)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy import abs as abs
 from numpy import add as add
@@ -23,7 +21,7 @@ from numpy import square as square
 from numpy import subtract as subtract
 
 
-def floor_divide(x: Any, y: Any) -> Any:
+def floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     out = np.floor_divide(x, y)
     if out.dtype.kind != "f":
         return out
@@ -34,11 +32,11 @@ def floor_divide(x: Any, y: Any) -> Any:
         return np.where(infinite, np.divide(x, y), out)
 
 
-def divmod(x: Any, y: Any) -> Any:
+def divmod(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return floor_divide(x, y), remainder(x, y)
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """NumPy refuses negative powers of integers."""
     dtype = (x if hasattr(x, "dtype") else y).dtype
     if dtype.kind != "i" or not np.any(np.less(y, 0)):
@@ -48,11 +46,11 @@ def pow(x: Any, y: Any) -> Any:
     return np.where(fraction & (np.abs(x) != 1), dtype.type(0), out)
 
 
-def multiply_add(x: Any, y: Any, z: Any) -> Any:
+def multiply_add(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     return np.add(np.multiply(x, y), z)
 
 
-def lerp(x: Any, y: Any, weight: Any) -> Any:
+def lerp(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     step = np.subtract(y, x)
     return np.where(np.abs(weight) < 0.5, x + weight * step, y - (1 - weight) * step)
 

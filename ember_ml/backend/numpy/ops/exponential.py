@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy import cbrt as cbrt
 from numpy import exp as exp
@@ -16,7 +14,7 @@ from numpy import logaddexp2 as logaddexp2
 from numpy import sqrt as sqrt
 
 
-def expm1(x: Any) -> Any:
+def expm1(x: np.ndarray) -> np.ndarray:
     """Of complex numbers by their parts, as NumPy's own misses the standard's special cases."""
     if x.dtype.kind != "c":
         return np.expm1(x)
@@ -30,7 +28,7 @@ def expm1(x: Any) -> Any:
     return out
 
 
-def log1p(x: Any) -> Any:
+def log1p(x: np.ndarray) -> np.ndarray:
     """Of complex numbers NumPy's own, but from |1 + x|**2 - 1 where that is exact."""
     out = np.log1p(x)
     if x.dtype.kind != "c":
@@ -42,7 +40,7 @@ def log1p(x: Any) -> Any:
     return out
 
 
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: np.ndarray) -> np.ndarray:
     return np.reciprocal(np.sqrt(x))
 
 

@@ -12,7 +12,7 @@ from numpy.fft import ifftshift as ifftshift
 from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
 
 
-def _lengths(x: Any, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
+def _lengths(x: np.ndarray, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
     """Lengths and axes as NumPy wants them: both or none given, no -1."""
     if s is None:
         return s, axes
@@ -23,12 +23,14 @@ def _lengths(x: Any, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
     return [own[at] if length == -1 else length for at, length in enumerate(s)], tuple(axes)
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
 def _along_axis(transform: Callable[..., Any]) -> Callable[..., Any]:
-    def transformed(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    def transformed(
+        x: np.ndarray, n: int | None = None, axis: int = -1, norm: str = "backward"
+    ) -> np.ndarray:
         return transform(_wide(x), n, axis, norm)
 
     return transformed
@@ -37,7 +39,9 @@ def _along_axis(transform: Callable[..., Any]) -> Callable[..., Any]:
 def _along_axes(
     transform: Callable[..., Any], default: Any, halved: bool = False
 ) -> Callable[..., Any]:
-    def transformed(x: Any, s: Any = None, axes: Any = default, norm: str = "backward") -> Any:
+    def transformed(
+        x: np.ndarray, s: Any = None, axes: Any = default, norm: str = "backward"
+    ) -> np.ndarray:
         s, axes = _lengths(x, s, axes, halved)
         return transform(_wide(x), s, axes, norm)
 
@@ -60,7 +64,7 @@ rfft2 = _along_axes(np.fft.rfftn, (-2, -1))
 irfft2 = _along_axes(np.fft.irfftn, (-2, -1), halved=True)
 
 
-def _samples(n: int, dtype: Any) -> int:
+def _samples(n: int, dtype: np.dtype) -> int:
     """The number of samples, checked."""
     if n < 1:
         raise ArgumentError(f"the number of samples must be positive, not {n}")
@@ -69,11 +73,11 @@ def _samples(n: int, dtype: Any) -> int:
     return n
 
 
-def fftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+def fftfreq(n: int, *, d: float = 1.0, dtype: np.dtype | None, device: str) -> np.ndarray:
     """The frequencies of `fft`."""
     return np.fft.fftfreq(_samples(n, dtype), d).astype(dtype)
 
 
-def rfftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+def rfftfreq(n: int, *, d: float = 1.0, dtype: np.dtype | None, device: str) -> np.ndarray:
     """The frequencies of `rfft`."""
     return np.fft.rfftfreq(_samples(n, dtype), d).astype(dtype)

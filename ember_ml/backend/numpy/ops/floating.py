@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy import copysign as copysign
 from numpy import frexp as frexp
@@ -12,13 +10,13 @@ from numpy import nextafter as nextafter
 from numpy import signbit as signbit
 
 
-def ldexp(x: Any, exponent: Any) -> Any:
+def ldexp(x: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     return np.ldexp(x, np.clip(exponent, -9999, 9999).astype(np.int32))
 
 
 def nan_to_num(
-    x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> Any:
+    x: np.ndarray, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> np.ndarray:
     return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 

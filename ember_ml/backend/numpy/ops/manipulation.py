@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy import broadcast_to as broadcast_to
@@ -15,27 +15,29 @@ from ember_ml._core.errors import ArgumentError, AxisError, ShapeError
 from ember_ml.backend.axes import listed
 
 
-def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
+def reshape(x: np.ndarray, shape: int | Sequence[int], *, copy: bool | None = None) -> np.ndarray:
     if min(shape if type(shape) is tuple else listed(shape), default=0) < -1:
         raise ShapeError(f"reshape: shape={shape} has a negative length")
     return x.reshape(shape) if copy is None else np.reshape(x, shape, copy=copy)
 
 
-def matrix_transpose(x: Any) -> Any:
+def matrix_transpose(x: np.ndarray) -> np.ndarray:
     if x.ndim < 2:
         raise ShapeError(f"matrix_transpose needs two axes or more; the shape is {x.shape}")
     return x.mT
 
 
-def tile(x: Any, repetitions: Any) -> Any:
+def tile(x: np.ndarray, repetitions: int | Sequence[int]) -> np.ndarray:
     return np.tile(x, repetitions)
 
 
-def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
+def repeat(
+    x: np.ndarray, repeats: int | Sequence[int] | np.ndarray, axis: int | None = None
+) -> np.ndarray:
     return np.repeat(x, repeats if isinstance(repeats, int) else np.asarray(repeats), axis)
 
 
-def unfold(x: Any, axis: int, size: int, step: int = 1) -> Any:
+def unfold(x: np.ndarray, axis: int, size: int, step: int = 1) -> np.ndarray:
     if size < 0 or step < 1:
         raise ArgumentError(
             f"unfold: size={size} must not be negative, step={step} must be positive"
@@ -46,15 +48,15 @@ def unfold(x: Any, axis: int, size: int, step: int = 1) -> Any:
     return windows[(slice(None),) * (axis % x.ndim) + (slice(None, None, step),)]
 
 
-def copy(x: Any) -> Any:
+def copy(x: np.ndarray) -> np.ndarray:
     return np.array(x)
 
 
-def view_as_real(x: Any) -> Any:
+def view_as_real(x: np.ndarray) -> np.ndarray:
     return np.stack([np.real(x), np.imag(x)], axis=-1)
 
 
-def view_as_complex(x: Any) -> Any:
+def view_as_complex(x: np.ndarray) -> np.ndarray:
     if x.ndim == 0 or x.shape[-1] != 2:
         raise ShapeError(
             f"view_as_complex: the last axis must be of length 2; the shape is {x.shape}"
@@ -62,7 +64,7 @@ def view_as_complex(x: Any) -> Any:
     return make_complex(x[..., 0], x[..., 1])
 
 
-def make_complex(real: Any, imag: Any) -> Any:
+def make_complex(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
     real, imag = np.broadcast_arrays(real, imag)
     out = np.empty(real.shape, np.complex128 if real.dtype == np.float64 else np.complex64)
     out.real = real

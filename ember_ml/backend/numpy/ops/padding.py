@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 
-def pad_constant(x: Any, widths: Any, value: Any = 0) -> Any:
+def pad_constant(
+    x: np.ndarray, widths: Sequence[tuple[int, int]], value: bool | int | float | complex = 0
+) -> np.ndarray:
     shape = [length + sum(pair) for length, pair in zip(np.shape(x), widths, strict=True)]
     out = np.full(shape, value, x.dtype)
     inner = tuple(

@@ -26,7 +26,7 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
     return out, np.array(_fill(in_time, start[..., None])[..., 0])
 
 
-def _fill(arrays: Any, state: Any) -> Any:
+def _fill(arrays: Any, state: np.ndarray) -> np.ndarray:
     """Write the recurrence of (a, b, out) along the first axis into out; the state after it."""
     out = arrays[2]
     length = len(out)
@@ -43,14 +43,14 @@ def _fill(arrays: Any, state: Any) -> Any:
     return _walk([x[whole:] for x in arrays], state)
 
 
-def _chunks(x: Any, size: int) -> Any:
+def _chunks(x: np.ndarray, size: int) -> np.ndarray:
     """(step in the chunk, chunk, ...), a view."""
     strides = (x.strides[0], x.strides[0] * size, *x.strides[1:])
     shape = (size, len(x) // size, *x.shape[1:])
     return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
-def _walk(arrays: Any, state: Any) -> Any:
+def _walk(arrays: Any, state: np.ndarray) -> np.ndarray:
     for factor, entry, h in zip(*arrays, strict=True):
         if state is None:
             h[...] = entry

@@ -6,20 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from ember_ml._core.types import Axis
 from ember_ml.backend.axes import count, folded_shape
 from ember_ml.backend.numpy import cast
 
 _HALF = np.dtype(np.float16)
 
 
-def _axes(x: Any, axis: Any) -> Any:
+def _axes(x: np.ndarray, axis: Any) -> np.ndarray:
     """The axes as NumPy takes them; an axis of a 0-d array is not let through."""
     if axis is not None and x.ndim == 0 and axis not in ((), []):
         raise IndexError("a 0-d array has no axes")
     return tuple(axis) if isinstance(axis, list) else axis
 
 
-def _accumulate(ufunc: Any, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+def _accumulate(
+    ufunc: Any, x: np.ndarray, axis: Any, dtype: np.dtype, keepdims: bool
+) -> np.ndarray:
     """Fold with a ufunc; NumPy widens integers by itself, half precision goes through float32."""
     if dtype is not None and x.dtype != dtype:
         x = cast(x, dtype)
@@ -30,17 +33,29 @@ def _accumulate(ufunc: Any, x: Any, axis: Any, dtype: Any, keepdims: bool) -> An
     return ufunc.reduce(x, _axes(x, axis), dtype, None, keepdims)
 
 
-def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(
+    x: np.ndarray,
+    axis: Axis | None = None,
+    *,
+    dtype: np.dtype | None = None,
+    keepdims: bool = False,
+) -> np.ndarray:
     """The sum."""
     return _accumulate(np.add, x, axis, dtype, keepdims)
 
 
-def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(
+    x: np.ndarray,
+    axis: Axis | None = None,
+    *,
+    dtype: np.dtype | None = None,
+    keepdims: bool = False,
+) -> np.ndarray:
     """The product."""
     return _accumulate(np.multiply, x, axis, dtype, keepdims)
 
 
-def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def mean(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
     """The mean, without NumPy's warning of nothing."""
     n = x.size if axis is None else count(x.shape, axis)
     if n == 0:
@@ -51,44 +66,48 @@ def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return np.add.reduce(x, _axes(x, axis), None, None, keepdims) / n
 
 
-def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+def var(
+    x: np.ndarray, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
+) -> np.ndarray:
     """The variance; NaN where there are too few elements."""
     if count(x.shape, axis) <= correction:
         return np.full(folded_shape(x.shape, axis, keepdims), np.nan, x.real.dtype)
     return np.var(x, axis=_axes(x, axis), correction=correction, keepdims=keepdims)
 
 
-def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+def std(
+    x: np.ndarray, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
+) -> np.ndarray:
     """The standard deviation."""
     return np.sqrt(var(x, axis, correction=correction, keepdims=keepdims))
 
 
-def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def max(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
     """The greatest element."""
     return np.maximum.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
-def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def min(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
     """The least element."""
     return np.minimum.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
-def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def any(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
     """Whether an element is not zero."""
     return np.logical_or.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
-def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def all(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
     """Whether no element is zero."""
     return np.logical_and.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
-def count_nonzero(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def count_nonzero(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
     """How many elements are not zero."""
     return np.add.reduce(np.not_equal(x, 0), _axes(x, axis), np.int64, None, keepdims)
 
 
-def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def logsumexp(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
     """log(sum(exp(x))), shifted by the greatest finite real part."""
     wide = x.astype(np.float32) if x.dtype == _HALF else x
     peak = np.maximum.reduce(wide.real, _axes(x, axis), keepdims=True, initial=-np.inf)
@@ -99,11 +118,11 @@ def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return out if keepdims else out.reshape(folded_shape(x.shape, axis, False))
 
 
-def argmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def argmax(x: np.ndarray, axis: int | None = None, *, keepdims: bool = False) -> np.ndarray:
     """The index of the greatest element."""
     return np.argmax(x, axis=_axes(x, axis), keepdims=keepdims)
 
 
-def argmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def argmin(x: np.ndarray, axis: int | None = None, *, keepdims: bool = False) -> np.ndarray:
     """The index of the least element."""
     return np.argmin(x, axis=_axes(x, axis), keepdims=keepdims)

@@ -9,7 +9,7 @@ import numpy as np
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 
 
-def _count(ids: Any, data: Any, num_segments: int | None) -> int:
+def _count(ids: np.ndarray, data: np.ndarray, num_segments: int | None) -> int:
     """The number of segments, after a look at the ids."""
     if ids.ndim != 1 or data.shape[:1] != ids.shape:
         raise ShapeError(f"segment_ids of shape {ids.shape} for data of shape {data.shape}")
@@ -22,7 +22,7 @@ def _count(ids: Any, data: Any, num_segments: int | None) -> int:
     return count
 
 
-def _reduce(ufunc: Any, data: Any, ids: Any, num_segments: int | None) -> Any:
+def _reduce(ufunc: Any, data: np.ndarray, ids: np.ndarray, num_segments: int | None) -> np.ndarray:
     """Sort the data by segment and fold each run."""
     out = np.zeros((_count(ids, data, num_segments), *data.shape[1:]), data.dtype)
     if data.size:
@@ -33,23 +33,33 @@ def _reduce(ufunc: Any, data: Any, ids: Any, num_segments: int | None) -> Any:
     return out
 
 
-def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_sum(
+    data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None
+) -> np.ndarray:
     return _reduce(np.add, data, segment_ids, num_segments)
 
 
-def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_prod(
+    data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None
+) -> np.ndarray:
     return _reduce(np.multiply, data, segment_ids, num_segments)
 
 
-def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_max(
+    data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None
+) -> np.ndarray:
     return _reduce(np.maximum, data, segment_ids, num_segments)
 
 
-def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_min(
+    data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None
+) -> np.ndarray:
     return _reduce(np.minimum, data, segment_ids, num_segments)
 
 
-def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_mean(
+    data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None
+) -> np.ndarray:
     wide = data.astype(np.float32) if data.dtype == np.float16 else data
     total = _reduce(np.add, wide, segment_ids, num_segments)
     counts = np.bincount(segment_ids.astype(np.intp), minlength=total.shape[0])

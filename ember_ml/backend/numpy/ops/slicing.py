@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 
-def _key(shape: Any, starts: Any, sizes: Any) -> tuple[slice, ...]:
+def _key(shape: tuple[int, ...], starts: np.ndarray, sizes: Sequence[int]) -> tuple[slice, ...]:
     lengths = np.array(shape, np.int64)
     first = np.where(starts < 0, starts + lengths, starts)
     first = np.clip(first, 0, lengths - np.array(sizes, np.int64))
@@ -16,11 +16,11 @@ def _key(shape: Any, starts: Any, sizes: Any) -> tuple[slice, ...]:
     )
 
 
-def dynamic_slice(x: Any, starts: Any, sizes: Any) -> Any:
+def dynamic_slice(x: np.ndarray, starts: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     return np.asarray(x)[_key(x.shape, starts, sizes)]
 
 
-def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Any:
+def dynamic_update_slice(x: np.ndarray, update: np.ndarray, starts: np.ndarray) -> np.ndarray:
     out = np.array(x)
     out[_key(x.shape, starts, update.shape)] = update
     return out

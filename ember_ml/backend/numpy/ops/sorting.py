@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 
 
-def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+def sort(
+    x: np.ndarray, axis: int = -1, *, descending: bool = False, stable: bool = True
+) -> np.ndarray:
     """The elements in order."""
     out = np.sort(x, axis, stable=stable)
     return np.flip(out, axis) if descending else out
 
 
-def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+def argsort(
+    x: np.ndarray, axis: int = -1, *, descending: bool = False, stable: bool = True
+) -> np.ndarray:
     """The indices in order; sorted from behind if descending, so that equal ones keep theirs."""
     if x.ndim == 0:
         raise IndexError("a 0-d array has no axes")
@@ -23,7 +27,9 @@ def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = 
     return np.flip(x.shape[axis] - 1 - backwards, axis)
 
 
-def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True) -> Any:
+def topk(
+    x: np.ndarray, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True
+) -> Any:
     """The first k in order."""
     order = argsort(x, axis, descending=largest)
     if not 0 <= k <= x.shape[axis]:
@@ -32,7 +38,9 @@ def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True, sorted: bool =
     return np.take_along_axis(x, indices, axis), indices
 
 
-def searchsorted(x1: Any, x2: Any, sorter: Any = None, *, side: str = "left") -> Any:
+def searchsorted(
+    x1: np.ndarray, x2: np.ndarray, sorter: np.ndarray | None = None, *, side: str = "left"
+) -> np.ndarray:
     """Places in a sorted vector."""
     if x1.ndim != 1:
         raise ValueError(f"x1 must be a vector; its shape is {x1.shape}")

@@ -19,7 +19,7 @@ def _in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compute in float64 and round to the dtype given."""
 
     @functools.wraps(function)
-    def kernel(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def kernel(x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
         wide = [part.astype(np.float64) if hasattr(part, "dtype") else part for part in args]
         with np.errstate(all="ignore"):
             return np.asarray(function(x.astype(np.float64), *wide, **kwargs)).astype(x.dtype)
@@ -34,46 +34,46 @@ digamma = _in_float64(gamma_function.digamma)
 
 
 @_in_float64
-def erfinv(x: Any) -> Any:
+def erfinv(x: np.ndarray) -> np.ndarray:
     return error_function.quantile(x / 2, (1 - np.abs(x)) / 2) / _SQRT2
 
 
 @_in_float64
-def ndtr(x: Any) -> Any:
+def ndtr(x: np.ndarray) -> np.ndarray:
     return error_function.erfc(-x / _SQRT2) / 2
 
 
 @_in_float64
-def log_ndtr(x: Any) -> Any:
+def log_ndtr(x: np.ndarray) -> np.ndarray:
     tail = np.maximum(-x, 1.0) / _SQRT2
     low = np.log(error_function.erfcx(tail) / 2) - tail * tail
     return np.where(x < -1, low, np.log1p(-error_function.erfc(x / _SQRT2) / 2))
 
 
 @_in_float64
-def ndtri(x: Any) -> Any:
+def ndtri(x: np.ndarray) -> np.ndarray:
     return error_function.quantile(x - 0.5, np.minimum(x, 1 - x))
 
 
 @_in_float64
-def polygamma(x: Any, n: int = 1) -> Any:
+def polygamma(x: np.ndarray, n: int = 1) -> np.ndarray:
     if n < 0:
         raise ArgumentError(f"polygamma: n={n} must not be negative")
     return gamma_function.digamma(x) if n == 0 else gamma_function.polygamma(n, x)
 
 
 @_in_float64
-def betaln(x: Any, y: Any) -> Any:
+def betaln(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return gamma_function.lgamma(x) + gamma_function.lgamma(y) - gamma_function.lgamma(x + y)
 
 
 @_in_float64
-def i0(x: Any) -> Any:
+def i0(x: np.ndarray) -> np.ndarray:
     return np.where(np.isinf(x), np.inf, np.i0(x))
 
 
 @_in_float64
-def i1(x: Any) -> Any:
+def i1(x: np.ndarray) -> np.ndarray:
     """The power series, and from 20 on the asymptotic one."""
     near, far = np.minimum(np.abs(x), 20.0), np.maximum(np.abs(x), 20.0)
     low = high = np.ones_like(x)
@@ -87,27 +87,27 @@ def i1(x: Any) -> Any:
     return np.copysign(out, x)
 
 
-def entr(x: Any) -> Any:
+def entr(x: np.ndarray) -> np.ndarray:
     return np.where(x < 0, x.dtype.type(-np.inf), -xlogy(x, x))
 
 
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         return np.where((x == 0) & ~np.isnan(y), x.dtype.type(0), x * np.log(y))
 
 
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         return np.where((x == 0) & ~np.isnan(y), x.dtype.type(0), x * np.log1p(y))
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: np.ndarray) -> np.ndarray:
     decay = np.exp(-np.abs(x))
     return np.where(x >= 0, x.dtype.type(1), decay) / (1 + decay)
 
 
 @np.errstate(over="ignore")  # type: ignore[untyped-decorator]
-def _sigmoid_wide(x: Any) -> Any:
+def _sigmoid_wide(x: np.ndarray) -> np.ndarray:
     """In the range of these dtypes, 1 over an overflow is the zero that is wanted."""
     return 1 / (1 + np.exp(-x))
 
@@ -118,15 +118,15 @@ BY_DTYPE = {
 }
 
 
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: np.ndarray) -> np.ndarray:
     return -np.logaddexp(-x, 0)
 
 
-def softplus(x: Any, beta: float = 1.0) -> Any:
+def softplus(x: np.ndarray, beta: float = 1.0) -> np.ndarray:
     return np.logaddexp(x * beta, 0) / beta
 
 
-def logit(x: Any, eps: float | None = None) -> Any:
+def logit(x: np.ndarray, eps: float | None = None) -> np.ndarray:
     if eps is not None:
         x = np.clip(x, eps, 1 - eps)
     with np.errstate(all="ignore"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy import acos as acos
 from numpy import acosh as acosh
@@ -23,7 +21,7 @@ from numpy import sinh as sinh
 from numpy import tan as tan
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: np.ndarray) -> np.ndarray:
     """The limits +1 and -1 keep the sign of the imaginary part."""
     out = np.tanh(x)
     if x.dtype.kind == "c" and np.isinf(x.real).any():

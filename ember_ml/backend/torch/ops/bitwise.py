@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import bitwise_and as bitwise_and
 from torch import bitwise_left_shift as bitwise_left_shift
@@ -14,7 +12,7 @@ from torch import bitwise_xor as bitwise_xor
 bitwise_invert = torch.bitwise_not
 
 
-def count_ones(x: Any) -> Any:
+def count_ones(x: torch.Tensor) -> torch.Tensor:
     """Sums of neighbouring bits, pairs, nibbles, and of all bytes by a multiplication."""
     bits = x.to(torch.int64)
     if x.dtype is not torch.int64:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import eq as equal
 from torch import greater as greater
@@ -23,7 +21,13 @@ from torch import logical_xor as logical_xor
 from torch import not_equal as not_equal
 
 
-def isclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+def isclose(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> torch.Tensor:
     if x.is_floating_point() or x.is_complex():
         return torch.isclose(x, y, rtol, atol, equal_nan)
     x, y = x.to(torch.int64), y.to(torch.int64)
@@ -33,19 +37,23 @@ def isclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 
 
 def allclose(
-    x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> Any:
+    x: torch.Tensor,
+    y: torch.Tensor,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> torch.Tensor:
     return torch.all(isclose(x, y, rtol, atol, equal_nan))
 
 
-def array_equal(x: Any, y: Any, equal_nan: bool = False) -> Any:
+def array_equal(x: torch.Tensor, y: torch.Tensor, equal_nan: bool = False) -> torch.Tensor:
     if x.shape != y.shape:
         return torch.zeros((), dtype=torch.bool, device=x.device)
     same = x == y
     return torch.all(same | ((x != x) & (y != y)) if equal_nan else same)
 
 
-def isin(x: Any, elements: Any, invert: bool = False) -> Any:
+def isin(x: torch.Tensor, elements: torch.Tensor, invert: bool = False) -> torch.Tensor:
     if x.is_complex():
         found = torch.any(x[..., None] == elements.reshape(-1), dim=-1)
         return ~found if invert else found

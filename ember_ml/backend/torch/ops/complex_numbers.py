@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import angle as angle
 from torch import conj as conj
 from torch import real as real
 
 
-def imag(x: Any) -> Any:
+def imag(x: torch.Tensor) -> torch.Tensor:
     """The zeros of a real tensor have a gradient, which is zero."""
     if x.is_complex():
         return torch.imag(x)

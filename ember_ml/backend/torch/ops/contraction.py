@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch import outer as outer
 from ember_ml._core.errors import ArgumentTypeError
 
 
-def matvec(x: Any, y: Any) -> Any:
+def matvec(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """(..., n, k), (..., k) -> (..., n)."""
     if x.ndim < 2 or y.ndim == 0:
         raise ValueError("the shapes are not those of matrices and vectors")
@@ -23,12 +24,12 @@ def matvec(x: Any, y: Any) -> Any:
     return torch.matmul(x, y.unsqueeze(-1)).squeeze(-1)
 
 
-def vdot(x: Any, y: Any) -> Any:
+def vdot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """The sum of conj(x) * y over all elements."""
     return torch.vdot(x.reshape(-1), y.reshape(-1))
 
 
-def vecdot(x: Any, y: Any, axis: int = -1) -> Any:
+def vecdot(x: torch.Tensor, y: torch.Tensor, axis: int = -1) -> torch.Tensor:
     """The sum of conj(x) * y along an axis; integers keep their dtype."""
     x, y = x.movedim(axis, -1), y.movedim(axis, -1)
     if x.shape[-1] != y.shape[-1]:
@@ -38,7 +39,7 @@ def vecdot(x: Any, y: Any, axis: int = -1) -> Any:
     return (x * y).sum(-1, dtype=x.dtype)
 
 
-def cross(x: Any, y: Any, axis: int = -1) -> Any:
+def cross(x: torch.Tensor, y: torch.Tensor, axis: int = -1) -> torch.Tensor:
     """The cross product of the vectors of length 3 along an axis."""
     x, y = x.movedim(axis, -1), y.movedim(axis, -1)
     if x.shape[-1] != 3 or y.shape[-1] != 3:
@@ -46,7 +47,9 @@ def cross(x: Any, y: Any, axis: int = -1) -> Any:
     return torch.linalg.cross(*torch.broadcast_tensors(x, y)).movedim(-1, axis)
 
 
-def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+def tensordot(
+    x: torch.Tensor, y: torch.Tensor, axes: int | Sequence[int | Sequence[int]] = 2
+) -> torch.Tensor:
     """The sum of products over several axes, whose lengths must be the same."""
     if isinstance(axes, int):
         if not 0 <= axes <= min(x.ndim, y.ndim):
@@ -59,7 +62,13 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
     return torch.tensordot(x, y, (of_x, of_y))
 
 
-def addmm(input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:
+def addmm(
+    input: torch.Tensor,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    alpha: int | float = 1,
+    beta: int | float = 1,
+) -> torch.Tensor:
     """The sum of beta * input and alpha * (x @ y)."""
     scaled = isinstance(alpha, float) or isinstance(beta, float)
     if scaled and not (x.is_floating_point() or x.is_complex()):
@@ -71,5 +80,5 @@ def addmm(input: Any, x: Any, y: Any, alpha: Any = 1, beta: Any = 1) -> Any:
     return product * alpha if beta == 0 else torch.add(product * alpha, input, alpha=beta)
 
 
-def _einsum(tensors: list[Any], subscripts: str) -> Any:
+def _einsum(tensors: list[Any], subscripts: str) -> torch.Tensor:
     return torch.einsum(subscripts, *tensors).to(tensors[0].dtype)

@@ -9,48 +9,60 @@ from torch import empty_like as empty_like
 from torch import ones_like as ones_like
 from torch import zeros_like as zeros_like
 
+from ember_ml._core.types import ShapeLike
 from ember_ml.backend.axes import listed, within
 from ember_ml.backend.torch import cast
 
 
-def zeros(shape: Any, *, dtype: Any, device: str) -> Any:
+def zeros(shape: ShapeLike, *, dtype: torch.dtype, device: str) -> torch.Tensor:
     """Zeros."""
     return torch.zeros(shape if type(shape) is tuple else listed(shape), dtype=dtype, device=device)
 
 
-def ones(shape: Any, *, dtype: Any, device: str) -> Any:
+def ones(shape: ShapeLike, *, dtype: torch.dtype, device: str) -> torch.Tensor:
     """Ones."""
     return torch.ones(shape if type(shape) is tuple else listed(shape), dtype=dtype, device=device)
 
 
-def empty(shape: Any, *, dtype: Any, device: str) -> Any:
+def empty(shape: ShapeLike, *, dtype: torch.dtype, device: str) -> torch.Tensor:
     """Unset memory."""
     return torch.empty(shape if type(shape) is tuple else listed(shape), dtype=dtype, device=device)
 
 
-def filled(x: Any, shape: Any) -> Any:
+def filled(x: torch.Tensor, shape: ShapeLike) -> torch.Tensor:
     """The value in every place."""
     return x.expand(listed(shape)).clone(memory_format=torch.contiguous_format)
 
 
-def _offsets(n_rows: int, n_cols: int, device: str) -> Any:
+def _offsets(n_rows: int, n_cols: int, device: str) -> torch.Tensor:
     """How far above the main diagonal each place of a matrix is."""
     return torch.arange(n_cols, device=device) - torch.arange(n_rows, device=device)[:, None]
 
 
-def eye(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+def eye(
+    n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """Ones on a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return (_offsets(n_rows, n_cols, device) == within(k, n_rows, n_cols)).to(dtype)
 
 
-def tri(n_rows: int, n_cols: Any = None, *, k: int = 0, dtype: Any, device: str) -> Any:
+def tri(
+    n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """Ones on and below a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return (_offsets(n_rows, n_cols, device) <= within(k, n_rows, n_cols)).to(dtype)
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: str) -> Any:
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: torch.dtype,
+    device: str,
+) -> torch.Tensor:
     """A range; integers are exact, and a range that ends before it starts is empty."""
     if step == 0:
         raise ValueError("step must not be 0")
@@ -62,14 +74,20 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any, device: s
     return made.to(dtype).to(device)
 
 
-def _linspace(start: Any, stop: Any, num: int, endpoint: bool) -> Any:
+def _linspace(start: Any, stop: Any, num: int, endpoint: bool) -> torch.Tensor:
     wide = torch.complex128 if isinstance(start + stop, complex) else torch.float64
     return torch.linspace(start, stop, num if endpoint else num + 1, dtype=wide)[:num]
 
 
 def linspace(
-    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
-) -> Any:
+    start: complex,
+    stop: complex,
+    num: int = 50,
+    *,
+    dtype: torch.dtype,
+    device: str,
+    endpoint: bool = True,
+) -> torch.Tensor:
     """Equal distances; rounded down for integers."""
     made = _linspace(start, stop, num, endpoint)
     whole = not dtype.is_floating_point and not dtype.is_complex
@@ -77,22 +95,28 @@ def linspace(
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: float,
+    stop: float,
     num: int = 50,
     *,
     base: float = 10.0,
-    dtype: Any,
+    dtype: torch.dtype,
     device: str,
     endpoint: bool = True,
-) -> Any:
+) -> torch.Tensor:
     """Powers at equal distances."""
     return cast(torch.pow(base, _linspace(start, stop, num, endpoint)), dtype).to(device)
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, *, dtype: Any, device: str, endpoint: bool = True
-) -> Any:
+    start: float,
+    stop: float,
+    num: int = 50,
+    *,
+    dtype: torch.dtype,
+    device: str,
+    endpoint: bool = True,
+) -> torch.Tensor:
     """Equal ratios."""
     if not start * stop > 0:
         raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
@@ -102,16 +126,16 @@ def geomspace(
     return cast(made, dtype).to(device)
 
 
-def tril(x: Any, k: int = 0) -> Any:
+def tril(x: torch.Tensor, k: int = 0) -> torch.Tensor:
     """Zeros above a diagonal."""
     return torch.tril(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 
-def triu(x: Any, k: int = 0) -> Any:
+def triu(x: torch.Tensor, k: int = 0) -> torch.Tensor:
     """Zeros below a diagonal."""
     return torch.triu(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 
-def coordinate_matrices(tensors: Any, indexing: str = "xy") -> Any:
+def coordinate_matrices(tensors: Any, indexing: str = "xy") -> list[torch.Tensor]:
     """The coordinates of a grid."""
     return torch.meshgrid(*tensors, indexing=indexing)

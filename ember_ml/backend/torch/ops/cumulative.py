@@ -9,7 +9,7 @@ import torch
 from ember_ml.backend.torch import cast
 
 
-def _along(x: Any, axis: Any) -> tuple[Any, int]:
+def _along(x: torch.Tensor, axis: Any) -> tuple[Any, int]:
     """The tensor and its axis; the flat tensor if none is given."""
     if axis is None:
         return x.reshape(-1), 0
@@ -18,26 +18,30 @@ def _along(x: Any, axis: Any) -> tuple[Any, int]:
     return x, axis
 
 
-def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
+def cumsum(
+    x: torch.Tensor, axis: int | None = None, *, dtype: torch.dtype | None = None
+) -> torch.Tensor:
     """Running sums."""
     return torch.cumsum(*_along(x if dtype is None else cast(x, dtype), axis), dtype=dtype)
 
 
-def cumprod(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
+def cumprod(
+    x: torch.Tensor, axis: int | None = None, *, dtype: torch.dtype | None = None
+) -> torch.Tensor:
     """Running products."""
     return torch.cumprod(*_along(x if dtype is None else cast(x, dtype), axis), dtype=dtype)
 
 
-def cummax(x: Any, axis: Any = None) -> Any:
+def cummax(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
     """Running maxima."""
     return torch.cummax(*_along(x, axis))[0]
 
 
-def cummin(x: Any, axis: Any = None) -> Any:
+def cummin(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
     """Running minima."""
     return torch.cummin(*_along(x, axis))[0]
 
 
-def logcumsumexp(x: Any, axis: Any = None) -> Any:
+def logcumsumexp(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
     """Running log-sums of exponentials."""
     return torch.logcumsumexp(*_along(x, axis))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import torch
 
 from ember_ml.backend.torch import cast, to_device
 
 
-def astype(x: Any, dtype: Any, *, copy: bool = True, device: Any = None) -> Any:
+def astype(
+    x: torch.Tensor, dtype: torch.dtype, *, copy: bool = True, device: str | None = None
+) -> torch.Tensor:
     """The tensor in another dtype."""
     out = cast(x, dtype)
     if device is not None:

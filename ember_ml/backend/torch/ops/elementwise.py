@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import abs as abs
 from torch import add as add
@@ -24,7 +22,7 @@ from ember_ml.backend.torch.scalars import left, right
 float_power = pow
 
 
-def floor_divide(x: Any, y: Any) -> Any:
+def floor_divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if x.is_floating_point():
         infinite = torch.isinf(x) | torch.isinf(y)
         return torch.where(infinite, x / y, torch.div(x, y, rounding_mode="floor"))
@@ -32,34 +30,34 @@ def floor_divide(x: Any, y: Any) -> Any:
     return torch.where(zero, 0, torch.floor_divide(x, torch.where(zero, 1, y)))
 
 
-def remainder(x: Any, y: Any) -> Any:
+def remainder(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if x.is_floating_point():
         out = torch.remainder(x, y)
         return torch.where(out == 0, torch.copysign(out, y), out)
     return torch.remainder(x, torch.where(y == 0, 1, y))
 
 
-def fmod(x: Any, y: Any) -> Any:
+def fmod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if x.is_floating_point():
         return torch.fmod(x, y)
     return torch.fmod(x, torch.where(y == 0, 1, y))
 
 
-def divmod(x: Any, y: Any) -> Any:
+def divmod(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return floor_divide(x, y), remainder(x, y)
 
 
-def sign(x: Any) -> Any:
+def sign(x: torch.Tensor) -> torch.Tensor:
     if x.is_complex():
         return torch.sgn(x)
     return torch.where(x != x, x, torch.sign(x)) if x.is_floating_point() else torch.sign(x)
 
 
-def multiply_add(x: Any, y: Any, z: Any) -> Any:
+def multiply_add(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
     return torch.addcmul(z, x, y)
 
 
-def heaviside(x: Any, y: Any) -> Any:
+def heaviside(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     step = torch.where(x != x, x, (x > 0).to(x.dtype))
     return torch.where(x == 0, y, step)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import exp as exp
@@ -19,7 +18,7 @@ from torch import sqrt as sqrt
 from ember_ml.backend.torch.scalars import left, right
 
 
-def expm1(x: Any) -> Any:
+def expm1(x: torch.Tensor) -> torch.Tensor:
     """Of complex numbers by their parts, as torch's own misses the standard's special cases."""
     if not x.is_complex():
         return torch.expm1(x)
@@ -31,7 +30,7 @@ def expm1(x: Any) -> Any:
     return torch.complex(real, torch.where(endless & (size < 0), 0.0, imaginary))
 
 
-def log1p(x: Any) -> Any:
+def log1p(x: torch.Tensor) -> torch.Tensor:
     """Of complex numbers log(1 + x), but from |1 + x|**2 - 1 where that is exact."""
     if not x.is_complex():
         return torch.log1p(x)
@@ -43,7 +42,7 @@ def log1p(x: Any) -> Any:
     return torch.where(near, close, torch.log(moved))
 
 
-def cbrt(x: Any) -> Any:
+def cbrt(x: torch.Tensor) -> torch.Tensor:
     """The power of 1/3, then a step of Newton's."""
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     size = wide.abs()

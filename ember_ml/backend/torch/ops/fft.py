@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,9 @@ from ember_ml.backend.axes import listed
 _HALF = (torch.float16, torch.bfloat16)
 
 
-def _apply(transform: Callable[..., Any], x: Any, lengths: Any, axes: Any, norm: str) -> Any:
+def _apply(
+    transform: Callable[..., Any], x: torch.Tensor, lengths: Any, axes: Any, norm: str
+) -> torch.Tensor:
     x = x.float() if x.dtype in _HALF else x
     along = range(x.ndim) if axes is None else listed(axes)
     if x.numel() or not all(x.shape[axis] for axis in along):
@@ -25,14 +27,18 @@ def _apply(transform: Callable[..., Any], x: Any, lengths: Any, axes: Any, norm:
 
 
 def _along_axis(transform: Callable[..., Any]) -> Callable[..., Any]:
-    def transformed(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    def transformed(
+        x: torch.Tensor, n: int | None = None, axis: int = -1, norm: str = "backward"
+    ) -> torch.Tensor:
         return _apply(transform, x, n, axis, norm)
 
     return transformed
 
 
 def _along_axes(transform: Callable[..., Any], default: Any) -> Callable[..., Any]:
-    def transformed(x: Any, s: Any = None, axes: Any = default, norm: str = "backward") -> Any:
+    def transformed(
+        x: torch.Tensor, s: Any = None, axes: Any = default, norm: str = "backward"
+    ) -> torch.Tensor:
         return _apply(transform, x, s, axes, norm)
 
     return transformed
@@ -54,17 +60,17 @@ rfft2 = _along_axes(torch.fft.rfftn, (-2, -1))
 irfft2 = _along_axes(torch.fft.irfftn, (-2, -1))
 
 
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: torch.Tensor, axes: int | Sequence[int] | None = None) -> torch.Tensor:
     """Zero frequency to the middle."""
     return torch.fft.fftshift(x, axes)
 
 
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: torch.Tensor, axes: int | Sequence[int] | None = None) -> torch.Tensor:
     """The inverse of `fftshift`."""
     return torch.fft.ifftshift(x, axes)
 
 
-def _samples(n: int, dtype: Any) -> int:
+def _samples(n: int, dtype: torch.dtype) -> int:
     """The number of samples, checked."""
     if n < 1:
         raise ArgumentError(f"the number of samples must be positive, not {n}")
@@ -73,11 +79,11 @@ def _samples(n: int, dtype: Any) -> int:
     return n
 
 
-def fftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+def fftfreq(n: int, *, d: float = 1.0, dtype: torch.dtype | None, device: str) -> torch.Tensor:
     """The frequencies of `fft`."""
     return torch.fft.fftfreq(_samples(n, dtype), d, dtype=dtype, device=device)
 
 
-def rfftfreq(n: int, *, d: float = 1.0, dtype: Any, device: str) -> Any:
+def rfftfreq(n: int, *, d: float = 1.0, dtype: torch.dtype | None, device: str) -> torch.Tensor:
     """The frequencies of `rfft`."""
     return torch.fft.rfftfreq(_samples(n, dtype), d, dtype=dtype, device=device)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import copysign as copysign
 from torch import frexp as frexp
@@ -14,8 +12,8 @@ from ember_ml.backend.torch.scalars import left, right
 
 
 def nan_to_num(
-    x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> Any:
+    x: torch.Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> torch.Tensor:
     """Of complex numbers by their parts, as torch's own has no gradient."""
     if not x.is_complex():
         return torch.nan_to_num(x, nan, posinf, neginf)
@@ -23,7 +21,7 @@ def nan_to_num(
     return torch.complex(*parts)
 
 
-def ldexp(x: Any, exponent: Any) -> Any:
+def ldexp(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
     """In two steps: the power itself may overflow where the product does not."""
     wide = x if x.dtype is torch.float64 else x.float()
     limit = 2200 if wide.dtype is torch.float64 else 300

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,15 +13,15 @@ from ember_ml.backend.torch import indexing
 from ember_ml.backend.torch.indexing import getitem as getitem
 
 
-def setitem(x: Any, value: Any, key: Any) -> Any:
+def setitem(x: torch.Tensor, value: torch.Tensor, key: Any) -> torch.Tensor:
     return indexing.setitem(x, key, value)
 
 
-def additem(x: Any, value: Any, key: Any) -> Any:
+def additem(x: torch.Tensor, value: torch.Tensor, key: Any) -> torch.Tensor:
     return indexing.additem(x, key, value)
 
 
-def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+def take(x: torch.Tensor, indices: torch.Tensor, axis: int | None = None) -> torch.Tensor:
     if axis is None:
         x, axis = x.reshape(-1), 0
     before = (slice(None),) * (axis + x.ndim if axis < 0 else axis)
@@ -31,7 +32,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Any:
     )  # a 0-d index would be read here and now
 
 
-def _from_front(op: str, x: Any, indices: Any, axis: int) -> Any:
+def _from_front(op: str, x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
     if x.ndim != indices.ndim or x.ndim == 0:
         raise ShapeError(
             f"{op}: x has shape {tuple(x.shape)}, indices {tuple(indices.shape)}: their axes differ"
@@ -40,13 +41,13 @@ def _from_front(op: str, x: Any, indices: Any, axis: int) -> Any:
     return torch.where(indices < 0, indices + x.shape[axis], indices)
 
 
-def _with(shape: Any, axis: int, length: int) -> Any:
+def _with(shape: tuple[int, ...], axis: int, length: int) -> torch.Tensor:
     out = list(shape)
     out[axis] = length
     return out
 
 
-def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
+def take_along_axis(x: torch.Tensor, indices: torch.Tensor, axis: int = -1) -> torch.Tensor:
     indices = _from_front("take_along_axis", x, indices, axis)
     common = torch.broadcast_shapes(_with(x.shape, axis, 1), _with(indices.shape, axis, 1))
     x = x.expand(_with(common, axis, x.shape[axis]))
@@ -57,7 +58,9 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
         raise _explained(error) from error
 
 
-def put_along_axis(x: Any, indices: Any, values: Any, axis: int = -1) -> Any:
+def put_along_axis(
+    x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int = -1
+) -> torch.Tensor:
     indices = _from_front("put_along_axis", x, indices, axis)
     shape = _with(x.shape, axis, indices.shape[axis])
     indices = indices.broadcast_to(shape)
@@ -72,21 +75,21 @@ def _explained(error: RuntimeError) -> Exception:
     return IndexOutOfRangeError(str(error)) if "out of bounds" in str(error) else error
 
 
-def where(condition: Any, x: Any, y: Any) -> Any:
+def where(condition: torch.Tensor, x: torch.Tensor | None, y: torch.Tensor | None) -> torch.Tensor:
     return torch.where(condition if condition.dtype is torch.bool else condition != 0, x, y)
 
 
-def nonzero(x: Any) -> Any:
+def nonzero(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     if x.ndim == 0:
         raise ShapeError("nonzero: a 0-d tensor has no axis to give indices of")
     return torch.nonzero(x, as_tuple=True)
 
 
-def argwhere(x: Any) -> Any:
+def argwhere(x: torch.Tensor) -> torch.Tensor:
     return torch.argwhere(x)
 
 
-def _check_within(op: str, indices: Any, length: int, shape: Any) -> None:
+def _check_within(op: str, indices: torch.Tensor, length: int, shape: Sequence[int]) -> None:
     """Have gather look for an index out of range, which it does on the CPU, and under vmap too."""
     if torch.compiler.is_compiling() or indices.device.type != "cpu":
         return
@@ -96,12 +99,12 @@ def _check_within(op: str, indices: Any, length: int, shape: Any) -> None:
         raise IndexOutOfRangeError(f"{op} into the shape {tuple(shape)}: {error}") from error
 
 
-def unravel_index(indices: Any, shape: Any) -> Any:
+def unravel_index(indices: torch.Tensor, shape: Sequence[int]) -> tuple[torch.Tensor, ...]:
     _check_within("unravel_index", indices, math.prod(shape), shape)
     return torch.unravel_index(indices.long(), tuple(shape))
 
 
-def ravel_multi_index(multi_index: Any, shape: Any) -> Any:
+def ravel_multi_index(multi_index: Sequence[torch.Tensor], shape: Sequence[int]) -> torch.Tensor:
     out = 0
     for part, length in zip(multi_index, shape, strict=True):
         _check_within("ravel_multi_index", part, length, shape)

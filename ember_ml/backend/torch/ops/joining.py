@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import cat as _cat
 from ember_ml._core.errors import ShapeError
 
 
-def concat(arrays: Any, axis: int | None = 0) -> Any:
+def concat(arrays: Any, axis: int | None = 0) -> torch.Tensor:
     if axis is None:
         return torch.cat([x.reshape(-1) for x in arrays])
     ndim = arrays[0].ndim
@@ -22,11 +23,11 @@ def concat(arrays: Any, axis: int | None = 0) -> Any:
     return _cat(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0) -> Any:
+def stack(arrays: Any, axis: int = 0) -> torch.Tensor:
     return torch.stack(arrays, axis)
 
 
-def split_at(x: Any, indices: Any, axis: int = 0) -> Any:
+def split_at(x: torch.Tensor, indices: Sequence[int], axis: int = 0) -> list[torch.Tensor]:
     bounds = (0, *indices, x.shape[axis])
     if any(low > high for low, high in itertools.pairwise(bounds)):
         return x.tensor_split(tuple(indices), axis)
@@ -34,5 +35,5 @@ def split_at(x: Any, indices: Any, axis: int = 0) -> Any:
     return x.split([high - low for low, high in itertools.pairwise(bounds)], axis)
 
 
-def unstack(x: Any, axis: int = 0) -> Any:
+def unstack(x: torch.Tensor, axis: int = 0) -> tuple[torch.Tensor, ...]:
     return x.unbind(axis)

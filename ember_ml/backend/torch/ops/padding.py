@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
 
-def pad_constant(x: Any, widths: Any, value: Any = 0) -> Any:
+def pad_constant(
+    x: torch.Tensor, widths: Sequence[tuple[int, int]], value: bool | int | float | complex = 0
+) -> torch.Tensor:
     return torch.constant_pad_nd(x, [width for pair in widths[::-1] for width in pair], value)

@@ -34,7 +34,9 @@ def _way() -> Callable[..., Any]:
     return _doubled if tracing.gradients else _opaque
 
 
-def _doubled(a: Any, b: Any, h0: Any, axis: int, reverse: bool) -> tuple[Any, Any]:
+def _doubled(
+    a: torch.Tensor, b: torch.Tensor, h0: Any, axis: int, reverse: bool
+) -> tuple[Any, Any]:
     """In plain ops: each pass joins every step with what twice as many before it came to."""
     if reverse:
         h, final = _doubled(a.flip(axis), b.flip(axis), h0, axis, False)
@@ -57,13 +59,15 @@ def _doubled(a: Any, b: Any, h0: Any, axis: int, reverse: bool) -> tuple[Any, An
     return b, b.select(axis, -1)
 
 
-def _forward(a: Any, b: Any, h0: Any, axis: int, reverse: bool) -> tuple[Any, Any]:
+def _forward(
+    a: torch.Tensor, b: torch.Tensor, h0: Any, axis: int, reverse: bool
+) -> tuple[Any, Any]:
     out = _empty(b, axis)
     state = b.new_zeros(b.shape[:axis] + b.shape[axis + 1 :]) if h0 is None else h0
     return out, _fill((a, b, out), state, axis, reverse, shifted=False).clone()
 
 
-def _empty(like: Any, axis: int) -> Any:
+def _empty(like: torch.Tensor, axis: int) -> torch.Tensor:
     """Memory for a result; time goes in front where steps would be scattered elements."""
     shape = [*like.shape]
     if _inner(like, axis) >= _NARROW or axis == 0:
@@ -71,11 +75,13 @@ def _empty(like: Any, axis: int) -> Any:
     return like.new_empty([shape.pop(axis), *shape]).movedim(0, axis)
 
 
-def _inner(x: Any, axis: int) -> int:
+def _inner(x: torch.Tensor, axis: int) -> int:
     return x.shape[axis + 1 :].numel()
 
 
-def _fill(arrays: Any, state: Any, axis: int, reverse: bool, shifted: bool) -> Any:
+def _fill(
+    arrays: Any, state: torch.Tensor, axis: int, reverse: bool, shifted: bool
+) -> torch.Tensor:
     """Write the recurrence of (a, b, out) into out; the state after the last step.
 
     A step makes h = a h' + b of the state h', and h is the next state. If `shifted`, h = h' + b,
@@ -95,7 +101,9 @@ def _fill(arrays: Any, state: Any, axis: int, reverse: bool, shifted: bool) -> A
     return _walk(_steps(rest, axis, reverse), leaving.select(axis, 0 if reverse else -1), shifted)
 
 
-def _entering(a: Any, b: Any, state: Any, axis: int, reverse: bool) -> Any:
+def _entering(
+    a: torch.Tensor, b: torch.Tensor, state: torch.Tensor, axis: int, reverse: bool
+) -> torch.Tensor:
     """The state that enters each chunk: a recurrence over the chunks, one place late."""
     out = torch.empty_like(b)
     begin = out.select(axis, -1 if reverse else 0)
@@ -125,7 +133,7 @@ def _steps(arrays: Any, axis: int, reverse: bool) -> list[Any]:
     return [x.unbind(axis)[::-1] if reverse else x.unbind(axis) for x in arrays]
 
 
-def _walk(steps: Any, state: Any, shifted: bool) -> Any:
+def _walk(steps: Any, state: torch.Tensor, shifted: bool) -> torch.Tensor:
     addcmul = torch.addcmul
     factor = None
     for a, b, out in zip(*steps, strict=True):
@@ -139,7 +147,9 @@ def _walk(steps: Any, state: Any, shifted: bool) -> Any:
     return state if factor is None or not shifted else state * factor
 
 
-def _adjoint(a: Any, h0: Any, h: Any, gh: Any, gf: Any, axis: int, reverse: bool) -> Any:
+def _adjoint(
+    a: torch.Tensor, h0: Any, h: torch.Tensor, gh: Any, gf: Any, axis: int, reverse: bool
+) -> tuple[torch.Tensor | None, ...]:
     """The gradients of a, b and h0, by the shifted recurrence the other way."""
     b, grad_a = _empty(h, axis), torch.empty_like(h)
     start = _fill((a.conj().resolve_conj(), gh, b), gf, axis, not reverse, shifted=True)
@@ -159,7 +169,7 @@ def _neighbours(length: int, reverse: bool) -> tuple[tuple[int, int], tuple[int,
     return (late, early) if reverse else (early, late)
 
 
-def _previous(h: Any, h0: Any, axis: int, reverse: bool) -> Any:
+def _previous(h: torch.Tensor, h0: Any, axis: int, reverse: bool) -> torch.Tensor:
     """The state that each step starts from."""
     early, _ = _neighbours(h.shape[axis], reverse)
     before = torch.zeros_like(h.select(axis, 0)) if h0 is None else h0
@@ -168,8 +178,15 @@ def _previous(h: Any, h0: Any, axis: int, reverse: bool) -> Any:
 
 
 def _pull(
-    apply: Callable[..., Any], a: Any, h0: Any, h: Any, gh: Any, gf: Any, axis: int, reverse: bool
-) -> Any:
+    apply: Callable[..., Any],
+    a: torch.Tensor,
+    h0: Any,
+    h: torch.Tensor,
+    gh: Any,
+    gf: Any,
+    axis: int,
+    reverse: bool,
+) -> tuple[torch.Tensor | None, ...]:
     """The gradients as `_adjoint` has them, of steps that can be differentiated again."""
     _, late = _neighbours(h.shape[axis], reverse)
     one = torch.ones_like(h.select(axis, 0)).unsqueeze(axis)
@@ -193,7 +210,9 @@ def _gradients(apply: Callable[..., Any], saved: Any, gh: Any, gf: Any, axis: in
     return _adjoint(a, h0, h, gh, gf, axis, reverse)
 
 
-def _unrolled(a: Any, b: Any, state: Any, axis: int, reverse: bool) -> Any:
+def _unrolled(
+    a: torch.Tensor, b: torch.Tensor, state: torch.Tensor, axis: int, reverse: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
     """In plain steps: `torch.autograd.grad(is_grads_batched=True)` knows no others."""
     out = []
     for factor, entry in zip(*_steps((a, b), axis, reverse), strict=True):
@@ -218,23 +237,25 @@ class _Recurrence(torch.autograd.Function):  # type: ignore[misc]
     """The recurrence with its adjoint; all of a, b and h0 in their full shapes."""
 
     @staticmethod
-    def forward(a: Any, b: Any, h0: Any, axis: int, reverse: bool) -> Any:
+    def forward(
+        a: torch.Tensor, b: torch.Tensor, h0: Any, axis: int, reverse: bool
+    ) -> torch.Tensor:
         return _forward(a, b, h0, axis, reverse)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+    def setup_context(ctx: Any, inputs: torch.Tensor, output: Any) -> None:
         a, _, h0, ctx.axis, ctx.reverse = inputs
         ctx.save_for_backward(a, h0, output[0])
         ctx.save_for_forward(a, h0, output[0])
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def backward(ctx: Any, gh: Any, gf: Any) -> Any:
+    def backward(ctx: Any, gh: Any, gf: Any) -> tuple[torch.Tensor | None, ...]:
         grads = _gradients(_Recurrence.apply, ctx.saved_tensors, gh, gf, ctx.axis, ctx.reverse)
         return *grads, None, None
 
     @staticmethod
-    def jvp(ctx: Any, da: Any, db: Any, dh0: Any, *rest: Any) -> Any:
+    def jvp(ctx: Any, da: Any, db: Any, dh0: Any, *rest: Any) -> torch.Tensor:
         a, h0, h = ctx.saved_tensors
         change = h.new_zeros(()).expand(h.shape) if db is None else db
         if da is not None and h.shape[ctx.axis]:
@@ -242,7 +263,7 @@ class _Recurrence(torch.autograd.Function):  # type: ignore[misc]
         return _Recurrence.apply(a, change, dh0, ctx.axis, ctx.reverse)
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+    def vmap(info: Any, in_dims: Any, *args: Any) -> torch.Tensor:
         return _batched(_Recurrence.apply, info, in_dims, *args)
 
 
@@ -260,12 +281,12 @@ def _(a, b, h0, axis, reverse):
     return _empty(b, axis), b.new_empty(b.shape[:axis] + b.shape[axis + 1 :])
 
 
-def _save(ctx: Any, inputs: Any, output: Any) -> None:
+def _save(ctx: Any, inputs: torch.Tensor, output: Any) -> None:
     a, _, h0, ctx.axis, ctx.reverse = inputs
     ctx.save_for_backward(a, h0, output[0])
 
 
-def _backward(ctx: Any, gh: Any, gf: Any) -> Any:
+def _backward(ctx: Any, gh: Any, gf: Any) -> tuple[torch.Tensor | None, ...]:
     return *_gradients(_opaque, ctx.saved_tensors, gh, gf, ctx.axis, ctx.reverse), None, None
 
 

@@ -8,13 +8,14 @@ import torch
 from torch import sum as _sum
 
 from ember_ml._core.errors import ShapeError
+from ember_ml._core.types import Axis
 from ember_ml.backend.axes import count, listed, normalize
 from ember_ml.backend.torch import cast
 
 _HALVES = (torch.float16, torch.bfloat16)
 
 
-def _folds(x: Any, axis: Any) -> bool:
+def _folds(x: torch.Tensor, axis: Any) -> bool:
     """Whether there is an axis to fold."""
     if axis is None:
         return True
@@ -25,12 +26,12 @@ def _folds(x: Any, axis: Any) -> bool:
     return True
 
 
-def _widened(dtype: Any) -> Any:
+def _widened(dtype: torch.dtype) -> torch.Tensor:
     """The dtype of a sum: 64 bits for integers and bools."""
     return dtype if dtype.is_floating_point or dtype.is_complex else torch.int64
 
 
-def _check_nonempty(name: str, x: Any, axis: Any) -> None:
+def _check_nonempty(name: str, x: torch.Tensor, axis: Any) -> None:
     """Extremes of nothing do not exist; torch's error does not say so."""
     if x.numel() == 0 and count(x.shape, axis) == 0:
         raise ShapeError(
@@ -38,7 +39,13 @@ def _check_nonempty(name: str, x: Any, axis: Any) -> None:
         )
 
 
-def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(
+    x: torch.Tensor,
+    axis: Axis | None = None,
+    *,
+    dtype: torch.dtype | None = None,
+    keepdims: bool = False,
+) -> torch.Tensor:
     """The sum."""
     if dtype is None and type(axis) is int and (axis > 0 or x.dim()):
         return _sum(x, axis, True) if keepdims else _sum(x, axis)
@@ -49,7 +56,13 @@ def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) 
     return x.to(dtype or _widened(x.dtype))
 
 
-def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(
+    x: torch.Tensor,
+    axis: Axis | None = None,
+    *,
+    dtype: torch.dtype | None = None,
+    keepdims: bool = False,
+) -> torch.Tensor:
     """The product, axis by axis; half precision in float32."""
     target = dtype or _widened(x.dtype)
     x = cast(x, torch.float32 if target in _HALVES else target)
@@ -60,12 +73,14 @@ def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False)
     return x.to(target)
 
 
-def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def mean(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
     """The mean."""
     return torch.mean(x, axis, keepdims) if _folds(x, axis) else x
 
 
-def _moment(native: Any, x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
+def _moment(
+    native: torch.Tensor, x: torch.Tensor, axis: Any, correction: float, keepdims: bool
+) -> torch.Tensor:
     """The variance or deviation; NaN, and no warning, where there are too few elements."""
     if count(x.shape, axis) <= correction or x.numel() == 0:
         return sum(x.abs(), axis, keepdims=keepdims) + torch.nan
@@ -74,46 +89,52 @@ def _moment(native: Any, x: Any, axis: Any, correction: float, keepdims: bool) -
     return native(x, axis, correction=correction, keepdim=keepdims)
 
 
-def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+def var(
+    x: torch.Tensor, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
+) -> torch.Tensor:
     """The variance."""
     return _moment(torch.var, x, axis, correction, keepdims)
 
 
-def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+def std(
+    x: torch.Tensor, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
+) -> torch.Tensor:
     """The standard deviation."""
     return _moment(torch.std, x, axis, correction, keepdims)
 
 
-def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def max(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
     """The greatest element."""
     _check_nonempty("max", x, axis)
     return torch.amax(x, axis, keepdims) if _folds(x, axis) else x
 
 
-def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def min(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
     """The least element."""
     _check_nonempty("min", x, axis)
     return torch.amin(x, axis, keepdims) if _folds(x, axis) else x
 
 
-def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def any(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
     """Whether an element is not zero."""
     x = x.bool()
     return torch.any(x, axis, keepdims) if _folds(x, axis) else x
 
 
-def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def all(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
     """Whether no element is zero."""
     x = x.bool()
     return torch.all(x, axis, keepdims) if _folds(x, axis) else x
 
 
-def count_nonzero(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def count_nonzero(
+    x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False
+) -> torch.Tensor:
     """How many elements are not zero."""
     return sum(x.bool(), axis, keepdims=keepdims)
 
 
-def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def logsumexp(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
     """log(sum(exp(x)))."""
     if x.ndim == 0 or not _folds(x, axis):
         normalize(axis, x.ndim)
@@ -121,14 +142,14 @@ def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return torch.logsumexp(x, tuple(range(x.ndim)) if axis is None else axis, keepdims)
 
 
-def argmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def argmax(x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False) -> torch.Tensor:
     """The index of the greatest element."""
     _folds(x, axis)
     _check_nonempty("argmax", x, axis)
     return torch.argmax(x.byte() if x.dtype is torch.bool else x, axis, keepdims)
 
 
-def argmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def argmin(x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False) -> torch.Tensor:
     """The index of the least element."""
     _folds(x, axis)
     _check_nonempty("argmin", x, axis)

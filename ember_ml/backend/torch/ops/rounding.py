@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import ceil as ceil
 from torch import floor as floor
@@ -16,7 +14,7 @@ from torch import trunc as trunc
 from ember_ml.backend.torch.scalars import left, right
 
 
-def round(x: Any, decimals: int = 0) -> Any:
+def round(x: torch.Tensor, decimals: int = 0) -> torch.Tensor:
     if x.is_complex():
         return torch.complex(round(x.real, decimals), round(x.imag, decimals))
     if x.is_floating_point():
@@ -24,7 +22,7 @@ def round(x: Any, decimals: int = 0) -> Any:
     return x if decimals >= 0 else _round_integer(x, 10**-decimals)
 
 
-def _round_integer(x: Any, unit: int) -> Any:
+def _round_integer(x: torch.Tensor, unit: int) -> torch.Tensor:
     low = torch.div(x, unit, rounding_mode="floor")
     rest = x - low * unit
     up = (rest > unit - rest) | ((rest == unit - rest) & (low % 2 == 1))

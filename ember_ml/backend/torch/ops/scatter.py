@@ -12,7 +12,7 @@ from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 _HALF = (torch.float16, torch.bfloat16)
 
 
-def _prepare(data: Any, ids: Any, num_segments: int | None) -> tuple[Any, Any]:
+def _prepare(data: torch.Tensor, ids: torch.Tensor, num_segments: int | None) -> tuple[Any, Any]:
     """Zeros to write to, and the ids as torch takes them."""
     if ids.ndim != 1 or data.shape[:1] != ids.shape:
         raise ShapeError(
@@ -24,7 +24,7 @@ def _prepare(data: Any, ids: Any, num_segments: int | None) -> tuple[Any, Any]:
     return zeros, ids.long()
 
 
-def _in_range(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _in_range(call: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.Tensor:
     """A call for whose RuntimeError an index out of range is the reason."""
     try:
         return call(*args, **kwargs)
@@ -34,19 +34,23 @@ def _in_range(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise
 
 
-def _reduce(data: Any, ids: Any, start: Any, reduce: str) -> Any:
+def _reduce(data: torch.Tensor, ids: torch.Tensor, start: Any, reduce: str) -> torch.Tensor:
     spread = ids.reshape(-1, *[1] * (data.ndim - 1)).expand(data.shape)
     return _in_range(start.scatter_reduce, 0, spread, data, reduce, include_self=False)
 
 
-def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_sum(
+    data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None = None
+) -> torch.Tensor:
     if data.dtype in _HALF:
         return segment_sum(data.float(), segment_ids, num_segments).to(data.dtype)
     zeros, ids = _prepare(data, segment_ids, num_segments)
     return _in_range(zeros.index_add, 0, ids, data)
 
 
-def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_prod(
+    data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None = None
+) -> torch.Tensor:
     if data.dtype in _HALF:
         return segment_prod(data.float(), segment_ids, num_segments).to(data.dtype)
     zeros, ids = _prepare(data, segment_ids, num_segments)
@@ -55,7 +59,7 @@ def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -
     return _reduce(data, ids, zeros, "prod")
 
 
-def _product(data: Any, ids: Any, zeros: Any) -> Any:
+def _product(data: torch.Tensor, ids: torch.Tensor, zeros: Any) -> torch.Tensor:
     """The values of a segment in a row, and their product, which torch can differentiate twice."""
     order = torch.argsort(ids, stable=True)
     empty = torch.zeros(len(zeros), dtype=ids.dtype, device=ids.device)
@@ -70,7 +74,9 @@ def _product(data: Any, ids: Any, zeros: Any) -> Any:
     return torch.where(filled, rows.prod(1), zeros)
 
 
-def _extreme(data: Any, ids: Any, num_segments: int | None, reduce: str) -> Any:
+def _extreme(
+    data: torch.Tensor, ids: torch.Tensor, num_segments: int | None, reduce: str
+) -> torch.Tensor:
     """Torch gives a share of the gradient to a start that equals the result: NaN equals nothing."""
     zeros, ids = _prepare(data, ids, num_segments)
     if not data.dtype.is_floating_point:
@@ -80,15 +86,21 @@ def _extreme(data: Any, ids: Any, num_segments: int | None, reduce: str) -> Any:
     return torch.where(filled.reshape(-1, *[1] * (data.ndim - 1)), out, zeros)
 
 
-def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_max(
+    data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None = None
+) -> torch.Tensor:
     return _extreme(data, segment_ids, num_segments, "amax")
 
 
-def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_min(
+    data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None = None
+) -> torch.Tensor:
     return _extreme(data, segment_ids, num_segments, "amin")
 
 
-def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_mean(
+    data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int | None = None
+) -> torch.Tensor:
     if data.dtype in _HALF:
         return segment_mean(data.float(), segment_ids, num_segments).to(data.dtype)
     total = segment_sum(data, segment_ids, num_segments)

@@ -28,7 +28,14 @@ def selective_scan(u, dt, a, b, c, d=None):
     return _plain(*operands)
 
 
-def _check(u: Any, dt: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+def _check(
+    u: torch.Tensor,
+    dt: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor,
+    d: torch.Tensor | None,
+) -> None:
     if u.ndim == 3 and a.ndim == 2:
         states = (*u.shape[:2], a.shape[1])
         right = dt.shape == u.shape and a.shape[0] == u.shape[2] and b.shape == c.shape == states
@@ -41,7 +48,9 @@ def _check(u: Any, dt: Any, a: Any, b: Any, c: Any, d: Any) -> None:
     )
 
 
-def _plain(u: Any, dt: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+def _plain(
+    u: torch.Tensor, dt: Any, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor
+) -> torch.Tensor:
     entries = (dt * u).unsqueeze(2) * b.unsqueeze(3)
     h, _ = linear_recurrence(torch.exp(dt.unsqueeze(2) * a.mT), entries)
     y = (h * c.unsqueeze(3)).sum(2)
@@ -58,7 +67,9 @@ def _chunks(length: int) -> list[slice]:
     return [slice(at, min(at + _CHUNK, length)) for at in range(0, length, _CHUNK)]
 
 
-def _walk(dt: Any, a: Any, scaled: Any, b: Any, state: Any) -> tuple[Any, Any]:
+def _walk(
+    dt: Any, a: torch.Tensor, scaled: Any, b: torch.Tensor, state: torch.Tensor
+) -> tuple[Any, Any]:
     """The decays and the states of a chunk, (batch, time, states, channels)."""
     decays = torch.mul(dt.unsqueeze(2), a).exp_()
     h = torch.mul(scaled.unsqueeze(2), b.unsqueeze(3))
@@ -67,7 +78,9 @@ def _walk(dt: Any, a: Any, scaled: Any, b: Any, state: Any) -> tuple[Any, Any]:
     return decays, h
 
 
-def _run(u: Any, dt: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
+def _run(
+    u: torch.Tensor, dt: Any, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor
+) -> tuple[Any, Any]:
     """The output, and the states that enter the chunks."""
     a = a.mT.contiguous()
     y = torch.mul(u, d) if d is not None else torch.zeros_like(u)
@@ -82,7 +95,7 @@ def _run(u: Any, dt: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
     return y, kept
 
 
-def _pull(operands: Any, kept: Any, g: Any) -> list[Any]:
+def _pull(operands: Any, kept: Any, g: torch.Tensor) -> list[Any]:
     """The gradients, block by block against time, the states computed again."""
     u, dt, a, b, c, d = operands
     a = a.mT.contiguous()
@@ -113,7 +126,7 @@ def _pull(operands: Any, kept: Any, g: Any) -> list[Any]:
     return [grad_u, grad_dt, grad_a.mT, grad_b, grad_c, grad_d]
 
 
-def _back(into: Any, decays: Any, later: Any) -> Any:
+def _back(into: Any, decays: Any, later: Any) -> torch.Tensor:
     """Carry the gradients of a chunk's states against time; what enters the chunk before."""
     if later is not None:
         into[:, -1] += later

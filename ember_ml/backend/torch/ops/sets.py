@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 
-def _order(flat: Any) -> Any:
+def _order(flat: Any) -> torch.Tensor:
     """What sorts the elements, equal ones in the order they come in."""
     if not flat.is_complex():
         return torch.argsort(flat, stable=True)
@@ -15,13 +15,13 @@ def _order(flat: Any) -> Any:
     return by_imag[torch.argsort(flat.real[by_imag], stable=True)]
 
 
-def _starts(ordered: Any) -> Any:
+def _starts(ordered: Any) -> torch.Tensor:
     """Which elements of a sorted tensor differ from the one before."""
     first = torch.ones(min(len(ordered), 1), dtype=torch.bool, device=ordered.device)
     return torch.cat([first, ordered[1:] != ordered[:-1]])
 
 
-def unique_all(x: Any) -> Any:
+def unique_all(x: torch.Tensor) -> Any:
     flat = x.reshape(-1)
     order = _order(flat)
     starts = _starts(flat[order])
@@ -32,13 +32,13 @@ def unique_all(x: Any) -> Any:
     return flat[indices], indices, inverse.reshape(x.shape), counts
 
 
-def unique_values(x: Any) -> Any:
+def unique_values(x: torch.Tensor) -> torch.Tensor:
     flat = x.reshape(-1)
     ordered = flat[_order(flat)]
     return ordered[_starts(ordered)]
 
 
-def unique_rows(x: Any) -> Any:
+def unique_rows(x: torch.Tensor) -> Any:
     if x.is_complex():
         x = torch.view_as_real(x).flatten(1)
     if x.numel() == 0:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 
-def _mesh(x: Any, starts: Any, sizes: Any) -> tuple[Any, ...]:
+def _mesh(x: torch.Tensor, starts: Any, sizes: Any) -> tuple[Any, ...]:
     """The indices that the slice takes along each axis, shaped to broadcast."""
     lengths = torch.tensor(x.shape, device=x.device)
     starts = torch.where(starts < 0, starts + lengths, starts)
@@ -20,11 +21,13 @@ def _mesh(x: Any, starts: Any, sizes: Any) -> tuple[Any, ...]:
     return tuple(mesh)
 
 
-def dynamic_slice(x: Any, starts: Any, sizes: Any) -> Any:
+def dynamic_slice(x: torch.Tensor, starts: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
     return x[_mesh(x, starts, sizes)] if x.ndim else x
 
 
-def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Any:
+def dynamic_update_slice(
+    x: torch.Tensor, update: torch.Tensor, starts: torch.Tensor
+) -> torch.Tensor:
     if x.ndim == 0:
         return torch.where(torch.ones((), dtype=torch.bool, device=x.device), update, x)
     return x.index_put(_mesh(x, starts, update.shape), update)

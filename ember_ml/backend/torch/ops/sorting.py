@@ -7,24 +7,30 @@ from typing import Any
 import torch
 
 
-def _check_axis(x: Any) -> None:
+def _check_axis(x: torch.Tensor) -> None:
     if x.ndim == 0:
         raise IndexError("a 0-d tensor has no axes")
 
 
-def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+def sort(
+    x: torch.Tensor, axis: int = -1, *, descending: bool = False, stable: bool = True
+) -> torch.Tensor:
     """The elements in order."""
     _check_axis(x)
     return torch.sort(x, dim=axis, descending=descending, stable=stable)[0]
 
 
-def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+def argsort(
+    x: torch.Tensor, axis: int = -1, *, descending: bool = False, stable: bool = True
+) -> torch.Tensor:
     """The indices in order."""
     _check_axis(x)
     return torch.argsort(x, dim=axis, descending=descending, stable=stable)
 
 
-def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True) -> Any:
+def topk(
+    x: torch.Tensor, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True
+) -> Any:
     """The first k in order; torch has none of bools."""
     _check_axis(x)
     if x.dtype is torch.bool:
@@ -33,7 +39,9 @@ def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True, sorted: bool =
     return torch.topk(x, k, axis, largest, sorted)
 
 
-def searchsorted(x1: Any, x2: Any, sorter: Any = None, *, side: str = "left") -> Any:
+def searchsorted(
+    x1: torch.Tensor, x2: torch.Tensor, sorter: torch.Tensor | None = None, *, side: str = "left"
+) -> torch.Tensor:
     """Places in a sorted vector; torch's own search loses its way among NaNs."""
     if x1.ndim != 1:
         raise ValueError(f"x1 must be a vector; its shape is {tuple(x1.shape)}")

@@ -24,7 +24,7 @@ from ember_ml.backend.torch.scalars import left, right
 def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
     """For functions without half precision."""
 
-    def kernel(x: Any) -> Any:
+    def kernel(x: torch.Tensor) -> torch.Tensor:
         if x.dtype in (torch.float16, torch.bfloat16):
             return function(x.float()).to(x.dtype)
         return function(x)
@@ -37,33 +37,33 @@ log_ndtr = _in_float32(torch.special.log_ndtr)
 ndtri = _in_float32(torch.special.ndtri)
 
 
-def ndtr(x: Any) -> Any:
+def ndtr(x: torch.Tensor) -> torch.Tensor:
     """As torch's own is zero in the lower tail."""
     return torch.erfc(x * -math.sqrt(0.5)) / 2
 
 
-def i0(x: Any) -> Any:
+def i0(x: torch.Tensor) -> torch.Tensor:
     """As torch's own is NaN at infinity."""
     return torch.where(torch.isinf(x), x.abs(), torch.i0(x))
 
 
-def i1(x: Any) -> Any:
+def i1(x: torch.Tensor) -> torch.Tensor:
     """As torch's own is NaN at infinity, and has no half precision."""
     return torch.where(torch.isinf(x), x, _in_float32(torch.special.i1)(x))
 
 
-def polygamma(x: Any, n: int = 1) -> Any:
+def polygamma(x: torch.Tensor, n: int = 1) -> torch.Tensor:
     """As torch's own trigamma has nine digits."""
     if n == 1:
         return _in_float32(lambda wide: torch.special.zeta(2.0, wide))(x)
     return torch.polygamma(n, x)
 
 
-def betaln(x: Any, y: Any) -> Any:
+def betaln(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.lgamma(x) + torch.lgamma(y) - torch.lgamma(x + y)
 
 
-def softplus(x: Any, beta: float = 1.0) -> Any:
+def softplus(x: torch.Tensor, beta: float = 1.0) -> torch.Tensor:
     """Beyond the threshold the function is linear; torch's own 20 is too low for float64."""
     return torch.nn.functional.softplus(x, beta, threshold=50.0)
 

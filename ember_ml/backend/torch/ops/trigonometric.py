@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import acosh as acosh
 from torch import asin as asin
@@ -24,13 +22,13 @@ from torch import tan as tan
 from ember_ml.backend.torch.scalars import left, right
 
 
-def acos(x: Any) -> Any:
+def acos(x: torch.Tensor) -> torch.Tensor:
     """The imaginary part's sign is the opposite of the operand's, also at zero."""
     out = torch.acos(x)
     return torch.where(x == 0, torch.complex(out.real, -x.imag), out) if x.is_complex() else out
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: torch.Tensor) -> torch.Tensor:
     """The limits +1 and -1 keep the sign of the imaginary part."""
     out = torch.tanh(x)
     if not x.is_complex():

@@ -7,14 +7,14 @@ from typing import Any
 import mlx.core as mx
 
 
-def blocks(x: Any) -> Any:
+def blocks(x: mx.array) -> mx.array:
     """The real matrix ((a, -b), (b, a)) of x = a + ib: products and inverses go through it."""
     real, imag = mx.real(x), mx.imag(x)
     rows = mx.concatenate([real, -imag], -1), mx.concatenate([imag, real], -1)
     return mx.concatenate(rows, -2)
 
 
-def cholesky(x: Any) -> Any:
+def cholesky(x: mx.array) -> mx.array:
     """The lower triangle L of x = L L^H: with ((a, -b), (b, a)) for every number, L stays lower."""
     size = x.shape[-1]
     real, imag = mx.real(x), mx.imag(x)
@@ -24,7 +24,7 @@ def cholesky(x: Any) -> Any:
     return lower[..., 0, :, 0] + 1j * lower[..., 1, :, 0]
 
 
-def qr(x: Any, width: int) -> tuple[Any, Any]:
+def qr(x: mx.array, width: int) -> tuple[Any, Any]:
     """Q with `width` columns, and R with a real diagonal, by Householder's reflections."""
     rows, columns = x.shape[-2:]
     q = mx.broadcast_to(mx.eye(rows, dtype=x.dtype), (*x.shape[:-2], rows, rows))
@@ -46,20 +46,20 @@ def qr(x: Any, width: int) -> tuple[Any, Any]:
     return q[..., :width], mx.triu(r)[..., :width, :]
 
 
-def _phase(x: Any) -> Any:
+def _phase(x: mx.array) -> mx.array:
     """The number of absolute value 1 in the direction of x; 1 for 0."""
     size = mx.abs(x)
     return mx.where(size == 0, 1, x / mx.where(size == 0, 1, size))
 
 
-def _padded_diagonal(x: Any) -> Any:
+def _padded_diagonal(x: mx.array) -> mx.array:
     """The diagonal of x, of as many elements as x has rows."""
     diagonal = mx.diagonal(x, 0, -2, -1)
     missing = x.shape[-2] - diagonal.shape[-1]
     return mx.pad(diagonal, [(0, 0)] * (x.ndim - 2) + [(0, missing)])
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: mx.array) -> tuple[Any, Any, Any]:
     """The rows' order p, L and U with x = L[p] U, by elimination with partial pivoting."""
     rows, columns = x.shape[-2:]
     steps = min(rows, columns)

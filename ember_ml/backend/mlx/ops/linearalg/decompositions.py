@@ -27,7 +27,7 @@ svdvals = widened(finite(partial(mx.linalg.svd, compute_uv=False, stream=_CPU)))
 @widened
 @square
 @finite
-def eig(x: Any) -> Any:
+def eig(x: mx.array) -> Any:
     """The eigenvalues and eigenvectors, which MLX (0.32) gives conjugated if x is complex."""
     values, vectors = mx.linalg.eig(x, stream=_CPU)
     if x.dtype != mx.complex64 or x.size == 0:
@@ -39,7 +39,7 @@ def eig(x: Any) -> Any:
 
 @widened
 @square
-def cholesky(x: Any, upper: bool = False) -> Any:
+def cholesky(x: mx.array, upper: bool = False) -> mx.array:
     """The triangle L of x = L L^H; LAPACK leaves what is not positive on its diagonal."""
     if x.dtype == mx.complex64:
         lower = complex_matrices.cholesky(x)
@@ -51,7 +51,7 @@ def cholesky(x: Any, upper: bool = False) -> Any:
 
 
 @widened
-def qr(x: Any, mode: str = "reduced") -> Any:
+def qr(x: mx.array, mode: str = "reduced") -> Any:
     """The factors of x = Q R; MLX has the reduced ones, of which those of (x, 1) are complete."""
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f'qr: mode must be "reduced" or "complete", not {mode!r}')
@@ -67,7 +67,7 @@ def qr(x: Any, mode: str = "reduced") -> Any:
 
 @widened
 @finite
-def svd(x: Any, full_matrices: bool = True) -> Any:
+def svd(x: mx.array, full_matrices: bool = True) -> Any:
     """The factors of x = U diag(S) Vh. MLX's are square: a long matrix is cut to its R first."""
     rows, columns = x.shape[-2:]
     if full_matrices or rows == columns:
@@ -81,7 +81,7 @@ def svd(x: Any, full_matrices: bool = True) -> Any:
 
 
 @widened
-def lu(x: Any) -> Any:
+def lu(x: mx.array) -> Any:
     """The factors of x = P L U."""
     rows, columns = x.shape[-2:]
     if x.size == 0:  # 0 x 0 would end the process

@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 
 
-def diagonal(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
+def diagonal(x: mx.array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> mx.array:
     """A diagonal of the matrices in two axes.
 
     An empty one is made anew: MLX may not return from a sum over a view of nothing.
@@ -16,7 +16,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
     return out if out.size else mx.zeros(out.shape, out.dtype)
 
 
-def diag_embed(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
+def diag_embed(x: mx.array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> mx.array:
     """Matrices with the last axis of x on a diagonal."""
     size = x.shape[-1] + abs(offset)
     rows = mx.pad(x, [(0, 0)] * (x.ndim - 1) + [(max(-offset, 0), max(offset, 0))])
@@ -24,7 +24,7 @@ def diag_embed(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any
     return _moved(out, axis1, axis2)
 
 
-def _moved(x: Any, axis1: int, axis2: int) -> Any:
+def _moved(x: mx.array, axis1: int, axis2: int) -> mx.array:
     """The last two axes of x brought to axis1 and axis2."""
     if not all(-x.ndim <= axis < x.ndim for axis in (axis1, axis2)):
         raise ValueError(f"the result has {x.ndim} axes")
@@ -37,7 +37,7 @@ def _moved(x: Any, axis1: int, axis2: int) -> Any:
     return mx.transpose(x, order)
 
 
-def _block_diag(tensors: list[Any]) -> Any:
+def _block_diag(tensors: list[Any]) -> mx.array:
     blocks = [mx.atleast_2d(block) for block in tensors]
     if any(block.ndim > 2 for block in blocks):
         raise ValueError("the shapes are not those of matrices")

@@ -12,7 +12,7 @@ from ember_ml.backend.mlx.ops.linearalg.precision import square, widened
 
 @widened
 @square
-def det(x: Any) -> Any:
+def det(x: mx.array) -> mx.array:
     """The determinant; of a complex matrix, for which MLX has no LU, from its eigenvalues."""
     if x.dtype == mx.complex64:
         return eigvals(x).prod(axis=-1)
@@ -21,7 +21,7 @@ def det(x: Any) -> Any:
 
 @widened
 @square
-def slogdet(x: Any) -> Any:
+def slogdet(x: mx.array) -> Any:
     """The sign and the logarithm of the size of the determinant."""
     if x.dtype != mx.complex64:
         return tuple(mx.linalg.slogdet(x, stream=mx.cpu))

@@ -14,19 +14,19 @@ from ember_ml.backend.matrices import square as square
 _HALVES = (mx.float16, mx.bfloat16)
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: mx.array) -> mx.array:
     is_half = isinstance(value, mx.array) and value.dtype in _HALVES
     return value.astype(mx.float32) if is_half else value
 
 
-def _narrow(value: Any, dtype: Any) -> Any:
+def _narrow(value: mx.array, dtype: mx.Dtype) -> mx.array:
     return value.astype(dtype) if value.dtype == mx.float32 else value
 
 
 widened = matrices.widened(_HALVES, _wide, _narrow)
 
 
-def where_matrix(condition: Any, x: Any, y: Any) -> Any:
+def where_matrix(condition: Any, x: mx.array, y: mx.array) -> mx.array:
     """`where` with one condition for each matrix (or, of a decomposition's values, each vector)."""
     ndim = max(part.ndim for part in (x, y) if isinstance(part, mx.array))
     return mx.where(condition.reshape(condition.shape + (1,) * (ndim - condition.ndim)), x, y)
@@ -36,7 +36,7 @@ def finite(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, giving NaN for a matrix that is not finite, which LAPACK may not survive."""
 
     @functools.wraps(function)
-    def adapted(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def adapted(x: mx.array, *args: Any, **kwargs: Any) -> mx.array | tuple[mx.array, ...]:
         if x.size == 0:
             return function(x, *args, **kwargs)
         usable = mx.isfinite(x).all(axis=(-2, -1))

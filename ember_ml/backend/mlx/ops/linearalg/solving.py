@@ -18,7 +18,7 @@ def _regular(triangle: Any) -> tuple[Any, Any]:
     return where_matrix(usable, triangle, mx.eye(triangle.shape[-1], dtype=triangle.dtype)), usable
 
 
-def _solve_real(x: Any, y: Any) -> Any:
+def _solve_real(x: mx.array, y: mx.array) -> mx.array:
     """The z with x z = y: P L U z = y. MLX's `solve` fails as it is evaluated if x is singular."""
     order, lower, upper = mx.linalg.lu(x, stream=mx.cpu)
     upper, usable = _regular(upper)
@@ -30,7 +30,7 @@ def _solve_real(x: Any, y: Any) -> Any:
     return where_matrix(mx.broadcast_to(usable, batch), z, mx.nan)
 
 
-def _solve(x: Any, y: Any) -> Any:
+def _solve(x: mx.array, y: mx.array) -> mx.array:
     if x.shape[-1] != y.shape[-2]:
         raise ValueError("the shapes are not those of a matrix and of as many rows")
     batch = mx.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -45,21 +45,23 @@ def _solve(x: Any, y: Any) -> Any:
 
 @widened
 @square
-def solve(x: Any, y: Any) -> Any:
+def solve(x: mx.array, y: mx.array) -> mx.array:
     """The z with x z = y."""
     return _solve(x, y[:, None]).squeeze(-1) if y.ndim == 1 else _solve(x, y)
 
 
 @widened
 @square
-def inv(x: Any) -> Any:
+def inv(x: mx.array) -> mx.array:
     """The inverse of a square matrix."""
     return _solve(x, mx.eye(x.shape[-1], dtype=x.dtype))
 
 
 @widened
 @square
-def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = False) -> Any:
+def solve_triangular(
+    x: mx.array, y: mx.array, upper: bool = False, unit_diagonal: bool = False
+) -> mx.array:
     """The z with x z = y for a triangle x."""
     triangle = mx.triu(x) if upper else mx.tril(x)
     if unit_diagonal:
@@ -73,7 +75,7 @@ def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = 
     return z.squeeze(-1) if y.ndim == 1 else z
 
 
-def pinv(x: Any, rtol: Any = None) -> Any:
+def pinv(x: mx.array, rtol: mx.array | None = None) -> mx.array:
     """The pseudo-inverse."""
     if rtol is None:
         dtype = mx.float32 if x.dtype == mx.complex64 else x.dtype
@@ -82,7 +84,7 @@ def pinv(x: Any, rtol: Any = None) -> Any:
 
 
 @widened
-def _pinv(x: Any, rtol: Any) -> Any:
+def _pinv(x: mx.array, rtol: Any) -> mx.array:
     if 0 in x.shape:
         return x.swapaxes(-2, -1)
     u, values, vh = svd(x, full_matrices=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import mlx.core as mx
 
@@ -12,27 +11,27 @@ fused = functools.partial(mx.compile, shapeless=True)
 """One kernel for a chain of elementwise ops, whatever the shape."""
 
 
-def relu(x: Any) -> Any:
+def relu(x: mx.array) -> mx.array:
     return mx.maximum(x, 0)
 
 
 @fused
-def silu(x: Any) -> Any:
+def silu(x: mx.array) -> mx.array:
     return x * mx.sigmoid(x)
 
 
-def gelu(x: Any, approximate: bool = False) -> Any:
+def gelu(x: mx.array, approximate: bool = False) -> mx.array:
     return _gelu_by_tanh(x) if approximate in (True, "tanh") else _gelu(x)
 
 
 @fused
-def _gelu(x: Any) -> Any:
+def _gelu(x: mx.array) -> mx.array:
     wide = x.astype(mx.float32)
     return (0.5 * wide * (1.0 + mx.erf(wide * math.sqrt(0.5)))).astype(x.dtype)
 
 
 @fused
-def _gelu_by_tanh(x: Any) -> Any:
+def _gelu_by_tanh(x: mx.array) -> mx.array:
     wide = x.astype(mx.float32)
     inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide)
     return (0.5 * wide * (1.0 + mx.tanh(inner))).astype(x.dtype)

@@ -11,15 +11,15 @@ from ember_ml._core.errors import ShapeError
 
 
 def attend(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any = None,
+    query: mx.array,
+    key: mx.array,
+    value: mx.array,
+    mask: mx.array | None = None,
     *,
     causal: bool = False,
     window: int | None = None,
     scale: float | None = None,
-) -> Any:
+) -> mx.array:
     if query.ndim != key.ndim or query.ndim < 2:
         raise ShapeError(
             f"query {query.shape} and key {key.shape} are not (..., heads, time, features)"
@@ -33,14 +33,16 @@ def attend(
     return out if blind is None else mx.where(blind, mx.array(0, out.dtype), out)
 
 
-def _four_axes(x: Any) -> Any:
+def _four_axes(x: mx.array) -> mx.array:
     """(batch, heads, time, features)."""
     if x.ndim == 4:
         return x
     return x.reshape(-1, x.shape[-3] if x.ndim > 2 else 1, *x.shape[-2:])
 
 
-def _mask(query: Any, key: Any, mask: Any, causal: bool, window: int | None) -> tuple[Any, Any]:
+def _mask(
+    query: mx.array, key: mx.array, mask: mx.array, causal: bool, window: int | None
+) -> tuple[Any, Any]:
     """What MLX takes as a mask, and which queries may attend to no key (None if there are none)."""
     queries, keys = query.shape[-2], key.shape[-2]
     if mask is None and window is None and queries <= keys:
@@ -62,7 +64,7 @@ def _mask(query: Any, key: Any, mask: Any, causal: bool, window: int | None) -> 
     return mask, blind
 
 
-def _band(queries: int, keys: int, causal: bool, window: int | None) -> Any:
+def _band(queries: int, keys: int, causal: bool, window: int | None) -> mx.array:
     """Where a query may attend to a key, by position."""
     behind = mx.arange(keys - queries, keys)[:, None] - mx.arange(keys)
     if window is None:
@@ -70,7 +72,7 @@ def _band(queries: int, keys: int, causal: bool, window: int | None) -> Any:
     return (behind < window) & (behind >= 0 if causal else behind > -window)
 
 
-def _combined(mask: Any, allowed: Any) -> Any:
+def _combined(mask: mx.array, allowed: Any) -> mx.array:
     if mask is None:
         return allowed
     if mask.dtype == mx.bool_:

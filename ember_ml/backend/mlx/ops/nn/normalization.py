@@ -10,7 +10,7 @@ import mlx.core as mx
 from ember_ml._core.errors import AxisError, ShapeError
 
 
-def _rows(x: Any, axis: int, *weights: Any) -> list[Any]:
+def _rows(x: mx.array, axis: int, *weights: Any) -> list[Any]:
     """X and the weights with the axes that are normalised folded into one."""
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"axis={axis} is out of range for the shape {x.shape}")
@@ -27,14 +27,20 @@ def _rows(x: Any, axis: int, *weights: Any) -> list[Any]:
 
 
 def layer_norm(
-    x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axis: int = -1
-) -> Any:
+    x: mx.array,
+    weight: mx.array | None = None,
+    bias: mx.array | None = None,
+    eps: float = 1e-5,
+    axis: int = -1,
+) -> mx.array:
     rows, weight, bias = _rows(x, axis, weight, bias)
     out = mx.fast.layer_norm(rows, weight, bias, eps)
     return out if rows is x else out.reshape(x.shape)
 
 
-def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, axis: int = -1) -> Any:
+def rms_norm(
+    x: mx.array, weight: mx.array | None = None, eps: float = 1e-6, axis: int = -1
+) -> mx.array:
     rows, weight = _rows(x, axis, weight)
     out = mx.fast.rms_norm(rows, weight, eps)
     return out if rows is x else out.reshape(x.shape)

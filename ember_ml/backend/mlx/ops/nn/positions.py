@@ -8,13 +8,13 @@ import mlx.core as mx
 
 
 def rope(
-    x: Any,
-    positions: Any = None,
+    x: mx.array,
+    positions: mx.array | None = None,
     *,
     base: float = 10000.0,
     offset: int = 0,
     interleaved: bool = False,
-) -> Any:
+) -> mx.array:
     if x.ndim < 2 or x.shape[-1] % 2:
         raise ValueError(f"the shape {x.shape} is not (..., time, even features)")
     if positions is None and x.size:
@@ -29,7 +29,7 @@ def rope(
     return _turn(x, positions, base, offset, interleaved) if x.size else x
 
 
-def _turn(x: Any, positions: Any, base: float, offset: int, interleaved: bool) -> Any:
+def _turn(x: mx.array, positions: Any, base: float, offset: int, interleaved: bool) -> mx.array:
     pairs = x.shape[-1] // 2
     speeds = mx.power(base, mx.arange(pairs, dtype=mx.float32) / -pairs)
     angles = (positions + offset).astype(mx.float32)[..., None] * speeds

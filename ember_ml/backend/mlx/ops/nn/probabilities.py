@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mlx.core as mx
 
 
-def softmax(x: Any, axis: int = -1) -> Any:
+def softmax(x: mx.array, axis: int = -1) -> mx.array:
     return mx.softmax(x, axis, precise=True)
 
 
-def _softmax_float32(x: Any, axis: int = -1) -> Any:
+def _softmax_float32(x: mx.array, axis: int = -1) -> mx.array:
     return mx.softmax(x, axis)
 
 
 BY_DTYPE = {"softmax": {"float32": _softmax_float32}}
 
 
-def log_softmax(x: Any, axis: int = -1) -> Any:
+def log_softmax(x: mx.array, axis: int = -1) -> mx.array:
     if x.size == 0:
         return x
     wide = x.astype(mx.float32)

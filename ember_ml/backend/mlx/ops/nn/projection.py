@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mlx.core as mx
 
 from ember_ml._core.errors import ArgumentTypeError
@@ -14,16 +12,18 @@ _INTEGERS = (
 )
 
 
-def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+def linear(x: mx.array, weight: mx.array, bias: mx.array | None = None) -> mx.array:
     return mx.matmul(x, weight.T) if bias is None else mx.addmm(bias, x, weight.T)
 
 
-def embedding(weight: Any, indices: Any) -> Any:
+def embedding(weight: mx.array, indices: mx.array) -> mx.array:
     if indices.dtype not in _INTEGERS:
         raise ArgumentTypeError(f"embedding: indices must be integers, not {indices.dtype}")
     return mx.take(weight, indices, axis=0)
 
 
-def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> Any:
+def one_hot(
+    x: mx.array, num_classes: int, axis: int = -1, dtype: mx.Dtype | None = None
+) -> mx.array:
     dtype = mx.float32 if dtype is None else dtype
     return mx.moveaxis((x[..., None] == mx.arange(num_classes)).astype(dtype), -1, axis)

@@ -19,25 +19,29 @@ def seed(value: int) -> None:
     _STREAM.reseed(value)
 
 
-def get_state() -> Any:
+def get_state() -> dict[str, object]:
     """The state, fit for JSON."""
     state: Any = mx.random.state
     return {"key": state[0].tolist(), "host": _STREAM.state}
 
 
-def set_state(state: Any) -> None:
+def set_state(state: mx.array) -> None:
     """Go back to a state: MLX's is its seed, split into two 32-bit halves."""
     high, low = state["key"]
     mx.random.seed((high << 32) | low)
     _STREAM.state = state["host"]
 
 
-def normal(shape: Any, mean: float, std: float, *, dtype: Any, device: str) -> Any:
+def normal(
+    shape: tuple[int, ...], mean: float, std: float, *, dtype: mx.Dtype, device: str
+) -> mx.array:
     """The normal distribution."""
     return mx.random.normal(shape, loc=mean, scale=std).astype(dtype)
 
 
-def uniform(shape: Any, low: float, high: float, *, dtype: Any, device: str) -> Any:
+def uniform(
+    shape: tuple[int, ...], low: float, high: float, *, dtype: mx.Dtype, device: str
+) -> mx.array:
     """From low up to, but not including, high."""
     values = mx.random.uniform(low, high, shape)
     if (low, high) == (0.0, 1.0) and dtype == mx.float32:
@@ -46,8 +50,15 @@ def uniform(shape: Any, low: float, high: float, *, dtype: Any, device: str) -> 
 
 
 def truncated_normal(
-    shape: Any, mean: float, std: float, lower: float, upper: float, *, dtype: Any, device: str
-) -> Any:
+    shape: tuple[int, ...],
+    mean: float,
+    std: float,
+    lower: float,
+    upper: float,
+    *,
+    dtype: mx.Dtype,
+    device: str,
+) -> mx.array:
     """The normal distribution between bounds; from the host in the tails, where erf is 1."""
     if normal_cdf(upper) - normal_cdf(lower) < 0.01:
         values = mx.array(_STREAM.truncated_normal(shape, 0.0, 1.0, lower, upper, dtype="float32"))
@@ -56,45 +67,55 @@ def truncated_normal(
     return (mean + std * values).astype(dtype)
 
 
-def exponential(shape: Any, rate: float, *, dtype: Any, device: str) -> Any:
+def exponential(shape: tuple[int, ...], rate: float, *, dtype: mx.Dtype, device: str) -> mx.array:
     """The exponential distribution of mean 1 / rate."""
     return (mx.log1p(-mx.random.uniform(shape=shape)) * (-1.0 / rate)).astype(dtype)
 
 
-def laplace(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+def laplace(
+    shape: tuple[int, ...], loc: float, scale: float, *, dtype: mx.Dtype, device: str
+) -> mx.array:
     """The Laplace distribution."""
     return mx.random.laplace(shape, loc=loc, scale=scale).astype(dtype)
 
 
-def gumbel(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+def gumbel(
+    shape: tuple[int, ...], loc: float, scale: float, *, dtype: mx.Dtype, device: str
+) -> mx.array:
     """The Gumbel distribution."""
     values = mx.maximum(mx.random.uniform(shape=shape), 2.0**-25)
     return (loc - scale * mx.log(-mx.log(values))).astype(dtype)
 
 
-def cauchy(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+def cauchy(
+    shape: tuple[int, ...], loc: float, scale: float, *, dtype: mx.Dtype, device: str
+) -> mx.array:
     """The Cauchy distribution."""
     return (loc + scale * mx.tan(math.pi * (mx.random.uniform(shape=shape) - 0.5))).astype(dtype)
 
 
-def gamma(shape: Any, alpha: float, beta: float, *, dtype: Any, device: str) -> Any:
+def gamma(
+    shape: tuple[int, ...], alpha: float, beta: float, *, dtype: mx.Dtype, device: str
+) -> mx.array:
     """The gamma distribution of shape alpha and rate beta, from the host."""
     return mx.array(_STREAM.gamma(shape, alpha, beta, dtype="float32")).astype(dtype)
 
 
-def beta(shape: Any, a: float, b: float, *, dtype: Any, device: str) -> Any:
+def beta(shape: tuple[int, ...], a: float, b: float, *, dtype: mx.Dtype, device: str) -> mx.array:
     """The beta distribution, from the host."""
     return mx.array(_STREAM.beta(shape, a, b, dtype="float32")).astype(dtype)
 
 
-def poisson(shape: Any, rate: Any, *, dtype: Any, device: str) -> Any:
+def poisson(shape: tuple[int, ...], rate: Any, *, dtype: mx.Dtype, device: str) -> mx.array:
     """Counts at a rate, from the host."""
     if isinstance(rate, mx.array):
         rate = np.array(rate.astype(mx.float32))
     return mx.array(_STREAM.poisson(shape, rate, dtype="int64")).astype(dtype)
 
 
-def integers(shape: Any, low: int, high: int, *, dtype: Any, device: str) -> Any:
+def integers(
+    shape: tuple[int, ...], low: int, high: int, *, dtype: mx.Dtype, device: str
+) -> mx.array:
     """Integers from low up to, but not including, high: 64 bits in parts, for MLX draws with 24."""
     bits = mx.zeros(shape, mx.uint64)
     for _ in range(4):
@@ -103,6 +124,6 @@ def integers(shape: Any, low: int, high: int, *, dtype: Any, device: str) -> Any
     return ((bits % span).astype(mx.int64) + mx.array(low, mx.int64)).astype(dtype)
 
 
-def permutation(length: int, *, dtype: Any, device: str) -> Any:
+def permutation(length: int, *, dtype: mx.Dtype, device: str) -> mx.array:
     """0 to length - 1 in random order."""
     return mx.random.permutation(length).astype(dtype)

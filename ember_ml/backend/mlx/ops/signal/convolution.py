@@ -15,14 +15,14 @@ def by_group(native: Callable[[Any, Any, int], Any], groups: int, rank: int) -> 
     if groups == 1 or rank < 3:
         return lambda x, weight: native(x, weight, groups)
 
-    def loop(x: Any, weight: Any) -> Any:
+    def loop(x: mx.array, weight: mx.array) -> mx.array:
         parts = zip(mx.split(x, groups, -1), mx.split(weight, groups, 0), strict=True)
         return mx.concatenate([native(part, filters, 1) for part, filters in parts], -1)
 
     return loop
 
 
-def of_any_dtype(native: Native, x: Any, weight: Any) -> Any:
+def of_any_dtype(native: Native, x: mx.array, weight: mx.array) -> mx.array:
     """A native real convolution of real or complex arrays."""
     if x.dtype != mx.complex64:
         return native(x, weight)
@@ -30,12 +30,12 @@ def of_any_dtype(native: Native, x: Any, weight: Any) -> Any:
     return real + 1j * (native(x.real, weight.imag) + native(x.imag, weight.real))
 
 
-def finish(y: Any, bias: Any) -> Any:
+def finish(y: mx.array, bias: mx.array) -> mx.array:
     """Adds the bias and brings the channels back to the front."""
     return mx.moveaxis(y if bias is None else y + bias, -1, 1)
 
 
-def _depthwise(x: Any, weight: Any, padding: Any, dilation: Any) -> Any:
+def _depthwise(x: mx.array, weight: mx.array, padding: Any, dilation: Any) -> mx.array:
     """A product for each tap, (N, C, L) with (C, 1, K): on a CPU faster than MLX's own."""
     (pad,), (gap,), taps = padding, dilation, weight.shape[-1]
     x = mx.pad(x, [(0, 0), (0, 0), pad])
@@ -43,7 +43,7 @@ def _depthwise(x: Any, weight: Any, padding: Any, dilation: Any) -> Any:
     return sum(x[..., at * gap : at * gap + length] * weight[:, :, at] for at in range(taps))
 
 
-def empty_like(convolve: Callable[..., Any], x: Any, *args: Any) -> Any:
+def empty_like(convolve: Callable[..., Any], x: mx.array, *args: Any) -> mx.array:
     """What an empty batch gives: its gradient would end the process."""
     one = convolve(mx.zeros((1, *x.shape[1:]), x.dtype), *args)  # for its shape: never computed
     return mx.zeros((0, *one.shape[1:]), one.dtype)
@@ -58,7 +58,7 @@ def conv_general(x, weight, bias, stride, padding, dilation, groups):
         return y if bias is None else y + bias[:, None]
     lows, highs = map(list, zip(*padding, strict=True))
 
-    def native(x: Any, weight: Any, groups: int) -> Any:
+    def native(x: mx.array, weight: mx.array, groups: int) -> mx.array:
         return mx.conv_general(x, weight, stride, (lows, highs), dilation, groups=groups)
 
     every = by_group(native, groups, len(stride))

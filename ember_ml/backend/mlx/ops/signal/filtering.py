@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mlx.core as mx
 
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml.backend.mlx.ops.signal.convolution import of_any_dtype
 
 
-def _valid(x: Any, y: Any) -> Any:
+def _valid(x: mx.array, y: mx.array) -> mx.array:
     """The products of y with every window of x."""
     if mx.issubdtype(y.dtype, mx.inexact):
         found = of_any_dtype(mx.conv_general, x[None, :, None], y[None, :, None])

@@ -9,14 +9,14 @@ import mlx.core as mx
 from ember_ml.backend.mlx.ops.signal.convolution import by_group, empty_like, finish, of_any_dtype
 
 
-def _filters(weight: Any, groups: int) -> Any:
+def _filters(weight: mx.array, groups: int) -> mx.array:
     """(in, out / groups, kernel...) to MLX's (out, kernel..., in / groups)."""
     inputs, outputs, *kernel = weight.shape
     split = weight.reshape(groups, inputs // groups, outputs, *kernel)
     return mx.moveaxis(split, 1, -1).reshape(groups * outputs, *kernel, inputs // groups)
 
 
-def _crop(y: Any, padding: Any) -> Any:
+def _crop(y: mx.array, padding: Any) -> mx.array:
     """Cuts the spatial axes, or appends zeros; MLX's own options for it have wrong gradients."""
     more = [(0, max(-high, 0)) for _, high in padding]
     if any(after for _, after in more):
@@ -33,7 +33,7 @@ def conv_transpose_general(x, weight, bias, stride, padding, dilation, groups):
         return empty_like(conv_transpose_general, x, *args)
     edges = [step * (taps - 1) for taps, step in zip(weight.shape[2:], dilation, strict=True)]
 
-    def native(x: Any, weight: Any, groups: int) -> Any:
+    def native(x: mx.array, weight: mx.array, groups: int) -> mx.array:
         return mx.conv_general(x, weight, 1, (edges, edges), dilation, stride, groups, flip=True)
 
     every = by_group(native, groups, len(stride))

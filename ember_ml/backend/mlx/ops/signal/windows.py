@@ -12,7 +12,9 @@ import numpy as np
 from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
 
 
-def _sample(symmetric: Any, name: str, window_length: Any, periodic: Any, dtype: Any) -> Any:
+def _sample(
+    symmetric: Any, name: str, window_length: Any, periodic: Any, dtype: mx.Dtype
+) -> mx.array:
     """A window; a periodic one is a symmetric one of one sample more, the last left out."""
     if not mx.issubdtype(dtype, mx.floating):
         raise UnsupportedDTypeError(f"{name} takes real floating dtypes, not {dtype}")
@@ -24,7 +26,7 @@ def _sample(symmetric: Any, name: str, window_length: Any, periodic: Any, dtype:
     return mx.array(values.astype(np.float32)).astype(dtype)
 
 
-def _gaussian(length: int, std: float) -> Any:
+def _gaussian(length: int, std: float) -> mx.array:
     if std <= 0:
         raise ArgumentError(f"gaussian_window: std={std} is not positive")
     return np.exp(-0.5 * ((np.arange(length) - (length - 1) / 2) / std) ** 2)

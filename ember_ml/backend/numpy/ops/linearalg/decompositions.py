@@ -13,13 +13,13 @@ from ember_ml.backend.numpy.ops.linearalg.precision import square, widened
 
 @widened
 @square
-def cholesky(x: Any, upper: bool = False) -> Any:
+def cholesky(x: np.ndarray, upper: bool = False) -> np.ndarray:
     """The triangle L of x = L L^H."""
     return np.linalg.cholesky(x, upper=upper)
 
 
 @widened
-def qr(x: Any, mode: str = "reduced") -> Any:
+def qr(x: np.ndarray, mode: str = "reduced") -> Any:
     """The factors of x = Q R."""
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f'qr: mode must be "reduced" or "complete", not {mode!r}')
@@ -27,34 +27,34 @@ def qr(x: Any, mode: str = "reduced") -> Any:
 
 
 @widened
-def svd(x: Any, full_matrices: bool = True) -> Any:
+def svd(x: np.ndarray, full_matrices: bool = True) -> Any:
     """The factors of x = U diag(S) Vh."""
     return tuple(np.linalg.svd(x, full_matrices))
 
 
 @widened
-def svdvals(x: Any) -> Any:
+def svdvals(x: np.ndarray) -> np.ndarray:
     """The singular values."""
     return np.linalg.svd(x, compute_uv=False)
 
 
 @widened
 @square
-def eigh(x: Any) -> Any:
+def eigh(x: np.ndarray) -> Any:
     """The eigenvalues and eigenvectors of a Hermitian matrix."""
     return tuple(np.linalg.eigh(x))
 
 
 @widened
 @square
-def eigvalsh(x: Any) -> Any:
+def eigvalsh(x: np.ndarray) -> np.ndarray:
     """The eigenvalues of a Hermitian matrix."""
     return np.linalg.eigvalsh(x)
 
 
 @widened
 @square
-def eig(x: Any) -> Any:
+def eig(x: np.ndarray) -> Any:
     """The eigenvalues and eigenvectors; NumPy gives real ones where it can."""
     dtype = np.result_type(x.dtype, np.complex64)
     return tuple([part.astype(dtype) for part in np.linalg.eig(x)])
@@ -62,18 +62,18 @@ def eig(x: Any) -> Any:
 
 @widened
 @square
-def eigvals(x: Any) -> Any:
+def eigvals(x: np.ndarray) -> np.ndarray:
     """The eigenvalues; NumPy gives real ones where it can."""
     return np.linalg.eigvals(x).astype(np.result_type(x.dtype, np.complex64))
 
 
-def _size(x: Any) -> Any:
+def _size(x: np.ndarray) -> np.ndarray:
     """What LAPACK chooses a pivot by: the sum of the parts' sizes."""
     return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
 
 
 @widened
-def lu(x: Any) -> Any:
+def lu(x: np.ndarray) -> Any:
     """The factors of x = P L U, column by column for the whole stack; NumPy has no LU."""
     rows, columns = x.shape[-2:]
     steps = min(rows, columns)

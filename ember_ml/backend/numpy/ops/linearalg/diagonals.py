@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 
-def diagonal(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
+def diagonal(x: np.ndarray, offset: int = 0, axis1: int = -2, axis2: int = -1) -> np.ndarray:
     """A diagonal of the matrices in two axes."""
     return np.diagonal(x, offset, axis1, axis2)
 
 
-def diag_embed(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
+def diag_embed(x: np.ndarray, offset: int = 0, axis1: int = -2, axis2: int = -1) -> np.ndarray:
     """Matrices with the last axis of x on a diagonal."""
     size = x.shape[-1] + abs(offset)
     out = np.zeros((*x.shape[:-1], size, size), x.dtype)
@@ -21,7 +21,7 @@ def diag_embed(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any
     return np.moveaxis(out, (-2, -1), (axis1, axis2))
 
 
-def _block_diag(tensors: list[Any]) -> Any:
+def _block_diag(tensors: list[Any]) -> np.ndarray:
     blocks = [np.atleast_2d(block) for block in tensors]
     if any(block.ndim > 2 for block in blocks):
         raise ValueError("the shapes are not those of matrices")

@@ -13,6 +13,6 @@ det = widened(square(np.linalg.det))
 
 @widened
 @square
-def slogdet(x: Any) -> Any:
+def slogdet(x: np.ndarray) -> Any:
     """The sign and the logarithm of the size of the determinant."""
     return tuple(np.linalg.slogdet(x))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ember_ml.backend import matrices
@@ -12,12 +10,12 @@ from ember_ml.backend.matrices import square as square
 _HALF = np.dtype(np.float16)
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: np.ndarray) -> np.ndarray:
     is_array = isinstance(value, (np.ndarray, np.generic))
     return value.astype(np.float32) if is_array and value.dtype == _HALF else value
 
 
-def _narrow(value: Any, dtype: Any) -> Any:
+def _narrow(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
     with np.errstate(over="ignore"):
         return value.astype(dtype) if value.dtype == np.float32 else value
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ember_ml.backend.numpy.ops.linearalg.precision import square, widened
@@ -14,7 +12,9 @@ solve = widened(square(np.linalg.solve))
 
 @widened
 @square
-def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = False) -> Any:
+def solve_triangular(
+    x: np.ndarray, y: np.ndarray, upper: bool = False, unit_diagonal: bool = False
+) -> np.ndarray:
     """The z with x z = y for a triangle x, for which NumPy has no routine of its own."""
     triangle = np.triu(x) if upper else np.tril(x)
     if unit_diagonal:
@@ -22,7 +22,7 @@ def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = 
     return np.linalg.solve(triangle, y)
 
 
-def pinv(x: Any, rtol: Any = None) -> Any:
+def pinv(x: np.ndarray, rtol: np.ndarray | None = None) -> np.ndarray:
     """The pseudo-inverse."""
     tolerance = max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol
     return widened(np.linalg.pinv)(x, rtol=tolerance)

@@ -13,7 +13,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Run without warnings; float16 arrays go in as float32 and come back rounded."""
 
     @functools.wraps(function)
-    def run(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             if x.dtype != np.float16:
                 return function(x, *args, **kwargs)
@@ -22,6 +22,6 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: np.ndarray) -> np.ndarray:
     is_half = isinstance(value, (np.ndarray, np.generic)) and value.dtype == np.float16
     return value.astype(np.float32) if is_half else value

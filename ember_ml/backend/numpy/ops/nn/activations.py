@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,17 +10,17 @@ from ember_ml.backend.numpy.error_function import erf, quick_erf
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
 
-def relu(x: Any) -> Any:
+def relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0)
 
 
 @kernel
-def silu(x: Any) -> Any:
+def silu(x: np.ndarray) -> np.ndarray:
     return x / (1.0 + np.exp(-x))
 
 
 @kernel
-def gelu(x: Any, approximate: bool = False) -> Any:
+def gelu(x: np.ndarray, approximate: bool = False) -> np.ndarray:
     if approximate in (True, "tanh"):
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
         return 0.5 * x * (1.0 + np.tanh(inner))

@@ -15,15 +15,15 @@ _SCORES = 2**21  # held at a time
 
 @kernel
 def attend(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any = None,
+    query: np.ndarray,
+    key: np.ndarray,
+    value: np.ndarray,
+    mask: np.ndarray | None = None,
     *,
     causal: bool = False,
     window: int | None = None,
     scale: float | None = None,
-) -> Any:
+) -> np.ndarray:
     shape = (*query.shape[:-1], value.shape[-1])
     if mask is not None:
         mask = np.broadcast_to(mask, (*mask.shape[:-2], query.shape[-2], key.shape[-2]))
@@ -43,7 +43,9 @@ def attend(
     return out.reshape(shape)
 
 
-def _grouped(query: Any, key: Any, value: Any, mask: Any) -> tuple[Any, Any, Any, Any]:
+def _grouped(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray
+) -> tuple[Any, Any, Any, Any]:
     """With an axis for the query heads that share a key head, if they do."""
     if query.ndim != key.ndim or query.ndim < 2:
         raise ShapeError(
@@ -81,14 +83,14 @@ def _forbid(scores: Any, positions: Any, seen: slice, causal: bool, window: int 
     np.copyto(scores, -np.inf, where=forbidden)
 
 
-def _apply(scores: Any, mask: Any) -> None:
+def _apply(scores: Any, mask: np.ndarray) -> None:
     if mask.dtype == np.bool_:
         np.copyto(scores, -np.inf, where=~mask)
     else:
         scores += mask.astype(scores.dtype, copy=False)
 
 
-def _softmax(scores: Any) -> Any:
+def _softmax(scores: Any) -> np.ndarray:
     """In place; a row of -inf becomes zeros."""
     top = scores.max(axis=-1, keepdims=True, initial=-np.inf)
     scores -= np.where(top == -np.inf, 0.0, top).astype(scores.dtype)

@@ -11,7 +11,7 @@ from ember_ml._core.errors import AxisError, ShapeError
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
 
-def _rows(x: Any, axis: int, *weights: Any) -> Any:
+def _rows(x: np.ndarray, axis: int, *weights: Any) -> np.ndarray:
     """X with the axes that are normalised folded into one; the weights' shapes checked."""
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"axis={axis} is out of range for the shape {x.shape}")
@@ -24,14 +24,18 @@ def _rows(x: Any, axis: int, *weights: Any) -> Any:
     return x.reshape(*x.shape[: axis % x.ndim], math.prod(normalised))
 
 
-def _mean(rows: Any) -> Any:
+def _mean(rows: np.ndarray) -> np.ndarray:
     return np.add.reduce(rows, -1, keepdims=True) / rows.shape[-1]
 
 
 @kernel
 def layer_norm(
-    x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axis: int = -1
-) -> Any:
+    x: np.ndarray,
+    weight: np.ndarray | None = None,
+    bias: np.ndarray | None = None,
+    eps: float = 1e-5,
+    axis: int = -1,
+) -> np.ndarray:
     rows = _rows(x, axis, weight, bias)
     rows = rows - _mean(rows)
     rows /= np.sqrt(_mean(rows * rows) + eps)
@@ -44,7 +48,9 @@ def layer_norm(
 
 
 @kernel
-def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, axis: int = -1) -> Any:
+def rms_norm(
+    x: np.ndarray, weight: np.ndarray | None = None, eps: float = 1e-6, axis: int = -1
+) -> np.ndarray:
     rows = _rows(x, axis, weight)
     out = (rows / np.sqrt(_mean(rows * rows) + eps)).reshape(x.shape)
     if weight is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
@@ -11,7 +9,7 @@ from ember_ml.backend.numpy.ops.nn._kernel import kernel
 _exp, _maximum, _total = np.exp, np.maximum.reduce, np.add.reduce
 
 
-def _shifted(x: Any, axis: int) -> Any:
+def _shifted(x: np.ndarray, axis: int) -> np.ndarray:
     """X with its maximum along the axis at 0, in memory of its own."""
     if x.ndim == 0:
         raise IndexError("a 0-d array has no axes")
@@ -19,7 +17,7 @@ def _shifted(x: Any, axis: int) -> Any:
 
 
 @kernel
-def softmax(x: Any, axis: int = -1) -> Any:
+def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     weights = _shifted(x, axis)
     np.exp(weights, out=weights)
     weights /= np.add.reduce(weights, axis, keepdims=True)
@@ -28,7 +26,7 @@ def softmax(x: Any, axis: int = -1) -> Any:
 
 # For a row of -inf. As a decorator it costs less than in a `with`.
 @np.errstate(invalid="ignore")  # type: ignore[untyped-decorator]
-def _softmax_wide(x: Any, axis: int = -1) -> Any:
+def _softmax_wide(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """The same without the detour that half precision needs."""
     if x.ndim == 0:
         raise IndexError("a 0-d array has no axes")
@@ -42,7 +40,7 @@ BY_DTYPE = {"softmax": dict.fromkeys(("float32", "float64"), _softmax_wide)}
 
 
 @kernel
-def log_softmax(x: Any, axis: int = -1) -> Any:
+def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     scores = _shifted(x, axis)
     scores -= np.log(np.add.reduce(np.exp(scores), axis, keepdims=True))
     return scores

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
 
 @kernel
-def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])  # one product, not one for each matrix
     out = np.matmul(rows, weight.T)
     if bias is not None:
@@ -20,7 +19,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     return out.reshape(*x.shape[:-1], weight.shape[0])
 
 
-def embedding(weight: Any, indices: Any) -> Any:
+def embedding(weight: np.ndarray, indices: np.ndarray) -> np.ndarray:
     if indices.dtype.kind not in "iu":
         raise ArgumentTypeError(f"embedding: indices must be integers, not {indices.dtype}")
     if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
@@ -30,6 +29,8 @@ def embedding(weight: Any, indices: Any) -> Any:
     return weight[indices]
 
 
-def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> Any:
+def one_hot(
+    x: np.ndarray, num_classes: int, axis: int = -1, dtype: np.dtype | None = None
+) -> np.ndarray:
     dtype = np.float32 if dtype is None else dtype
     return np.moveaxis((np.asarray(x)[..., None] == np.arange(num_classes)).astype(dtype), -1, axis)

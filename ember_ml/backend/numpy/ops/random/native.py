@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,27 +14,31 @@ _STREAM = Stream()
 seed = _STREAM.reseed
 
 
-def get_state() -> Any:
+def get_state() -> np.ndarray:
     """The state, fit for JSON."""
     return _STREAM.state
 
 
-def set_state(state: Any) -> None:
+def set_state(state: np.ndarray) -> None:
     """Go back to a state."""
     _STREAM.state = state
 
 
-def _precision(dtype: Any) -> Any:
+def _precision(dtype: np.dtype) -> np.ndarray:
     return np.float64 if dtype == np.float64 else np.float32
 
 
-def normal(shape: Any, mean: float, std: float, *, dtype: Any, device: str) -> Any:
+def normal(
+    shape: tuple[int, ...], mean: float, std: float, *, dtype: np.dtype, device: str
+) -> np.ndarray:
     """The normal distribution."""
     values = _STREAM.rng.standard_normal(shape, _precision(dtype))
     return np.asarray(mean + std * values, dtype)
 
 
-def uniform(shape: Any, low: float, high: float, *, dtype: Any, device: str) -> Any:
+def uniform(
+    shape: tuple[int, ...], low: float, high: float, *, dtype: np.dtype, device: str
+) -> np.ndarray:
     """From low up to, but not including, high."""
     values = _STREAM.rng.random(shape, _precision(dtype))
     if (low, high) != (0.0, 1.0):
@@ -43,10 +48,10 @@ def uniform(shape: Any, low: float, high: float, *, dtype: Any, device: str) -> 
     return np.asarray(np.minimum(values, below(high, dtype.name)), dtype)
 
 
-def _by_stream(name: str) -> Any:
+def _by_stream(name: str) -> Callable[..., np.ndarray]:
     draw = getattr(_STREAM, name)
 
-    def native(*parameters: Any, dtype: Any, device: str) -> Any:
+    def native(*parameters: Any, dtype: np.dtype, device: str) -> np.ndarray:
         return draw(*parameters, dtype=dtype.name).astype(dtype, copy=False)
 
     return native

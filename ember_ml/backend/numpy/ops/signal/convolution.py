@@ -9,12 +9,12 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 
-def widen(x: Any) -> Any:
+def widen(x: np.ndarray) -> np.ndarray:
     """float16 as float32: NumPy multiplies matrices of float16 without BLAS."""
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
-def pad(x: Any, padding: Any) -> Any:
+def pad(x: np.ndarray, padding: Any) -> np.ndarray:
     """Zeros around the spatial axes."""
     if not any(map(any, padding)):
         return x
@@ -25,7 +25,7 @@ def pad(x: Any, padding: Any) -> Any:
     return padded
 
 
-def windows(x: Any, kernel: Any, stride: Any, dilation: Any) -> Any:
+def windows(x: np.ndarray, kernel: np.ndarray, stride: Any, dilation: Any) -> np.ndarray:
     """A view (batch, channels, space..., kernel...)."""
     axes = tuple(range(2, 2 + len(kernel)))
     spans = [step * (taps - 1) + 1 for taps, step in zip(kernel, dilation, strict=True)]

@@ -11,7 +11,9 @@ import numpy as np
 from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
 
 
-def _sample(symmetric: Any, name: str, window_length: Any, periodic: Any, dtype: Any) -> Any:
+def _sample(
+    symmetric: Any, name: str, window_length: Any, periodic: Any, dtype: np.dtype
+) -> np.ndarray:
     """A window; a periodic one is a symmetric one of one sample more, the last left out."""
     if np.dtype(dtype).kind != "f":
         raise UnsupportedDTypeError(f"{name} takes real floating dtypes, not {np.dtype(dtype)}")
@@ -22,7 +24,7 @@ def _sample(symmetric: Any, name: str, window_length: Any, periodic: Any, dtype:
     return symmetric(window_length + bool(periodic))[:window_length].astype(dtype)
 
 
-def _gaussian(length: int, std: float) -> Any:
+def _gaussian(length: int, std: float) -> np.ndarray:
     if std <= 0:
         raise ArgumentError(f"gaussian_window: std={std} is not positive")
     return np.exp(-0.5 * ((np.arange(length) - (length - 1) / 2) / std) ** 2)

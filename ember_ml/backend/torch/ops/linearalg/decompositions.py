@@ -19,13 +19,13 @@ svdvals = widened(torch.linalg.svdvals)
 
 @widened
 @square
-def cholesky(x: Any, upper: bool = False) -> Any:
+def cholesky(x: torch.Tensor, upper: bool = False) -> torch.Tensor:
     """The triangle L of x = L L^H."""
     return torch.linalg.cholesky(x, upper=upper)
 
 
 @widened
-def qr(x: Any, mode: str = "reduced") -> Any:
+def qr(x: torch.Tensor, mode: str = "reduced") -> Any:
     """The factors of x = Q R."""
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f'qr: mode must be "reduced" or "complete", not {mode!r}')
@@ -38,7 +38,7 @@ def qr(x: Any, mode: str = "reduced") -> Any:
 
 
 @widened
-def svd(x: Any, full_matrices: bool = True) -> Any:
+def svd(x: torch.Tensor, full_matrices: bool = True) -> Any:
     """The factors of x = U diag(S) Vh."""
     u, s, vh = torch.linalg.svd(x, full_matrices)
     if full_matrices and x.requires_grad:
@@ -48,7 +48,7 @@ def svd(x: Any, full_matrices: bool = True) -> Any:
     return u, s, vh
 
 
-def _completed(basis: Any, rest: Any) -> Any:
+def _completed(basis: Any, rest: Any) -> torch.Tensor:
     """Orthonormal columns and the rest of a basis, whose gradient torch does not know.
 
     The rest is put at right angles to the columns again: its values stay, and it has a graph.

@@ -7,17 +7,17 @@ from typing import Any
 import torch
 
 
-def diagonal(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
+def diagonal(x: torch.Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1) -> torch.Tensor:
     """A diagonal of the matrices in two axes."""
     if x.ndim < 2:
         raise ValueError("the shape is not that of matrices")
     return torch.diagonal(x, offset, axis1, axis2)
 
 
-def diag_embed(x: Any, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Any:
+def diag_embed(x: torch.Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1) -> torch.Tensor:
     """Matrices with the last axis of x on a diagonal."""
     return torch.diag_embed(x, offset, axis1, axis2)
 
 
-def _block_diag(tensors: list[Any]) -> Any:
+def _block_diag(tensors: list[Any]) -> torch.Tensor:
     return torch.block_diag(*tensors)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from ember_ml.backend.axes import listed
 
 
-def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(
+    x: torch.Tensor,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    ord: float | str = 2,
+) -> torch.Tensor:
     """(sum |x|^ord)^(1 / ord) over the axes."""
     if axis is not None and not isinstance(axis, int) and not listed(axis):
         return torch.linalg.vector_norm(x.unsqueeze(-1), ord, -1)

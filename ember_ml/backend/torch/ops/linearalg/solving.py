@@ -11,7 +11,7 @@ from ember_ml.backend.torch.ops.linearalg.precision import square, widened
 inv = widened(square(torch.linalg.inv))
 
 
-def _columns(x: Any, y: Any) -> Any:
+def _columns(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """The matrices y, one for each x: torch takes y for vectors wherever its shape allows it."""
     if y.ndim == 1:
         return y.unsqueeze(-1)
@@ -21,7 +21,7 @@ def _columns(x: Any, y: Any) -> Any:
 
 @widened
 @square
-def solve(x: Any, y: Any) -> Any:
+def solve(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """The z with x z = y."""
     out = torch.linalg.solve(x, _columns(x, y))
     return out.squeeze(-1) if y.ndim == 1 else out
@@ -29,14 +29,16 @@ def solve(x: Any, y: Any) -> Any:
 
 @widened
 @square
-def solve_triangular(x: Any, y: Any, upper: bool = False, unit_diagonal: bool = False) -> Any:
+def solve_triangular(
+    x: torch.Tensor, y: torch.Tensor, upper: bool = False, unit_diagonal: bool = False
+) -> torch.Tensor:
     """The z with x z = y for a triangle x."""
     columns = _columns(x, y)
     out = torch.linalg.solve_triangular(x, columns, upper=upper, unitriangular=unit_diagonal)
     return out.squeeze(-1) if y.ndim == 1 else out
 
 
-def pinv(x: Any, rtol: Any = None) -> Any:
+def pinv(x: torch.Tensor, rtol: torch.Tensor | None = None) -> torch.Tensor:
     """The pseudo-inverse, whose gradient torch knows where that of the singular vectors fails."""
     if rtol is not None and x.requires_grad:
         return _cut_pinv(x, rtol)
@@ -45,7 +47,7 @@ def pinv(x: Any, rtol: Any = None) -> Any:
 
 
 @widened
-def _cut_pinv(x: Any, rtol: Any) -> Any:
+def _cut_pinv(x: torch.Tensor, rtol: Any) -> torch.Tensor:
     """Without the singular values below a limit, for which torch's gradient does not hold."""
     u, s, vh = torch.linalg.svd(x, full_matrices=False)
     limit = torch.as_tensor(rtol, device=x.device).unsqueeze(-1) * s.amax(-1, keepdim=True)

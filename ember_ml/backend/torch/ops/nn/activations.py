@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import torch
 from torch import celu as celu
 from torch import relu as relu
 from torch import selu as selu
@@ -24,17 +23,17 @@ __all__ = [
 ]
 
 
-def gelu(x: Any, approximate: bool = False) -> Any:
+def gelu(x: torch.Tensor, approximate: bool = False) -> torch.Tensor:
     return F.gelu(x, approximate="tanh" if approximate in (True, "tanh") else "none")
 
 
-def hardtanh(x: Any, min_value: float = -1.0, max_value: float = 1.0) -> Any:
+def hardtanh(x: torch.Tensor, min_value: float = -1.0, max_value: float = 1.0) -> torch.Tensor:
     return F.hardtanh(x, min_value, max_value)
 
 
-def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
+def hard_shrink(x: torch.Tensor, threshold: float = 0.5) -> torch.Tensor:
     return F.hardshrink(x, threshold)
 
 
-def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
+def soft_shrink(x: torch.Tensor, threshold: float = 0.5) -> torch.Tensor:
     return F.softshrink(x, threshold)

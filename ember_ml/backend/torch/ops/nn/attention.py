@@ -16,28 +16,28 @@ from ember_ml.backend.torch.nesting import nesting
 
 
 def attend(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any = None,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None = None,
     *,
     causal: bool = False,
     window: int | None = None,
     scale: float | None = None,
-) -> Any:
+) -> torch.Tensor:
     return _attend(query, key, value, mask, causal, window, scale, 0.0)
 
 
 def _attend(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor,
     causal: bool,
     window: int | None,
-    scale: Any,
+    scale: torch.Tensor,
     dropout: float,
-) -> Any:
+) -> torch.Tensor:
     if query.ndim != key.ndim:
         raise ValueError("the shapes of query and key have different numbers of axes")
     grouped = query.ndim > 2 and query.shape[-3] != key.shape[-3]
@@ -62,7 +62,7 @@ def _attend(
     return _twice_differentiable(fused, arrays)
 
 
-def _twice_differentiable(fused: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+def _twice_differentiable(fused: Callable[..., Any], arrays: Sequence[Any]) -> torch.Tensor:
     """Fused, and step by step where the gradient is differentiated, which the kernels are not."""
     kept: list[Any] = []
 
@@ -72,7 +72,7 @@ def _twice_differentiable(fused: Callable[..., Any], arrays: Sequence[Any]) -> A
             kept.append(fused(*kept))
         return (kept[-1].detach(),)
 
-    def stepwise(*given: Any) -> Any:
+    def stepwise(*given: Any) -> torch.Tensor:
         with sdpa_kernel(SDPBackend.MATH):
             return fused(*given)
 
@@ -84,7 +84,9 @@ def _twice_differentiable(fused: Callable[..., Any], arrays: Sequence[Any]) -> A
     return custom(forward, pull, arrays)[0]
 
 
-def _mask(query: Any, key: Any, mask: Any, causal: bool, window: int | None) -> Any:
+def _mask(
+    query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor, causal: bool, window: int | None
+) -> torch.Tensor:
     """The given mask and that of the positions: bools, or numbers of the query's dtype."""
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask.to(query.dtype)

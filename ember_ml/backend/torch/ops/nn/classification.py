@@ -10,19 +10,24 @@ from torch.nn import functional as F
 _HALVES = (torch.float16, torch.bfloat16)
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: torch.Tensor) -> torch.Tensor:
     """Half precision as float32: the sum of a batch's losses overflows it."""
     return x.float() if x is not None and x.dtype in _HALVES else x
 
 
-def _classes_second(x: Any, axis: int) -> Any:
+def _classes_second(x: torch.Tensor, axis: int) -> torch.Tensor:
     """X with the axis of classes where torch wants it."""
     return x.movedim(axis, min(x.ndim, 2) - 1)
 
 
 def _weighted(
-    scores: Any, targets: Any, weight: Any, ignore_index: int, smoothing: float, reduction: str
-) -> Any:
+    scores: Any,
+    targets: torch.Tensor,
+    weight: torch.Tensor,
+    ignore_index: int,
+    smoothing: float,
+    reduction: str,
+) -> torch.Tensor:
     """As torch's own losses have no gradient for the weights."""
     axis = min(scores.ndim, 2) - 1
     counts = targets != ignore_index
@@ -39,13 +44,13 @@ def _weighted(
 
 
 def nll_loss(
-    x: Any,
-    targets: Any,
-    weight: Any = None,
+    x: torch.Tensor,
+    targets: torch.Tensor,
+    weight: torch.Tensor | None = None,
     ignore_index: int = -100,
     reduction: str = "mean",
     axis: int = -1,
-) -> Any:
+) -> torch.Tensor:
     scores = _classes_second(_wide(x), axis)
     if weight is not None and weight.requires_grad:
         given = targets.long(), _wide(weight), ignore_index, 0.0, reduction
@@ -55,14 +60,14 @@ def nll_loss(
 
 
 def cross_entropy(
-    logits: Any,
-    targets: Any,
-    weight: Any = None,
+    logits: torch.Tensor,
+    targets: torch.Tensor,
+    weight: torch.Tensor | None = None,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
     reduction: str = "mean",
     axis: int = -1,
-) -> Any:
+) -> torch.Tensor:
     soft = targets.is_floating_point()
     scores = _classes_second(_wide(logits), axis)
     targets = _classes_second(targets.to(scores.dtype), axis) if soft else targets.long()

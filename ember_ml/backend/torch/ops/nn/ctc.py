@@ -18,8 +18,13 @@ class _Losses(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(
-        x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_infinity: bool
-    ) -> Any:
+        x: torch.Tensor,
+        targets: torch.Tensor,
+        times: Any,
+        labels: Any,
+        blank: int,
+        zero_infinity: bool,
+    ) -> torch.Tensor:
         return F.ctc_loss(x, targets, times, labels, blank, "none", zero_infinity)
 
     @staticmethod
@@ -28,7 +33,7 @@ class _Losses(torch.autograd.Function):  # type: ignore[misc]
         ctx.options = inputs[4:]
 
     @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
+    def backward(ctx: Any, g: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         x, targets, times, labels, output = ctx.saved_tensors
         if torch.is_grad_enabled():
             losses = _aligned(x, targets, times, labels, *ctx.options)
@@ -39,8 +44,15 @@ class _Losses(torch.autograd.Function):  # type: ignore[misc]
 
 
 def _native(
-    g: Any, out: Any, x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_infinity: bool
-) -> Any:
+    g: torch.Tensor,
+    out: torch.Tensor,
+    x: torch.Tensor,
+    targets: torch.Tensor,
+    times: Any,
+    labels: Any,
+    blank: int,
+    zero_infinity: bool,
+) -> torch.Tensor:
     """torch's gradient, without the share of exp(x) that normalisation would add."""
     with torch.enable_grad():
         leaf = x.detach().requires_grad_()
@@ -52,7 +64,9 @@ def _native(
     return grad - torch.where(counts, g, 0)[..., None] * torch.exp(x)
 
 
-def _aligned(x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_infinity: bool) -> Any:
+def _aligned(
+    x: torch.Tensor, targets: torch.Tensor, times: Any, labels: Any, blank: int, zero_infinity: bool
+) -> torch.Tensor:
     """The losses by the forward algorithm, in steps that torch differentiates."""
     count = 2 * targets.shape[1] + 1
     known = torch.arange(targets.shape[1], device=x.device) < labels[:, None]
@@ -73,14 +87,14 @@ def _aligned(x: Any, targets: Any, times: Any, labels: Any, blank: int, zero_inf
 
 
 def ctc_loss(
-    x: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    x: torch.Tensor,
+    targets: torch.Tensor,
+    input_lengths: torch.Tensor,
+    target_lengths: torch.Tensor,
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
-) -> Any:
+) -> torch.Tensor:
     if x.ndim != 3 or targets.ndim != 2:
         raise ValueError("the shapes are not (time, batch, classes) and (batch, length)")
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import torch
 from torch.nn import functional as F
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
     return F.glu(x, axis)
 
 
-def swiglu(x: Any, axis: int = -1) -> Any:
+def swiglu(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
     if x.shape[axis] % 2:
         raise ValueError(f"the length of axis {axis} must be even")
     first, second = x.chunk(2, axis)

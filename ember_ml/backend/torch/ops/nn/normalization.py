@@ -11,37 +11,47 @@ from ember_ml._core.errors import AxisError
 _HALVES = (torch.float16, torch.bfloat16)
 
 
-def _trailing(x: Any, axis: int) -> Any:
+def _trailing(x: torch.Tensor, axis: int) -> torch.Tensor:
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"axis={axis} is out of range for the shape {tuple(x.shape)}")
     return x.shape[axis:]
 
 
 def layer_norm(
-    x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axis: int = -1
-) -> Any:
+    x: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+    axis: int = -1,
+) -> torch.Tensor:
     return torch.layer_norm(x, _trailing(x, axis), weight, bias, eps)
 
 
-def rms_norm(x: Any, weight: Any = None, eps: float = 1e-6, axis: int = -1) -> Any:
+def rms_norm(
+    x: torch.Tensor, weight: torch.Tensor | None = None, eps: float = 1e-6, axis: int = -1
+) -> torch.Tensor:
     return torch.rms_norm(x, _trailing(x, axis), weight, eps)
 
 
 def group_norm(
-    x: Any, weight: Any = None, bias: Any = None, num_groups: int = 1, eps: float = 1e-5
-) -> Any:
+    x: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    num_groups: int = 1,
+    eps: float = 1e-5,
+) -> torch.Tensor:
     return torch.group_norm(x, num_groups, weight, bias, eps)
 
 
 def batch_norm(
-    x: Any,
-    mean: Any,
-    variance: Any,
-    weight: Any = None,
-    bias: Any = None,
+    x: torch.Tensor,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
     eps: float = 1e-5,
     axis: int = 1,
-) -> Any:
+) -> torch.Tensor:
     # Not torch.batch_norm, which has no gradient for the statistics.
     wide = torch.float32 if x.dtype in _HALVES else x.dtype
     _trailing(x, axis)
@@ -61,7 +71,11 @@ def batch_norm(
 
 
 def batch_norm_train(
-    x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axis: int = 1
+    x: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+    axis: int = 1,
 ) -> tuple[Any, Any, Any]:
     if x.ndim < 2:
         raise ValueError(f"the shape {tuple(x.shape)} has no axis beside the channels")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 
 def rope(
-    x: Any,
-    positions: Any = None,
+    x: torch.Tensor,
+    positions: torch.Tensor | None = None,
     *,
     base: float = 10000.0,
     offset: int = 0,
     interleaved: bool = False,
-) -> Any:
+) -> torch.Tensor:
     if x.ndim < 2 or x.shape[-1] % 2:
         raise ValueError(f"the shape {tuple(x.shape)} is not (..., time, even features)")
     wide = torch.float64 if x.dtype is torch.float64 else torch.float32

@@ -18,42 +18,54 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def lstm(
-    x: Any,
-    h0: Any,
-    c0: Any,
-    weight_ih: Any,
-    weight_hh: Any,
-    bias_ih: Any = None,
-    bias_hh: Any = None,
+    x: torch.Tensor,
+    h0: torch.Tensor,
+    c0: torch.Tensor,
+    weight_ih: torch.Tensor,
+    weight_hh: torch.Tensor,
+    bias_ih: torch.Tensor | None = None,
+    bias_hh: torch.Tensor | None = None,
 ) -> tuple[Any, Any, Any]:
     return _run(_fused_lstm, _stepwise_lstm, (x, h0, c0, weight_ih, weight_hh, bias_ih, bias_hh))
 
 
 def gru(
-    x: Any, h0: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any = None, bias_hh: Any = None
+    x: torch.Tensor,
+    h0: torch.Tensor,
+    weight_ih: torch.Tensor,
+    weight_hh: torch.Tensor,
+    bias_ih: torch.Tensor | None = None,
+    bias_hh: torch.Tensor | None = None,
 ) -> tuple[Any, Any]:
     return _run(_fused_gru, _stepwise_gru, (x, h0, weight_ih, weight_hh, bias_ih, bias_hh))
 
 
 def closed_form(
-    x: Any,
-    h0: Any,
-    weight_hh: Any,
-    weight: Any = None,
-    bias: Any = None,
-    timespans: Any = None,
+    x: torch.Tensor,
+    h0: torch.Tensor,
+    weight_hh: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    timespans: torch.Tensor | None = None,
     gated: bool = True,
-) -> Any:
+) -> torch.Tensor:
     stepwise = functools.partial(_stepwise_closed_form, gated=gated)
     return _by_hand(loops.ClosedForm(gated), stepwise, (x, h0, weight_hh, weight, bias, timespans))
 
 
-def liquid(x: Any, v0: Any, capacity: Any, slopes: Any, offsets: Any, weights: Any) -> Any:
+def liquid(
+    x: torch.Tensor,
+    v0: torch.Tensor,
+    capacity: torch.Tensor,
+    slopes: torch.Tensor,
+    offsets: torch.Tensor,
+    weights: torch.Tensor,
+) -> torch.Tensor:
     arrays = x, v0, capacity, slopes, offsets, weights
     return _by_hand(loops.Liquid(), _stepwise_liquid, arrays)
 
 
-def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> torch.Tensor:
     """By the loop with a gradient of its own, where it can be; half precision in float32."""
     dtype = arrays[0].dtype
     if dtype in _HALVES:
@@ -68,7 +80,7 @@ def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> 
         places = dict(zip(given, present, strict=True))
         return [places.get(at) for at in range(len(arrays))]
 
-    def forward(*present: Any) -> Any:
+    def forward(*present: Any) -> list[torch.Tensor]:
         return [loop.forward(*filled(present))]
 
     def pull(present: Sequence[Any], cotangents: Sequence[Any], again: bool) -> Sequence[Any]:
@@ -81,7 +93,9 @@ def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> 
     return custom(forward, pull, [x for x in arrays if x is not None])[0]
 
 
-def _run(fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+def _run(
+    fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequence[Any]
+) -> tuple[torch.Tensor, ...]:
     """By the kernel, where it can be; half precision in float32."""
     dtype = arrays[0].dtype
     if dtype in _HALVES:
@@ -96,7 +110,7 @@ def _run(fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequen
 
 def _twice_differentiable(
     fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequence[Any]
-) -> Any:
+) -> torch.Tensor:
     """Fused, and step by step where the gradient is differentiated, which the kernels are not."""
     kept: list[Any] = []
     given = [at for at, x in enumerate(arrays) if x is not None]
@@ -105,7 +119,7 @@ def _twice_differentiable(
         places = dict(zip(given, present, strict=True))
         return [places.get(at) for at in range(len(arrays))]
 
-    def forward(*present: Any) -> Any:
+    def forward(*present: Any) -> list[torch.Tensor]:
         with torch.enable_grad():
             leaves = [x.detach().requires_grad_() for x in present]
             kept[:] = leaves, fused(*filled(leaves))
@@ -135,8 +149,8 @@ def _weights(weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any) -> list
 
 
 def _fused_lstm(
-    x: Any, h0: Any, c0: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any
-) -> Any:
+    x: torch.Tensor, h0: Any, c0: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any
+) -> tuple[torch.Tensor, ...]:
     weights = _weights(weight_ih, weight_hh, bias_ih, bias_hh)
     state = (h0.unsqueeze(0).contiguous(), c0.unsqueeze(0).contiguous())
     training = torch.is_grad_enabled()
@@ -145,8 +159,14 @@ def _fused_lstm(
 
 
 def _stepwise_lstm(
-    x: Any, h: Any, c: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any
-) -> Any:
+    x: torch.Tensor,
+    h: torch.Tensor,
+    c: torch.Tensor,
+    weight_ih: Any,
+    weight_hh: Any,
+    bias_ih: Any,
+    bias_hh: Any,
+) -> tuple[torch.Tensor, ...]:
     states = []
     for entry in F.linear(x, weight_ih, bias_ih).unbind(1):
         i, f, g, o = (entry + F.linear(h, weight_hh, bias_hh)).chunk(4, -1)
@@ -156,7 +176,9 @@ def _stepwise_lstm(
     return _sequence(states, h), h, c
 
 
-def _fused_gru(x: Any, h0: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any) -> Any:
+def _fused_gru(
+    x: torch.Tensor, h0: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any
+) -> tuple[torch.Tensor, ...]:
     weights = _weights(weight_ih, weight_hh, bias_ih, bias_hh)
     state = h0.unsqueeze(0).contiguous()
     training = torch.is_grad_enabled()
@@ -165,8 +187,8 @@ def _fused_gru(x: Any, h0: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bi
 
 
 def _stepwise_gru(
-    x: Any, h: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any
-) -> Any:
+    x: torch.Tensor, h: torch.Tensor, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any
+) -> tuple[torch.Tensor, ...]:
     states = []
     for entry in F.linear(x, weight_ih, bias_ih).unbind(1):
         r, z, n = entry.chunk(3, -1)
@@ -177,13 +199,19 @@ def _stepwise_gru(
     return _sequence(states, h), h
 
 
-def _sequence(states: list[Any], h: Any) -> Any:
+def _sequence(states: list[Any], h: torch.Tensor) -> torch.Tensor:
     return torch.stack(states, 1) if states else h.unsqueeze(1).expand(-1, 0, -1)
 
 
 def _stepwise_closed_form(
-    x: Any, h: Any, weight_hh: Any, weight: Any, bias: Any, timespans: Any, gated: bool
-) -> Any:
+    x: torch.Tensor,
+    h: torch.Tensor,
+    weight_hh: Any,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    timespans: Any,
+    gated: bool,
+) -> torch.Tensor:
     size, states = h.shape[-1], []
     spans = [None] * x.shape[1] if timespans is None else timespans.unbind(1)
     for entry, span in zip(x.unbind(1), spans, strict=True):
@@ -196,7 +224,14 @@ def _stepwise_closed_form(
     return _sequence(states, h)
 
 
-def _stepwise_liquid(x: Any, v: Any, capacity: Any, slopes: Any, offsets: Any, weights: Any) -> Any:
+def _stepwise_liquid(
+    x: torch.Tensor,
+    v: torch.Tensor,
+    capacity: Any,
+    slopes: Any,
+    offsets: Any,
+    weights: torch.Tensor,
+) -> torch.Tensor:
     size, states = v.shape[-1], []
     for entry in x.unbind(1):
         sums = entry + F.linear(F.linear(v, slopes, offsets).sigmoid(), weights)

@@ -12,41 +12,45 @@ from ember_ml._core.random_stream import below, normal_cdf
 seed = torch.manual_seed
 
 
-def get_state() -> Any:
+def get_state() -> dict[str, object]:
     """The state, fit for JSON."""
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     return {"cpu": _text(torch.get_rng_state()), "cuda": [_text(state) for state in devices]}
 
 
-def set_state(state: Any) -> None:
+def set_state(state: torch.Tensor) -> None:
     """Go back to a state."""
     torch.set_rng_state(_bytes(state["cpu"]))
     if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all([_bytes(text) for text in state["cuda"]])
 
 
-def _text(state: Any) -> str:
+def _text(state: torch.Tensor) -> str:
     return bytes(state.tolist()).hex()
 
 
-def _bytes(text: str) -> Any:
+def _bytes(text: str) -> torch.Tensor:
     return torch.tensor(list(bytes.fromhex(text)), dtype=torch.uint8)
 
 
-def _precision(dtype: Any) -> Any:
+def _precision(dtype: torch.dtype) -> torch.Tensor:
     return torch.float64 if dtype is torch.float64 else torch.float32
 
 
-def _empty(shape: Any, dtype: Any, device: str) -> Any:
+def _empty(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
     return torch.empty(shape, dtype=_precision(dtype), device=device)
 
 
-def normal(shape: Any, mean: float, std: float, *, dtype: Any, device: str) -> Any:
+def normal(
+    shape: tuple[int, ...], mean: float, std: float, *, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """The normal distribution."""
     return _empty(shape, dtype, device).normal_(mean, std).to(dtype)
 
 
-def uniform(shape: Any, low: float, high: float, *, dtype: Any, device: str) -> Any:
+def uniform(
+    shape: tuple[int, ...], low: float, high: float, *, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """From low up to, but not including, high."""
     values = _empty(shape, dtype, device).uniform_(low, high)
     if (low, high) == (0.0, 1.0) and values.dtype is dtype:
@@ -55,8 +59,15 @@ def uniform(shape: Any, low: float, high: float, *, dtype: Any, device: str) -> 
 
 
 def truncated_normal(
-    shape: Any, mean: float, std: float, lower: float, upper: float, *, dtype: Any, device: str
-) -> Any:
+    shape: tuple[int, ...],
+    mean: float,
+    std: float,
+    lower: float,
+    upper: float,
+    *,
+    dtype: torch.dtype,
+    device: str,
+) -> torch.Tensor:
     """The normal distribution between bounds, by the inverse of its cdf."""
     sign = -1.0 if lower + upper > 0 else 1.0  # the lower tail has the finer numbers
     low, high = sorted((sign * lower, sign * upper))
@@ -66,12 +77,16 @@ def truncated_normal(
     return (mean + sign * std * values).to(dtype)
 
 
-def exponential(shape: Any, rate: float, *, dtype: Any, device: str) -> Any:
+def exponential(
+    shape: tuple[int, ...], rate: float, *, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """The exponential distribution of mean 1 / rate."""
     return _empty(shape, dtype, device).exponential_(rate).to(dtype)
 
 
-def laplace(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+def laplace(
+    shape: tuple[int, ...], loc: float, scale: float, *, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """The Laplace distribution: the difference of two exponential numbers."""
     values = (
         _empty(shape, dtype, device).exponential_() - _empty(shape, dtype, device).exponential_()
@@ -79,17 +94,23 @@ def laplace(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) ->
     return (loc + scale * values).to(dtype)
 
 
-def gumbel(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+def gumbel(
+    shape: tuple[int, ...], loc: float, scale: float, *, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """The Gumbel distribution: the negative logarithm of an exponential number."""
     return (loc - scale * _empty(shape, dtype, device).exponential_().log()).to(dtype)
 
 
-def cauchy(shape: Any, loc: float, scale: float, *, dtype: Any, device: str) -> Any:
+def cauchy(
+    shape: tuple[int, ...], loc: float, scale: float, *, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """The Cauchy distribution."""
     return (loc + scale * _empty(shape, dtype, device).cauchy_()).to(dtype)
 
 
-def gamma(shape: Any, alpha: float, beta: float, *, dtype: Any, device: str) -> Any:
+def gamma(
+    shape: tuple[int, ...], alpha: float, beta: float, *, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """The gamma distribution of shape alpha and rate beta."""
     options = {"dtype": _precision(dtype), "device": device}
     return (
@@ -97,23 +118,27 @@ def gamma(shape: Any, alpha: float, beta: float, *, dtype: Any, device: str) -> 
     )
 
 
-def beta(shape: Any, a: float, b: float, *, dtype: Any, device: str) -> Any:
+def beta(
+    shape: tuple[int, ...], a: float, b: float, *, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """The beta distribution."""
     options = {"dtype": _precision(dtype), "device": device}
     return Beta(torch.tensor(a, **options), torch.tensor(b, **options)).sample(shape).to(dtype)
 
 
-def integers(shape: Any, low: int, high: int, *, dtype: Any, device: str) -> Any:
+def integers(
+    shape: tuple[int, ...], low: int, high: int, *, dtype: torch.dtype, device: str
+) -> torch.Tensor:
     """Integers from low up to, but not including, high."""
     return torch.randint(low, high, shape, dtype=torch.int64, device=device).to(dtype)
 
 
-def poisson(shape: Any, rate: Any, *, dtype: Any, device: str) -> Any:
+def poisson(shape: tuple[int, ...], rate: Any, *, dtype: torch.dtype, device: str) -> torch.Tensor:
     """Counts at a rate."""
     rates = torch.as_tensor(rate, device=device).to(torch.float64).expand(shape)
     return torch.poisson(rates).to(dtype)
 
 
-def permutation(length: int, *, dtype: Any, device: str) -> Any:
+def permutation(length: int, *, dtype: torch.dtype, device: str) -> torch.Tensor:
     """0 to length - 1 in random order."""
     return torch.randperm(length, device=device).to(dtype)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch.nn import functional as F
 
@@ -15,7 +13,7 @@ def adaptive_avg_pool_general(x, output_size):
     return _ADAPTIVE[len(output_size)](x, output_size)
 
 
-def _nearest(x: Any, axis: int, count: int, scale: float | None) -> Any:
+def _nearest(x: torch.Tensor, axis: int, count: int, scale: float | None) -> list[int]:
     """By whole numbers: torch's own rounds a float32 quotient, and takes a neighbour at times."""
     length = x.shape[axis]
     if scale is None:

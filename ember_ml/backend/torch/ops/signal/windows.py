@@ -11,7 +11,7 @@ from ember_ml._core.errors import UnsupportedDTypeError
 _OPTIONS: dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}
 
 
-def _place(window: Any, name: str, dtype: Any, device: Any) -> Any:
+def _place(window: torch.Tensor, name: str, dtype: torch.dtype, device: Any) -> torch.Tensor:
     if not dtype.is_floating_point:
         raise UnsupportedDTypeError(f"{name} takes real floating dtypes, not {dtype}")
     return window.to(device=device, dtype=dtype)
