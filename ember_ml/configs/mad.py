@@ -1,8 +1,8 @@
-"""Configs of MAD: one training run, and what a sweep consists of."""
+"""Config of one training run of MAD."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.blocks.base import Norm
@@ -14,21 +14,21 @@ class RunConfig(Config):
     """One model trained on one task."""
 
     architecture: str
-    """What it is called in tables."""
+    """Name in tables and reports."""
     layers: LayersField
-    task: Annotated[Any, Component("tasks")]
+    task: Annotated[Config, Component("tasks")]
     hidden_size: Size = 128
     norm: Norm = "rms_norm"
     learning_rate: Positive = 1e-3
     weight_decay: NonNegative = 0.0
     batch_size: Size = 128
     steps: Size = 20000
-    """The most steps; the learning rate falls over so many, as a cosine, to 1e-6."""
+    """Maximum number of steps, over which a cosine schedule lowers the learning rate to 1e-6."""
     evaluate_every: Size = 200
-    """Steps between two looks at the validation split."""
+    """Steps between two evaluations on the validation split."""
     stop_at: Probability = 0.999
-    """The accuracy on the validation split that ends a run early."""
+    """Validation accuracy at which a run stops early."""
     seed: Seed = 0
-    """Of the weights and the order of the examples; the task has one of its own."""
+    """Seed of the weights and of the order of the examples; the task has its own seed."""
     code: str = ""
-    """A digest of the files of layers and tasks that are not of Ember ML."""
+    """Digest of the plugin files that define layers or the task; empty if there are none."""

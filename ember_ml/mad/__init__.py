@@ -1,6 +1,4 @@
-"""MAD: which architecture is good at what, found out on small synthetic tasks."""
-
-from typing import Any
+"""MAD: comparison of architectures on small synthetic tasks."""
 
 from ember_ml.mad.architecture import Architecture as Architecture
 from ember_ml.mad.architecture import architecture as architecture
@@ -21,12 +19,19 @@ from ember_ml.mad.tasks import Task as Task
 from ember_ml.registry import build
 
 
-def task(name: str, **sizes: Any) -> Task:
-    """A task by name, with other sizes than its defaults if given.
+def task(name: str, **sizes: float | str) -> Task:
+    """Build a task.
+
+    Args:
+        name: Name of the task, such as "in-context-recall".
+        sizes: Fields of the task that differ from their defaults.
+
+    Returns:
+        The task, a dataset of its training examples.
 
     Example:
         >>> ember_ml.mad.task("in-context-recall", seq_len=32).vocab_size
         16
     """
-    made: Task = build("tasks", {"type": name, **sizes})
-    return made
+    built: Task = build("tasks", {"type": name, **sizes})
+    return built

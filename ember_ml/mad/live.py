@@ -1,153 +1,158 @@
-"""A sweep under way, in the terminal."""
+"""Live progress of a sweep in the terminal."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ember_ml.configs.mad import RunConfig
-from ember_ml.mad.board import Board, Entry, Row
 from ember_ml.mad.pool import Event
 from ember_ml.mad.run import Point, Result
 from ember_ml.mad.scales import short_name
+from ember_ml.mad.score_table import ScoreTable, TableCell, TableRow
 from ember_ml.mad.scores import Cell, Score, cells, overall, task_of
 from ember_ml.mad.store import Done, Failed, run_name
 from ember_ml.mad.sweep import Pool, Sweep
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 class Pace:
-    """How fast a sweep goes.
+    """Estimate of the time a sweep still needs.
 
-    The clock starts at the first progress, for the start of the workers says nothing of the rest.
-    Nothing is told before there was as much progress again as runs were under way then: of runs
-    side by side, the first few steps come all at once.
+    The clock starts at the first progress, so the startup of the workers is not counted. There is
+    no estimate until as many updates have followed as runs were active then, because the first
+    steps of parallel runs arrive at the same time.
 
     Args:
-        share: how much of the sweep was done before.
+        fraction: Fraction of the sweep that was done before.
     """
 
-    def __init__(self, share: float) -> None:
-        self._share = share
+    def __init__(self, fraction: float) -> None:
+        self._fraction = fraction
         self._first: tuple[float, float] | None = None
-        self._awaited = 0
+        self._pending = 0
 
-    def see(self, share: float, under_way: int) -> None:
-        """Take in how much is done now, and how many runs are at it."""
-        if share <= self._share:
+    def update(self, fraction: float, active: int) -> None:
+        """Record the fraction of the sweep that is done, and the number of active runs."""
+        if fraction <= self._fraction:
             return
-        self._share = share
-        self._awaited -= 1
+        self._fraction = fraction
+        self._pending -= 1
         if self._first is None:
-            self._first = time.monotonic(), share
-            self._awaited = under_way
+            self._first = time.monotonic(), fraction
+            self._pending = active
 
     def seconds_left(self) -> float | None:
-        """How long the rest takes; None if nothing is known yet."""
-        if self._first is None or self._awaited > 0:
+        """Return the estimated remaining time; None if there is no estimate yet."""
+        if self._first is None or self._pending > 0:
             return None
-        began, before = self._first
-        return (time.monotonic() - began) / (self._share - before) * (1.0 - self._share)
+        started, before = self._first
+        return (time.monotonic() - started) / (self._fraction - before) * (1.0 - self._fraction)
 
 
 class Progress:
-    """How far a sweep is: which runs are done, under way, failed, and how long the rest takes."""
+    """Progress of a sweep: runs that are done, active or failed, and the remaining time.
+
+    Args:
+        sweep: Sweep to follow.
+    """
 
     def __init__(self, sweep: Sweep) -> None:
         self.sweep = sweep
-        known = {run_name(run) for run in sweep.runs}
-        known -= {run_name(run) for run in sweep.remaining()}
-        done = sweep.store.done() if known else []
-        self.done = {run_name(each.run): each for each in done if run_name(each.run) in known}
+        names = {run_name(run) for run in sweep.runs}
+        names -= {run_name(run) for run in sweep.remaining()}
+        done = sweep.store.done() if names else []
+        self.done = {run_name(each.run): each for each in done if run_name(each.run) in names}
         self.failed: dict[str, Failed] = {}
-        self.going: dict[str, tuple[RunConfig, Point | None]] = {}
-        self._pace = Pace(self.share())
+        self.active: dict[str, tuple[RunConfig, Point | None]] = {}
+        self._pace = Pace(self.fraction())
 
-    def see(self, event: Event) -> None:
-        """Take in what happened."""
+    def update(self, event: Event) -> None:
+        """Record an event."""
         name = run_name(event.run)
-        under_way = len({*self.going, name})
+        num_active = len({*self.active, name})
         if isinstance(event.what, Result):
             self.done[name] = Done(event.run, event.what)
         elif isinstance(event.what, str):
             self.failed[name] = Failed(event.run, event.what)
         if isinstance(event.what, Point) or event.what is None:
-            self.going[name] = event.run, event.what
+            self.active[name] = event.run, event.what
         else:
-            self.going.pop(name, None)
-        self._pace.see(self.share(), under_way)
+            self.active.pop(name, None)
+        self._pace.update(self.fraction(), num_active)
 
-    def _steps_done(self) -> float:
-        """Steps that need not be done any more; a run that ended early counts as whole."""
-        return float(sum(each.run.steps for each in self.done.values()))
-
-    def share(self) -> float:
-        """How much of all steps is behind us."""
+    def fraction(self) -> float:
+        """Return the fraction of all training steps that is done or skipped."""
         total = sum(run.steps for run in self.sweep.runs)
-        gone = self._steps_done()
-        gone += sum(each.run.steps for each in self.failed.values())
-        gone += sum(point.step for _, point in self.going.values() if point is not None)
-        return gone / total if total else 1.0
+        finished = sum(each.run.steps for each in self.done.values())
+        finished += sum(each.run.steps for each in self.failed.values())
+        finished += sum(point.step for _, point in self.active.values() if point is not None)
+        return finished / total if total else 1.0
 
     def seconds_left(self) -> float | None:
-        """How long the rest takes at the pace so far; None if nothing is known yet."""
+        """Return the estimated remaining time; None if there is no estimate yet."""
         return self._pace.seconds_left()
 
-    def table(self) -> Board:
-        """Accuracies by architecture and task; of runs under way, the one on the validation."""
-        found = {(cell.architecture, cell.task): cell for cell in cells(self.done.values())}
-        return Board(
-            self._title(),
+    def table(self) -> ScoreTable:
+        """Return test accuracies; for active runs, the latest validation accuracy."""
+        scores = {(cell.architecture, cell.task): cell for cell in cells(self.done.values())}
+        return ScoreTable(
+            self.title(),
             [short_name(task) for task in self.sweep.tasks],
-            [self._row(each.name, found) for each in self.sweep.architectures],
+            [self._row(each.name, scores) for each in self.sweep.architectures],
         )
 
-    def _row(self, name: str, found: dict[tuple[str, str], Cell]) -> Row:
-        known = [found.get((name, task)) for task in self.sweep.tasks]
-        whole = [cell for cell in known if cell is not None]
-        return Row(
+    def _row(self, name: str, scores: dict[tuple[str, str], Cell]) -> TableRow:
+        row = [scores.get((name, task)) for task in self.sweep.tasks]
+        known = [cell for cell in row if cell is not None]
+        return TableRow(
             name,
-            [self._entry(name, *pair) for pair in zip(self.sweep.tasks, known, strict=True)],
-            _entry(overall(whole)) if len(whole) == len(known) else Entry(),
+            [self._cell(name, *pair) for pair in zip(self.sweep.tasks, row, strict=True)],
+            _score_cell(overall(known)) if len(known) == len(row) else TableCell(),
         )
 
-    def _title(self) -> str:
+    def title(self) -> str:
+        """Return a line that says how far the sweep is."""
         sweep = self.sweep
         text = f"MAD {sweep.scale.name} on {sweep.backend}: {len(self.done)} of {len(sweep.runs)}"
-        text += f" runs, {100 * self.share():.0f} %"
+        text += f" runs, {100 * self.fraction():.0f} %"
         text += f", {len(self.failed)} failed" if self.failed else ""
-        return text + (self._rest() if self.going else "")
+        return text + (self.time_left() if self.active else "")
 
-    def _rest(self) -> str:
+    def time_left(self) -> str:
+        """Return the remaining time as text that follows a comma; empty if unknown."""
         left = self.seconds_left()
         return f", about {clock(left)} left" if left else ""
 
-    def _entry(self, name: str, task: str, cell: Cell | None) -> Entry:
-        def here(run: RunConfig) -> bool:
+    def _cell(self, name: str, task: str, cell: Cell | None) -> TableCell:
+        def belongs(run: RunConfig) -> bool:
             return run.architecture == name and task_of(run) == task
 
-        for run, point in self.going.values():
-            if here(run):
-                return _going(run, point)
-        failed = any(here(each.run) for each in self.failed.values())
+        for run, point in self.active.values():
+            if belongs(run):
+                return _active_cell(run, point)
+        failed = any(belongs(each.run) for each in self.failed.values())
         if cell is None:
-            return Entry("failed", style="red") if failed else Entry()
-        return _entry(cell.accuracy)._replace(failed=failed)
+            return TableCell("failed", style="red") if failed else TableCell()
+        return _score_cell(cell.accuracy)._replace(failed=failed)
 
 
-def _entry(found: Score) -> Entry:
-    interval = "" if found.interval is None else f"{100 * found.interval:.1f}"
-    return Entry(f"{100 * found.mean:.1f}", interval)
+def _score_cell(score: Score) -> TableCell:
+    interval = "" if score.interval is None else f"{100 * score.interval:.1f}"
+    return TableCell(f"{100 * score.mean:.1f}", interval)
 
 
-def _going(run: RunConfig, point: Point | None) -> Entry:
+def _active_cell(run: RunConfig, point: Point | None) -> TableCell:
     if point is None:
-        return Entry("...", style="dim")
-    return Entry(f"{100 * point.accuracy:.0f} @{100 * point.step // run.steps}%", style="dim")
+        return TableCell("...", style="dim")
+    return TableCell(f"{100 * point.accuracy:.0f} @{100 * point.step // run.steps}%", style="dim")
 
 
 def clock(seconds: float) -> str:
-    """Seconds as people say them.
+    """Return a duration in seconds, minutes or hours.
 
     Example:
         >>> from ember_ml.mad.live import clock
@@ -160,13 +165,18 @@ def clock(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def watch(sweep: Sweep, pool: Pool | None = None, console: Any = None) -> Progress:
-    """Do what remains of a sweep, and show how it goes: a live table, or lines if no terminal.
+def watch(sweep: Sweep, pool: Pool | None = None, console: Console | None = None) -> Progress:
+    """Do the remaining runs of a sweep and show their progress.
+
+    A terminal shows a live table; other outputs get one line per finished run.
 
     Args:
-        sweep: what to do.
-        pool: what does the runs.
-        console: a rich.console.Console; that of the terminal if not given.
+        sweep: Sweep to run.
+        pool: Does the runs. Default: processes of this machine.
+        console: Console to write to. Default: the terminal.
+
+    Returns:
+        The progress at the end.
     """
     from rich.console import Console
     from rich.live import Live
@@ -174,25 +184,25 @@ def watch(sweep: Sweep, pool: Pool | None = None, console: Any = None) -> Progre
     console = Console() if console is None else console
     progress = Progress(sweep)
     if not console.is_terminal:
-        return _in_lines(progress, sweep.events(pool), console)
+        return _print_lines(progress, sweep.events(pool), console)
     with Live(progress.table(), console=console, refresh_per_second=4) as live:
         for event in sweep.events(pool):
-            progress.see(event)
+            progress.update(event)
             live.update(progress.table())
         live.update(progress.table())
     return progress
 
 
-def _in_lines(progress: Progress, events: Iterable[Event], console: Any) -> Progress:
-    console.print(progress._title())
+def _print_lines(progress: Progress, events: Iterable[Event], console: Console) -> Progress:
+    console.print(progress.title())
     for event in events:
-        progress.see(event)
+        progress.update(event)
         if isinstance(event.what, (Result, str)):
             what = event.what
             text = f"{100 * what.accuracy:.1f} %" if isinstance(what, Result) else "failed"
             console.print(
                 f"{event.run.architecture} on {task_of(event.run)}: {text} "
-                f"({len(progress.done)} of {len(progress.sweep.runs)}{progress._rest()})",
+                f"({len(progress.done)} of {len(progress.sweep.runs)}{progress.time_left()})",
                 highlight=False,
                 markup=False,
                 soft_wrap=True,

@@ -1,4 +1,4 @@
-"""Runs side by side, in processes of this machine."""
+"""Runs in parallel processes of this machine."""
 
 from __future__ import annotations
 
@@ -9,58 +9,59 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ember_ml.configs.mad import RunConfig
-from ember_ml.mad.run import Point, Result, execute, from_plain, to_plain
+from ember_ml.mad.run import Point, Result, execute
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-"""What tells the libraries of linear algebra how many threads to use."""
+"""Environment variables that set the number of threads of linear algebra libraries."""
 
 
 class Event(NamedTuple):
-    """Something that happened to a run."""
+    """Progress of a run."""
 
     run: RunConfig
     what: Point | Result | str | None
-    """None: it began. A point: a look at it. A result: it is done. Text: the error it ended in."""
+    """None: it started. Point: an evaluation. Result: it is done. str: the error it failed with."""
 
 
 class ProcessPool:
-    """Processes that each do one run at a time, on one thread.
+    """Pool of worker processes; each does one run at a time on one thread.
 
-    A process that dies takes its run with it, which counts as failed, and is replaced.
+    If a worker dies, its run counts as failed and the worker is replaced.
 
     Args:
-        workers: how many; as many as there are cores if not given.
-        backend: where they compute.
-        device: on which device of it, if it matters.
+        workers: Number of processes. Default: the number of cores.
+        backend: Backend of the runs.
+        device: Device of the backend. Default: its first one.
     """
 
     def __init__(self, workers: int | None, backend: str, device: str | None = None) -> None:
-        self.workers = workers or cores()
+        self.workers = workers or num_cores()
         self.backend = backend
         self.device = device
 
     def __call__(self, runs: Sequence[RunConfig]) -> Iterator[Event]:
-        """What happens, until all runs are done or failed."""
-        waiting = list(reversed(runs))
-        crew = [_Worker(self.backend, self.device) for _ in range(min(self.workers, len(runs)))]
+        """Yield events until all runs are done or failed."""
+        queue = list(reversed(runs))
+        count = min(self.workers, len(runs))
+        workers = [_Worker(self.backend, self.device) for _ in range(count)]
         try:
-            for worker in crew:
-                yield worker.give(waiting.pop())
-            while busy := [worker for worker in crew if worker.run is not None]:
+            for worker in workers:
+                yield worker.start(queue.pop())
+            while busy := [worker for worker in workers if worker.run is not None]:
                 ready = wait([worker.pipe for worker in busy])
                 for worker in [worker for worker in busy if worker.pipe in ready]:
                     event = worker.event()
                     yield event
                     if isinstance(event.what, str) and not worker.process.is_alive():
-                        crew[crew.index(worker)] = worker = _Worker(self.backend, self.device)
-                    if worker.run is None and waiting:
-                        yield worker.give(waiting.pop())
+                        workers[workers.index(worker)] = worker = _Worker(self.backend, self.device)
+                    if worker.run is None and queue:
+                        yield worker.start(queue.pop())
         finally:
-            for worker in crew:
-                worker.end()
+            for worker in workers:
+                worker.kill()
 
 
 class _Worker:
@@ -72,7 +73,7 @@ class _Worker:
         self.run: RunConfig | None = None
         self.process = context.Process(target=_work, args=(other, backend, device), daemon=True)
         before = {name: os.environ.get(name) for name in THREADS}
-        os.environ.update(dict.fromkeys(THREADS, "1"))  # read when the libraries are loaded
+        os.environ.update(dict.fromkeys(THREADS, "1"))  # libraries read it when they are loaded
         try:
             self.process.start()
         finally:
@@ -83,30 +84,28 @@ class _Worker:
                     os.environ[name] = value
         other.close()
 
-    def give(self, run: RunConfig) -> Event:
-        """Have it do a run."""
+    def start(self, run: RunConfig) -> Event:
+        """Send a run to the process."""
         self.run = run
-        with contextlib.suppress(OSError):  # it has died already, which the next event says
+        with contextlib.suppress(OSError):  # a dead process is reported by the next event
             self.pipe.send(run.to_dict())
         return Event(run, None)
 
     def event(self) -> Event:
-        """What it says next."""
+        """Return the next event of its run; blocks until there is one."""
         run = self.run
-        assert run is not None, "a worker without a run says nothing"
+        assert run is not None, "the worker has no run"
         try:
-            kind, content = self.pipe.recv()
+            what: Point | Result | str = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
+            what = f"its process died (exit code {self.process.exitcode})"
+        if not isinstance(what, Point):
             self.run = None
-            return Event(run, f"its process died (exit code {self.process.exitcode})")
-        if kind == "point":
-            return Event(run, Point(*content))
-        self.run = None
-        return outcome(run, (kind, content))
+        return Event(run, what)
 
-    def end(self) -> None:
-        """Stop it, whatever it does."""
+    def kill(self) -> None:
+        """End the process and close the pipe."""
         self.process.kill()
         self.process.join()
         self.pipe.close()
@@ -114,47 +113,47 @@ class _Worker:
 
 def _work(pipe: Connection, backend: str, device: str | None) -> None:
     """Do runs until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started this process
-
-    def observe(point: Point) -> None:
-        pipe.send(("point", tuple(point)))
-
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     while True:
         try:
-            pipe.send(perform(pipe.recv(), backend, device, observe))
-        except (EOFError, BrokenPipeError):  # nobody is waiting any more
+            pipe.send(perform(pipe.recv(), backend, device, pipe.send))
+        except (EOFError, BrokenPipeError):  # the parent process has ended
             return
 
 
 def perform(
-    run: dict[str, Any],
+    run: dict[str, object],
     backend: str,
     device: str | None,
-    observe: Callable[[Point], Any] | None = None,
-) -> tuple[str, Any]:
-    """Do a run here: ("done", its result as plain data), or ("failed", why)."""
+    observe: Callable[[Point], object] | None = None,
+) -> Result | str:
+    """Do a run in this process.
+
+    Args:
+        run: Config of the run as plain data.
+        backend: Backend of the run.
+        device: Device of the backend. Default: its first one.
+        observe: Called with each evaluation during training.
+
+    Returns:
+        The result, or the traceback of the error it failed with.
+    """
     import ember_ml
 
     try:
         ember_ml.set_backend(backend)
         if device is not None:
             ember_ml.set_device(device)
-        return "done", to_plain(execute(RunConfig.from_dict(run), observe))
+        return execute(RunConfig.from_dict(run), observe)
     except BrokenPipeError:
         raise
     except Exception:
-        return "failed", traceback.format_exc()
+        return traceback.format_exc()
 
 
-def outcome(run: RunConfig, answer: tuple[str, Any]) -> Event:
-    """What `perform` has given, as an event."""
-    kind, content = answer
-    return Event(run, content if kind == "failed" else from_plain(content))
-
-
-def cores() -> int:
-    """How many processes can compute at once."""
+def num_cores() -> int:
+    """Return the number of cores this process may use."""
     try:
         return max(1, len(os.sched_getaffinity(0)))
-    except AttributeError:  # not on macOS and Windows
+    except AttributeError:  # not available on macOS and Windows
         return os.cpu_count() or 1

@@ -1,73 +1,66 @@
-"""One training run: a model, a task, and what came out."""
+"""One training run: train a model on a task and evaluate it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from ember_ml import ops
 from ember_ml.configs.mad import RunConfig
+from ember_ml.data import Dataset
+from ember_ml.mad.tasks import Task
 from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
 from ember_ml.nn.models.base import Model
 from ember_ml.registry import build, create
 from ember_ml.training import Trainer
 from ember_ml.training.callbacks import Callback
 
-LAST_RATE = 1e-6
-"""Where the cosine of the learning rate ends."""
+FINAL_RATE = 1e-6
+"""Learning rate at the end of the cosine schedule."""
+EVALUATION_BATCH = 256
 
 
 class Point(NamedTuple):
-    """A look at a run."""
+    """An evaluation during training."""
 
     step: int
     loss: float
-    """The mean over the training steps since the look before."""
+    """Mean training loss since the previous evaluation."""
     accuracy: float
-    """On the validation split, over all targets."""
+    """Accuracy on the validation split, over all targets."""
     validation_loss: float
 
 
 class Result(NamedTuple):
-    """What came out of a run."""
+    """Result of a run."""
 
     accuracy: float
-    """On the test split, over all targets."""
+    """Test accuracy over all targets."""
     macro_accuracy: float
-    """On the test split, the mean over the classes that are a target or predicted, as MAD-Lab
-    measures it: one that is predicted but never a target counts 0."""
+    """Test accuracy averaged over classes, as in MAD-Lab. The classes are those that are a target
+    or predicted; a class that is predicted but never a target counts 0."""
     loss: float
-    """On the test split."""
+    """Test loss."""
     validation_accuracy: float
-    """By which runs are chosen."""
+    """Selects the hyperparameters."""
     validation_loss: float
-    """By which they are chosen where the accuracies are equal."""
+    """Selects the hyperparameters if the accuracies are equal."""
     steps: int
     seconds: float
     seconds_per_step: float
-    """Of training alone."""
+    """Training time only."""
     parameters: int
     state: int
-    """As `state_of` counts it."""
+    """Size of the fixed state; see `state_of`."""
     state_per_token: int
-    """What is kept of each token besides."""
+    """Size of the state that grows with each token, such as a KV cache."""
     curve: tuple[Point, ...]
 
 
-def to_plain(result: Result) -> dict[str, Any]:
-    """A result as plain data."""
-    return {**result._asdict(), "curve": [tuple(point) for point in result.curve]}
-
-
-def from_plain(data: Mapping[str, Any]) -> Result:
-    """The result that `to_plain` made data of."""
-    return Result(**{**data, "curve": tuple(Point(*point) for point in data["curve"])})
-
-
 def make_model(run: RunConfig) -> Model:
-    """The model of a run, with its first weights."""
-    task = build("tasks", run.task)
+    """Return the model of a run with its initial weights."""
+    task = _task(run)
     options = {"head_bias": True} if task.model == "models/language_model" else {}
     ops.random.set_seed(run.seed)
     model: Model = create(
@@ -82,56 +75,70 @@ def make_model(run: RunConfig) -> Model:
     return model
 
 
-def state_of(model: Model) -> int:
-    """The size by which the fixed states of models are compared.
+def _task(run: RunConfig) -> Task:
+    task: Task = build("tasks", run.task)
+    return task
 
-    It is what they keep of a sequence to go on with it, except that the long filters of a Hyena
-    count as the recurrences of their order, and not as the window of inputs that they read.
+
+def state_of(model: Model) -> int:
+    """Return the size of a model's fixed state, as MAD compares it.
+
+    This is the number of values a model keeps to continue a sequence. The long filters of a Hyena
+    layer count as recurrences of their order, not as the window of inputs they read.
     """
-    long = [layer for layer in model.modules() if isinstance(layer, HyenaBase)]
-    windows = sum(layer.state_size - layer.filter_state_size for layer in long)
+    hyenas = [layer for layer in model.modules() if isinstance(layer, HyenaBase)]
+    windows = sum(layer.state_size - layer.filter_state_size for layer in hyenas)
     return model.state_size - windows
 
 
-def execute(run: RunConfig, observe: Callable[[Point], Any] | None = None) -> Result:
-    """Train and test.
+def execute(run: RunConfig, observe: Callable[[Point], object] | None = None) -> Result:
+    """Train and evaluate a model.
 
     Args:
-        run: what to do.
-        observe: told each look at the run.
+        run: Config of the run.
+        observe: Called with each evaluation during training.
     """
     started = time.monotonic()
-    task = build("tasks", run.task)
+    task = _task(run)
     model = make_model(run)
     trainer = make_trainer(run, model, task.vocab_size)
-    watcher = _Watcher(run, task.validation, observe)
-    trainer.callbacks.append(watcher)
+    evaluator = _Evaluator(run, task.validation, observe)
+    trainer.callbacks.append(evaluator)
     trainer.fit(task.train, steps=run.steps, batch_size=min(run.batch_size, len(task)))
-    if not watcher.curve or watcher.curve[-1].step != trainer.step:
-        watcher.look(trainer)
+    if not evaluator.curve or evaluator.curve[-1].step != trainer.step:
+        evaluator.evaluate(trainer)
     trainer.metrics = [
         build("metrics", {"type": name, "num_classes": task.vocab_size})
         for name in ("accuracy", "recall")
     ]
-    found = _tested(trainer, task)
+    loss = trainer.evaluate(task.test, batch_size=EVALUATION_BATCH)["loss"]
+    micro, macro = (float(metric.compute()) for metric in trainer.metrics)
     return Result(
-        accuracy=found["micro"],
-        macro_accuracy=found["macro"],
-        loss=found["loss"],
-        validation_accuracy=watcher.curve[-1].accuracy,
-        validation_loss=watcher.curve[-1].validation_loss,
+        accuracy=micro,
+        macro_accuracy=macro,
+        loss=float(loss),
+        validation_accuracy=evaluator.curve[-1].accuracy,
+        validation_loss=evaluator.curve[-1].validation_loss,
         steps=trainer.step,
         seconds=time.monotonic() - started,
-        seconds_per_step=watcher.training / max(1, trainer.step),
+        seconds_per_step=evaluator.training_seconds / max(1, trainer.step),
         parameters=model.num_parameters(),
         state=state_of(model),
         state_per_token=model.state_per_token,
-        curve=tuple(watcher.curve),
+        curve=tuple(evaluator.curve),
     )
 
 
-def make_trainer(run: RunConfig, model: Model, classes: int) -> Trainer:
-    """AdamW whose learning rate falls as a cosine; norms, biases and the like do not decay."""
+def make_trainer(run: RunConfig, model: Model, num_classes: int) -> Trainer:
+    """Return a trainer with AdamW and a cosine schedule.
+
+    Weight decay does not apply to parameters that set a scale, such as norms and biases.
+
+    Args:
+        run: Config of the run.
+        model: Model to train.
+        num_classes: Number of classes of the accuracy metric.
+    """
     return Trainer(
         model,
         "cross_entropy",
@@ -140,52 +147,48 @@ def make_trainer(run: RunConfig, model: Model, classes: int) -> Trainer:
         schedule={
             "type": "cosine",
             "total_steps": run.steps,
-            "final_factor": min(1.0, LAST_RATE / run.learning_rate),
+            "final_factor": min(1.0, FINAL_RATE / run.learning_rate),
         },
-        metrics=[{"type": "accuracy", "num_classes": classes}],
+        metrics=[{"type": "accuracy", "num_classes": num_classes}],
         progress=False,
         seed=run.seed,
     )
 
 
-def _tested(trainer: Trainer, task: Any) -> dict[str, float]:
-    micro, macro = trainer.metrics
-    loss = trainer.evaluate(task.test, batch_size=256)["loss"]
-    return {"micro": float(micro.compute()), "macro": float(macro.compute()), "loss": float(loss)}
+class _Evaluator(Callback):
+    """Evaluates on the validation split at intervals, and stops once the task is learned."""
 
-
-class _Watcher(Callback):
-    """Looks at the validation split now and then, and ends a run that has learned its task."""
-
-    def __init__(self, run: RunConfig, data: Any, observe: Callable[[Point], Any] | None) -> None:
+    def __init__(
+        self, run: RunConfig, data: Dataset, observe: Callable[[Point], object] | None
+    ) -> None:
         self.run = run
         self.data = data
         self.observe = observe
         self.curve: list[Point] = []
-        self.training = 0.0
+        self.training_seconds = 0.0
         self._losses: list[float] = []
-        self._began = time.monotonic()
+        self._resumed = time.monotonic()
 
     def on_fit_start(self, trainer: Trainer) -> None:
         """Start the clock."""
-        self._began = time.monotonic()
+        self._resumed = time.monotonic()
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Look, if it is time to."""
+        """Evaluate after every `evaluate_every` steps."""
         self._losses.append(record["loss"])
         if trainer.step % self.run.evaluate_every == 0 or trainer.step == self.run.steps:
-            self.look(trainer)
+            self.evaluate(trainer)
             if self.curve[-1].accuracy >= self.run.stop_at:
                 trainer.should_stop = True
 
-    def look(self, trainer: Trainer) -> None:
-        """Measure, and write the point down."""
-        self.training += time.monotonic() - self._began
-        found = trainer.evaluate(self.data, batch_size=256)
-        mean = sum(self._losses) / max(1, len(self._losses))
-        point = Point(trainer.step, mean, float(found["accuracy"]), float(found["loss"]))
+    def evaluate(self, trainer: Trainer) -> None:
+        """Append an evaluation to the curve."""
+        self.training_seconds += time.monotonic() - self._resumed
+        metrics = trainer.evaluate(self.data, batch_size=EVALUATION_BATCH)
+        mean_loss = sum(self._losses) / max(1, len(self._losses))
+        point = Point(trainer.step, mean_loss, float(metrics["accuracy"]), float(metrics["loss"]))
         self.curve.append(point)
         self._losses.clear()
         if self.observe is not None:
             self.observe(point)
-        self._began = time.monotonic()
+        self._resumed = time.monotonic()

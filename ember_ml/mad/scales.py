@@ -8,8 +8,7 @@ from typing import NamedTuple
 from ember_ml._core.errors import ArgumentError
 from ember_ml.configs.base import Config
 from ember_ml.configs.mad import RunConfig
-from ember_ml.mad.architecture import Architecture
-from ember_ml.mad.code import code_of
+from ember_ml.mad.architecture import Architecture, code_of
 from ember_ml.mad.tasks import Task
 from ember_ml.registry import available, get
 from ember_ml.registry.base import close_matches

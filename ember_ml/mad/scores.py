@@ -1,4 +1,4 @@
-"""What the results of a sweep say of each architecture."""
+"""Scores of the architectures, computed from the results of a sweep."""
 
 from __future__ import annotations
 
@@ -13,56 +13,57 @@ from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.store import Done
 
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-"""The 97.5 % points of Student's t with 1 to 10 degrees of freedom."""
-MOST = 7
-"""Architectures of which all orders can be tried."""
+"""97.5 % quantiles of Student's t distribution with 1 to 10 degrees of freedom."""
 _Z = 1.959964
-"""That of the normal distribution."""
-
-
+"""97.5 % quantile of the normal distribution."""
+MAX_PERMUTED = 7
+"""Largest number of architectures of which `chance` tries all orders."""
 AVERAGES = ("micro", "macro")
-"""Over all targets; and the mean over the classes."""
+"""Accuracy over all targets, and averaged over classes."""
 
 
 class Score(NamedTuple):
-    """A mean over seeds, and how far it can be trusted."""
+    """Mean over seeds with a confidence interval."""
 
     mean: float
     interval: float | None
-    """Half of the 95 % confidence interval; None if there is one seed alone."""
+    """Half the width of the 95 % confidence interval; None with a single seed."""
     seeds: int
-    """Of how many."""
+    """Number of seeds."""
 
 
 class Cell(NamedTuple):
-    """An architecture on a task."""
+    """Scores of an architecture on a task."""
 
     architecture: str
     task: str
     accuracy: Score
-    """Over all targets: the mean over the task's settings."""
+    """Accuracy over all targets, averaged over the task's settings."""
     macro_accuracy: Score
-    """The mean over the classes, as MAD-Lab measures it."""
+    """Accuracy averaged over classes, as in MAD-Lab."""
     chosen: tuple[Done, ...]
-    """Of each setting and seed, the run that was best on the validation split."""
+    """The best run on the validation split, for each setting and seed."""
 
 
 def setting_of(run: RunConfig) -> str:
-    """What is the same in the runs among which one is chosen: the task with all its sizes."""
+    """Return the config of a run's task without the seed, as JSON."""
     sizes = {name: value for name, value in run.task.to_dict().items() if name != "seed"}
     return json.dumps(sizes, sort_keys=True)
 
 
 def task_of(run: RunConfig) -> str:
-    """The name of its task."""
-    return str(run.task.component.partition("/")[2])
+    """Return the name of a run's task."""
+    return run.task.component.partition("/")[2]
 
 
 def cells(done: Iterable[Done]) -> list[Cell]:
-    """Every architecture on every task that has results.
+    """Return the scores of every architecture on every task that has results.
 
-    Of each setting and seed, the learning rate and weight decay that were best on the validation
-    split count. A task's score is the mean over its settings.
+    For each setting and seed, the learning rate and weight decay with the best validation accuracy
+    count. A task's score is the mean over its settings.
+
+    Args:
+        done: Runs with results, such as `Store.done()`.
     """
     groups: dict[tuple[str, str], list[Done]] = defaultdict(list)
     for each in done:
@@ -86,7 +87,7 @@ def _rank(each: Done) -> tuple[float, float]:
 
 
 def score(values: Sequence[float]) -> Score:
-    """The mean of the seeds' values, with its confidence interval.
+    """Return the mean of the values of several seeds, with its confidence interval.
 
     Example:
         >>> from ember_ml.mad.scores import score
@@ -97,12 +98,12 @@ def score(values: Sequence[float]) -> Score:
     mean = _mean(values)
     if count < 2:
         return Score(mean, None, count)
-    spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-    return Score(mean, _quantile(count - 1) * spread / math.sqrt(count), count)
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    return Score(mean, _t_quantile(count - 1) * deviation / math.sqrt(count), count)
 
 
-def _quantile(freedom: int) -> float:
-    """The 97.5 % point of Student's t; to within 0.002 where it is that of a series."""
+def _t_quantile(freedom: int) -> float:
+    """Return the 97.5 % quantile of Student's t; the series is accurate to 0.002."""
     if freedom <= len(_T):
         return _T[freedom - 1]
     first = (_Z**3 + _Z) / 4
@@ -110,21 +111,19 @@ def _quantile(freedom: int) -> float:
     return _Z + first / freedom + second / freedom**2
 
 
-def overall(found: Sequence[Cell], average: str = "micro") -> Score:
-    """The mean of an architecture's tasks; its interval is over the seeds that all of them have.
+def overall(cells: Sequence[Cell], average: str = "micro") -> Score:
+    """Return an architecture's mean over tasks; the interval is over the seeds all tasks share.
 
     Args:
-        found: the architecture on each task.
-        average: "micro", over all targets; or "macro", the mean over the classes.
+        cells: The architecture's scores on each task.
+        average: "micro", over all targets, or "macro", averaged over classes.
     """
-    parts = [_by_seed(cell.chosen, average) for cell in found]
-    whole = [_mean(list(part.values())) for part in parts]
+    parts = [_by_seed(cell.chosen, average) for cell in cells]
+    mean = _mean([_mean(list(part.values())) for part in parts])
     seeds = sorted(set.intersection(*(set(part) for part in parts)))
     if not seeds:
-        return Score(_mean(whole), None, 0)
-    return score([_mean([part[seed] for part in parts]) for seed in seeds])._replace(
-        mean=_mean(whole)
-    )
+        return Score(mean, None, 0)
+    return score([_mean([part[seed] for part in parts]) for seed in seeds])._replace(mean=mean)
 
 
 def _by_seed(chosen: Iterable[Done], average: str) -> dict[int, float]:
@@ -139,21 +138,26 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def common_tasks(found: Iterable[Cell]) -> list[str]:
-    """The tasks of which every architecture with any result has one."""
-    found = list(found)
-    there = {(cell.architecture, cell.task) for cell in found}
-    names = {cell.architecture for cell in found}
-    tasks = dict.fromkeys(cell.task for cell in found)
-    return [task for task in tasks if all((name, task) in there for name in names)]
+def common_tasks(cells: Iterable[Cell]) -> list[str]:
+    """Return the tasks on which every architecture has a score."""
+    cells = list(cells)
+    scored = {(cell.architecture, cell.task) for cell in cells}
+    names = {cell.architecture for cell in cells}
+    tasks = dict.fromkeys(cell.task for cell in cells)
+    return [task for task in tasks if all((name, task) in scored for name in names)]
 
 
-def ranking(found: Iterable[Cell], average: str = "micro") -> list[tuple[str, Score]]:
-    """Architectures by their mean over the tasks that all of them have, the best first."""
-    found = list(found)
-    common = common_tasks(found)
+def ranking(cells: Iterable[Cell], average: str = "micro") -> list[tuple[str, Score]]:
+    """Return the architectures by their mean over the common tasks, best first.
+
+    Args:
+        cells: Scores of the architectures.
+        average: "micro", over all targets, or "macro", averaged over classes.
+    """
+    cells = list(cells)
+    common = common_tasks(cells)
     rows: dict[str, list[Cell]] = defaultdict(list)
-    for cell in found:
+    for cell in cells:
         if cell.task in common:
             rows[cell.architecture].append(cell)
     means = {name: overall(row, average) for name, row in rows.items()}
@@ -161,7 +165,10 @@ def ranking(found: Iterable[Cell], average: str = "micro") -> list[tuple[str, Sc
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float:
-    """How far two orders agree: 1 if they are the same, -1 if opposite; ties share their ranks.
+    """Return Spearman's rank correlation; tied values share their mean rank.
+
+    Returns:
+        1 if the orders are the same, -1 if they are opposite, NaN if all values are equal.
 
     Example:
         >>> from ember_ml.mad.scores import spearman
@@ -176,20 +183,21 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def chance(a: Sequence[float], b: Sequence[float]) -> float:
-    """How often an order drawn by lot agrees with b as well as a does, or better.
+    """Return the fraction of all orders of `a` that correlate with `b` at least as well as `a`.
 
-    All orders are tried, which are too many above seven: then it is not a number.
+    Returns:
+        A p-value between 0 and 1; NaN for more than seven values, which have too many orders.
 
     Example:
         >>> from ember_ml.mad.scores import chance
         >>> chance([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 5.0, 4.0]) == 5 / 120
         True
     """
-    found = spearman(a, b)
-    if len(a) > MOST or math.isnan(found):
+    correlation = spearman(a, b)
+    if len(a) > MAX_PERMUTED or math.isnan(correlation):
         return math.nan
     orders = list(itertools.permutations(a))
-    return sum(spearman(order, b) >= found - 1e-9 for order in orders) / len(orders)
+    return sum(spearman(order, b) >= correlation - 1e-9 for order in orders) / len(orders)
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Whether architectures are compared at the same size: of parameters, and of state."""
+"""Parameter counts and state sizes of the compared architectures."""
 
 from __future__ import annotations
 
@@ -13,25 +13,28 @@ from ember_ml.mad.scores import setting_of, task_of
 
 
 class SizesError(EmberError, ValueError):
-    """Architectures that differ in size by more than was asked for."""
+    """Raised if architectures differ in size by more than the allowed factor."""
 
 
 class Size(NamedTuple):
-    """How large an architecture is on a task."""
+    """Size of an architecture on a task."""
 
     architecture: str
     task: str
     setting: str
-    """The task with all its sizes."""
+    """The task's config without the seed, as JSON."""
     parameters: int
     state: int
-    """As `ember_ml.mad.run.state_of` counts it."""
+    """Size of the fixed state; see `ember_ml.mad.run.state_of`."""
     state_per_token: int
-    """What it keeps of each token besides; such a state is not fixed."""
+    """Size of the state that grows with each token."""
 
 
 def sizes_of(runs: Iterable[RunConfig]) -> list[Size]:
-    """The size of every architecture in every setting of every task.
+    """Return the size of every architecture in every setting of every task.
+
+    Args:
+        runs: Runs of a sweep.
 
     Example:
         >>> from ember_ml.mad import Sweep, sizes_of
@@ -39,9 +42,9 @@ def sizes_of(runs: Iterable[RunConfig]) -> list[Size]:
         >>> [(size.parameters, size.state, size.state_per_token) for size in sizes_of(sweep.runs)]
         [(134544, 1792, 0), (111760, 0, 256)]
     """
-    once = {(run.architecture, setting_of(run)): run for run in runs}
-    with use_backend("numpy"):  # they are the same on every one
-        return [_size(run) for run in once.values()]
+    distinct = {(run.architecture, setting_of(run)): run for run in runs}
+    with use_backend("numpy"):  # sizes do not depend on the backend
+        return [_size(run) for run in distinct.values()]
 
 
 def _size(run: RunConfig) -> Size:
@@ -56,62 +59,64 @@ def _size(run: RunConfig) -> Size:
     )
 
 
-def by_setting(found: Iterable[Size]) -> list[list[Size]]:
-    """The sizes that can be compared with each other."""
+def by_setting(sizes: Iterable[Size]) -> list[list[Size]]:
+    """Group sizes by setting; only sizes of one setting are comparable."""
     groups: dict[str, list[Size]] = {}
-    for size in found:
+    for size in sizes:
         groups.setdefault(size.setting, []).append(size)
     return list(groups.values())
 
 
 class Spread(NamedTuple):
-    """The smallest and the largest of a few architectures on a task."""
+    """Smallest and largest architecture on a task."""
 
     smallest: Size
     largest: Size
     ratio: float
 
 
-def spread(found: Sequence[Size], what: str) -> Spread | None:
-    """How far apart architectures are in "parameters" or "state".
+def spread(sizes: Sequence[Size], what: str) -> Spread | None:
+    """Return the smallest and the largest of some architectures.
 
-    Only fixed states are compared, as in MAD: one that grows with the sequence has no size.
+    Args:
+        sizes: Sizes in one setting.
+        what: "parameters" or "state". As in MAD, only fixed states are compared.
 
     Returns:
-        Nothing if fewer than two are to be compared.
+        The spread, or None if fewer than two sizes are comparable.
     """
     if what == "state":
-        found = [size for size in found if not size.state_per_token]
-    if len(found) < 2:
+        sizes = [size for size in sizes if not size.state_per_token]
+    if len(sizes) < 2:
         return None
-    ordered = sorted(found, key=lambda size: getattr(size, what))
+    ordered = sorted(sizes, key=lambda size: getattr(size, what))
     low, high = (getattr(ordered[at], what) for at in (0, -1))
     return Spread(ordered[0], ordered[-1], max(high, 1) / max(low, 1))
 
 
 def check_sizes(found: Iterable[Size], **factors: float | None) -> None:
-    """Raise an error if architectures differ by more than a factor on one task.
+    """Raise a `SizesError` if architectures differ by more than a factor on a task.
 
     Args:
-        found: the sizes.
-        factors: "parameters" and "state": the largest may be so many times the smallest.
+        found: Sizes of the architectures.
+        factors: `parameters` and `state`: maximum ratio of the largest to the smallest.
     """
     groups = by_setting(found)
     for what, factor in factors.items():
         if factor is None:
             continue
         if factor < 1:
-            raise ArgumentError(f"a factor between sizes is 1 or more, not {factor} ({what})")
+            raise ArgumentError(f"check_sizes: {what} must be 1 or more, not {factor}")
         for group in groups:
-            _check(spread(group, what), what, factor)
+            _check_spread(spread(group, what), what, factor)
 
 
-def _check(found: Spread | None, what: str, factor: float) -> None:
-    if found is None or found.ratio <= factor:
+def _check_spread(pair: Spread | None, what: str, factor: float) -> None:
+    if pair is None or pair.ratio <= factor:
         return
-    low, high = getattr(found.smallest, what), getattr(found.largest, what)
+    low, high = getattr(pair.smallest, what), getattr(pair.largest, what)
     raise SizesError(
-        f"{found.smallest.task}: {what} from {low:,} ({found.smallest.architecture}) to {high:,} "
-        f"({found.largest.architecture}), a factor of {found.ratio:.2f}, where at most {factor:g} "
-        "was asked for; give layers other sizes, such as mamba[d_state=8]"
+        f"{pair.smallest.task}: {what} range from {low:,} ({pair.smallest.architecture}) to "
+        f"{high:,} ({pair.largest.architecture}), a factor of {pair.ratio:.2f}; at most "
+        f"{factor:g} is allowed. Change the sizes of layers, for example mamba[d_state=8]"
     )

@@ -1,4 +1,4 @@
-"""The folder of a sweep: which runs are done, and what came out of them."""
+"""Folder of a sweep: the runs that are done, and their results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ FORMAT = 1
 
 
 class SweepError(EmberError, ValueError):
-    """A folder that holds no sweep, or another one."""
+    """Raised for a folder that holds no sweep, another sweep, or damaged files."""
 
 
 class Done(NamedTuple):
@@ -37,195 +37,196 @@ class Done(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A run that ended in an error."""
+    """A run and the error it failed with."""
 
     run: RunConfig
     error: str
 
 
 def run_name(run: RunConfig) -> str:
-    """The name of a run's folder: what it is, and a digest of all of it but the code."""
-    plain = {name: value for name, value in run.to_dict().items() if name != "code"}
-    text = json.dumps(plain, sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+    """Return the name of a run's folder: task, architecture and a digest of the config.
+
+    The digest does not include `run.code`.
+    """
+    fields = {name: value for name, value in run.to_dict().items() if name != "code"}
+    digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:10]
     words = re.sub(r"[^A-Za-z0-9]+", "-", run.architecture).strip("-")[:40]
     return f"{run.task.component.partition('/')[2]}.{words}.{digest}"
 
 
 class Store:
-    """A folder with `sweep.json`, and a folder for each run in `runs/`.
+    """Folder with `sweep.json`, and a folder for each run in `runs/`.
 
-    Folders of runs appear whole or not at all.
+    Folders of runs are written atomically.
 
     Args:
-        path: the folder.
+        path: Path of the folder.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
-    def open(self, about: dict[str, Any], plan: dict[str, Any]) -> None:
-        """Begin a sweep, or go on with the one that is here if it is the same kind.
+    def open(self, about: Mapping[str, object], plan: Mapping[str, object]) -> None:
+        """Create the folder, or check that it holds a sweep of the same kind.
 
         Args:
-            about: what must not change from one start to the next: the scale and the backend.
-            plan: what is to be done, which is kept beside what was planned before.
+            about: Values that all runs of the folder share: scale and backend.
+            plan: Architectures, tasks and seeds, added to the plans of the folder.
         """
-        there = self.about() if (self.path / "sweep.json").exists() else None
-        if there is None:
-            self._refuse_foreign()
-            there = {"format": FORMAT, "ember_ml": VERSION, **about, "plans": []}
-            self._say(there)
+        info = self.about() if (self.path / "sweep.json").exists() else None
+        if info is None:
+            self._check_is_empty()
+            info = {"format": FORMAT, "ember_ml": VERSION, **about, "plans": []}
+            self._write_info(info)
         for key, value in about.items():
-            if there.get(key) != value:
+            if info.get(key) != value:
                 raise SweepError(
-                    f"{self.path} belongs to another sweep: its {key} is {there.get(key)!r}, not "
-                    f"{value!r}; take another folder, or the same {key}"
+                    f"{self.path} belongs to another sweep: its {key} is {info.get(key)!r}, not "
+                    f"{value!r}; use another folder, or the same {key}"
                 )
-        plans = there.get("plans", [])
+        plans = info.get("plans", [])
         if plan not in plans:
-            self._say({**there, "plans": [*plans, plan]})
+            self._write_info({**info, "plans": [*plans, plan]})
 
-    def _say(self, about: dict[str, Any]) -> None:
-        with self._kept():
-            write_atomically(self.path / "sweep.json", _json(about))
+    def _write_info(self, info: Mapping[str, object]) -> None:
+        with self._explain_write_errors():
+            write_atomically(self.path / "sweep.json", _to_json(info))
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Within the block no other process does the runs of this folder."""
+        """Hold the lock of the folder, so that one process at a time does its runs."""
         with locks.locked(self.path / ".lock") as is_ours:
             if not is_ours:
                 raise SweepError(
-                    f"another process is at work in {self.path}; wait for it, or take another"
-                    " folder"
+                    f"another process is working in {self.path}; wait for it, or use another folder"
                 )
             yield
 
-    def _refuse_foreign(self) -> None:
+    def _check_is_empty(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise SweepError(f"{self.path} is a file, not a folder")
         if self.path.exists() and any(self.path.glob("[!.]*")):
             raise SweepError(
-                f"{self.path} has files in it and is no sweep (it has no sweep.json); take an "
-                "empty or new folder"
+                f"{self.path} contains files but is not a sweep (no sweep.json); use an empty or "
+                "new folder"
             )
 
     def about(self) -> dict[str, Any]:
-        """What was said when the sweep began."""
-        data = _read(self.path / "sweep.json")
-        if data is None:
-            raise SweepError(f"{self.path} holds no sweep: there is no sweep.json in it")
-        if data.get("format") != FORMAT:
+        """Return the content of `sweep.json`: format, version, scale, backend and plans."""
+        info = _read(self.path / "sweep.json")
+        if info is None:
+            raise SweepError(f"{self.path} is not a sweep: it contains no sweep.json")
+        if info.get("format") != FORMAT:
             raise SweepError(
-                f"{self.path}: the sweep has the format {data.get('format')!r}; this version of "
+                f"{self.path}: the sweep has the format {info.get('format')!r}; this version of "
                 f"Ember ML reads {FORMAT}"
             )
-        return data
+        return info
 
     def is_done(self, run: RunConfig) -> bool:
-        """Whether its result is here, and of the same code."""
+        """Return whether the folder has a result of a run, from the same plugin code."""
         folder = self._folder(run)
         if not (folder / "result.json").exists():
             return False
-        return not run.code or _need(folder / "config.json").get("code") == run.code
+        return not run.code or _read_required(folder / "config.json").get("code") == run.code
 
     def write(self, run: RunConfig, result: Result) -> None:
-        """Keep a result: configuration, curve and result, all of them or nothing."""
-        plain = result._asdict()
-        curve = plain.pop("curve")
-        with self._kept():
-            self._write(run, curve, plain)
-        (self.path / "failed" / f"{run_name(run)}.json").unlink(missing_ok=True)
+        """Write config, curve and result of a run as one atomic folder."""
+        fields = result._asdict()
+        curve = fields.pop("curve")
+        contents = {
+            "config.json": _to_json(run.to_dict()),
+            "curve.csv": _to_csv(curve),
+            "result.json": _to_json(fields),
+        }
+        with self._explain_write_errors():
+            write_folder(self._folder(run), contents)
+        self._failure(run).unlink(missing_ok=True)
 
-    def _write(self, run: RunConfig, curve: tuple[Point, ...], plain: dict[str, Any]) -> None:
-        write_folder(
-            self._folder(run),
-            {
-                "config.json": _json(run.to_dict()),
-                "curve.csv": _csv(curve),
-                "result.json": _json(plain),
-            },
-        )
+    def write_failure(self, run: RunConfig, error: str) -> None:
+        """Write the error of a failed run, which still counts as not done."""
+        with self._explain_write_errors():
+            write_atomically(
+                self._failure(run), _to_json({"config": run.to_dict(), "error": error})
+            )
 
     @contextlib.contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Within the block an error of the disk says what becomes of the sweep."""
+    def _explain_write_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            text = f"{error.strerror} (what was done before is kept, and the same command goes on)"
+            text = f"{error.strerror} (completed runs are safe; run the same command to continue)"
             raise OSError(error.errno, text, str(self.path)) from error
 
-    def write_failure(self, run: RunConfig, error: str) -> None:
-        """Keep what went wrong; the run counts as not done."""
-        target = self.path / "failed" / f"{run_name(run)}.json"
-        with self._kept():
-            write_atomically(target, _json({"config": run.to_dict(), "error": error}))
-
     def done(self) -> list[Done]:
-        """Every run that is done."""
-        found = []
+        """Return the runs that are done."""
+        runs = []
         for folder in sorted((self.path / "runs").glob("[!.]*")):
             if (folder / "result.json").exists():
-                with _explained(folder):
-                    config = RunConfig.from_dict(_need(folder / "config.json"))
-                    plain = _need(folder / "result.json")
-                    found.append(Done(config, Result(**plain, curve=_curve(folder / "curve.csv"))))
-        return found
+                with _explain_read_errors(folder):
+                    config = RunConfig.from_dict(_read_required(folder / "config.json"))
+                    fields = _read_required(folder / "result.json")
+                    curve = _read_curve(folder / "curve.csv")
+                    runs.append(Done(config, Result(**fields, curve=curve)))
+        return runs
 
     def failed(self) -> list[Failed]:
-        """Every run that ended in an error, and was not done since."""
-        found = []
+        """Return the runs that failed and have no result since."""
+        runs = []
         for path in sorted((self.path / "failed").glob("[!.]*.json")):
-            with _explained(path):
-                plain = _need(path)
-                found.append(Failed(RunConfig.from_dict(plain["config"]), plain["error"]))
-        return found
+            with _explain_read_errors(path):
+                fields = _read_required(path)
+                runs.append(Failed(RunConfig.from_dict(fields["config"]), fields["error"]))
+        return runs
 
     def _folder(self, run: RunConfig) -> Path:
         return self.path / "runs" / run_name(run)
 
+    def _failure(self, run: RunConfig) -> Path:
+        return self.path / "failed" / f"{run_name(run)}.json"
+
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Within the block, content that is not what was written is an error that names its place."""
+def _explain_read_errors(path: Path) -> Iterator[None]:
+    """Raise a `SweepError` that names the path if its content is not as written."""
     try:
         yield
     except SweepError as error:
-        raise SweepError(f"{error}; remove {path}, and it is done again") from None
+        raise SweepError(f"{error}; remove {path} to repeat the run") from None
     except ConfigError as error:
         raise SweepError(
-            f"{path} is not understood: {error}; if a plugin registers it, name the plugin "
-            "(--plugin, EMBER_ML_PLUGINS); if it is damaged, remove it, and it is done again"
+            f"{path} cannot be read: {error}; if a plugin registers the component, name the plugin "
+            "(--plugin, EMBER_ML_PLUGINS); if the file is damaged, remove it to repeat the run"
         ) from None
     except (KeyError, TypeError, ValueError, OSError) as error:
-        raise SweepError(f"{path} is damaged ({error}); remove it, and it is done again") from None
+        raise SweepError(f"{path} is damaged ({error}); remove it to repeat the run") from None
 
 
-def _json(data: Any) -> bytes:
+def _to_json(data: object) -> bytes:
     return (json.dumps(data, indent=2) + "\n").encode()
 
 
 def _read(path: Path) -> dict[str, Any] | None:
+    """Return the mapping in a JSON file; None if there is no such file."""
     try:
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise SweepError(f"{path} cannot be read: {error}") from None
     if not isinstance(data, dict):
-        raise SweepError(f"{path} holds no keys and values")
+        raise SweepError(f"{path} must contain a JSON object")
     return data
 
 
-def _need(path: Path) -> dict[str, Any]:
+def _read_required(path: Path) -> dict[str, Any]:
     data = _read(path)
     if data is None:
         raise SweepError(f"{path} is missing")
     return data
 
 
-def _csv(curve: tuple[Point, ...]) -> bytes:
+def _to_csv(curve: tuple[Point, ...]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(Point._fields)
@@ -233,7 +234,7 @@ def _csv(curve: tuple[Point, ...]) -> bytes:
     return text.getvalue().encode()
 
 
-def _curve(path: Path) -> tuple[Point, ...]:
+def _read_curve(path: Path) -> tuple[Point, ...]:
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return tuple(

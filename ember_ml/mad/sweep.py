@@ -1,15 +1,13 @@
-"""A comparison of architectures: all its runs, done or gone on with."""
+"""Sweep: all runs of a comparison of architectures."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml.configs.mad import RunConfig
-from ember_ml.mad.architecture import Architecture, architecture
-from ember_ml.mad.check import check_architectures
+from ember_ml.mad.architecture import Architecture, architecture, check_architectures
 from ember_ml.mad.pool import Event, ProcessPool
 from ember_ml.mad.run import Result
 from ember_ml.mad.scales import get_scale, make_runs, task_names
@@ -17,24 +15,25 @@ from ember_ml.mad.sizes import check_sizes, sizes_of
 from ember_ml.mad.store import Store, SweepError
 
 Pool = Callable[[Sequence[RunConfig]], Iterator[Event]]
-"""Does runs, and tells what happens to them."""
+"""Does runs and yields their events."""
 
 
 class Sweep:
-    """All runs of a comparison, kept in a folder.
+    """All runs of a comparison, with results in a folder.
 
-    A sweep that was stopped, or killed, goes on where it was: what is done is not done again.
+    A sweep that was interrupted or killed continues where it stopped: completed runs are not
+    repeated.
 
     Args:
-        architectures: patterns such as "attention+swiglu", or (name, pattern).
-        path: the folder.
-        scale: "mini", "base" or "full".
-        tasks: their names; all if none is named.
-        seeds: one run for each.
-        backend: where to compute; the active backend if not given.
-        same_parameters: the most parameters of an architecture on a task, as a multiple of the
-            fewest; an error if it is more.
-        same_state: the same of the states, of those that are fixed.
+        architectures: Patterns such as "attention+swiglu", or (name, pattern) tuples.
+        path: Folder of the results.
+        scale: "tiny", "mini", "base" or "full".
+        tasks: Names of the tasks. Default: all.
+        seeds: Seeds, one run for each.
+        backend: Backend of the runs. Default: the active one.
+        same_parameters: Maximum ratio of the largest to the smallest parameter count on a task; a
+            larger one raises a `SizesError`.
+        same_state: Maximum ratio of the largest to the smallest fixed state on a task.
 
     Example:
         >>> from ember_ml.mad import Sweep
@@ -58,34 +57,35 @@ class Sweep:
         from ember_ml.backend import get_backend
 
         self.scale = get_scale(scale)
-        self.architectures = _named(architectures)
+        self.architectures = _parse_architectures(architectures)
         self.tasks = task_names(tasks)
         self.seeds = list(seeds)
         if not self.seeds:
-            raise ArgumentError("Sweep: name at least one seed")
+            raise ArgumentError("Sweep: seeds must not be empty")
         self.backend = backend or get_backend()
         self.store = Store(path)
         self.runs = make_runs(self.scale, self.architectures, self.tasks, self.seeds)
         check_architectures(self.runs)
         if same_parameters is not None or same_state is not None:
-            found = sizes_of(self.runs)
-            check_sizes(found, parameters=same_parameters, state=same_state)
+            check_sizes(sizes_of(self.runs), parameters=same_parameters, state=same_state)
 
     def remaining(self) -> list[RunConfig]:
-        """The runs that are not done."""
+        """Return the runs that are not done."""
         return [run for run in self.runs if not self.store.is_done(run)]
 
     def events(self, pool: Pool | None = None) -> Iterator[Event]:
-        """Do what remains, and tell what happens; results are kept before they are told.
+        """Do the remaining runs and yield their events.
+
+        A result is written to the folder before its event is yielded.
 
         Args:
-            pool: what does the runs; processes of this machine if not given.
+            pool: Does the runs. Default: processes of this machine.
         """
         self.open()
         pool = ProcessPool(None, self.backend) if pool is None else pool
         with self.store.locked():
-            left = self.remaining()
-            for event in pool(left) if left else ():
+            remaining = self.remaining()
+            for event in pool(remaining) if remaining else ():
                 if isinstance(event.what, Result):
                     self.store.write(event.run, event.what)
                 elif isinstance(event.what, str):
@@ -93,44 +93,46 @@ class Sweep:
                 yield event
 
     def open(self) -> None:
-        """Make the folder, or see that the one that is there is of such a sweep."""
+        """Create the folder, or check that it belongs to a sweep of the same kind."""
         plan = {
             "architectures": [list(each) for each in self.architectures],
             "tasks": self.tasks,
             "seeds": self.seeds,
         }
         self.store.open({"scale": self.scale.name, "backend": self.backend}, plan)
-        self._refuse_namesakes()
+        self._check_names()
 
-    def _refuse_namesakes(self) -> None:
-        """An architecture of the folder that has the name of another would be mixed up with it."""
-        known = {each.name: each.layers for each in self.architectures}
+    def _check_names(self) -> None:
+        """Raise an error if the folder has results of another architecture of the same name."""
+        layers = {each.name: each.layers for each in self.architectures}
         for run in [each.run for each in self.store.done()]:
-            if known.get(run.architecture, run.layers) != run.layers:
+            if layers.get(run.architecture, run.layers) != run.layers:
                 raise SweepError(
-                    f"{self.store.path} has results of {run.architecture!r} as {run.layers!r}, not "
-                    f"{known[run.architecture]!r}; give it another name, or take another folder"
+                    f"{self.store.path} has results of {run.architecture!r} with the layers "
+                    f"{run.layers!r}, not {layers[run.architecture]!r}; use another name, or "
+                    "another folder"
                 )
 
     def run(self, pool: Pool | None = None) -> None:
-        """Do what remains, in silence."""
+        """Do the remaining runs without output.
+
+        Args:
+            pool: Does the runs. Default: processes of this machine.
+        """
         for _ in self.events(pool):
             pass
 
 
-def _named(given: Sequence[Any]) -> list[Architecture]:
-    """Architectures of patterns or (name, pattern), each name once."""
+def _parse_architectures(given: Sequence[str | tuple[str, str]]) -> list[Architecture]:
     given = [given] if isinstance(given, str) else given
     if not given:
         raise ArgumentError("Sweep: name at least one architecture, such as 'attention+swiglu'")
-    found = [
+    architectures = [
         architecture(item) if isinstance(item, str) else architecture(item[1], item[0])
         for item in given
     ]
-    names = [each.name for each in found]
+    names = [each.name for each in architectures]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ArgumentError(
-            f"Sweep: {', '.join(twice)} is named twice; give each a name of its own"
-        )
-    return found
+        raise ArgumentError(f"Sweep: {', '.join(twice)} is named twice; names must be unique")
+    return architectures

@@ -35,8 +35,8 @@ def accuracy(at: int) -> float:
 def finished(sweep: Sweep, count: int | None = None) -> Progress:
     progress = Progress(sweep)
     for at, run in enumerate(sweep.runs[:count]):
-        progress.see(Event(run, None))
-        progress.see(Event(run, result(accuracy(at))))
+        progress.update(Event(run, None))
+        progress.update(Event(run, result(accuracy(at))))
     return progress
 
 
@@ -78,9 +78,9 @@ def test_runs_under_way_are_whole(tmp_path, width):
     sweep = sweep_of(tmp_path, LONG)
     progress = finished(sweep, 4)
     for run in sweep.runs[4:-2]:
-        progress.see(point(run, 1.0))  # the widest: 100 @100%
-    progress.see(Event(sweep.runs[-2], None))
-    progress.see(Event(sweep.runs[-1], "an error"))
+        progress.update(point(run, 1.0))  # the widest: 100 @100%
+    progress.update(Event(sweep.runs[-2], None))
+    progress.update(Event(sweep.runs[-1], "an error"))
     text = drawn(progress, width)
     check(text, width)
     assert text.count("100 @100%") == len(sweep.runs) - 6
@@ -90,7 +90,7 @@ def test_runs_under_way_are_whole(tmp_path, width):
 def test_a_terminal_of_80_columns_has_a_column_of_each_task(tmp_path):
     sweep = sweep_of(tmp_path, LONG[:4])
     progress = finished(sweep, 20)
-    progress.see(point(sweep.runs[-1], 0.5))
+    progress.update(point(sweep.runs[-1], 0.5))
     (head,) = [line for line in drawn(progress, 80).splitlines() if "architecture" in line]
     heads = ["compress", "fuzzy", "recall", "memorize", "noisy", "copy", "mean"]
     assert head.split() == ["architecture", *heads]
@@ -136,7 +136,7 @@ def test_the_mean_of_tasks_is_over_seeds(tmp_path):
     progress = Progress(sweep)
     for run in sweep.runs:
         up = 0.1 if "memorization" in run.task.component else -0.1
-        progress.see(Event(run, result(0.5 + up * run.seed)))
+        progress.update(Event(run, result(0.5 + up * run.seed)))
     found = overall(cells(progress.done.values()))
     assert (found.mean, found.interval, found.seeds) == (
         pytest.approx(0.5),
@@ -166,14 +166,14 @@ def test_the_start_of_workers_is_not_counted(tmp_path, monkeypatch):
     assert len(sweep.runs) == 180
     clock.now += 30  # until a cluster is there
     for run in sweep.runs[:2]:
-        progress.see(Event(run, None))
+        progress.update(Event(run, None))
     clock.now += 20  # until the workers have a backend
     for run in sweep.runs[:2]:
-        progress.see(point(run, 0.5))
+        progress.update(point(run, 0.5))
         assert progress.seconds_left() is None
     clock.now += 1
-    progress.see(point(sweep.runs[0], 1.0))
-    progress.see(Event(sweep.runs[0], result(0.5)))
+    progress.update(point(sweep.runs[0], 1.0))
+    progress.update(Event(sweep.runs[0], result(0.5)))
     assert progress.seconds_left() == pytest.approx(1.0 * (180 - 1.5) / 1.0)  # a run in a second
     assert "about 3 min left" in drawn(progress, 100)
 
@@ -181,11 +181,11 @@ def test_the_start_of_workers_is_not_counted(tmp_path, monkeypatch):
 def test_what_was_done_before_says_nothing_of_the_pace(tmp_path, monkeypatch):
     clock = Clock(monkeypatch)
     pace = Pace(0.5)
-    pace.see(0.5, 1)
-    pace.see(0.6, 1)
+    pace.update(0.5, 1)
+    pace.update(0.6, 1)
     assert pace.seconds_left() is None
     clock.now += 10
-    pace.see(0.7, 1)
+    pace.update(0.7, 1)
     assert pace.seconds_left() == pytest.approx(30.0)
 
 

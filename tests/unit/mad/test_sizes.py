@@ -45,9 +45,9 @@ def test_only_fixed_states_are_compared() -> None:
 def test_sizes_that_differ_too_much_are_refused() -> None:
     found = measured("mamba[d_state=64]+swiglu", "mh-gla+swiglu")
     check_sizes(found, parameters=2.0, state=None)
-    with pytest.raises(SizesError, match=r"state from 4,096 \(mh-gla.*to 34,304 \(mamba"):
+    with pytest.raises(SizesError, match=r"state range from 4,096 \(mh-gla.*to 34,304 \(mamba"):
         check_sizes(found, state=2.0)
-    with pytest.raises(ValueError, match=r"1 or more, not 0.5 \(state\)"):
+    with pytest.raises(ValueError, match=r"state must be 1 or more, not 0.5"):
         check_sizes(found, state=0.5)
 
 
