@@ -49,8 +49,9 @@ lint: setup ## style
 stubs: setup ## write the type stubs of the derived config classes
 	$(BIN)/python -m ember_ml.configs.stubs
 
-types: setup ## type check
+types: setup ## type check the package, and user code against the built wheel
 	$(BIN)/mypy
+	$(BIN)/python tests/typing/check.py
 
 imports: setup ## which part may import which
 	$(BIN)/lint-imports
