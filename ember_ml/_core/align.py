@@ -14,7 +14,12 @@ from ember_ml._core.convert import (
     transfer,
 )
 from ember_ml._core.dtype import PYTHON_TYPES, EmberDType, bool_, promote, promote_scalar
-from ember_ml._core.errors import ArgumentTypeError, UnsupportedDTypeError, UnsupportedOpError
+from ember_ml._core.errors import (
+    ArgumentTypeError,
+    UnsupportedDTypeError,
+    UnsupportedOpError,
+    named,
+)
 from ember_ml._core.tensor import EmberTensor, wrap
 
 if TYPE_CHECKING:
@@ -93,7 +98,7 @@ def _on_backend(op: Op, value: Any, backend: str) -> EmberTensor:
     try:
         return convert_to_tensor(value, backend=backend)
     except (ValueError, TypeError) as error:
-        raise type(error)(f"{op.label}: {error}") from error
+        raise named(op.label, error) from error
 
 
 def _common_dtype(op: Op, operands: list[Any]) -> EmberDType:
@@ -106,9 +111,7 @@ def _common_dtype(op: Op, operands: list[Any]) -> EmberDType:
             op.rule.check_pair(op.label, dtype, other)
             dtype = promote(dtype, other)
     except TypeError as error:
-        raise type(error)(
-            str(error) if str(error).startswith(op.label) else f"{op.label}: {error}"
-        ) from None
+        raise named(op.label, error) from None
     for scalar in weak:
         dtype = promote_scalar(dtype, scalar)
     return op.rule.resolve(op.label, dtype)

@@ -49,17 +49,14 @@ def check_integer(value: int, dtype: EmberDType) -> None:
 
 def native_backend(data: Any) -> str | None:
     """The backend a native array belongs to, loaded if it was not yet."""
-    name = runtime.ARRAY_TYPES.get(type(data))
-    if name is not None:
-        return name
+    backend = runtime.backend_of(data)
+    if backend is not None:
+        return backend
     package = type(data).__module__.partition(".")[0]
     for name, entry in selection.BACKENDS.items():
-        if entry.package == package:
+        if name not in runtime.LOADED and package.startswith(entry.package):  # jaxlib is JAX's too
             runtime.load(name)
-    for array_type, name in runtime.ARRAY_TYPES.items():
-        if isinstance(data, array_type):
-            return name
-    return None
+    return runtime.backend_of(data)
 
 
 def _from_host(

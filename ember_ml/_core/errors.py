@@ -61,3 +61,20 @@ class DeviceError(EmberError, ValueError):
 
 class BackendTransferWarning(UserWarning):
     """Operands of several backends met in one op and were moved to the active one."""
+
+
+def named(name: str, error: ValueError | TypeError) -> Exception:
+    """Return the error with the name of the op in front of its message.
+
+    Errors of Ember ML and plain `ValueError` and `TypeError` keep their class. Those of frameworks
+    may not take a message alone; they become `ArgumentError` or `ArgumentTypeError`.
+
+    Args:
+        name: Name of the op.
+        error: Error raised while its operands were converted.
+    """
+    text = str(error)
+    text = text if text.startswith(name) else f"{name}: {text}"
+    if isinstance(error, EmberError) or type(error) in (ValueError, TypeError):
+        return type(error)(text)
+    return ArgumentTypeError(text) if isinstance(error, TypeError) else ArgumentError(text)

@@ -25,6 +25,9 @@ _DTYPE = re.compile(
     r"dtype|scalar type|not implemented for '|unsupported type|data ?type", re.IGNORECASE
 )
 _SHAPE = re.compile(r"shape|size|dimension|broadcast|axes|axis|mismatch|\d-?D\b", re.IGNORECASE)
+# A TypeError is about shapes only if it says how they disagree: JAX raises it for bad shapes.
+_DISAGREE = r"(?:incompatible|mismatch|broadcast|differ|same|equal|unchanged)"
+_SHAPES_DISAGREE = re.compile(rf"{_DISAGREE}.*\bshapes?\b|\bshapes?\b.*{_DISAGREE}", re.IGNORECASE)
 
 
 def _describe(value: Any) -> str:
@@ -94,7 +97,8 @@ def explain(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], error: Except
     if isinstance(error, IndexError):
         return IndexOutOfRangeError(f"{call}: {text}")
     if isinstance(error, TypeError):
-        return ArgumentTypeError(f"{call}: {text}")
+        kind = ShapeError if _SHAPES_DISAGREE.search(text) else ArgumentTypeError
+        return kind(f"{call}: {text}")
     if isinstance(error, (RuntimeError, ValueError, AttributeError)):
         if _DTYPE.search(text):
             return UnsupportedDTypeError(f"{call}: {text}")

@@ -24,7 +24,7 @@ def host_array(value: Any) -> Any:
     """Indices given as numbers, lists or NumPy arrays, as a NumPy array; None for tensors."""
     if isinstance(value, EmberTensor):
         return None
-    owner = runtime.ARRAY_TYPES.get(type(value))
+    owner = runtime.backend_of(value)
     if owner is not None and not runtime.LOADED[owner].IS_HOST:
         return None
     array, _ = runtime.host().parse(value, None)

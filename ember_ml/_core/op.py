@@ -7,12 +7,15 @@ import importlib
 import inspect
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ember_ml._core import runtime
 from ember_ml._core.dtype import EmberDType, promote_scalar
 from ember_ml._core.rules import Rule
 from ember_ml._core.tensor import wrap
+
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import Variants
 
 Native = Callable[..., Any]
 
@@ -134,15 +137,14 @@ class Op:
             native = self.body
         else:
             return
-        refused = getattr(family, "UNSUPPORTED_DTYPES", {}).get(self.name, ())
-        known = runtime.NATIVE[backend]
-        dtypes = [dtype for dtype in known if self.rule.takes(dtype) and dtype.name not in refused]
-        own = getattr(family, "BY_DTYPE", {}).get(self.name, {})
+        dtypes = [dtype for dtype in runtime.NATIVE[backend] if self.rule.takes(dtype)]
+        variants: Variants | None = getattr(family, "VARIANTS", None)
+        own = {} if variants is None else variants.by_dtype.get(self.name, {})
         for dtype in dtypes:
             self.kernels[runtime.tag(backend, dtype)] = own.get(dtype.name, native), None
-        if self.kind == "binary":
-            self.right.enter(backend, dtypes, getattr(family, "RIGHT_SCALARS", {}).get(self.name))
-            self.left.enter(backend, dtypes, getattr(family, "LEFT_SCALARS", {}).get(self.name))
+        if variants is not None and self.kind == "binary":
+            self.right.enter(backend, dtypes, variants.right_scalars.get(self.name))
+            self.left.enter(backend, dtypes, variants.left_scalars.get(self.name))
 
     def __repr__(self) -> str:
         return f"<op {self.key}>"

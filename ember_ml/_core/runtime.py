@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.dtype import DTYPES, EmberDType
 from ember_ml._core.errors import UnsupportedDTypeError
 from ember_ml.backend import selection
-from ember_ml.backend.interface import Backend
+
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import Backend
 
 LOADED: dict[str, Backend] = {}
 """Backend modules by name; filled by `load`. A tensor's backend is always here."""
@@ -27,8 +29,8 @@ DTYPE_OF_TAG: dict[str, EmberDType] = {}
 NATIVE: dict[str, dict[EmberDType, Any]] = {}
 """Backend -> EmberDType -> native dtype."""
 
-ARRAY_TYPES: dict[type, str] = {}
-"""Native array type -> backend."""
+_BACKEND_OF_TYPE: dict[type, str] = {}
+"""Native array type -> backend, of the types seen so far."""
 
 on_load: list[Callable[[str], None]] = []
 """Called with the name of each backend as it is loaded."""
@@ -52,13 +54,24 @@ def load(name: str) -> Backend:
             module = selection.import_backend(name)
             NATIVE[name] = {DTYPES[key]: native for key, native in module.DTYPES.items()}
             DTYPE_OF.update({native: DTYPES[key] for key, native in module.DTYPES.items()})
-            ARRAY_TYPES[module.ARRAY] = name
             TAG_OF[name] = {native: tag(name, dtype) for dtype, native in NATIVE[name].items()}
             DTYPE_OF_TAG.update({tag(name, dtype): dtype for dtype in NATIVE[name]})
             for hook in on_load:
                 hook(name)
             LOADED[name] = module
         return LOADED[name]
+
+
+def backend_of(data: object) -> str | None:
+    """Return the loaded backend that a native array belongs to; None for anything else."""
+    kind = type(data)
+    name = _BACKEND_OF_TYPE.get(kind)
+    if name is None:
+        for known, module in LOADED.items():
+            if isinstance(data, module.ARRAY):
+                name = _BACKEND_OF_TYPE[kind] = known
+                break
+    return name
 
 
 def active() -> str:

@@ -82,6 +82,7 @@ def extract(
     program = Program()
     slots: dict[Any, int] = {}
     constants: Values = []
+    home = sources[0]._backend
 
     def slot_of(key: Any) -> int:
         return slots.setdefault(key, len(slots))
@@ -98,10 +99,10 @@ def extract(
         if slot not in entered:
             entered.add(slot)
             program.constants.append(slot)
-            constants.append(x if isinstance(x, EmberTensor) else _wrapped(x))
+            constants.append(x if isinstance(x, EmberTensor) else wrap(x, home))
         return Slot(slot, not isinstance(x, EmberTensor))
 
-    chosen = functools.partial(_is_value, backend=sources[0]._backend)
+    chosen = functools.partial(_is_value, backend=home)
     for index, step in steps:
         link = functools.partial(read, index=index, tracked={id(x) for _, _, x in step.inputs})
         program.instructions.append(
@@ -145,7 +146,7 @@ def _key(program: Program, tags: tuple[str, ...]) -> Any:
 
 def _is_value(x: Any, backend: str) -> bool:
     """Whether it is a tensor or an array of the program's framework; others are plain data."""
-    return isinstance(x, EmberTensor) or runtime.ARRAY_TYPES.get(type(x)) == backend
+    return isinstance(x, (EmberTensor, runtime.LOADED[backend].ARRAY))
 
 
 def _is_slot(x: Any) -> bool:
@@ -155,10 +156,6 @@ def _is_slot(x: Any) -> bool:
 def _id(x: Any) -> int:
     """What a value is known by."""
     return id(getattr(x, "_data", x))
-
-
-def _wrapped(data: Any) -> EmberTensor:
-    return wrap(data, runtime.ARRAY_TYPES[type(data)])
 
 
 def _mapped(

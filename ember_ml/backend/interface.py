@@ -1,163 +1,307 @@
-"""What a backend's module offers, beside its `ops/` folder and `detect.py`.
+"""The contract of a backend: what its folder offers, checked by mypy in each backend.
 
-Arrays and dtypes here are the framework's own.
+A backend is a package `ember_ml/backend/<name>/` and a row in `selection.BACKENDS`:
+
+    __init__.py         the members of `Backend`
+    autodiff.py         the members of `Autodiff`; `GraphAutodiff` or `ReplayAutodiff` by engine
+    optimization.py     the members of `Optimization`
+    detect.py           `detect() -> (rank, device, reason)`, for the automatic selection
+    ops/                native functions in files of the names in `ember_ml/ops`, with `Variants`
+    ops/random/native.py    the members of `Random`
+
+The arrays and dtypes are the framework's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+Array: TypeAlias = Any
+"""Array of the framework."""
+DType: TypeAlias = Any
+"""Dtype object of the framework."""
+HostArray: TypeAlias = Any
+"""NumPy array."""
+Native: TypeAlias = Callable[..., Any]
+"""Function of native arrays."""
+ArrayFunction: TypeAlias = Callable[..., list[Array]]
+"""Function of arrays, one argument each, that returns a list of arrays."""
+
+ValueAndGrad: TypeAlias = Callable[
+    [Callable[..., tuple[Array, list[Array]]], Sequence[Array]],
+    tuple[Array, list[Array], list[Array]],
+]
+Vjp: TypeAlias = Callable[
+    [ArrayFunction, Sequence[Array]],
+    tuple[Sequence[Array], Callable[[list[Array]], Sequence[Array]]],
+]
+Jvp: TypeAlias = Callable[
+    [ArrayFunction, Sequence[Array], Sequence[Array]],
+    tuple[Sequence[Array], Sequence[Array]] | None,
+]
+Vmap: TypeAlias = Callable[
+    [ArrayFunction, Sequence[int | None], Sequence[Array]], Sequence[Array] | None
+]
+Pull: TypeAlias = Callable[[Sequence[Array], Sequence[Array], bool], Sequence[Array]]
+Custom: TypeAlias = Callable[[ArrayFunction, Pull, Sequence[Array]], Sequence[Array]]
+Checkpoint: TypeAlias = Callable[[ArrayFunction, Sequence[Array]], Sequence[Array]]
+Compile: TypeAlias = Callable[..., Callable[..., Any]]
+ScanStep: TypeAlias = Callable[
+    [Sequence[Array], Sequence[Array]], tuple[Sequence[Array], Sequence[Array]]
+]
+Scan: TypeAlias = Callable[
+    [ScanStep, Sequence[Array], Sequence[Array], int, bool],
+    tuple[Sequence[Array], Sequence[Array]] | None,
+]
+
+
+@dataclass(frozen=True)
+class Variants:
+    """Native functions for special operands, by op name: the `VARIANTS` of a file in `ops/`.
+
+    Args:
+        by_dtype: Dtype name -> function, which replaces the op's function for that dtype.
+        right_scalars: Function (array, number) of a binary op. Ops without one get an array.
+        left_scalars: Function (number, array) of a binary op.
+    """
+
+    by_dtype: Mapping[str, Mapping[str, Native]] = field(default_factory=dict)
+    right_scalars: Mapping[str, Native] = field(default_factory=dict)
+    left_scalars: Mapping[str, Native] = field(default_factory=dict)
+
+
+class Random(Protocol):
+    """State of a backend's own generator; the draws are ops (`ember_ml.ops.random.native`)."""
+
+    @property
+    def seed(self) -> Callable[[int], object]:
+        """Restart the generator from a seed."""
+
+    def get_state(self) -> Any:
+        """Return the state as a tree that JSON can hold."""
+
+    def set_state(self, state: Any) -> None:
+        """Restore a state from `get_state`."""
 
 
 class Autodiff(Protocol):
-    """A backend's `autodiff.py`: what its framework offers for gradients, batching, compilation.
+    """What the framework offers for gradients, batching and compilation.
 
-    What a framework does not offer is None: the frontend has a way of its own.
+    A transform that the framework lacks is None: the frontend then uses its own. A function that
+    returns None for a call (`jvp`, `vmap`, `scan`) leaves that call to the frontend.
     """
 
-    ENGINE: str
-    """"graph" (it records by itself), "replay" (it differentiates functions) or "rules"."""
+    @property
+    def ENGINE(self) -> Literal["graph", "replay", "rules"]:  # noqa: N802
+        """How a tape computes gradients.
+
+        By the framework's graph, by a replay of the recorded program in the framework's `vjp`, or
+        by the VJP rules of the ops.
+        """
+
     WITHOUT_GRADIENT: frozenset[str]
-    """Ops that the framework cannot differentiate: their kernels are given the ops' rules."""
+    """Ops that the framework cannot differentiate; they get the VJP rules of the ops."""
     COMPILES: str
-    """Why it does not compile; empty if it does."""
+    """Reason why functions are not compiled; empty if they are."""
     COMPILES_AT_ONCE: bool
-    """Whether compiling takes so little time that it is done unasked."""
+    """Whether compilation is fast enough to be done by default."""
     CHECKPOINT_SEES_CLOSURES: bool
-    """Whether gradients reach what a checkpointed function reads from elsewhere."""
-    gradient_depth: Any
-    """() -> how many gradients this thread is inside of, where compiled functions mind."""
-    value_and_grad: Any
-    """(function giving (value, others), primals) -> (value, others, gradients)."""
-    vjp: Any
-    """(function, primals) -> (outputs, function from cotangents to gradients)."""
-    jvp: Any
-    """(function, primals, tangents) -> (outputs, changes), or None where an op has no such."""
-    vmap: Any
-    """(function, axes, arrays) -> outputs along axis 0, or None where an op cannot be batched."""
-    custom: Any
-    """(forward, pull, primals) -> outputs, with the gradients pull(primals, cotangents, again)."""
-    checkpoint: Any
-    """(function, arrays) -> outputs, the values in between to be computed again."""
-    compile: Any
-    """(function, **options) -> the function compiled."""
-    settle: Any
-    """(arrays) -> None, when they are computed, where a framework puts that off."""
+    """Whether gradients reach the values that a checkpointed function closes over."""
+
+    def gradient_depth(self) -> int:
+        """Return the number of gradients that this thread is computing, one inside the other.
+
+        0 if compiled functions need not know.
+        """
+
+    @property
+    def value_and_grad(self) -> ValueAndGrad | None:
+        """(function, primals) -> (value, others, gradients); function returns (value, others)."""
+
+    @property
+    def vjp(self) -> Vjp | None:
+        """(function, primals) -> (outputs, function from cotangents to gradients)."""
+
+    @property
+    def jvp(self) -> Jvp | None:
+        """(function, primals, tangents) -> (outputs, output tangents)."""
+
+    @property
+    def vmap(self) -> Vmap | None:
+        """(function, axes, arrays) -> outputs, batched along axis 0."""
+
+    @property
+    def custom(self) -> Custom | None:
+        """(forward, pull, primals) -> outputs with the gradients pull(primals, cotangents, again).
+
+        `again` says whether the gradients will be differentiated themselves.
+        """
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """(function, arrays) -> outputs; the gradient recomputes the values in between."""
+
+    @property
+    def compile(self) -> Compile | None:
+        """(function, **options) -> compiled function."""
+
+    @property
+    def scan(self) -> Scan | None:
+        """(step, carry, xs, length, reverse) -> (last carry, ys); xs and ys along axis 0.
+
+        For frameworks that would otherwise compile every step of a loop; called only where no tape
+        records.
+        """
+
+    def evaluate(self, arrays: Sequence[Array]) -> None:
+        """Evaluate the arrays if the framework is lazy."""
 
 
 class GraphAutodiff(Autodiff, Protocol):
-    """That of a framework whose arrays carry the graph."""
+    """`Autodiff` of a framework whose arrays carry the graph (`ENGINE = "graph"`)."""
 
-    def leaf(self, data: Any) -> Any:
-        """The value at the root of a new graph, or as a node of the graph it is in."""
+    def leaf(self, data: Array) -> Array:
+        """Return the value as the root of a new graph, or as a node of the graph it is in."""
 
-    def detach(self, data: Any) -> Any:
-        """The value without its graph."""
+    def detach(self, data: Array) -> Array:
+        """Return the value without its graph."""
 
-    def has_graph(self, data: Any) -> bool:
-        """Whether a gradient can flow through the array."""
+    def has_graph(self, data: Array) -> bool:
+        """Return whether a gradient can flow through the array."""
 
     def keep_graph(self) -> None:
-        """A tape is open in this thread: what it records may be differentiated more than once."""
+        """Keep the graph of the current gradient: an open tape may differentiate it again."""
 
     def is_nested(self) -> bool:
-        """Whether this thread is inside of a gradient or transform, to which the graph belongs."""
+        """Return whether this thread is inside a gradient or transform, which owns the graph."""
 
     def gradient(
         self,
-        outputs: Sequence[Any],
-        inputs: Sequence[Any],
-        cotangents: Sequence[Any],
+        outputs: Sequence[Array],
+        inputs: Sequence[Array],
+        cotangents: Sequence[Array],
         retain: bool = False,
         create: bool = False,
         batched: bool = False,
-    ) -> Sequence[Any]:
-        """The gradients of the inputs, None where there is no path."""
+    ) -> Sequence[Array | None]:
+        """Return the gradients of the inputs; None for inputs that the outputs do not depend on.
+
+        Args:
+            outputs: Differentiated arrays.
+            inputs: Arrays whose gradients are returned.
+            cotangents: Gradients of the outputs.
+            retain: Whether to keep the graph for another call.
+            create: Whether to record the gradients, for second derivatives.
+            batched: Whether the cotangents have a leading batch axis.
+        """
 
 
 class ReplayAutodiff(Autodiff, Protocol):
-    """That of a framework that differentiates functions."""
+    """`Autodiff` of a framework that differentiates functions (`ENGINE = "replay"`)."""
+
+    @property
+    def compile(self) -> Compile:
+        """(function, **options) -> compiled function."""
 
     def pull(
-        self, function: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]]:
-        """The outputs and the gradients of the primals."""
+        self, function: ArrayFunction, primals: Sequence[Array], cotangents: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
+        """Return the outputs and the gradients of the primals."""
 
     def with_vjp(
-        self, function: Callable[..., Any], pull: Callable[..., Any]
-    ) -> Callable[..., Any]:
-        """The function with a gradient of its own: pull(primals, cotangents, outputs)."""
+        self, function: Native, pull: Callable[[Sequence[Array], Any, Any], Sequence[Array]]
+    ) -> Native:
+        """Return the function with the gradients pull(primals, cotangents, outputs)."""
 
 
 class Backend(Protocol):
-    """A backend, as the frontend sees it."""
+    """Module of a backend, as the frontend sees it."""
 
-    autodiff: Autodiff
+    @property
+    def autodiff(self) -> Autodiff:
+        """Gradients, batching and compilation."""
 
-    ARRAY: type
+    @property
+    def random(self) -> Random:
+        """State of the backend's own random generator."""
+
+    @property
+    def ARRAY(self) -> type:  # noqa: N802
+        """Class of the arrays, for isinstance; it may be abstract."""
+
     IS_LAZY: bool
     """Whether arrays are computed only when their values are read."""
     IS_HOST: bool
-    """Whether this framework's raw arrays are plain data that goes where the other operands are."""
+    """Whether raw arrays of the framework are plain data that follows the other operands."""
     DTYPES: dict[str, Any]
-    """Name -> native dtype, of the dtypes it has."""
+    """Name -> native dtype. Dtypes that the framework lacks are missing."""
     version: str
+    """Version of the framework."""
 
     def devices(self) -> list[str]:
-        """The devices, the default first."""
+        """Return the devices, the default first."""
 
-    def device_of(self, data: Any) -> str:
-        """Where the array is."""
+    def device_of(self, data: Array) -> str:
+        """Return the device of the array."""
 
-    def to_device(self, data: Any, device: str) -> Any:
-        """The array on another device."""
+    def to_device(self, data: Array, device: str) -> Array:
+        """Return the array on another device."""
 
-    def adopt(self, data: Any) -> Any:
-        """A user's array, made fit to be a tensor's."""
+    def adopt(self, data: Array) -> Array:
+        """Return a handle on a user's array that no other tensor has."""
 
-    def from_host(self, array: Any, dtype: Any, device: str, copy: bool | None) -> Any:
-        """From a NumPy array."""
+    def from_host(self, array: HostArray, dtype: DType, device: str, copy: bool | None) -> Array:
+        """Return an array with the values of a NumPy array.
 
-    def to_host(self, data: Any) -> Any:
-        """To a NumPy array."""
+        Args:
+            array: Values.
+            dtype: Native dtype of the result.
+            device: Device of the result.
+            copy: True always copies, False never does and raises if it has to, None as needed.
+        """
 
-    def to_portable(self, data: Any) -> Any:
-        """To a NumPy array of a dtype that holds every value exactly."""
+    def to_host(self, data: Array) -> HostArray:
+        """Return a NumPy array, sharing memory where possible."""
 
-    def from_backend(self, source: Backend, data: Any, dtype: Any, device: str) -> Any:
-        """From another backend's array."""
+    def to_portable(self, data: Array) -> HostArray:
+        """Return a NumPy array of a dtype that holds every value exactly."""
 
-    def scalar(self, value: Any, dtype: Any, device: str) -> Any:
-        """A 0-d array."""
+    def from_backend(self, source: Backend, data: Array, dtype: DType, device: str) -> Array:
+        """Return an array with the values of another backend's array."""
 
-    def cast(self, data: Any, dtype: Any) -> Any:
-        """The array in another dtype."""
+    def scalar(self, value: complex, dtype: DType, device: str) -> Array:
+        """Return a 0-d array."""
 
-    def copy(self, data: Any) -> Any:
-        """A copy with memory of its own."""
+    def cast(self, data: Array, dtype: DType) -> Array:
+        """Return the array in another dtype."""
 
-    def item(self, data: Any) -> Any:
-        """The only element, as a Python scalar."""
+    def copy(self, data: Array) -> Array:
+        """Return a copy that shares no memory."""
 
-    def truth(self, data: Any) -> bool | None:
-        """Whether the only element is true; None where its value cannot be read, while tracing."""
+    def item(self, data: Array) -> Any:
+        """Return the only element as a Python number."""
 
-    def tolist(self, data: Any) -> Any:
-        """Nested lists of Python scalars."""
+    def truth(self, data: Array) -> bool | None:
+        """Return whether the only element is true; None if it has no value yet, while tracing."""
+
+    def tolist(self, data: Array) -> Any:
+        """Return nested lists of Python numbers."""
 
     def to_dlpack(
-        self, data: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None
-    ) -> Any:
-        """The array's DLPack capsule."""
+        self, data: Array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None
+    ) -> object:
+        """Return the DLPack capsule of the array."""
 
-    def from_dlpack(self, source: Any, copy: bool | None) -> Any:
-        """From anything that speaks DLPack."""
+    def from_dlpack(self, source: Any, copy: bool | None) -> Array:
+        """Return an array from an object with `__dlpack__`."""
 
     def synchronize(self) -> None:
         """Wait for pending work."""
 
-    def wait(self, data: Any) -> None:
+    def wait(self, data: Array) -> None:
         """Wait until the array is computed."""
 
     def memory_usage(self) -> dict[str, int]:
-        """Bytes held on the device, as far as the framework keeps account."""
+        """Return the bytes in use on the device, as far as the framework counts them."""

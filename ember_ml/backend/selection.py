@@ -18,14 +18,17 @@ import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import Any, NamedTuple, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ember_ml._core.errors import (
     ArgumentTypeError,
     BackendNotInstalledError,
     UnknownBackendError,
 )
+
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import Backend
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,11 +80,15 @@ def available() -> list[str]:
     return [name for name in BACKENDS if is_installed(name)]
 
 
-def import_backend(name: str) -> ModuleType:
-    """Import the backend's folder, and with it the framework."""
+def import_backend(name: str) -> Backend:
+    """Import and return the backend's module, and with it the framework.
+
+    Args:
+        name: Name in `BACKENDS`.
+    """
     entry = BACKENDS[check_name(name)]
     try:
-        return importlib.import_module(f"ember_ml.backend.{name}")
+        return cast("Backend", importlib.import_module(f"ember_ml.backend.{name}"))
     except ImportError as error:
         raise BackendNotInstalledError(
             f"the {name} backend needs the package {entry.package!r}, which cannot be imported "
@@ -147,8 +154,8 @@ def selection_reason() -> str:
     return _reason
 
 
-def get_backend_module() -> ModuleType:
-    """The module of the active backend."""
+def get_backend_module() -> Backend:
+    """Return the module of the active backend."""
     return import_backend(get_backend())
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
-from ember_ml._core import runtime, tree
+from ember_ml._core import recording, runtime, tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.indexing import normalize_axis
-from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike, wrap
 from ember_ml.ops._nests import Nest, agree, alike, as_tensors, described, home_of, kept, selected
+
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import Scan
 
 __all__ = ["associative_scan", "cond", "fori_loop", "map", "scan", "while_loop"]
 
@@ -50,8 +53,13 @@ def scan(
     home = home_of(given, init)
     read = [None if x is None else convert_to_tensor(x, backend=home) for x in given]
     steps = _length("scan", read, axis, length)
-    columns = [None if x is None else ops.unstack(x, axis) for x in read]
     carry = as_tensors(init, home)
+    native = runtime.load(home).autodiff.scan
+    if native is not None and steps and not recording.tapes():
+        out = _native_scan(native, f, carry, tree.unflatten(structure, read), steps, reverse, axis)
+        if out is not None:
+            return out
+    columns = [None if x is None else ops.unstack(x, axis) for x in read]
     if not steps:
         zeros = [None if x is None else _zeros_beside(x, axis) for x in read]
         _, y = _step(f, carry, tree.unflatten(structure, zeros))
@@ -63,6 +71,55 @@ def scan(
         carry = new if alike(carry, new) else kept("scan", "f", carry, new)
         ys.append(y if type(y) is EmberTensor else as_tensors(y, home))
     return carry, _joined(ys[::-1] if reverse else ys, axis)
+
+
+class _Form:
+    """Structure of a nest, to rebuild it from the native arrays of its tensors."""
+
+    def __init__(self, nest: Nest) -> None:
+        leaves, self._structure = tree.flatten(nest)
+        self._present = [x is not None for x in leaves]
+        self.arrays = [x._data for x in leaves if x is not None]
+
+    def rebuild(self, arrays: Iterable[Any], backend: str) -> Nest:
+        rest = iter(arrays)
+        leaves = [wrap(next(rest), backend) if present else None for present in self._present]
+        return tree.unflatten(self._structure, leaves)
+
+
+def _native_scan(
+    native: Scan,
+    f: Callable[..., Any],
+    carry: Nest,
+    xs: Nest,
+    steps: int,
+    reverse: bool,
+    axis: int,
+) -> tuple[Nest, Nest] | None:
+    """Run `scan` in a loop of the framework; return None if the framework declines."""
+    home = home_of(carry, xs)
+    state, slices = _Form(carry), _Form(_moved(xs, axis, 0))
+    results: list[_Form] = []
+
+    def step(carried: Sequence[Any], slice_: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        before = state.rebuild(carried, home)
+        new, y = _step(f, before, slices.rebuild(slice_, home))
+        new = new if alike(before, new) else kept("scan", "f", before, new)
+        results[:] = [_Form(as_tensors(y, home))]
+        return _Form(new).arrays, results[0].arrays
+
+    out = native(step, state.arrays, slices.arrays, steps, reverse)
+    if out is None:
+        return None
+    last, ys = out
+    return state.rebuild(last, home), _moved(results[0].rebuild(ys, home), 0, axis)
+
+
+def _moved(nest: Nest, source: int, destination: int) -> Nest:
+    """The nest with an axis of its tensors moved."""
+    return tree.map_leaves(
+        lambda x: None if x is None else ops.moveaxis(x, source, destination), nest
+    )
 
 
 def map(f: Callable[[Nest], Nest], xs: Nest) -> Nest:

@@ -109,9 +109,10 @@ def _key(key: Any, x: Tensor) -> Any:
     native = native_key(key, x._backend, x.shape)
     if not recording.OPEN or runtime.LOADED[x._backend].autodiff.ENGINE != "replay":
         return native
+    array = runtime.LOADED[x._backend].ARRAY
     parts: list[Any] = []
     for part in native if type(native) is tuple else (native,):
-        mask = wrap(part, x._backend) if type(part) in runtime.ARRAY_TYPES else None
+        mask = wrap(part, x._backend) if isinstance(part, array) else None
         if mask is not None and mask.dtype is bool_ and mask.ndim:
             parts += [found._data for found in nonzero(mask)]  # how many cannot be read then
         else:

@@ -102,7 +102,9 @@ def _natively(run: Callable[[Values], Any], tensors: Values, backend: str) -> tu
         inside = [x for x in leaves if isinstance(x, EmberTensor) and x._backend == backend]
         return value._data, natives(inside)
 
-    value, found, grads = engine(backend).value_and_grad(function, natives(tensors))
+    native = engine(backend).value_and_grad
+    assert native is not None
+    value, found, grads = native(function, natives(tensors))
     arrays = iter(found)
     aux = [
         wrap(next(arrays), backend) if isinstance(x, EmberTensor) and x._backend == backend else x

@@ -90,4 +90,6 @@ class Variants:
             outputs, result[0] = form_of(found)
             return natives(outputs)
 
-        return engine(backend).compile(run, **self._options), result
+        compile_native = engine(backend).compile
+        assert compile_native is not None
+        return compile_native(run, **self._options), result

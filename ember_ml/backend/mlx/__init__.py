@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
-from ember_ml.backend.mlx import autodiff as autodiff
+from ember_ml.backend.interface import Random, ReplayAutodiff
+from ember_ml.backend.mlx import autodiff as _autodiff
+from ember_ml.backend.mlx.ops.random import native as _random
 
+if TYPE_CHECKING:
+    from ember_ml.backend import mlx as _module
+    from ember_ml.backend.interface import Backend
+
+    _checked: Backend = _module
+
+autodiff: ReplayAutodiff = _autodiff
+random: Random = _random
 ARRAY = mx.array
 IS_HOST = False
 IS_LAZY = True

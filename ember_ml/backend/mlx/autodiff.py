@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import mlx.core as mx
 
-ENGINE = "replay"
+ENGINE: Final = "replay"
 """MLX differentiates functions: a recorded program is run again inside `mx.vjp`."""
 WITHOUT_GRADIENT: frozenset[str] = frozenset(
     {
@@ -33,6 +33,7 @@ COMPILES = ""
 COMPILES_AT_ONCE = True
 vjp = None  # MLX would run the function anew for each cotangent; a recorded program stays as it is
 CHECKPOINT_SEES_CLOSURES = False
+scan = None  # mx.compile unrolls loops in little time
 
 
 def gradient_depth() -> int:
@@ -125,6 +126,6 @@ def checkpoint(function: Callable[..., list[Any]], arrays: Sequence[Any]) -> lis
     return mx.checkpoint(function)(*arrays)
 
 
-def settle(arrays: Sequence[Any]) -> None:
+def evaluate(arrays: Sequence[Any]) -> None:
     """Have the arrays computed, so that what they wait for does not pile up."""
     mx.eval(list(arrays))

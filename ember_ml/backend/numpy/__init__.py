@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError, DeviceError
-from ember_ml.backend.numpy import autodiff as autodiff
+from ember_ml.backend.interface import Autodiff, Random
+from ember_ml.backend.numpy import autodiff as _autodiff
+from ember_ml.backend.numpy.ops.random import native as _random
 
+if TYPE_CHECKING:
+    from ember_ml.backend import numpy as _module
+    from ember_ml.backend.interface import Backend
+
+    _checked: Backend = _module
+
+autodiff: Autodiff = _autodiff
+random: Random = _random
 ARRAY = np.ndarray
 IS_HOST = True
 IS_LAZY = False

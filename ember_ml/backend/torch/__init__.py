@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,8 +11,18 @@ from ember_ml._core import recording as _recording
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
 from ember_ml.backend import devices as _devices
 from ember_ml.backend import selection as _selection
-from ember_ml.backend.torch import autodiff as autodiff
+from ember_ml.backend.interface import GraphAutodiff, Random
+from ember_ml.backend.torch import autodiff as _autodiff
+from ember_ml.backend.torch.ops.random import native as _random
 
+if TYPE_CHECKING:
+    from ember_ml.backend import torch as _module
+    from ember_ml.backend.interface import Backend
+
+    _checked: Backend = _module
+
+autodiff: GraphAutodiff = _autodiff
+random: Random = _random
 ARRAY = torch.Tensor
 IS_HOST = False
 IS_LAZY = False

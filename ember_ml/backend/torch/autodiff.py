@@ -7,7 +7,7 @@ import functools
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.utils.checkpoint import checkpoint as _checkpoint
@@ -16,12 +16,13 @@ from torch.utils.checkpoint import set_checkpoint_early_stop
 from ember_ml.backend.torch.custom import custom as custom
 from ember_ml.backend.torch.nesting import nesting, tracing
 
-ENGINE = "graph"
+ENGINE: Final = "graph"
 """torch keeps the graph itself."""
 WITHOUT_GRADIENT: frozenset[str] = frozenset()
 COMPILES = ""
 COMPILES_AT_ONCE = False  # the first call may take a minute
 CHECKPOINT_SEES_CLOSURES = True
+scan = None  # eager steps cost little, and torch.compile unrolls loops
 
 
 def leaf(data: Any) -> Any:
@@ -202,5 +203,5 @@ def keep_graph() -> None:
     nesting.once = False
 
 
-def settle(arrays: Sequence[Any]) -> None:
+def evaluate(arrays: Sequence[Any]) -> None:
     """Nothing waits to be computed."""

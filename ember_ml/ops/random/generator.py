@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
 
 from ember_ml._core import runtime
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.backend import selection
 from ember_ml.ops.random import continuous, discrete
 from ember_ml.ops.random._draw import Shape, check_seed
 
@@ -151,10 +151,6 @@ def default_generator() -> Generator:
     return Generator()
 
 
-def _native(backend: str) -> Any:
-    return importlib.import_module(f"ember_ml.backend.{backend}.ops.random.native")
-
-
 def set_seed(seed: int) -> None:
     """Seed the default generator and the native generators of all backends, loaded now or later.
 
@@ -169,12 +165,12 @@ def set_seed(seed: int) -> None:
     default_generator().stream.reseed(value)
     _waiting.update(seed=value, states={})
     for backend in runtime.LOADED:
-        _native(backend).seed(value)
+        runtime.LOADED[backend].random.seed(value)
 
 
 def get_state() -> dict[str, Any]:
     """Return the state of the default generator and all loaded backends, serializable as JSON."""
-    states = {name: _native(name).get_state() for name in runtime.LOADED}
+    states = {name: runtime.LOADED[name].random.get_state() for name in runtime.LOADED}
     return {
         "default": default_generator().state,
         "seed": _waiting["seed"],
@@ -192,14 +188,15 @@ def set_state(state: dict[str, Any]) -> None:
     _waiting.update(seed=state["seed"], states=dict(state["backends"]))
     for backend in runtime.LOADED:
         if backend in state["backends"]:
-            _native(backend).set_state(_waiting["states"].pop(backend))
+            runtime.LOADED[backend].random.set_state(_waiting["states"].pop(backend))
 
 
 def _on_load(backend: str) -> None:
+    random = selection.import_backend(backend).random
     if backend in _waiting["states"]:
-        _native(backend).set_state(_waiting["states"].pop(backend))
+        random.set_state(_waiting["states"].pop(backend))
     elif _waiting["seed"] is not None:
-        _native(backend).seed(_waiting["seed"])
+        random.seed(_waiting["seed"])
 
 
 runtime.on_load.append(_on_load)

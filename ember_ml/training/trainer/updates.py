@@ -52,7 +52,7 @@ class Updates:
             CompiledStep(self._gradients, self._optimizer, self._clipped) if whole else None
         )
         self._backend = backend
-        self._settle = engine.settle
+        self._settle = engine.evaluate
         variables = (*self._optimizer.parameters, *self._buffers)
         self._settle([x._data for x in variables])  # for any thread
 

@@ -8,6 +8,7 @@ from mlx.core import bitwise_invert as bitwise_invert
 from mlx.core import bitwise_or as bitwise_or
 from mlx.core import bitwise_xor as bitwise_xor
 
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.mlx.bits import as_unsigned
 
 
@@ -43,8 +44,9 @@ def count_ones(x: mx.array) -> mx.array:
     return ((bits * 0x0101010101010101) >> 56).astype(mx.int64)
 
 
-RIGHT_SCALARS = LEFT_SCALARS = {
+_SCALARS = {
     "bitwise_and": bitwise_and,
     "bitwise_or": bitwise_or,
     "bitwise_xor": bitwise_xor,
 }
+VARIANTS = Variants(right_scalars=_SCALARS, left_scalars=_SCALARS)

@@ -20,6 +20,7 @@ from mlx.core import logical_or as logical_or
 from mlx.core import logical_xor as logical_xor
 from mlx.core import not_equal as not_equal
 
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.mlx.bits import as_unsigned
 
 
@@ -49,7 +50,7 @@ def isreal(x: mx.array) -> mx.array:
     return mx.imag(x) == 0
 
 
-RIGHT_SCALARS = LEFT_SCALARS = {
+_SCALARS = {
     "equal": equal,
     "greater": greater,
     "greater_equal": greater_equal,
@@ -57,3 +58,4 @@ RIGHT_SCALARS = LEFT_SCALARS = {
     "less_equal": less_equal,
     "not_equal": not_equal,
 }
+VARIANTS = Variants(right_scalars=_SCALARS, left_scalars=_SCALARS)

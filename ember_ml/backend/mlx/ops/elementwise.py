@@ -15,6 +15,7 @@ from mlx.core import reciprocal as reciprocal
 from mlx.core import square as square
 from mlx.core import subtract as subtract
 
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.mlx.bits import copysign
 
 _SIGNED = (mx.int8, mx.int16, mx.int32, mx.int64)
@@ -49,7 +50,6 @@ def _direction(x: mx.array, g: mx.array, out: mx.array) -> mx.array:
 
 
 _size.vjp(_direction)
-BY_DTYPE = {"abs": {"complex64": _size}}
 
 
 def floor_divide(x: mx.array, y: mx.array) -> mx.array:
@@ -150,7 +150,7 @@ def lcm(x: mx.array, y: mx.array) -> mx.array:
     return mx.abs(floor_divide(x, divisor) * y)
 
 
-RIGHT_SCALARS = LEFT_SCALARS = {
+_SCALARS = {
     "add": add,
     "divide": divide,
     "float_power": float_power,
@@ -161,3 +161,6 @@ RIGHT_SCALARS = LEFT_SCALARS = {
     "remainder": remainder,
     "subtract": subtract,
 }
+VARIANTS = Variants(
+    by_dtype={"abs": {"complex64": _size}}, right_scalars=_SCALARS, left_scalars=_SCALARS
+)

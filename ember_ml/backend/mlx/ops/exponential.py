@@ -14,6 +14,7 @@ from mlx.core import logaddexp as logaddexp
 from mlx.core import rsqrt as rsqrt
 from mlx.core import sqrt as sqrt
 
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.mlx.bits import complex_of, copysign
 
 _LOG2 = math.log(2.0)
@@ -54,4 +55,5 @@ def cbrt(x: mx.array) -> mx.array:
     return mx.where(regular, copysign(root, x), x)
 
 
-RIGHT_SCALARS = LEFT_SCALARS = {"logaddexp": logaddexp}
+_SCALARS = {"logaddexp": logaddexp}
+VARIANTS = Variants(right_scalars=_SCALARS, left_scalars=_SCALARS)

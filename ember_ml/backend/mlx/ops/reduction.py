@@ -8,6 +8,7 @@ import mlx.core as mx
 
 from ember_ml._core.types import Axis
 from ember_ml.backend.axes import count, folded_shape, normalize
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.mlx import cast
 
 _WIDE = {
@@ -52,9 +53,6 @@ def _sum_wide(
     if dtype is None and x.size:
         return mx.sum(x, axis, keepdims)
     return sum(x, axis, dtype=dtype, keepdims=keepdims)
-
-
-BY_DTYPE = {"sum": dict.fromkeys(("int64", "uint64", "float32", "complex64"), _sum_wide)}
 
 
 def prod(
@@ -147,3 +145,8 @@ def argmax(x: mx.array, axis: int | None = None, *, keepdims: bool = False) -> m
 def argmin(x: mx.array, axis: int | None = None, *, keepdims: bool = False) -> mx.array:
     """The index of the least element."""
     return _index(mx.argmin, x, axis, keepdims)
+
+
+VARIANTS = Variants(
+    by_dtype={"sum": dict.fromkeys(("int64", "uint64", "float32", "complex64"), _sum_wide)}
+)

@@ -10,6 +10,8 @@ from mlx.core import minimum as minimum
 from mlx.core import round as round
 from mlx.core import trunc as trunc
 
+from ember_ml.backend.interface import Variants
+
 
 def fmax(x: mx.array, y: mx.array) -> mx.array:
     return mx.where(mx.isnan(x), y, mx.where(mx.isnan(y), x, mx.maximum(x, y)))
@@ -19,4 +21,5 @@ def fmin(x: mx.array, y: mx.array) -> mx.array:
     return mx.where(mx.isnan(x), y, mx.where(mx.isnan(y), x, mx.minimum(x, y)))
 
 
-RIGHT_SCALARS = LEFT_SCALARS = {"maximum": maximum, "minimum": minimum}
+_SCALARS = {"maximum": maximum, "minimum": minimum}
+VARIANTS = Variants(right_scalars=_SCALARS, left_scalars=_SCALARS)

@@ -20,6 +20,8 @@ from numpy import logical_or as logical_or
 from numpy import logical_xor as logical_xor
 from numpy import not_equal as not_equal
 
+from ember_ml.backend.interface import Variants
+
 
 def isclose(
     x: np.ndarray, y: np.ndarray, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
@@ -46,7 +48,7 @@ def isin(x: np.ndarray, elements: np.ndarray, invert: bool = False) -> np.ndarra
     return np.isin(x, elements, invert=invert)
 
 
-RIGHT_SCALARS = LEFT_SCALARS = {
+_SCALARS = {
     "equal": equal,
     "greater": greater,
     "greater_equal": greater_equal,
@@ -54,3 +56,4 @@ RIGHT_SCALARS = LEFT_SCALARS = {
     "less_equal": less_equal,
     "not_equal": not_equal,
 }
+VARIANTS = Variants(right_scalars=_SCALARS, left_scalars=_SCALARS)

@@ -20,6 +20,8 @@ from numpy import sign as sign
 from numpy import square as square
 from numpy import subtract as subtract
 
+from ember_ml.backend.interface import Variants
+
 
 def floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     out = np.floor_divide(x, y)
@@ -55,7 +57,7 @@ def lerp(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return np.where(np.abs(weight) < 0.5, x + weight * step, y - (1 - weight) * step)
 
 
-RIGHT_SCALARS = LEFT_SCALARS = {
+_SCALARS = {
     "add": add,
     "divide": divide,
     "floor_divide": floor_divide,
@@ -66,3 +68,4 @@ RIGHT_SCALARS = LEFT_SCALARS = {
     "remainder": remainder,
     "subtract": subtract,
 }
+VARIANTS = Variants(right_scalars=_SCALARS, left_scalars=_SCALARS)

@@ -13,6 +13,8 @@ from numpy import logaddexp as logaddexp
 from numpy import logaddexp2 as logaddexp2
 from numpy import sqrt as sqrt
 
+from ember_ml.backend.interface import Variants
+
 
 def expm1(x: np.ndarray) -> np.ndarray:
     """Of complex numbers by their parts, as NumPy's own misses the standard's special cases."""
@@ -44,4 +46,5 @@ def rsqrt(x: np.ndarray) -> np.ndarray:
     return np.reciprocal(np.sqrt(x))
 
 
-RIGHT_SCALARS = LEFT_SCALARS = {"logaddexp": logaddexp, "logaddexp2": logaddexp2}
+_SCALARS = {"logaddexp": logaddexp, "logaddexp2": logaddexp2}
+VARIANTS = Variants(right_scalars=_SCALARS, left_scalars=_SCALARS)

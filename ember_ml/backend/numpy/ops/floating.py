@@ -9,6 +9,8 @@ from numpy import nan_to_num as _nan_to_num
 from numpy import nextafter as nextafter
 from numpy import signbit as signbit
 
+from ember_ml.backend.interface import Variants
+
 
 def ldexp(x: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     return np.ldexp(x, np.clip(exponent, -9999, 9999).astype(np.int32))
@@ -20,4 +22,5 @@ def nan_to_num(
     return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
-RIGHT_SCALARS = LEFT_SCALARS = {"copysign": copysign, "nextafter": nextafter}
+_SCALARS = {"copysign": copysign, "nextafter": nextafter}
+VARIANTS = Variants(right_scalars=_SCALARS, left_scalars=_SCALARS)

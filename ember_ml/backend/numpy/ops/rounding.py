@@ -11,9 +11,12 @@ from numpy import minimum as minimum
 from numpy import round as round
 from numpy import trunc as trunc
 
-RIGHT_SCALARS = LEFT_SCALARS = {
+from ember_ml.backend.interface import Variants
+
+_SCALARS = {
     "fmax": fmax,
     "fmin": fmin,
     "maximum": maximum,
     "minimum": minimum,
 }
+VARIANTS = Variants(right_scalars=_SCALARS, left_scalars=_SCALARS)

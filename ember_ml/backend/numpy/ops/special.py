@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.numpy import error_function, gamma_function
 
 _SQRT2 = math.sqrt(2.0)
@@ -112,12 +113,6 @@ def _sigmoid_wide(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-BY_DTYPE = {
-    "erf": {"float32": error_function.quick_erf},
-    "sigmoid": dict.fromkeys(("float32", "float64"), _sigmoid_wide),
-}
-
-
 def log_sigmoid(x: np.ndarray) -> np.ndarray:
     return -np.logaddexp(-x, 0)
 
@@ -131,3 +126,11 @@ def logit(x: np.ndarray, eps: float | None = None) -> np.ndarray:
         x = np.clip(x, eps, 1 - eps)
     with np.errstate(all="ignore"):
         return np.log(x) - np.log1p(-x)
+
+
+VARIANTS = Variants(
+    by_dtype={
+        "erf": {"float32": error_function.quick_erf},
+        "sigmoid": dict.fromkeys(("float32", "float64"), _sigmoid_wide),
+    }
+)

@@ -20,6 +20,8 @@ from numpy import sinc as sinc
 from numpy import sinh as sinh
 from numpy import tan as tan
 
+from ember_ml.backend.interface import Variants
+
 
 def tanh(x: np.ndarray) -> np.ndarray:
     """The limits +1 and -1 keep the sign of the imaginary part."""
@@ -31,5 +33,9 @@ def tanh(x: np.ndarray) -> np.ndarray:
     return out
 
 
-BY_DTYPE = {"tanh": dict.fromkeys(("float32", "float64"), np.tanh)}
-RIGHT_SCALARS = LEFT_SCALARS = {"atan2": atan2, "hypot": hypot}
+_SCALARS = {"atan2": atan2, "hypot": hypot}
+VARIANTS = Variants(
+    by_dtype={"tanh": dict.fromkeys(("float32", "float64"), np.tanh)},
+    right_scalars=_SCALARS,
+    left_scalars=_SCALARS,
+)

@@ -9,6 +9,8 @@ from torch import bitwise_or as bitwise_or
 from torch import bitwise_right_shift as bitwise_right_shift
 from torch import bitwise_xor as bitwise_xor
 
+from ember_ml.backend.interface import Variants
+
 bitwise_invert = torch.bitwise_not
 
 
@@ -23,10 +25,11 @@ def count_ones(x: torch.Tensor) -> torch.Tensor:
     return (bits * 0x0101010101010101) >> 56
 
 
-RIGHT_SCALARS = LEFT_SCALARS = {
+_SCALARS = {
     "bitwise_and": bitwise_and,
     "bitwise_left_shift": bitwise_left_shift,
     "bitwise_or": bitwise_or,
     "bitwise_right_shift": bitwise_right_shift,
     "bitwise_xor": bitwise_xor,
 }
+VARIANTS = Variants(right_scalars=_SCALARS, left_scalars=_SCALARS)

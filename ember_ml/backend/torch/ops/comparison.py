@@ -20,6 +20,8 @@ from torch import logical_or as logical_or
 from torch import logical_xor as logical_xor
 from torch import not_equal as not_equal
 
+from ember_ml.backend.interface import Variants
+
 
 def isclose(
     x: torch.Tensor,
@@ -62,19 +64,21 @@ def isin(x: torch.Tensor, elements: torch.Tensor, invert: bool = False) -> torch
     return torch.isin(x, elements, invert=invert)
 
 
-RIGHT_SCALARS = {
-    "equal": equal,
-    "greater": greater,
-    "greater_equal": greater_equal,
-    "less": less,
-    "less_equal": less_equal,
-    "not_equal": not_equal,
-}
-LEFT_SCALARS = {
-    "equal": lambda s, t: torch.eq(t, s),
-    "greater": lambda s, t: torch.less(t, s),
-    "greater_equal": lambda s, t: torch.less_equal(t, s),
-    "less": lambda s, t: torch.greater(t, s),
-    "less_equal": lambda s, t: torch.greater_equal(t, s),
-    "not_equal": lambda s, t: torch.not_equal(t, s),
-}
+VARIANTS = Variants(
+    right_scalars={
+        "equal": equal,
+        "greater": greater,
+        "greater_equal": greater_equal,
+        "less": less,
+        "less_equal": less_equal,
+        "not_equal": not_equal,
+    },
+    left_scalars={
+        "equal": lambda s, t: torch.eq(t, s),
+        "greater": lambda s, t: torch.less(t, s),
+        "greater_equal": lambda s, t: torch.less_equal(t, s),
+        "less": lambda s, t: torch.greater(t, s),
+        "less_equal": lambda s, t: torch.greater_equal(t, s),
+        "not_equal": lambda s, t: torch.not_equal(t, s),
+    },
+)

@@ -17,6 +17,7 @@ from torch import reciprocal as reciprocal
 from torch import square as square
 from torch import subtract as subtract
 
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.torch.scalars import left, right
 
 float_power = pow
@@ -62,25 +63,27 @@ def heaviside(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.where(x == 0, y, step)
 
 
-RIGHT_SCALARS = {
-    "add": add,
-    "divide": divide,
-    "float_power": pow,
-    "floor_divide": right(floor_divide),
-    "fmod": right(fmod),
-    "multiply": multiply,
-    "pow": pow,
-    "remainder": right(remainder),
-    "subtract": subtract,
-}
-LEFT_SCALARS = {
-    "add": lambda s, t: torch.add(t, s),
-    "divide": left(divide),
-    "float_power": pow,
-    "floor_divide": left(floor_divide),
-    "fmod": left(fmod),
-    "multiply": lambda s, t: torch.multiply(t, s),
-    "pow": pow,
-    "remainder": left(remainder),
-    "subtract": torch.sub,
-}
+VARIANTS = Variants(
+    right_scalars={
+        "add": add,
+        "divide": divide,
+        "float_power": pow,
+        "floor_divide": right(floor_divide),
+        "fmod": right(fmod),
+        "multiply": multiply,
+        "pow": pow,
+        "remainder": right(remainder),
+        "subtract": subtract,
+    },
+    left_scalars={
+        "add": lambda s, t: torch.add(t, s),
+        "divide": left(divide),
+        "float_power": pow,
+        "floor_divide": left(floor_divide),
+        "fmod": left(fmod),
+        "multiply": lambda s, t: torch.multiply(t, s),
+        "pow": pow,
+        "remainder": left(remainder),
+        "subtract": torch.sub,
+    },
+)

@@ -15,6 +15,7 @@ from torch import logaddexp2 as logaddexp2
 from torch import rsqrt as rsqrt
 from torch import sqrt as sqrt
 
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.torch.scalars import left, right
 
 
@@ -53,5 +54,7 @@ def cbrt(x: torch.Tensor) -> torch.Tensor:
     return torch.where(regular, torch.copysign(root, wide), wide).to(x.dtype)
 
 
-RIGHT_SCALARS = {"logaddexp": right(logaddexp), "logaddexp2": right(logaddexp2)}
-LEFT_SCALARS = {"logaddexp": left(logaddexp), "logaddexp2": left(logaddexp2)}
+VARIANTS = Variants(
+    right_scalars={"logaddexp": right(logaddexp), "logaddexp2": right(logaddexp2)},
+    left_scalars={"logaddexp": left(logaddexp), "logaddexp2": left(logaddexp2)},
+)

@@ -8,6 +8,7 @@ from torch import frexp as frexp
 from torch import nextafter as nextafter
 from torch import signbit as signbit
 
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.torch.scalars import left, right
 
 
@@ -31,5 +32,7 @@ def ldexp(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
     return (wide * first * second).to(x.dtype)
 
 
-RIGHT_SCALARS = {"copysign": right(copysign), "nextafter": right(nextafter)}
-LEFT_SCALARS = {"copysign": left(copysign), "nextafter": left(nextafter)}
+VARIANTS = Variants(
+    right_scalars={"copysign": right(copysign), "nextafter": right(nextafter)},
+    left_scalars={"copysign": left(copysign), "nextafter": left(nextafter)},
+)

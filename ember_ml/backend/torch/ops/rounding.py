@@ -11,6 +11,7 @@ from torch import maximum as maximum
 from torch import minimum as minimum
 from torch import trunc as trunc
 
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.torch.scalars import left, right
 
 
@@ -29,15 +30,17 @@ def _round_integer(x: torch.Tensor, unit: int) -> torch.Tensor:
     return (low + up.to(x.dtype)) * unit
 
 
-RIGHT_SCALARS = {
-    "fmax": right(fmax),
-    "fmin": right(fmin),
-    "maximum": right(maximum),
-    "minimum": right(minimum),
-}
-LEFT_SCALARS = {
-    "fmax": left(fmax),
-    "fmin": left(fmin),
-    "maximum": left(maximum),
-    "minimum": left(minimum),
-}
+VARIANTS = Variants(
+    right_scalars={
+        "fmax": right(fmax),
+        "fmin": right(fmin),
+        "maximum": right(maximum),
+        "minimum": right(minimum),
+    },
+    left_scalars={
+        "fmax": left(fmax),
+        "fmin": left(fmin),
+        "maximum": left(maximum),
+        "minimum": left(minimum),
+    },
+)

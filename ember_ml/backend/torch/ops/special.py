@@ -18,6 +18,7 @@ from torch import xlogy as xlogy
 from torch.special import entr as entr
 from torch.special import xlog1py as xlog1py
 
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.torch.scalars import left, right
 
 
@@ -68,5 +69,7 @@ def softplus(x: torch.Tensor, beta: float = 1.0) -> torch.Tensor:
     return torch.nn.functional.softplus(x, beta, threshold=50.0)
 
 
-RIGHT_SCALARS = {"xlogy": xlogy, "xlog1py": xlog1py, "betaln": right(betaln)}
-LEFT_SCALARS = {"xlogy": xlogy, "xlog1py": xlog1py, "betaln": left(betaln)}
+VARIANTS = Variants(
+    right_scalars={"xlogy": xlogy, "xlog1py": xlog1py, "betaln": right(betaln)},
+    left_scalars={"xlogy": xlogy, "xlog1py": xlog1py, "betaln": left(betaln)},
+)

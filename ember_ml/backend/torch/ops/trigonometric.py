@@ -19,6 +19,7 @@ from torch import sinc as sinc
 from torch import sinh as sinh
 from torch import tan as tan
 
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.torch.scalars import left, right
 
 
@@ -38,5 +39,7 @@ def tanh(x: torch.Tensor) -> torch.Tensor:
     return torch.complex(out.real, torch.where(limit, sign, out.imag))
 
 
-RIGHT_SCALARS = {"atan2": right(atan2), "hypot": right(hypot)}
-LEFT_SCALARS = {"atan2": left(atan2), "hypot": left(hypot)}
+VARIANTS = Variants(
+    right_scalars={"atan2": right(atan2), "hypot": right(hypot)},
+    left_scalars={"atan2": left(atan2), "hypot": left(hypot)},
+)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mlx.core as mx
 
+from ember_ml.backend.interface import Variants
+
 
 def softmax(x: mx.array, axis: int = -1) -> mx.array:
     return mx.softmax(x, axis, precise=True)
@@ -13,11 +15,11 @@ def _softmax_float32(x: mx.array, axis: int = -1) -> mx.array:
     return mx.softmax(x, axis)
 
 
-BY_DTYPE = {"softmax": {"float32": _softmax_float32}}
-
-
 def log_softmax(x: mx.array, axis: int = -1) -> mx.array:
     if x.size == 0:
         return x
     wide = x.astype(mx.float32)
     return (wide - mx.logsumexp(wide, axis, keepdims=True)).astype(x.dtype)
+
+
+VARIANTS = Variants(by_dtype={"softmax": {"float32": _softmax_float32}})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ember_ml.backend.interface import Variants
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
 _exp, _maximum, _total = np.exp, np.maximum.reduce, np.add.reduce
@@ -36,11 +37,11 @@ def _softmax_wide(x: np.ndarray, axis: int = -1) -> np.ndarray:
     return weights
 
 
-BY_DTYPE = {"softmax": dict.fromkeys(("float32", "float64"), _softmax_wide)}
-
-
 @kernel
 def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     scores = _shifted(x, axis)
     scores -= np.log(np.add.reduce(np.exp(scores), axis, keepdims=True))
     return scores
+
+
+VARIANTS = Variants(by_dtype={"softmax": dict.fromkeys(("float32", "float64"), _softmax_wide)})
