@@ -102,7 +102,7 @@ def settings(scale: Scale, task: str) -> list[Setting]:
 
     def setting(variable: str = "", **values: float) -> Setting:
         config = config_cls(**{**sizes, **values})
-        steps_per_epoch = -(-config.num_train // scale.batch_size)
+        steps_per_epoch = -(-config.to_dict()["num_train"] // scale.batch_size)
         return Setting(config, steps or EPOCHS * steps_per_epoch, variable)
 
     harder = cls.harder if scale.harder else {}

@@ -7,9 +7,12 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ember_ml._core.errors import EmberError
+
+if TYPE_CHECKING:
+    from ember_ml.configs.base import Config
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -42,7 +45,7 @@ class Entry:
     target: Callable[..., Any]
     """The class, or a function that returns a component."""
     aliases: tuple[str, ...] = ()
-    declared: Any = None
+    declared: type[Config] | None = None
     """The config class it was registered with, if any."""
     config_name: str = ""
     """The name of its config class."""
@@ -63,7 +66,7 @@ class Entry:
         return self.name.partition("/")[2]
 
     @functools.cached_property
-    def config(self) -> Any:
+    def config(self) -> type[Config]:
         """The config class: the declared one, or one derived from the signature."""
         from ember_ml.configs.derive import derive
 
@@ -89,7 +92,7 @@ class Registry:
         self,
         name: str,
         *,
-        config: Any = None,
+        config: type[Config] | None = None,
         aliases: Iterable[str] = (),
         config_name: str | None = None,
     ) -> Callable[[T], T]:

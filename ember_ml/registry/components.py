@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml.registry.base import Entry, Registry, T
+
+if TYPE_CHECKING:
+    from ember_ml.configs.base import Config
 
 REGISTRY = Registry(
     {
@@ -30,7 +33,7 @@ REGISTRY = Registry(
 def register(
     name: str,
     *,
-    config: Any = None,
+    config: type[Config] | None = None,
     aliases: Iterable[str] = (),
     config_name: str | None = None,
 ) -> Callable[[T], T]:
@@ -125,6 +128,6 @@ def build(kind: str, value: Any, *args: Any) -> Any:
     )
 
 
-def is_plain(value: Any) -> bool:
+def is_plain(value: object) -> bool:
     """Return whether a value is plain data, such as a number or a list, not a component."""
     return value is None or isinstance(value, (bool, int, float, complex, str, bytes, list, tuple))

@@ -55,8 +55,7 @@ def _declare_options(cls: type, init: Any) -> None:
     last = parameters[-1]
     if last.kind is not last.VAR_KEYWORD or "Unpack[" not in str(last.annotation):
         return
-    options: Any = last.annotation
-    options = eval(options, init.__globals__) if isinstance(options, str) else options
+    options = inspect.signature(init, eval_str=True).parameters[last.name].annotation
     hints = typing.get_type_hints(typing.get_args(options)[0], include_extras=True)
     inherited: dict[str, inspect.Parameter] = {}
     for base in reversed(cls.__mro__[1:]):
