@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from ember_ml import ops
+from ember_ml._core.errors import ArgumentTypeError, ShapeError, named
+from ember_ml._core.explain import explain
+from ember_ml._core.op import OPS
 from ember_ml.nn import tensor
 
 
@@ -175,3 +178,29 @@ def test_a_failed_setitem_changes_nothing(backend):
         with pytest.raises((ValueError, IndexError, TypeError)):
             x[key] = value
     assert x.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("dot_general requires contracting dimensions to have the same shape", ShapeError),
+        ("add got incompatible shapes for broadcasting: (2, 3), (4,)", ShapeError),
+        ("reshape(): argument 'shape' must be tuple of ints, but found float", ArgumentTypeError),
+        ("sum() got an unexpected keyword argument 'axes'", ArgumentTypeError),
+    ],
+)
+def test_type_errors_about_shapes_are_recognized_by_their_text(text, kind):
+    x = ops.zeros((2, 2))
+    assert type(explain(OPS["manipulation.reshape"], (x, (4,)), {}, TypeError(text))) is kind
+
+
+def test_errors_that_take_no_message_are_replaced():
+    class OddError(TypeError):
+        def __init__(self, first, second):
+            super().__init__(first, second)
+
+    assert type(named("add", OddError(1, 2))) is ArgumentTypeError
+    assert str(named("add", ValueError("add: is named already"))) == "add: is named already"
+    with pytest.raises(UnicodeDecodeError) as raised:
+        b"\xff".decode()
+    assert str(named("add", raised.value)).startswith("add: 'utf-8' codec")
