@@ -46,7 +46,7 @@ def _wrapped(
                 op, tensors, places, rebuilt(tensors), kwargs, (cotangents, outputs), backend
             )
 
-        return native.with_vjp(forward, pull)(*[args[at] for at in places])
+        return native.attach_vjp(forward, pull)(*[args[at] for at in places])
 
     return call
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 from ember_ml._core import runtime
 from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml.autodiff.extraction import Program, extract
+from ember_ml.autodiff.fallback import check_tracing_error
 from ember_ml.autodiff.procedure import Procedure
 from ember_ml.autodiff.program import ProgramLog, Step
 from ember_ml.autodiff.values import Values, like
@@ -122,7 +123,7 @@ def _pull(program: Program, backend: str, *, compiled: bool) -> Callable[[Values
             values = program.run([wrap(part, backend) for part in primals], constants)
             return [x._data for x in values]
 
-        values, grads = native.pull(forward, data[:count], data[end:])
+        values, grads = native.run_vjp(forward, data[:count], data[end:])
         return [*values, *grads]
 
     run = native.compile(pull) if compiled else pull
@@ -132,10 +133,11 @@ def _pull(program: Program, backend: str, *, compiled: bool) -> Callable[[Values
         arrays = [x._data for x in values]
         try:
             results = run(*arrays)
-        except Exception:
+        except Exception as error:
             if run is pull:
                 raise
-            run = pull  # an op reads values, which a compiler does not have
+            check_tracing_error(error, native, "a gradient cannot be compiled and runs uncompiled")
+            run = pull
             results = run(*arrays)
         return [wrap(part, backend) for part in results]
 

@@ -41,11 +41,9 @@ Jvp: TypeAlias = Callable[
     [ArrayFunction, Sequence[Array], Sequence[Array]],
     tuple[Sequence[Array], Sequence[Array]] | None,
 ]
-Vmap: TypeAlias = Callable[
-    [ArrayFunction, Sequence[int | None], Sequence[Array]], Sequence[Array] | None
-]
-Pull: TypeAlias = Callable[[Sequence[Array], Sequence[Array], bool], Sequence[Array]]
-Custom: TypeAlias = Callable[[ArrayFunction, Pull, Sequence[Array]], Sequence[Array]]
+Vmap: TypeAlias = Callable[[ArrayFunction, Sequence[int | None], Sequence[Array]], Sequence[Array]]
+Pullback: TypeAlias = Callable[[Sequence[Array], Sequence[Array], bool], Sequence[Array]]
+CustomVjp: TypeAlias = Callable[[ArrayFunction, Pullback, Sequence[Array]], Sequence[Array]]
 Checkpoint: TypeAlias = Callable[[ArrayFunction, Sequence[Array]], Sequence[Array]]
 Compile: TypeAlias = Callable[..., Callable[..., Any]]
 ScanStep: TypeAlias = Callable[
@@ -90,7 +88,7 @@ class Autodiff(Protocol):
     """What the framework offers for gradients, batching and compilation.
 
     A transform that the framework lacks is None: the frontend then uses its own. A function that
-    returns None for a call (`jvp`, `vmap`, `scan`) leaves that call to the frontend.
+    returns None for a call (`jvp`, `scan`) leaves that call to the frontend.
     """
 
     @property
@@ -103,9 +101,9 @@ class Autodiff(Protocol):
 
     WITHOUT_GRADIENT: frozenset[str]
     """Ops that the framework cannot differentiate; they get the VJP rules of the ops."""
-    COMPILES: str
-    """Reason why functions are not compiled; empty if they are."""
-    COMPILES_AT_ONCE: bool
+    COMPILE_UNAVAILABLE: str
+    """Reason why functions cannot be compiled; empty if they can."""
+    COMPILES_QUICKLY: bool
     """Whether compilation is fast enough to be done by default."""
     CHECKPOINT_SEES_CLOSURES: bool
     """Whether gradients reach the values that a checkpointed function closes over."""
@@ -133,10 +131,10 @@ class Autodiff(Protocol):
         """(function, axes, arrays) -> outputs, batched along axis 0."""
 
     @property
-    def custom(self) -> Custom | None:
-        """(forward, pull, primals) -> outputs with the gradients pull(primals, cotangents, again).
+    def custom_vjp(self) -> CustomVjp | None:
+        """(forward, pullback, primals) -> outputs with pullback(primals, cotangents, rerun).
 
-        `again` says whether the gradients will be differentiated themselves.
+        `rerun` says that the pullback must not reuse values of the forward pass.
         """
 
     @property
@@ -157,6 +155,9 @@ class Autodiff(Protocol):
 
     def evaluate(self, arrays: Sequence[Array]) -> None:
         """Evaluate the arrays if the framework is lazy."""
+
+    def is_tracing_error(self, error: BaseException) -> bool:
+        """Return whether the error says that an op cannot run under `vmap` or `compile`."""
 
 
 class GraphAutodiff(Autodiff, Protocol):
@@ -205,15 +206,15 @@ class ReplayAutodiff(Autodiff, Protocol):
     def compile(self) -> Compile:
         """(function, **options) -> compiled function."""
 
-    def pull(
+    def run_vjp(
         self, function: ArrayFunction, primals: Sequence[Array], cotangents: Sequence[Array]
     ) -> tuple[list[Array], list[Array]]:
         """Return the outputs and the gradients of the primals."""
 
-    def with_vjp(
-        self, function: Native, pull: Callable[[Sequence[Array], Any, Any], Sequence[Array]]
+    def attach_vjp(
+        self, function: Native, pullback: Callable[[Sequence[Array], Any, Any], Sequence[Array]]
     ) -> Native:
-        """Return the function with the gradients pull(primals, cotangents, outputs)."""
+        """Return the function with the gradients pullback(primals, cotangents, outputs)."""
 
 
 class Backend(Protocol):

@@ -11,6 +11,7 @@ from ember_ml._core import recording, tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import EmberTensor
+from ember_ml.autodiff.fallback import check_tracing_error
 from ember_ml.autodiff.transforms._arguments import (
     as_tensor,
     engine,
@@ -74,8 +75,13 @@ def _batched(
         return natives([_tensor(leaf, backend) for leaf in found])
 
     if native is not None and not recording.tapes():
-        results = native(function, axes, natives(tensors))
-        if results is not None:
+        try:
+            results = native(function, axes, natives(tensors))
+        except Exception as error:
+            check_tracing_error(
+                error, engine(backend), f"vmap computes the examples one by one on {backend}"
+            )
+        else:
             return structure, wrapped(results, backend)
     if size == 0:
         raise ShapeError("vmap: no examples (an axis of length 0) to compute one by one")

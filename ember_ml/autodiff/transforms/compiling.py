@@ -59,8 +59,8 @@ class Compiled:
 def _obstacle(backend: str) -> str:
     """Why a function cannot run compiled here; empty if it can."""
     native = engine(backend)
-    if native.COMPILES:
-        return native.COMPILES
+    if native.COMPILE_UNAVAILABLE:
+        return native.COMPILE_UNAVAILABLE
     if recording.tapes():
         return "a tape records the ops one by one"
     if native.gradient_depth() > 1:

@@ -106,7 +106,7 @@ class _Call:
         knows whether the gradient is differentiated.
         """
         backend = self.given.backend
-        native = engine(backend).custom
+        native = engine(backend).custom_vjp
         count = len(self.given.tensors)
         if native is None:
             with recording.only():

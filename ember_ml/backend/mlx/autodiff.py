@@ -1,14 +1,13 @@
-"""Gradients, batching and compilation as MLX offers them."""
+"""Gradients, batching and compilation with MLX's function transforms."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import mlx.core as mx
 
 ENGINE: Final = "replay"
-"""MLX differentiates functions: a recorded program is run again inside `mx.vjp`."""
 WITHOUT_GRADIENT: frozenset[str] = frozenset(
     {
         "linearalg.decompositions.cholesky",
@@ -28,39 +27,40 @@ WITHOUT_GRADIENT: frozenset[str] = frozenset(
         "linearalg.solving.solve_triangular",
     }
 )
-"""Ops whose kernels MLX cannot differentiate: they are given the ops' rules."""
-COMPILES = ""
-COMPILES_AT_ONCE = True
-vjp = None  # MLX would run the function anew for each cotangent; a recorded program stays as it is
+COMPILE_UNAVAILABLE = ""
+COMPILES_QUICKLY = True
 CHECKPOINT_SEES_CLOSURES = False
 scan = None  # mx.compile unrolls loops in little time
+vjp = None  # mx.vjp would run the function again for each cotangent; a recorded program does not
+
+Function = Callable[..., list[mx.array]]
 
 
 def gradient_depth() -> int:
-    """How many gradients this thread is inside of: none that a compiled function would mind."""
+    """Return 0: compiled functions can be differentiated at any depth."""
     return 0
 
 
-def pull(
-    function: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any]
-) -> tuple[list[Any], list[Any]]:
-    """The outputs and the gradients of the primals."""
+def run_vjp(
+    function: Function, primals: Sequence[mx.array], cotangents: Sequence[mx.array]
+) -> tuple[list[mx.array], list[mx.array]]:
+    """Return the outputs of `function(*primals)` and the gradients of the primals."""
     return mx.vjp(function, list(primals), list(cotangents))
 
 
 def value_and_grad(
-    function: Callable[..., tuple[Any, list[Any]]], primals: Sequence[Any]
-) -> tuple[Any, list[Any], list[Any]]:
-    """The value, the other results, and the gradients of (value, others) = function(*primals)."""
-    every = list(range(len(primals)))
-    (value, others), grads = mx.value_and_grad(function, every)(*primals)
-    return value, others, list(grads) if isinstance(grads, (list, tuple)) else [grads]
+    function: Callable[..., tuple[mx.array, list[mx.array]]], primals: Sequence[mx.array]
+) -> tuple[mx.array, list[mx.array], list[mx.array]]:
+    """Return value, aux and the gradients of `value, aux = function(*primals)`."""
+    argnums = list(range(len(primals)))
+    (value, aux), grads = mx.value_and_grad(function, argnums)(*primals)
+    return value, aux, list(grads) if isinstance(grads, (list, tuple)) else [grads]
 
 
 def jvp(
-    function: Callable[..., list[Any]], primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[list[Any], list[Any]] | None:
-    """The outputs and their change along the tangents; None if an op has no forward derivative."""
+    function: Function, primals: Sequence[mx.array], tangents: Sequence[mx.array]
+) -> tuple[list[mx.array], list[mx.array]] | None:
+    """Return the outputs and their derivatives along the tangents; None if an op has no JVP."""
     try:
         return mx.jvp(function, list(primals), list(tangents))
     except (ValueError, RuntimeError) as error:
@@ -70,62 +70,85 @@ def jvp(
 
 
 def vmap(
-    function: Callable[..., list[Any]], axes: Sequence[int | None], arrays: Sequence[Any]
-) -> list[Any] | None:
-    """The function over an axis of each array, results along axis 0; None if an op cannot."""
+    function: Function, axes: Sequence[int | None], arrays: Sequence[mx.array]
+) -> list[mx.array]:
+    """Map the function over an axis of each array; return the outputs, batched along axis 0."""
+    traced = False
+
+    def traceable(*args: mx.array) -> list[mx.array]:
+        nonlocal traced
+        outputs = function(*args)
+        traced = True
+        return outputs
+
     try:
-        return mx.vmap(function, tuple(axes), 0)(*arrays)
-    except Exception:  # if it is not for the batching, it comes again from a single example
-        return None
+        return mx.vmap(traceable, tuple(axes), 0)(*arrays)
+    except ValueError as error:
+        if traced:  # the function is fine, an op's batching rule is not
+            raise ValueError(f"[vmap] {error}") from error
+        raise
 
 
-def compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The function compiled; random numbers are drawn anew at each call."""
+def is_tracing_error(error: BaseException) -> bool:
+    """Return whether the error says that an op cannot run under `mx.vmap` or `mx.compile`."""
+    text = str(error)
+    return "function transformations" in text or "::vmap]" in text or "[vmap]" in text
+
+
+def compile(function: Function, **options: object) -> Function:
+    """Return the compiled function; it draws new random numbers at each call."""
     return mx.compile(function, inputs=mx.random.state, outputs=mx.random.state, **options)
 
 
-def with_vjp(function: Callable[..., Any], pull: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a gradient of its own: pull(primals, cotangents, outputs)."""
+def attach_vjp(
+    function: Callable[..., mx.array | tuple[mx.array, ...]],
+    pullback: Callable[..., Sequence[mx.array]],
+) -> Callable[..., mx.array | tuple[mx.array, ...]]:
+    """Return the function with the gradients `pullback(primals, cotangents, outputs)`."""
     wrapped = mx.custom_function(function)
 
-    def vjp(primals: Any, cotangents: Any, outputs: Any) -> Any:
+    def vjp(
+        primals: mx.array | Sequence[mx.array],
+        cotangents: mx.array | Sequence[mx.array],
+        outputs: mx.array | Sequence[mx.array],
+    ) -> mx.array | tuple[mx.array, ...]:
         single = not isinstance(primals, (list, tuple))
-        grads = pull([primals] if single else primals, cotangents, outputs)
+        grads = pullback([primals] if single else primals, cotangents, outputs)
         return grads[0] if single else tuple(grads)
 
-    def jvp(primals: Any, tangents: Any) -> Any:
-        raise ValueError("a function with a vjp of its own has no jvp")
+    def jvp(primals: Sequence[mx.array], tangents: Sequence[mx.array]) -> None:
+        raise ValueError("a function with a custom VJP has no jvp")
 
     wrapped.vjp(vjp)
     wrapped.jvp(jvp)
     return wrapped
 
 
-def custom(
-    forward: Callable[..., Sequence[Any]],
-    pull: Callable[[Sequence[Any], Sequence[Any], bool], Sequence[Any]],
-    primals: Sequence[Any],
-) -> Sequence[Any]:
-    """forward(*primals), with the gradients pull(primals, cotangents, again).
+def custom_vjp(
+    forward: Callable[..., Sequence[mx.array]],
+    pullback: Callable[[Sequence[mx.array], Sequence[mx.array], bool], Sequence[mx.array]],
+    primals: Sequence[mx.array],
+) -> Sequence[mx.array]:
+    """Return `forward(*primals)` with the gradients `pullback(primals, cotangents, rerun)`.
 
-    `again` says that the gradients will be differentiated themselves; MLX does not tell, and what
-    the first run left belongs to another transform.
+    `rerun` says that the pullback must not reuse values of the forward pass. It is always true on
+    MLX, where these values belong to another transform.
     """
-    function = with_vjp(
+    function = attach_vjp(
         lambda *arrays: tuple(forward(*arrays)),
-        lambda given, cotangents, outputs: pull(given, cotangents, True),
+        lambda given, cotangents, outputs: pullback(given, cotangents, True),
     )
     return function(*primals)
 
 
-def checkpoint(function: Callable[..., list[Any]], arrays: Sequence[Any]) -> list[Any]:
-    """The outputs; what is in between is computed again for the gradient.
+def checkpoint(function: Function, arrays: Sequence[mx.array]) -> list[mx.array]:
+    """Return the outputs; the backward pass computes the intermediate values again.
 
-    Gradients reach the arrays alone, not what the function reads from elsewhere.
+    Gradients reach the arrays only, not the values that the function closes over.
     """
     return mx.checkpoint(function)(*arrays)
 
 
-def evaluate(arrays: Sequence[Any]) -> None:
-    """Have the arrays computed, so that what they wait for does not pile up."""
+def evaluate(arrays: Sequence[mx.array]) -> None:
+    """Compute lazy arrays now, so that pending graphs do not accumulate."""
     mx.eval(list(arrays))

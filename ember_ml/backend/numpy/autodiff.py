@@ -1,16 +1,18 @@
-"""NumPy has no gradients of its own: the ops' rules serve it."""
+"""NumPy has no autodiff: the VJP rules of the ops are used."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
+
+import numpy as np
 
 ENGINE: Final = "rules"
 WITHOUT_GRADIENT: frozenset[str] = frozenset()
-COMPILES = "NumPy computes each op as it is called; there is no compiler"
-COMPILES_AT_ONCE = False
+COMPILE_UNAVAILABLE = "NumPy has no compiler"
+COMPILES_QUICKLY = False
 CHECKPOINT_SEES_CLOSURES = False
-value_and_grad = vjp = jvp = vmap = custom = checkpoint = compile = scan = None
+value_and_grad = vjp = jvp = vmap = custom_vjp = checkpoint = compile = scan = None
 
 
 def gradient_depth() -> int:
@@ -18,5 +20,10 @@ def gradient_depth() -> int:
     return 0
 
 
-def evaluate(arrays: Sequence[Any]) -> None:
-    """Nothing waits to be computed."""
+def is_tracing_error(error: BaseException) -> bool:
+    """Return False: NumPy does not trace."""
+    return False
+
+
+def evaluate(arrays: Sequence[np.ndarray]) -> None:
+    """Do nothing: NumPy computes eagerly."""

@@ -1,4 +1,4 @@
-"""Gradients, batching and compilation as torch offers them."""
+"""Gradients, batching and compilation with torch's autograd, `torch.func` and `torch.compile`."""
 
 from __future__ import annotations
 
@@ -7,59 +7,69 @@ import functools
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch.utils.checkpoint import checkpoint as _checkpoint
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
-from ember_ml.backend.torch.custom import custom as custom
+from ember_ml.backend.torch.custom import custom_vjp as custom_vjp
 from ember_ml.backend.torch.nesting import nesting, tracing
 
 ENGINE: Final = "graph"
-"""torch keeps the graph itself."""
 WITHOUT_GRADIENT: frozenset[str] = frozenset()
-COMPILES = ""
-COMPILES_AT_ONCE = False  # the first call may take a minute
+COMPILE_UNAVAILABLE = ""
+COMPILES_QUICKLY = False  # the first call may take a minute
 CHECKPOINT_SEES_CLOSURES = True
 scan = None  # eager steps cost little, and torch.compile unrolls loops
 
+Function = Callable[..., list[torch.Tensor]]
 
-def leaf(data: Any) -> Any:
-    """The value at the root of a new graph, or as a node of the graph it is in."""
+
+def leaf(data: torch.Tensor) -> torch.Tensor:
+    """Return the value as the root of a new graph, or as a new node of its graph."""
     return data.view_as(data) if data.requires_grad else data.detach().requires_grad_()
 
 
 def is_nested() -> bool:
-    """Whether this thread is inside of a gradient or a transform, to which the graph belongs."""
+    """Return whether this thread runs a gradient or transform that owns the graph."""
     return nesting.gradients > 0 or nesting.transforms > 0
 
 
 def gradient_depth() -> int:
-    """How many gradients this thread is inside of, by `value_and_grad`."""
+    """Return how many nested `value_and_grad` calls this thread is in."""
     return nesting.gradients
 
 
-def detach(data: Any) -> Any:
-    """The value without its graph."""
+def detach(data: torch.Tensor) -> torch.Tensor:
+    """Return the value without its graph."""
     return data.detach()
 
 
-def has_graph(data: Any) -> bool:
-    """Whether a gradient can flow through the array."""
+def has_graph(data: torch.Tensor) -> bool:
+    """Return whether gradients flow through the array."""
     return data.requires_grad
 
 
 def gradient(
-    outputs: Sequence[Any],
-    inputs: Sequence[Any],
-    cotangents: Sequence[Any],
+    outputs: Sequence[torch.Tensor],
+    inputs: Sequence[torch.Tensor],
+    cotangents: Sequence[torch.Tensor],
     retain: bool = False,
     create: bool = False,
     batched: bool = False,
-) -> Sequence[Any]:
-    """The gradients of the inputs, None where there is no path."""
-    found = torch.autograd.grad(
+) -> Sequence[torch.Tensor | None]:
+    """Return the gradients of the inputs, None where there is no path.
+
+    Args:
+        outputs: Values to differentiate.
+        inputs: Values to differentiate with respect to.
+        cotangents: Gradients of the outputs.
+        retain: Whether the graph is used again.
+        create: Whether the gradients are differentiated again.
+        batched: Whether the cotangents have a leading batch axis.
+    """
+    grads = torch.autograd.grad(
         outputs,
         inputs,
         cotangents,
@@ -68,43 +78,45 @@ def gradient(
         allow_unused=True,
         is_grads_batched=batched,
     )
-    return [_solid(g) for g in found]
+    return [None if g is None else _materialized(g) for g in grads]
 
 
-def _solid(g: Any) -> Any:
-    """A gradient with memory: torch may give zeros that have none, which few functions take."""
-    return g.clone() if g is not None and g._is_zerotensor() else g
+def _materialized(g: torch.Tensor) -> torch.Tensor:
+    """Return a gradient with memory: autograd may return zero tensors, which few ops accept."""
+    return g.clone() if g._is_zerotensor() else g
 
 
 def value_and_grad(
-    function: Callable[..., tuple[Any, list[Any]]], primals: Sequence[Any]
-) -> tuple[Any, list[Any], list[Any]]:
-    """The value, the other results, and the gradients of (value, others) = function(*primals)."""
+    function: Callable[..., tuple[torch.Tensor, list[torch.Tensor]]],
+    primals: Sequence[torch.Tensor],
+) -> tuple[torch.Tensor, list[torch.Tensor], list[torch.Tensor]]:
+    """Return value, aux and the gradients of `value, aux = function(*primals)`."""
     if torch.compiler.is_compiling() or nesting.transforms:
-        every = tuple(range(len(primals)))
+        argnums = tuple(range(len(primals)))
         tracing.gradients += torch.compiler.is_compiling()
-        both = torch.func.grad_and_value(function, every, has_aux=True)
-        grads, (value, others) = both(*primals)
+        transformed = torch.func.grad_and_value(function, argnums, has_aux=True)
+        grads, (value, aux) = transformed(*primals)
         tracing.gradients -= torch.compiler.is_compiling()
-        return value, others, list(grads)
+        return value, aux, list(grads)
     nested = nesting.gradients > 0 or any(data.requires_grad for data in primals)
     leaves = [leaf(data) for data in primals]
     before = nesting.once
     nesting.gradients, nesting.once = nesting.gradients + 1, not nested
     try:
         with torch.enable_grad():
-            value, others = function(*leaves)
+            value, aux = function(*leaves)
     finally:
         nesting.gradients, nesting.once = nesting.gradients - 1, before
-    found: Sequence[Any] = [None] * len(leaves)
+    grads = [None] * len(leaves)
     if value.requires_grad:
-        found = torch.autograd.grad(value, leaves, create_graph=nested, allow_unused=True)
+        grads = torch.autograd.grad(value, leaves, create_graph=nested, allow_unused=True)
     grads = [
-        torch.zeros_like(x) if g is None else _solid(g) for g, x in zip(found, primals, strict=True)
+        torch.zeros_like(x) if g is None else _materialized(g)
+        for g, x in zip(grads, primals, strict=True)
     ]
     if not nested:
-        value, others = value.detach(), [data.detach() for data in others]
-    return value, others, grads
+        value, aux = value.detach(), [data.detach() for data in aux]
+    return value, aux, grads
 
 
 @contextlib.contextmanager
@@ -117,12 +129,12 @@ def _transforming() -> Iterator[None]:
         nesting.transforms, nesting.once = nesting.transforms - 1, before
 
 
-def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which knows while it runs that it is being transformed."""
+def _marked(function: Function) -> Function:
+    """Return the function; while it runs, `nesting` says that torch.func transforms it."""
     if torch.compiler.is_compiling():
         return function
 
-    def marked(*args: Any) -> Any:
+    def marked(*args: torch.Tensor) -> list[torch.Tensor]:
         with _transforming():
             return function(*args)
 
@@ -130,20 +142,20 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def vjp(
-    function: Callable[..., list[Any]], primals: Sequence[Any]
-) -> tuple[list[Any], Callable[[list[Any]], Sequence[Any]]]:
-    """The outputs, and the function from their cotangents to the gradients."""
-    return torch.func.vjp(_inside(function), *primals)
+    function: Function, primals: Sequence[torch.Tensor]
+) -> tuple[list[torch.Tensor], Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]]:
+    """Return the outputs and the pullback, from cotangents to gradients."""
+    return torch.func.vjp(_marked(function), *primals)
 
 
 def jvp(
-    function: Callable[..., list[Any]], primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[list[Any], list[Any]] | None:
-    """The outputs and their change along the tangents; None if an op has no forward derivative."""
+    function: Function, primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]
+) -> tuple[list[torch.Tensor], list[torch.Tensor]] | None:
+    """Return the outputs and their derivatives along the tangents; None if an op has no JVP."""
     if not torch.compiler.is_compiling():
         _warm_up_jvp()
     try:
-        return torch.func.jvp(_inside(function), tuple(primals), tuple(tangents))
+        return torch.func.jvp(_marked(function), tuple(primals), tuple(tangents))
     except (NotImplementedError, RuntimeError) as error:
         if "forward" not in str(error) and "jvp" not in str(error):
             raise
@@ -152,7 +164,7 @@ def jvp(
 
 @functools.cache
 def _warm_up_jvp() -> None:
-    """torch's first forward derivative in a process warns of its own use of TorchScript."""
+    """Run a first JVP, which warns that torch itself uses TorchScript, without the warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         one = torch.ones(())
@@ -160,48 +172,56 @@ def _warm_up_jvp() -> None:
 
 
 def vmap(
-    function: Callable[..., list[Any]], axes: Sequence[int | None], arrays: Sequence[Any]
-) -> list[Any] | None:
-    """The function over an axis of each array, results along axis 0; None if an op cannot."""
-    try:
-        return torch.func.vmap(_inside(function), tuple(axes), 0, randomness="different")(*arrays)
-    except Exception:  # if it is not for the batching, it comes again from a single example
-        return None
+    function: Function, axes: Sequence[int | None], arrays: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """Map the function over an axis of each array; return the outputs, batched along axis 0."""
+    return torch.func.vmap(_marked(function), tuple(axes), 0, randomness="different")(*arrays)
 
 
-def compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The function compiled; in code of its own, for torch counts the variants of a code."""
-    own = types.FunctionType(
+def is_tracing_error(error: BaseException) -> bool:
+    """Return whether the error says that an op cannot run under `torch.func.vmap`."""
+    if not isinstance(error, RuntimeError):
+        return False
+    text = str(error)
+    return "vmap:" in text or "atching rule" in text or "doesn't have storage" in text
+
+
+def compile(function: Function, **options: object) -> Function:
+    """Return the compiled function.
+
+    Its code object is a copy: torch limits how often one code object is recompiled.
+    """
+    copied = types.FunctionType(
         function.__code__.replace(),
         function.__globals__,
         function.__name__,
         function.__defaults__,
         function.__closure__,
     )
-    return torch.compile(own, **options)
+    return torch.compile(copied, **options)
 
 
-def checkpoint(function: Callable[..., list[Any]], arrays: Sequence[Any]) -> list[Any]:
-    """The outputs; what is in between is computed again for the gradient."""
+def checkpoint(function: Function, arrays: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return the outputs; the backward pass computes the intermediate values again."""
     if torch.compiler.is_compiling() or nesting.transforms:
-        return function(*arrays)  # which have no place for it
+        return function(*arrays)  # torch.func and torch.compile do not support checkpoints
 
-    def alike(*given: Any) -> list[Any]:
-        """The function, which leaves the same values both times."""
+    def repeatable(*args: torch.Tensor) -> list[torch.Tensor]:
+        """Run the function with the same saved tensors in both passes."""
         before, nesting.once = nesting.once, False
         try:
-            return function(*given)
+            return function(*args)
         finally:
             nesting.once = before
 
-    with set_checkpoint_early_stop(False):  # its exception would pass through our ops
-        return _checkpoint(alike, *arrays, use_reentrant=False)
+    with set_checkpoint_early_stop(False):  # its exception would pass through Ember's ops
+        return _checkpoint(repeatable, *arrays, use_reentrant=False)
 
 
 def keep_graph() -> None:
-    """A tape is open within the gradient under way: its graph may be differentiated again."""
+    """Note that a tape is open in this thread: the graph may be differentiated again."""
     nesting.once = False
 
 
-def evaluate(arrays: Sequence[Any]) -> None:
-    """Nothing waits to be computed."""
+def evaluate(arrays: Sequence[torch.Tensor]) -> None:
+    """Do nothing: torch computes eagerly."""

@@ -1,54 +1,69 @@
-"""Kernels in plain torch that walk through memory block by block, with adjoints of their own.
+"""Fused CPU kernels in plain torch, with hand-written backward passes.
 
-They serve the common case, one gradient on a CPU. Compilers, transforms and gradients of gradients
-get the plain expression, which torch differentiates as it likes.
+They serve the common case: one gradient on a CPU. Compilers, transforms and higher derivatives
+use the plain expression, which torch differentiates itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import torch
 
-Plain = Callable[..., Any]
-Run = Callable[..., tuple[Any, Any]]
-Pull = Callable[[Sequence[Any], Any, Any], Sequence[Any]]
+Saved = TypeVar("Saved")
+Plain = Callable[..., torch.Tensor]
+Run = Callable[..., tuple[torch.Tensor, Saved]]
+Pullback = Callable[
+    [Sequence[torch.Tensor | None], Saved, torch.Tensor], Sequence[torch.Tensor | None]
+]
 
 _DTYPES = (torch.float32, torch.float64)
 
 
 class _Fused(torch.autograd.Function):  # type: ignore[misc]
-    """run(*operands) with the gradients pull(operands, kept, g)."""
+    """`run(*operands)` with the gradients `pullback(operands, saved, g)`."""
 
     @staticmethod
-    def forward(ctx: Any, run: Run, pull: Pull, plain: Plain, *operands: Any) -> Any:
-        out, ctx.kept = run(*operands)
-        ctx.pull, ctx.plain = pull, plain
+    def forward(
+        ctx: torch.autograd.function.FunctionCtx,
+        run: Run[Saved],
+        pullback: Pullback[Saved],
+        plain: Plain,
+        *operands: torch.Tensor | None,
+    ) -> torch.Tensor:
+        out, ctx.saved = run(*operands)
+        ctx.pullback, ctx.plain = pullback, plain
         ctx.save_for_backward(*operands)
         return out
 
     @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
+    def backward(
+        ctx: torch.autograd.function.FunctionCtx, g: torch.Tensor
+    ) -> tuple[torch.Tensor | None, ...]:
         operands = ctx.saved_tensors
         if torch.is_grad_enabled() or torch._C._functorch.is_legacy_batchedtensor(g):
-            return None, None, None, *_derived(ctx, operands, g)
-        return None, None, None, *ctx.pull(operands, ctx.kept, g)
+            return None, None, None, *_plain_gradients(ctx, operands, g)
+        return None, None, None, *ctx.pullback(operands, ctx.saved, g)
 
 
-def _derived(ctx: Any, operands: Sequence[Any], g: Any) -> list[Any]:
-    """The gradients of the plain expression, which can be differentiated again."""
-    wanted = ctx.needs_input_grad[3:]
+def _plain_gradients(
+    ctx: torch.autograd.function.FunctionCtx,
+    operands: Sequence[torch.Tensor | None],
+    g: torch.Tensor,
+) -> list[torch.Tensor | None]:
+    """Return the gradients of the plain expression, which can be differentiated again."""
+    needs_grad = ctx.needs_input_grad[3:]
     again = torch.is_grad_enabled()
     with torch.enable_grad():
         out = ctx.plain(*operands)
-        sources = [x for x, needed in zip(operands, wanted, strict=True) if needed]
-        found = iter(torch.autograd.grad(out, sources, g, create_graph=again, allow_unused=True))
-    return [next(found) if needed else None for needed in wanted]
+        sources = [x for x, needed in zip(operands, needs_grad, strict=True) if needed]
+        grads = iter(torch.autograd.grad(out, sources, g, create_graph=again, allow_unused=True))
+    return [next(grads) if needed else None for needed in needs_grad]
 
 
-def fusible(*operands: Any) -> bool:
-    """Whether a kernel that writes into memory it has allocated may take these operands."""
+def fusible(*operands: torch.Tensor | None) -> bool:
+    """Return whether a kernel that writes to preallocated memory may take these operands."""
     return (
         not torch.compiler.is_compiling()
         and not torch._C._are_functorch_transforms_active()
@@ -56,8 +71,18 @@ def fusible(*operands: Any) -> bool:
     )
 
 
-def fused(run: Run, pull: Pull, plain: Plain, *operands: Any) -> Any:
-    """The result of `run`, which also gives what `pull` needs of it."""
+def fused(
+    run: Run[Saved], pullback: Pullback[Saved], plain: Plain, *operands: torch.Tensor | None
+) -> torch.Tensor:
+    """Return the result of `run`, differentiated by `pullback`.
+
+    Args:
+        run: Kernel that returns the result and the values that `pullback` needs.
+        pullback: Function of the operands, these values and the result's gradient; returns the
+            operands' gradients.
+        plain: The same computation in ops that torch differentiates.
+        operands: Arguments of `run` and `plain`.
+    """
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in operands):
-        return _Fused.apply(run, pull, plain, *operands)
+        return _Fused.apply(run, pullback, plain, *operands)
     return run(*operands)[0]

@@ -1,4 +1,4 @@
-"""What gradients and transforms a thread is inside of."""
+"""The gradients and transforms that are running."""
 
 from __future__ import annotations
 
@@ -6,23 +6,30 @@ import threading
 
 
 class Nesting(threading.local):
-    """Counts for this thread: gradients by autograd, transforms by torch.func."""
+    """Per-thread counts of nested gradients and transforms.
+
+    Attributes:
+        gradients: Nested autograd calls.
+        transforms: Nested `torch.func` transforms.
+        once: Whether the current graph is differentiated once and then dropped.
+    """
 
     gradients = 0
     transforms = 0
     once = False
-    """Whether the graph under way is differentiated once and then dropped."""
 
 
 nesting = Nesting()
 
 
 class Tracing:
-    """How many gradients the function that a compiler traces is inside of."""
+    """Count of nested gradients in the function that `torch.compile` traces.
+
+    It is not thread-local, so that the compiler can trace it; one function is traced at a time.
+    """
 
     def __init__(self) -> None:
         self.gradients = 0
 
 
 tracing = Tracing()
-"""No thread's own, for the compiler to follow; one function is traced at a time."""

@@ -37,8 +37,8 @@ class Updates:
         """Make ready for a backend, to which the model may have been moved."""
         trainer, config = self._trainer, self._config
         engine = runtime.load(backend).autodiff
-        wanted = engine.COMPILES_AT_ONCE if config.compile is None else config.compile
-        compiles = wanted and not engine.COMPILES
+        wanted = engine.COMPILES_QUICKLY if config.compile is None else config.compile
+        compiles = wanted and not engine.COMPILE_UNAVAILABLE
         self._gradients = Gradients(
             lambda batch: trainer.compute(batch),
             self._optimizer.parameters,
@@ -52,9 +52,9 @@ class Updates:
             CompiledStep(self._gradients, self._optimizer, self._clipped) if whole else None
         )
         self._backend = backend
-        self._settle = engine.evaluate
+        self._evaluate = engine.evaluate
         variables = (*self._optimizer.parameters, *self._buffers)
-        self._settle([x._data for x in variables])  # for any thread
+        self._evaluate([x._data for x in variables])  # for any thread
 
     def __call__(self, batch: Any) -> Step | None:
         """The mean loss and a way to the gradients, if the batch completed a step."""
@@ -62,7 +62,7 @@ class Updates:
             self._begin_on(self._trainer.backend)
         if self._whole is not None and self._whole.suits():
             loss = self._whole(batch)
-            self._settle([x._data for x in (*self._optimizer.parameters, loss)])
+            self._evaluate([x._data for x in (*self._optimizer.parameters, loss)])
             return float(loss), lambda: self._named(self._gradients(batch).gradients)
         found = self._gradients(batch, self.scale.value if self.scale else None)
         for buffer, value in zip(self._buffers, found.buffers, strict=True):
@@ -84,7 +84,7 @@ class Updates:
     def _update(self, grads: Grads, losses: list[Tensor]) -> Step:
         if self._fits(grads):
             self._optimizer.step(self._clipped(grads))
-        self._settle([x._data for x in (*self._optimizer.parameters, *losses)])
+        self._evaluate([x._data for x in (*self._optimizer.parameters, *losses)])
         mean = sum(float(loss) for loss in losses) / len(losses)
         return mean, lambda: self._named(grads)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from ember_ml.autodiff import (
     checkpoint,
     compile,
     custom_gradient,
+    fallback,
     grad,
     hessian,
     jacobian,
@@ -200,6 +202,7 @@ def test_dtypes_through_transforms():
     assert jvp(lambda x: x * 2.0, (x,), (x,))[1].dtype == "float32"
 
 
+@pytest.mark.filterwarnings("ignore:vmap computes the examples one by one")
 @pytest.mark.parametrize("fn", [lambda z: z**3, lambda z: 1.0 / z, lambda z: (z - 1.0) ** 2])
 def test_checkpoints_of_the_simplest_functions(fn):
     assert float(grad(checkpoint(fn))(2.0)) == pytest.approx(float(grad(fn)(2.0)))
@@ -227,10 +230,30 @@ def test_integer_parameters_are_let_alone():
     assert tape.gradient(y, x).tolist() == [1.0, 2.0]
 
 
-def test_vmap_of_two_batched_arguments_and_of_what_cannot_be_batched():
+def test_vmap_of_two_batched_arguments():
     x, y = tensor.array([[1.0, -2.0], [3.0, 4.0]]), tensor.array([[2.0, 2.0], [1.0, 1.0]])
     assert vmap(lambda a, b: a * b)(x, y).tolist() == [[2.0, -4.0], [3.0, 4.0]]
-    assert vmap(lambda a: ops.sum(a[a > 0]))(x).tolist() == [1.0, 7.0]
+
+
+def test_vmap_falls_back_to_a_loop_and_warns_once(backend, monkeypatch):
+    monkeypatch.setattr(fallback, "_warned", set())
+    x = tensor.array([[1.0, -2.0], [3.0, 4.0]])
+    for turn in range(2):
+        expected = pytest.warns(RuntimeWarning, match="one by one") if turn == 0 else nullcontext()
+        with expected if backend != "numpy" else nullcontext():
+            assert vmap(lambda a: ops.sum(a[a > 0]))(x).tolist() == [1.0, 7.0]
+
+
+def test_vmap_does_not_retry_after_an_error_of_the_function(backend):
+    calls = []
+
+    def fails(row):
+        calls.append(row)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        vmap(fails)(ops.ones((2, 3)))
+    assert len(calls) == 1
 
 
 def test_other_threads_and_tasks_are_not_recorded():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import mlx.core as mx
 import numpy as np
 import pytest
 import torch
 
 from ember_ml import GradientTape, ops, use_backend
-from ember_ml.autodiff import compile, grad, value_and_grad, vmap
+from ember_ml._core import runtime
+from ember_ml.autodiff import compile, fallback, grad, value_and_grad, vmap
 from ember_ml.nn import tensor
 
 OPTIONS = {"torch": {"fullgraph": True, "backend": "aot_eager"}}
@@ -104,6 +107,28 @@ def test_other_transforms_inside(backend):
 
 def test_unhashable_arguments(backend):
     if backend == "numpy":
-        return
+        pytest.skip("NumPy has no compiler")
     with pytest.raises(ValueError, match=r"must be hashable; got \['set'\]"):
         compiled(lambda x, s: x, backend)(tensor.array(1.0), {1, 2})
+
+
+def test_a_gradient_that_cannot_be_compiled_runs_uncompiled_and_warns_once(monkeypatch):
+    native = runtime.load("mlx").autodiff
+    compiled = []
+
+    def compile_with_reads(function):
+        compiled.append(function)
+        return mx.compile(lambda *arrays: function(*arrays) if arrays[0].tolist() else [])
+
+    monkeypatch.setattr(native, "compile", compile_with_reads)
+    monkeypatch.setattr(fallback, "_warned", set())
+    with use_backend("mlx"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        x = tensor.array([1.0, 2.0, 17.0])
+        for _ in range(10):
+            with GradientTape() as tape:
+                tape.watch(x)
+                y = ops.sum(x * x * 17.0)
+            assert tape.gradient(y, x).tolist() == [34.0, 68.0, 578.0]
+    assert len(compiled) == 1
+    assert ["uncompiled" in str(one.message) for one in caught] == [True]

@@ -181,6 +181,7 @@ def test_jvp_through_linear_algebra():
     close(change, -inverse @ v @ inverse, 1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:vmap computes the examples one by one")
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
 def test_jacobian(mode):
     x = tensor.array(X[0])

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ember_ml.backend.torch.custom import custom
+from ember_ml.backend.torch.custom import custom_vjp
 from ember_ml.backend.torch.nesting import nesting
 
 
@@ -81,7 +81,7 @@ def _twice_differentiable(fused: Callable[..., Any], arrays: Sequence[Any]) -> t
             return torch.func.vjp(stepwise, *given)[1](cotangents[0])
         return torch.autograd.grad(kept[-1], kept[:-1], cotangents[0], retain_graph=True)
 
-    return custom(forward, pull, arrays)[0]
+    return custom_vjp(forward, pull, arrays)[0]
 
 
 def _mask(

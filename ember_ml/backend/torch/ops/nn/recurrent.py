@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml.backend.torch import loops
-from ember_ml.backend.torch.custom import custom
+from ember_ml.backend.torch.custom import custom_vjp
 from ember_ml.backend.torch.nesting import nesting
 from ember_ml.backend.torch.synapses import synapses as synapses
 
@@ -90,7 +90,7 @@ def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> 
         grads = loop.backward(filled(present), cotangents[0])
         return [g for g in grads if g is not None]
 
-    return custom(forward, pull, [x for x in arrays if x is not None])[0]
+    return custom_vjp(forward, pull, [x for x in arrays if x is not None])[0]
 
 
 def _run(
@@ -136,7 +136,7 @@ def _twice_differentiable(
         )
         return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, leaves, strict=True)]
 
-    return custom(forward, pull, [x for x in arrays if x is not None])
+    return custom_vjp(forward, pull, [x for x in arrays if x is not None])
 
 
 def _weights(weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any) -> list[Any]:

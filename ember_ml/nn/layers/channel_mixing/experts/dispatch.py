@@ -93,7 +93,7 @@ def dispatch(
 def _counts_are_to_be_read(counts: Tensor, in_blocks: bool) -> bool:
     """Whether the counts have values now, and no compiler waits for fixed shapes."""
     backend = runtime.LOADED[counts._backend]
-    if in_blocks and backend.autodiff.COMPILES_AT_ONCE and not is_counting():
+    if in_blocks and backend.autodiff.COMPILES_QUICKLY and not is_counting():
         return False
     return backend.truth((counts[0] >= 0)._data) is not None
 
