@@ -114,14 +114,14 @@ def _validators(target: Callable[..., Any]) -> dict[str, Any]:
             return prepare(values)
 
         before: Any = classmethod(run_prepare)
-        validators["prepare"] = model_validator(mode="before")(before)
+        validators["validate_before"] = model_validator(mode="before")(before)
     if check is not None:
 
         def run_check(self: Config) -> Config:
             check(self)
             return self
 
-        validators["check"] = model_validator(mode="after")(run_check)
+        validators["validate_after"] = model_validator(mode="after")(run_check)
     return validators
 
 

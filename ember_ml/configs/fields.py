@@ -49,6 +49,8 @@ PositionEncoding = Literal["rope", "alibi", "none"]
 """Position encoding of attention: rotary embeddings, linear biases (ALiBi) or none."""
 RouterName = Literal["softmax", "sigmoid", "noisy", "top_p", "expert_choice"]
 """Router of a mixture of experts."""
+NormName = Literal["rms_norm", "layer_norm", "none"]
+"""A normalization layer, or "none"."""
 Unconfigured = Annotated[T, "unconfigured"]
 """`Unconfigured[X]` annotates a parameter that is not part of the config."""
 

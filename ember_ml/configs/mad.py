@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from ember_ml.configs.base import Config
-from ember_ml.configs.blocks.base import Norm
-from ember_ml.configs.fields import Component, NonNegative, Positive, Probability, Seed, Size
+from ember_ml.configs.fields import (
+    Component,
+    NonNegative,
+    NormName,
+    Positive,
+    Probability,
+    Seed,
+    Size,
+)
 from ember_ml.configs.patterns import LayersField
 
 
@@ -18,7 +25,7 @@ class RunConfig(Config):
     layers: LayersField
     task: Annotated[Config, Component("tasks")]
     hidden_size: Size = 128
-    norm: Norm = "rms_norm"
+    norm: NormName = "rms_norm"
     learning_rate: Positive = 1e-3
     weight_decay: NonNegative = 0.0
     batch_size: Size = 128

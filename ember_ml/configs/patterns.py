@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BeforeValidator
+from pydantic import PlainValidator, WithJsonSchema
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.errors import ConfigError, Problem, below
+from ember_ml.configs.fields import ComponentLike
 from ember_ml.registry import components
 from ember_ml.registry.base import Entry, UnknownComponentError, close_matches
 
@@ -199,5 +200,7 @@ def _check_item(item: Any) -> None:
         )
 
 
-LayersField = Annotated[Any, BeforeValidator(check_names)]
-"""Layers and blocks: a pattern, or a list of names, {"type": ...}, configs or modules."""
+LayersLike: TypeAlias = ComponentLike | Sequence[ComponentLike]
+"""Layers and blocks: a pattern, or a list of names, {"type": ...}, configs and modules."""
+LayersField = Annotated[LayersLike, PlainValidator(check_names), WithJsonSchema({})]
+"""A parameter that takes layers and blocks."""

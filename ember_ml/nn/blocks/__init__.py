@@ -1,4 +1,4 @@
-"""Blocks: layers with norms, and sums with what goes past them."""
+"""Blocks: layers with norms and residual connections."""
 
 from ember_ml.nn.blocks.base import Block as Block
 from ember_ml.nn.blocks.hybrid import HybridBlock as HybridBlock

@@ -1,42 +1,103 @@
-"""The base of the blocks."""
+"""The base class of the blocks, and the options that all blocks share."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
+
+from pydantic import BeforeValidator
 
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.tensor import Tensor
-from ember_ml.configs.blocks.base import BlockConfig
-from ember_ml.configs.patterns import items_of, sized, width_of
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.configs.errors import ConfigError, below
+from ember_ml.configs.fields import Below1, ComponentLike, NormName, Positive, Size
+from ember_ml.configs.patterns import (
+    LayersField,
+    LayersLike,
+    check_names,
+    items_of,
+    sized,
+    width_of,
+)
 from ember_ml.nn import sequence_module
-from ember_ml.nn.blocks.residual import ResidualBlock
+from ember_ml.nn.blocks.residual import Placement, ResidualBlock
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
 from ember_ml.nn.sequence_module import State
 from ember_ml.registry import build, register
 
+if TYPE_CHECKING:
+    from ember_ml.configs import Config
 
-@register("blocks/block", config=BlockConfig)
+
+class NormOption(TypedDict, total=False):
+    """The normalization layer; see `Block`."""
+
+    norm: NormName
+
+
+class ResidualOptions(TypedDict, total=False):
+    """Options of the residual connections; see `Block`."""
+
+    dropout: Below1
+    stochastic_depth: Below1
+    norm_eps: Positive | None
+
+
+class BlockOptions(NormOption, ResidualOptions, total=False):
+    """Options that blocks share; see `Block`."""
+
+
+def _check_optional(value: Any) -> Any:
+    return "none" if value in (None, "none") else check_names(value)
+
+
+OptionalLayers = Annotated[Any, BeforeValidator(_check_optional)]
+"""Layers given by name, pattern or {"type": ...}; "none" for none."""
+
+
+def optional_layers(layers: LayersLike | None) -> list[ComponentLike]:
+    """Return the layers of a pattern or list; none for "none" and None."""
+    return [] if layers is None or layers == "none" else items_of(layers)
+
+
+def check_layers(config: Any) -> None:
+    """Raise a ConfigError if a config has `layers` that are not valid with its `hidden_size`."""
+    width = config.hidden_size
+    if width is None or "layers" not in type(config).model_fields:
+        return
+    problems = []
+    for at, item in enumerate(items_of(config.layers)):
+        try:
+            sized(item, width)
+        except ConfigError as error:
+            problems += below(error, "layers", at)
+    if problems:
+        raise ConfigError("layers", problems)
+
+
+@register("blocks/block", config_name="BlockConfig")
 class Block(SequenceMixer):
-    """Layers one after the other, each of which its input goes past.
+    """Layers in sequence, each with a norm and a residual connection.
 
     ::
 
         x ─┬─ norm ─ layer 0 ─ + ─┬─ norm ─ layer 1 ─ + ── y
            └───────────────────┘  └───────────────────┘
 
-    Blocks among the layers stand as they are: they have their own sums.
+    Blocks among the layers are not wrapped: they have residual connections of their own.
 
     Args:
-        name: what it is called in a wiring.
-        hidden_size: the features in and out; that of the first layer if not given.
-        layers: a pattern such as "attention swiglu", or a list of names, configs and modules.
-        residual: whether inputs go past the layers; else there are no norms and no dropout either.
-        norm: "rms_norm", "layer_norm" or "none".
-        placement: whether norms stand before ("pre") or after ("post") the layers.
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves a layer out.
-        norm_eps: what keeps the norms' denominators from zero; the norm's own if not given.
+        name: Name of the block in a wiring.
+        hidden_size: Number of input and output features. Default: that of the first layer.
+        layers: A pattern such as "attention swiglu", or a list of names, configs and modules.
+        residual: Whether layers have residual connections. Without them, there are no norms and
+            no dropout either.
+        norm: Normalization layer: "rms_norm", "layer_norm" or "none".
+        placement: Where norms are applied: to the input of each layer ("pre") or to the sum
+            after it ("post").
+        dropout: Dropout probability of each layer's output.
+        stochastic_depth: Probability of skipping a layer for an example during training.
+        norm_eps: Epsilon of the norms. Default: the norm's own.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -47,20 +108,20 @@ class Block(SequenceMixer):
     """
 
     ITEMS = "layers"
-    _config: Any = None
-    _grown = False
+    _config: Config | None = None
+    _has_grown = False
 
     def __init__(
         self,
         name: str = "",
-        hidden_size: int | None = None,
-        layers: Any = (),
+        hidden_size: Size | None = None,
+        layers: LayersField = (),
         residual: bool = True,
-        norm: str = "rms_norm",
-        placement: str = "pre",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
-        norm_eps: float | None = None,
+        norm: NormName = "rms_norm",
+        placement: Placement = "pre",
+        dropout: Below1 = 0.0,
+        stochastic_depth: Below1 = 0.0,
+        norm_eps: Positive | None = None,
     ) -> None:
         self.name = name
         self.hidden_size = hidden_size
@@ -76,31 +137,35 @@ class Block(SequenceMixer):
         for layer in items_of(layers):
             self.add_layer(layer)
 
+    check_config = staticmethod(check_layers)
+
     @property
     def features(self) -> int:  # type: ignore[override]
-        """The features in and out."""
+        """Number of input and output features."""
         if self.hidden_size is None:
             raise ArgumentError(
-                f"{type(self).__name__} {self.name!r}: its width is not known; give hidden_size, "
-                "or add a layer that has one"
+                f"{type(self).__name__} {self.name!r}: hidden_size is unknown; pass hidden_size, "
+                "or add a layer that has a width first"
             )
         return self.hidden_size
 
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
-        """Whether no layer looks ahead."""
+        """Whether all layers are causal."""
         return sequence_module.all_causal(self.layers)
 
     @property
     def uses_timespans(self) -> bool:  # type: ignore[override]
-        """Whether a layer minds the time between positions."""
+        """Whether any layer uses `timespans`."""
         return sequence_module.any_uses_timespans(self.layers)
 
     @property
     def config(self) -> Any:
-        """What it was built by, or its layers if some were added since."""
-        if not self._grown or self._config is None:
+        """The config that describes the block, including layers added later."""
+        if not self._has_grown or self._config is None:
             return self._config
+        from ember_ml.configs.blocks import BlockConfig
+
         return BlockConfig(
             name=self.name,
             hidden_size=self.hidden_size,
@@ -110,57 +175,61 @@ class Block(SequenceMixer):
         )
 
     @config.setter
-    def config(self, config: Any) -> None:
-        self._config, self._grown = config, False
+    def config(self, config: Config | None) -> None:
+        self._config, self._has_grown = config, False
 
-    def add_layer(self, layer: Any, stochastic_depth: float | None = None) -> Self:
-        """Put a layer at the end.
+    def add_layer(self, layer: ComponentLike, stochastic_depth: float | None = None) -> Self:
+        """Append a layer, and return the block.
 
         Args:
-            layer: a name, a config, or a module.
-            stochastic_depth: another share than the block's.
+            layer: A name, a config or a module.
+            stochastic_depth: Probability of skipping this layer. Default: the block's.
         """
         known = sized(layer, self.hidden_size) if self.hidden_size else layer
-        made: Module = build("layers" if isinstance(known, str) else "", known)
+        module: Module = build("layers" if isinstance(known, str) else "", known)
         if self.hidden_size is None:
-            self.hidden_size = width_of(made.config)
-        if self._residual and isinstance(made, (Block, ResidualBlock)):
-            self._check_width(made)
-        if self._residual and not isinstance(made, (Block, ResidualBlock)):
+            self.hidden_size = width_of(module.config)
+        if self._residual and isinstance(module, (Block, ResidualBlock)):
+            self._check_width(module)
+        elif self._residual:
             own = {} if stochastic_depth is None else {"stochastic_depth": stochastic_depth}
-            made = ResidualBlock(made, self.features, **{**self._options, **own})
-        self.layers.append(made)
-        self._grown = True
+            module = ResidualBlock(module, self.features, **{**self._options, **own})
+        self.layers.append(module)
+        self._has_grown = True
         return self
 
     def _check_width(self, block: SequenceMixer) -> None:
         if block.features != self.features:
             raise ArgumentError(
-                f"{type(self).__name__} {self.name!r} has hidden_size={self.features}, and "
-                f"{type(block).__name__} {block.features}"
+                f"{type(self).__name__} {self.name!r}: hidden_size={self.features} differs from "
+                f"that of {type(block).__name__}, {block.features}"
             )
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
-        """The sequence through all layers.
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
+    ) -> Tensor:
+        """Return the output of the last layer.
 
         Args:
-            x: (batch, time, hidden_size).
-            mask: (batch, time), False where there is padding.
-            timespans: the time since the position before, for the layers that mind it.
+            x: Tensor of shape (batch, time, hidden_size).
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous position, for layers that use it.
         """
         if self._residual:
             self.check_sequence(x, mask)
         return sequence_module.run_all(self.layers, x, mask, timespans)
 
     def initial_state(self, batch: int) -> State:
-        """The states of the layers."""
+        """Return the states of the layers before the first position."""
         return sequence_module.initial_states(self.layers, batch)
 
-    def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
-        """One position through all layers, and their states after it."""
+    def step(
+        self, x: Tensor, state: State, timespan: TensorLike | None = None
+    ) -> tuple[Tensor, State]:
+        """Return the output at one position, and the next states of the layers."""
         if len(state) != len(self.layers):
             raise ShapeError(
-                f"{type(self).__name__} {self.name!r}: {len(state)} states for "
+                f"{type(self).__name__} {self.name!r}: got {len(state)} states for "
                 f"{len(self.layers)} layers"
             )
         return sequence_module.step_all(self.layers, x, state, timespan)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, Unpack
 
 from ember_ml import ops
-from ember_ml._core.tensor import Tensor
-from ember_ml.configs.blocks.mixers import HybridBlockConfig, MoEBlockConfig, ParallelConfig
-from ember_ml.configs.patterns import items_of, longest, sized
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.configs.fields import RouterName, Size
+from ember_ml.configs.patterns import LayersField, items_of, longest, sized
 from ember_ml.nn import sequence_module
-from ember_ml.nn.blocks.base import Block
-from ember_ml.nn.blocks.channel import behind
+from ember_ml.nn.blocks.base import (
+    Block,
+    BlockOptions,
+    OptionalLayers,
+    check_layers,
+    optional_layers,
+)
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
@@ -18,18 +23,18 @@ from ember_ml.nn.sequence_module import State
 from ember_ml.registry import build, create, register
 
 
-@register("blocks/parallel", config=ParallelConfig)
+@register("blocks/parallel", config_name="ParallelConfig")
 class ParallelMixers(SequenceMixer):
-    r"""Several mixers of the same input, added up with learned weights of each feature.
+    r"""Weighted sum of several mixers of the same input, with a learned weight per feature.
 
     .. math:: y = \sum_i g_i \odot f_i(x)
 
-    The weights begin at 1 over the number of mixers.
+    The initial weights are 1 / number of mixers.
 
     Args:
-        hidden_size: the features in and out.
-        layers: a pattern, or a list of names, {"type": ...} and modules.
-        max_length: the longest sequence, for the mixers that need to know.
+        hidden_size: Number of input and output features.
+        layers: A pattern, or a list of names, {"type": ...} and modules.
+        max_length: Maximum sequence length, for mixers that need it.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -38,66 +43,82 @@ class ParallelMixers(SequenceMixer):
         (2, 5, 8)
     """
 
-    def __init__(self, hidden_size: int, layers: Any, max_length: int | None = None) -> None:
+    def __init__(
+        self, hidden_size: Size, layers: LayersField, max_length: Size | None = None
+    ) -> None:
         self.features = hidden_size
         self.layers: list[Module] = [
             build("", sized(layer, hidden_size, **longest(max_length)))
             for layer in items_of(layers)
         ]
-        even = ops.full((len(self.layers), hidden_size), 1.0 / len(self.layers))
-        self.weights = Parameter(even, decay=False)
+        uniform = ops.full((len(self.layers), hidden_size), 1.0 / len(self.layers))
+        self.weights = Parameter(uniform, decay=False)
+
+    @staticmethod
+    def check_config(config: Any) -> None:
+        """Check the layers with the width."""
+        if not items_of(config.layers):
+            raise ValueError("layers must name at least one mixer")
+        check_layers(config)
 
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
-        """Whether no layer looks ahead."""
+        """Whether all mixers are causal."""
         return sequence_module.all_causal(self.layers)
 
     @property
     def uses_timespans(self) -> bool:  # type: ignore[override]
-        """Whether a layer minds the time between positions."""
+        """Whether any mixer uses `timespans`."""
         return sequence_module.any_uses_timespans(self.layers)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
-        """What the mixers give, added up."""
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
+    ) -> Tensor:
+        """Return the weighted sum of the mixers' outputs.
+
+        Args:
+            x: Tensor of shape (batch, time, hidden_size).
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous position, for mixers that use it.
+        """
         self.check_sequence(x, mask)
-        return self._added(
-            [sequence_module.run(layer, x, mask, timespans) for layer in self.layers]
-        )
+        outputs = [sequence_module.run(layer, x, mask, timespans) for layer in self.layers]
+        return self._weighted_sum(outputs)
 
     def initial_state(self, batch: int) -> State:
-        """The states of the mixers."""
+        """Return the states of the mixers before the first position."""
         return sequence_module.initial_states(self.layers, batch)
 
-    def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
-        """One position through all mixers, and their states after it."""
-        made = [
+    def step(
+        self, x: Tensor, state: State, timespan: TensorLike | None = None
+    ) -> tuple[Tensor, State]:
+        """Return the output at one position, and the next states of the mixers."""
+        steps = [
             sequence_module.step(layer, x, before, timespan)
             for layer, before in zip(self.layers, state, strict=True)
         ]
-        return self._added([y for y, _ in made]), tuple(after for _, after in made)
+        return self._weighted_sum([y for y, _ in steps]), tuple(after for _, after in steps)
 
-    def _added(self, outputs: list[Tensor]) -> Tensor:
+    def _weighted_sum(self, outputs: list[Tensor]) -> Tensor:
         total = outputs[0] * self.weights[0]
         for at, y in enumerate(outputs[1:], start=1):
             total = total + y * self.weights[at]
         return total
 
 
-@register("blocks/moe", config=MoEBlockConfig)
+@register("blocks/moe")
 class MoEBlock(Block):
-    """A mixer, and experts of which each position uses a few.
+    """Mixer, then a mixture of experts.
 
     Args:
-        hidden_size: the features in and out.
-        mixer: the mixer before the experts: a name, {"type": ...}, or "none".
-        num_experts: how many experts there are.
-        top_k: how many of them work on a position.
-        expert: "mlp", "swiglu" ..., or any layer.
-        inner_size: features inside an expert.
+        hidden_size: Number of input and output features.
+        mixer: Mixer before the experts: a name, {"type": ...} or "none".
+        num_experts: Number of experts.
+        top_k: Number of experts per position.
+        expert: Layer of each expert: "mlp", "swiglu" or any other.
+        inner_size: Hidden features of each expert. Default: the layer's own.
         router: "softmax", "sigmoid", "noisy", "top_p" or "expert_choice".
-        norm: "rms_norm", "layer_norm" or "none".
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves a layer out.
+        options: `norm`, `dropout`, `stochastic_depth` and `norm_eps`, as in `Block`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -110,43 +131,34 @@ class MoEBlock(Block):
 
     def __init__(
         self,
-        hidden_size: int,
-        mixer: Any = "mh_attention",
-        num_experts: int = 8,
-        top_k: int = 2,
+        hidden_size: Size,
+        mixer: OptionalLayers = "mh_attention",
+        num_experts: Size = 8,
+        top_k: Size = 2,
         expert: Any = "swiglu",
-        inner_size: int | None = None,
-        router: str = "softmax",
-        norm: str = "rms_norm",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
+        inner_size: Size | None = None,
+        router: RouterName = "softmax",
+        **options: Unpack[BlockOptions],
     ) -> None:
         experts = create(
             "layers/moe", hidden_size, num_experts, top_k, expert, inner_size, router=router
         )
-        super().__init__(
-            hidden_size=hidden_size,
-            layers=(*behind(mixer), experts),
-            norm=norm,
-            dropout=dropout,
-            stochastic_depth=stochastic_depth,
-        )
+        layers = (*optional_layers(mixer), experts)
+        super().__init__(hidden_size=hidden_size, layers=layers, **options)
 
 
-@register("blocks/hybrid", config=HybridBlockConfig)
+@register("blocks/hybrid")
 class HybridBlock(Block):
-    """Several mixers side by side or in turn, with channel mixers behind.
+    """Several mixers, in parallel or in sequence, with channel mixers after them.
 
     Args:
-        hidden_size: the features in and out.
-        mixers: a pattern, or a list of names and {"type": ...}.
-        arrangement: "parallel": all read the same, and what they give is added up with learned
-            weights; "striped": one after the other, each with a channel mixer behind it.
-        max_length: the longest sequence, for the mixers that need to know.
-        channel_mixer: the layer behind it: a name, {"type": ...}, or "none".
-        norm: "rms_norm", "layer_norm" or "none".
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves a layer out.
+        hidden_size: Number of input and output features.
+        mixers: A pattern, or a list of names and {"type": ...}.
+        arrangement: "parallel": a learned weighted sum of all mixers, then one channel mixer;
+            "striped": one mixer after the other, each followed by a channel mixer.
+        max_length: Maximum sequence length, for mixers that need it.
+        channel_mixer: Layer after the mixers: a name, {"type": ...} or "none".
+        options: `norm`, `dropout`, `stochastic_depth` and `norm_eps`, as in `Block`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -160,28 +172,17 @@ class HybridBlock(Block):
 
     def __init__(
         self,
-        hidden_size: int,
-        mixers: Any = "mh_attention mamba",
-        arrangement: str = "parallel",
-        max_length: int | None = None,
-        channel_mixer: Any = "swiglu",
-        norm: str = "rms_norm",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
+        hidden_size: Size,
+        mixers: LayersField = "mh_attention mamba",
+        arrangement: Literal["parallel", "striped"] = "parallel",
+        max_length: Size | None = None,
+        channel_mixer: OptionalLayers = "swiglu",
+        **options: Unpack[BlockOptions],
     ) -> None:
-        layers: list[Any] = []
-        if arrangement == "parallel":
-            layers = [ParallelMixers(hidden_size, mixers, max_length), *behind(channel_mixer)]
-        else:
-            for mixer in items_of(mixers):
-                layers += [
-                    sized(mixer, hidden_size, **longest(max_length)),
-                    *behind(channel_mixer),
-                ]
-        super().__init__(
-            hidden_size=hidden_size,
-            layers=layers,
-            norm=norm,
-            dropout=dropout,
-            stochastic_depth=stochastic_depth,
+        stages = (
+            [ParallelMixers(hidden_size, mixers, max_length)]
+            if arrangement == "parallel"
+            else [sized(mixer, hidden_size, **longest(max_length)) for mixer in items_of(mixers)]
         )
+        layers = [layer for stage in stages for layer in (stage, *optional_layers(channel_mixer))]
+        super().__init__(hidden_size=hidden_size, layers=layers, **options)

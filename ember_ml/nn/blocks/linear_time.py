@@ -1,40 +1,38 @@
-"""Blocks around convolutions, state-space layers and RWKV."""
+"""Blocks of convolutions, state-space models and RWKV."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, Unpack
 
-from ember_ml.configs.blocks.mixers import (
-    FFTConvBlockConfig,
-    HyenaBlockConfig,
-    MambaBlockConfig,
-    RWKVBlockConfig,
+from ember_ml.configs.fields import NormName, Size
+from ember_ml.nn.blocks.base import (
+    Block,
+    BlockOptions,
+    OptionalLayers,
+    ResidualOptions,
+    optional_layers,
 )
-from ember_ml.nn.blocks.base import Block
-from ember_ml.nn.blocks.channel import behind
 from ember_ml.registry import create, register
 
 
 def head_size(channels: int) -> int:
-    """The largest size up to 64 that parts the channels into heads of equal size."""
+    """Return the largest divisor of the number of channels that is at most 64."""
     return next(size for size in range(min(64, channels), 0, -1) if channels % size == 0)
 
 
-@register("blocks/mamba", config=MambaBlockConfig)
+@register("blocks/mamba")
 class MambaBlock(Block):
-    """Mamba, and a channel mixer if asked for.
+    """Mamba block, with an optional channel mixer.
 
     Args:
-        hidden_size: the features in and out.
-        d_state: the numbers of state of each channel.
-        d_conv: taps of the short filter.
-        expand: channels inside, as a multiple of the features.
-        version: 1, or 2 for Mamba-2, which is at its best with larger states.
-        channel_mixer: the layer behind it: a name, {"type": ...}, or "none".
-        norm: "rms_norm", "layer_norm" or "none".
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves a layer out.
-        norm_eps: what keeps the norms' denominators from zero; the norm's own if not given.
+        hidden_size: Number of input and output features.
+        d_state: State size of each channel. Default: the layer's own (4 for Mamba, 16 for
+            Mamba-2).
+        d_conv: Kernel size of the short convolution.
+        expand: Number of inner channels, as a multiple of `hidden_size`.
+        version: 1 for Mamba, 2 for Mamba-2.
+        channel_mixer: Layer after the mixer: a name, {"type": ...} or "none".
+        options: `norm`, `dropout`, `stochastic_depth` and `norm_eps`, as in `Block`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -48,45 +46,37 @@ class MambaBlock(Block):
 
     def __init__(
         self,
-        hidden_size: int,
-        d_state: int = 16,
-        d_conv: int = 4,
-        expand: int = 2,
-        version: int = 1,
-        channel_mixer: Any = "none",
-        norm: str = "rms_norm",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
-        norm_eps: float | None = None,
+        hidden_size: Size,
+        d_state: Size | None = None,
+        d_conv: Size = 4,
+        expand: Size = 2,
+        version: Literal[1, 2] = 1,
+        channel_mixer: OptionalLayers = "none",
+        **options: Unpack[BlockOptions],
     ) -> None:
         name = "mamba" if version == 1 else "mamba2"
-        options = {"d_state": d_state, "d_conv": d_conv, "expand": expand}
+        sizes = {"d_conv": d_conv, "expand": expand}
+        if d_state is not None:
+            sizes["d_state"] = d_state
         if version == 2:
-            options["head_dim"] = head_size(expand * hidden_size)
-        mixer = create(f"layers/{name}", hidden_size, **options)
-        super().__init__(
-            hidden_size=hidden_size,
-            layers=(mixer, *behind(channel_mixer)),
-            norm=norm,
-            dropout=dropout,
-            stochastic_depth=stochastic_depth,
-            norm_eps=norm_eps,
-        )
+            sizes["head_dim"] = head_size(expand * hidden_size)
+        mixer = create(f"layers/{name}", hidden_size, **sizes)
+        layers = (mixer, *optional_layers(channel_mixer))
+        super().__init__(hidden_size=hidden_size, layers=layers, **options)
 
 
-@register("blocks/hyena", config=HyenaBlockConfig)
+@register("blocks/hyena")
 class HyenaBlock(Block):
-    """Hyena, and a channel mixer.
+    """Hyena block: a Hyena layer, then a channel mixer.
 
     Args:
-        hidden_size: the features in and out.
-        num_heads: the heads of multi-head Hyena; the plain one if not given.
-        max_length: taps of the long filters.
-        filter_order: the width of the network that makes the filters.
-        channel_mixer: the layer behind it: a name, {"type": ...}, or "none".
-        norm: "rms_norm", "layer_norm" or "none".
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves a layer out.
+        hidden_size: Number of input and output features.
+        num_heads: Number of heads of multi-head Hyena. Default: Hyena without heads.
+        max_length: Length of the long filters.
+        filter_order: Width of the network that generates the filters. Default: the layer's own (4,
+            or 2 with heads).
+        channel_mixer: Layer after the mixer: a name, {"type": ...} or "none".
+        options: `norm`, `dropout`, `stochastic_depth` and `norm_eps`, as in `Block`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -99,40 +89,30 @@ class HyenaBlock(Block):
 
     def __init__(
         self,
-        hidden_size: int,
-        num_heads: int | None = None,
-        max_length: int = 1280,
-        filter_order: int = 4,
-        channel_mixer: Any = "swiglu",
-        norm: str = "rms_norm",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
+        hidden_size: Size,
+        num_heads: Size | None = None,
+        max_length: Size = 1280,
+        filter_order: Size | None = None,
+        channel_mixer: OptionalLayers = "swiglu",
+        **options: Unpack[BlockOptions],
     ) -> None:
-        options: dict[str, Any] = {"max_length": max_length, "filter_order": filter_order}
-        if num_heads is not None:
-            options["num_heads"] = num_heads
+        sizes = {"num_heads": num_heads, "max_length": max_length, "filter_order": filter_order}
         name = "hyena" if num_heads is None else "multi_head_hyena"
-        mixer = create(f"layers/{name}", hidden_size, **options)
-        super().__init__(
-            hidden_size=hidden_size,
-            layers=(mixer, *behind(channel_mixer)),
-            norm=norm,
-            dropout=dropout,
-            stochastic_depth=stochastic_depth,
-        )
+        given = {key: size for key, size in sizes.items() if size is not None}
+        mixer = create(f"layers/{name}", hidden_size, **given)
+        layers = (mixer, *optional_layers(channel_mixer))
+        super().__init__(hidden_size=hidden_size, layers=layers, **options)
 
 
-@register("blocks/fft_conv", config=FFTConvBlockConfig)
+@register("blocks/fft_conv")
 class FFTConvBlock(Block):
-    """A long convolution, and a channel mixer.
+    """Long convolution, then a channel mixer.
 
     Args:
-        hidden_size: the features in and out.
-        max_length: taps of the filters.
-        channel_mixer: the layer behind it: a name, {"type": ...}, or "none".
-        norm: "rms_norm", "layer_norm" or "none".
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves a layer out.
+        hidden_size: Number of input and output features.
+        max_length: Length of the filters.
+        channel_mixer: Layer after the mixer: a name, {"type": ...} or "none".
+        options: `norm`, `dropout`, `stochastic_depth` and `norm_eps`, as in `Block`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -143,35 +123,27 @@ class FFTConvBlock(Block):
 
     def __init__(
         self,
-        hidden_size: int,
-        max_length: int = 1280,
-        channel_mixer: Any = "swiglu",
-        norm: str = "rms_norm",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
+        hidden_size: Size,
+        max_length: Size = 1280,
+        channel_mixer: OptionalLayers = "swiglu",
+        **options: Unpack[BlockOptions],
     ) -> None:
         mixer = create("layers/fft_conv", hidden_size, max_length=max_length)
-        super().__init__(
-            hidden_size=hidden_size,
-            layers=(mixer, *behind(channel_mixer)),
-            norm=norm,
-            dropout=dropout,
-            stochastic_depth=stochastic_depth,
-        )
+        layers = (mixer, *optional_layers(channel_mixer))
+        super().__init__(hidden_size=hidden_size, layers=layers, **options)
 
 
-@register("blocks/rwkv", config=RWKVBlockConfig)
+@register("blocks/rwkv")
 class RWKVBlock(Block):
-    """The time mixer and the channel mixer of RWKV.
+    """RWKV block: its time mixer, then its channel mixer.
 
     Args:
-        hidden_size: the features in and out.
-        num_heads: how many heads the state has.
-        inner_size: features inside the channel mixer; 4 times the others if not given.
+        hidden_size: Number of input and output features.
+        num_heads: Number of heads of the state.
+        inner_size: Hidden features of the channel mixer. Default: 4 times `hidden_size`.
         version: 5 or 6.
-        norm: "rms_norm", "layer_norm" or "none".
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves a layer out.
+        norm: Normalization layer: "rms_norm", "layer_norm" or "none".
+        options: `dropout`, `stochastic_depth` and `norm_eps`, as in `Block`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -185,20 +157,15 @@ class RWKVBlock(Block):
 
     def __init__(
         self,
-        hidden_size: int,
-        num_heads: int = 8,
-        inner_size: int | None = None,
-        version: int = 6,
-        norm: str = "layer_norm",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
+        hidden_size: Size,
+        num_heads: Size = 8,
+        inner_size: Size | None = None,
+        version: Literal[5, 6] = 6,
+        norm: NormName = "layer_norm",
+        **options: Unpack[ResidualOptions],
     ) -> None:
-        mixer = create(f"layers/rwkv{version}_time_mixer", hidden_size, num_heads=num_heads)
-        channels = create(f"layers/rwkv{version}_channel_mixer", hidden_size, inner_size)
-        super().__init__(
-            hidden_size=hidden_size,
-            layers=(mixer, channels),
-            norm=norm,
-            dropout=dropout,
-            stochastic_depth=stochastic_depth,
+        layers = (
+            create(f"layers/rwkv{version}_time_mixer", hidden_size, num_heads=num_heads),
+            create(f"layers/rwkv{version}_channel_mixer", hidden_size, inner_size),
         )
+        super().__init__(hidden_size=hidden_size, layers=layers, norm=norm, **options)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
-from ember_ml._core.tensor import Tensor
-from ember_ml.configs.blocks.ncp import HiddenBlockConfig, InputBlockConfig, OutputBlockConfig
+from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.nn.layers.sequence_mixing.recurrent import LTC, Recurrent, WiredCfC
 from ember_ml.nn.parameter import Parameter
 from ember_ml.nn.sequence_module import SequenceModule, State
@@ -16,7 +15,7 @@ from ember_ml.registry import register
 
 
 class _CircuitBlock(SequenceModule):
-    """A part of the neurons of a circuit, which `wire` gives it."""
+    """Part of the neurons of a circuit, which `wire` assigns."""
 
     name: str
     role: str
@@ -24,16 +23,16 @@ class _CircuitBlock(SequenceModule):
     out_features: int | None = None
 
     def wire(self, wiring: NeuronWiring, in_features: int) -> None:
-        """Take a part of a circuit.
+        """Assign part of a circuit to the block.
 
         Args:
-            wiring: the neurons of the part, all of which are outputs, and their synapses.
-            in_features: how many neurons, or inputs, there are to read.
+            wiring: The neurons of the part, all of them outputs, and their synapses.
+            in_features: Number of neurons or inputs that the part reads.
         """
         raise NotImplementedError
 
     def check_wired(self) -> None:
-        """Raise an error if the block has no neurons yet."""
+        """Raise a WiringError if the block has no neurons yet."""
         if self.in_features is None:
             raise WiringError(
                 f"{type(self).__name__} {self.name!r} is not wired: add it to an NCPWiring and "
@@ -41,12 +40,12 @@ class _CircuitBlock(SequenceModule):
             )
 
 
-@register("blocks/input", config=InputBlockConfig)
+@register("blocks/input")
 class InputBlock(_CircuitBlock):
-    """The inputs of a neural circuit policy: each has a gain and a shift.
+    """Inputs of a neural circuit policy, each with a learned scale and offset.
 
     Args:
-        name: what it is called in a wiring.
+        name: Name of the block in a wiring.
 
     Example:
         >>> from ember_ml.nn.blocks.ncp import InputBlock
@@ -64,27 +63,27 @@ class InputBlock(_CircuitBlock):
         self.name = name
 
     def wire(self, wiring: NeuronWiring, in_features: int) -> None:
-        """Take as many inputs as there are neurons in the wiring."""
+        """Create a scale and an offset for each input; see `_CircuitBlock.wire`."""
         self.in_features, self.out_features = in_features, wiring.units
         self.gain = Parameter(ops.ones((in_features,)), decay=False)
         self.shift = Parameter(ops.zeros((in_features,)), decay=False)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The inputs, scaled and shifted."""
+        """Return the scaled and shifted inputs, of the shape of `x`."""
         self.check_wired()
         if x.shape[-1] != self.in_features:
             raise ShapeError(
-                f"InputBlock {self.name!r} takes {self.in_features} features; the input has the "
+                f"InputBlock {self.name!r}: expected {self.in_features} features, got an input of "
                 f"shape {x.shape}"
             )
         return x * self.gain + self.shift
 
     def initial_state(self, batch: int) -> State:
-        """None is needed."""
+        """Return (): the block has no state."""
         return ()
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """The inputs of one position."""
+        """Return the scaled inputs of one position, and the state."""
         return self.forward(x), state
 
 
@@ -100,37 +99,45 @@ class _Neurons(_CircuitBlock):
         self.cell = cell
 
     def wire(self, wiring: NeuronWiring, in_features: int) -> None:
-        """Make a layer of the neurons."""
+        """Create a recurrent layer of the neurons; see `_CircuitBlock.wire`."""
         if self.cell == "ltc":
             self.layer = LTC(in_features, wiring, "none", self.output_mapping)
         else:
             self.layer = WiredCfC(in_features, wiring)
         self.in_features, self.out_features = in_features, wiring.units
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
-        """The potentials of the neurons after each position."""
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
+    ) -> Tensor:
+        """Return the potentials of the neurons after each position.
+
+        Args:
+            x: Tensor of shape (batch, time, in_features).
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous position. Default: 1.
+        """
         self.check_wired()
         return self.layer(x, mask, timespans)
 
     def initial_state(self, batch: int) -> State:
-        """The potentials before the first position: zeros."""
+        """Return the potentials before the first position: zeros."""
         self.check_wired()
         return self.layer.initial_state(batch)
 
-    def step(self, x: Tensor, state: State, timespan: Any = 1.0) -> tuple[Tensor, State]:
-        """The potentials after one position."""
+    def step(self, x: Tensor, state: State, timespan: TensorLike = 1.0) -> tuple[Tensor, State]:
+        """Return the potentials after one position, and the next state."""
         self.check_wired()
         return self.layer.step(x, state, timespan)
 
 
-@register("blocks/hidden", config=HiddenBlockConfig)
+@register("blocks/hidden")
 class HiddenBlock(_Neurons):
-    """Inter or command neurons of a neural circuit policy, or both.
+    """Inter neurons, command neurons, or both, of a neural circuit policy.
 
     Args:
-        name: what it is called in a wiring.
-        cell: what a neuron is: "ltc", a liquid time-constant one, or "cfc", its closed form, whose
-            synapses within the block are all there can be.
+        name: Name of the block in a wiring.
+        cell: Neuron model: "ltc" (liquid time-constant) or "cfc" (its closed form, fully connected
+            within the block).
 
     Example:
         >>> from ember_ml.nn.blocks.ncp import HiddenBlock
@@ -142,21 +149,21 @@ class HiddenBlock(_Neurons):
 
     role = "hidden"
 
-    def __init__(self, name: str = "hidden", cell: str = "ltc") -> None:
+    def __init__(self, name: str = "hidden", cell: Literal["ltc", "cfc"] = "ltc") -> None:
         super().__init__(name, cell)
 
 
-@register("blocks/output", config=OutputBlockConfig)
+@register("blocks/output")
 class OutputBlock(_Neurons):
-    """The motor neurons of a neural circuit policy; with "ltc", each has a gain and a shift.
+    """Motor neurons of a neural circuit policy; with "ltc", each has a scale and an offset.
 
     Args:
-        name: what it is called in a wiring.
-        cell: what a neuron is, as in `HiddenBlock`.
+        name: Name of the block in a wiring.
+        cell: Neuron model: "ltc" or "cfc", as in `HiddenBlock`.
     """
 
     role = "output"
     output_mapping = "affine"
 
-    def __init__(self, name: str = "output", cell: str = "ltc") -> None:
+    def __init__(self, name: str = "output", cell: Literal["ltc", "cfc"] = "ltc") -> None:
         super().__init__(name, cell)

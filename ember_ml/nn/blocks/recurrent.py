@@ -1,12 +1,11 @@
-"""Blocks around recurrent layers."""
+"""Blocks of recurrent layers."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar, Literal, Unpack
 
-from ember_ml.configs.blocks.mixers import GRUBlockConfig, LiquidBlockConfig, LSTMBlockConfig
-from ember_ml.nn.blocks.base import Block
-from ember_ml.nn.blocks.channel import behind
+from ember_ml.configs.fields import Size, WiringField
+from ember_ml.nn.blocks.base import Block, BlockOptions, OptionalLayers, optional_layers
 from ember_ml.nn.layers.channel_mixing import Dense
 from ember_ml.nn.layers.sequence_mixing.recurrent import (
     GRU,
@@ -18,44 +17,60 @@ from ember_ml.nn.layers.sequence_mixing.recurrent import (
 )
 from ember_ml.nn.module import Module
 from ember_ml.nn.sequential import Sequential
-from ember_ml.nn.wirings import AutoNCP
+from ember_ml.nn.wirings import AutoNCP, NeuronWiring
 from ember_ml.registry import build, register
 
 
-def mapped_back(layer: Recurrent, features: int) -> Module:
-    """The layer, and a linear map to so many features if it gives another number."""
+def project(layer: Recurrent, features: int) -> Module:
+    """Return the layer, followed by a linear map if its output has another number of features."""
     if layer.out_features == features:
         return layer
     return Sequential(layer, Dense(layer.out_features, features))
 
 
-def liquid(features: int, cell: str, units: int | None, wiring: Any) -> Recurrent:
-    """A layer of liquid neurons that gives as many features as it takes."""
+def liquid(features: int, cell: str, units: int | None, wiring: object) -> Recurrent:
+    """Return a layer of liquid neurons with the same number of input and output features."""
     size = units or features
-    wiring = None if wiring is None else build("wirings", wiring)
+    neurons: NeuronWiring | None = None if wiring is None else build("wirings", wiring)
     if cell == "cfc":
         return CfC(features, size, proj_size=None if size == features else features)
-    if cell == "ltc":
-        given = wiring.output_dim if wiring is not None else size
-        projected = None if given == features else features
-        return LTC(features, wiring or size, proj_size=projected)
-    wiring = wiring or AutoNCP(max(size, 2 * features), features)
-    projected = None if wiring.output_dim == features else features
-    return WiredCfC(features, wiring, proj_size=projected)
+    if cell == "wired_cfc" and neurons is None:
+        neurons = AutoNCP(max(size, 2 * features), features)
+    outputs = size if neurons is None else neurons.output_dim
+    layer_cls = LTC if cell == "ltc" else WiredCfC
+    return layer_cls(features, neurons or size, proj_size=None if outputs == features else features)
 
 
-@register("blocks/lstm", config=LSTMBlockConfig)
-class LSTMBlock(Block):
-    """LSTM, and a channel mixer.
+class RecurrentBlock(Block):
+    """Recurrent layer, then a channel mixer.
 
     Args:
-        hidden_size: the features in and out.
-        inner_size: the features of the state; as many if not given, else they are mapped back.
-        num_layers: how many recurrent layers stand on top of each other.
-        channel_mixer: the layer behind it: a name, {"type": ...}, or "none".
-        norm: "rms_norm", "layer_norm" or "none".
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves a layer out.
+        hidden_size: Number of input and output features.
+        inner_size: Size of the hidden state. Default: `hidden_size`. Another size is followed by a
+            linear map.
+        num_layers: Number of stacked recurrent layers.
+        channel_mixer: Layer after the mixer: a name, {"type": ...} or "none".
+        options: `norm`, `dropout`, `stochastic_depth` and `norm_eps`, as in `Block`.
+    """
+
+    layer_cls: ClassVar[type[LSTM | GRU]]
+
+    def __init__(
+        self,
+        hidden_size: Size,
+        inner_size: Size | None = None,
+        num_layers: Size = 1,
+        channel_mixer: OptionalLayers = "swiglu",
+        **options: Unpack[BlockOptions],
+    ) -> None:
+        mixer = project(self.layer_cls(hidden_size, inner_size, num_layers), hidden_size)
+        layers = (mixer, *optional_layers(channel_mixer))
+        super().__init__(hidden_size=hidden_size, layers=layers, **options)
+
+
+@register("blocks/lstm")
+class LSTMBlock(RecurrentBlock):
+    """LSTM, then a channel mixer; the arguments are those of `RecurrentBlock`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -64,39 +79,12 @@ class LSTMBlock(Block):
         (2, 5, 8)
     """
 
-    def __init__(
-        self,
-        hidden_size: int,
-        inner_size: int | None = None,
-        num_layers: int = 1,
-        channel_mixer: Any = "swiglu",
-        norm: str = "rms_norm",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
-    ) -> None:
-        cells = LSTM(hidden_size, inner_size, num_layers)
-        mixer = mapped_back(cells, hidden_size)
-        super().__init__(
-            hidden_size=hidden_size,
-            layers=(mixer, *behind(channel_mixer)),
-            norm=norm,
-            dropout=dropout,
-            stochastic_depth=stochastic_depth,
-        )
+    layer_cls = LSTM
 
 
-@register("blocks/gru", config=GRUBlockConfig)
-class GRUBlock(Block):
-    """GRU, and a channel mixer.
-
-    Args:
-        hidden_size: the features in and out.
-        inner_size: the features of the state; as many if not given, else they are mapped back.
-        num_layers: how many recurrent layers stand on top of each other.
-        channel_mixer: the layer behind it: a name, {"type": ...}, or "none".
-        norm: "rms_norm", "layer_norm" or "none".
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves a layer out.
+@register("blocks/gru")
+class GRUBlock(RecurrentBlock):
+    """GRU, then a channel mixer; the arguments are those of `RecurrentBlock`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -105,41 +93,21 @@ class GRUBlock(Block):
         (2, 5, 8)
     """
 
-    def __init__(
-        self,
-        hidden_size: int,
-        inner_size: int | None = None,
-        num_layers: int = 1,
-        channel_mixer: Any = "swiglu",
-        norm: str = "rms_norm",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
-    ) -> None:
-        cells = GRU(hidden_size, inner_size, num_layers)
-        mixer = mapped_back(cells, hidden_size)
-        super().__init__(
-            hidden_size=hidden_size,
-            layers=(mixer, *behind(channel_mixer)),
-            norm=norm,
-            dropout=dropout,
-            stochastic_depth=stochastic_depth,
-        )
+    layer_cls = GRU
 
 
-@register("blocks/liquid", config=LiquidBlockConfig)
+@register("blocks/liquid")
 class LiquidBlock(Block):
-    """Liquid neurons, which mind the time between positions; and a channel mixer if asked for.
+    """Liquid neurons, which use the time between positions, with an optional channel mixer.
 
     Args:
-        hidden_size: the features in and out.
+        hidden_size: Number of input and output features.
         cell: "cfc", "ltc" or "wired_cfc".
-        units: how many neurons there are; as many as features if not given.
-        wiring: the synapses of "ltc" and "wired_cfc"; without one, "ltc" has all and
-            "wired_cfc" those of an AutoNCP.
-        channel_mixer: the layer behind it: a name, {"type": ...}, or "none".
-        norm: "rms_norm", "layer_norm" or "none".
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves a layer out.
+        units: Number of neurons. Default: `hidden_size`.
+        wiring: Synapses of "ltc" and "wired_cfc". Default: fully connected for "ltc", an AutoNCP
+            for "wired_cfc".
+        channel_mixer: Layer after the mixer: a name, {"type": ...} or "none".
+        options: `norm`, `dropout`, `stochastic_depth` and `norm_eps`, as in `Block`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -152,20 +120,13 @@ class LiquidBlock(Block):
 
     def __init__(
         self,
-        hidden_size: int,
-        cell: str = "cfc",
-        units: int | None = None,
-        wiring: Any = None,
-        channel_mixer: Any = "none",
-        norm: str = "rms_norm",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
+        hidden_size: Size,
+        cell: Literal["ltc", "cfc", "wired_cfc"] = "cfc",
+        units: Size | None = None,
+        wiring: WiringField | None = None,
+        channel_mixer: OptionalLayers = "none",
+        **options: Unpack[BlockOptions],
     ) -> None:
         mixer = liquid(hidden_size, cell, units, wiring)
-        super().__init__(
-            hidden_size=hidden_size,
-            layers=(mixer, *behind(channel_mixer)),
-            norm=norm,
-            dropout=dropout,
-            stochastic_depth=stochastic_depth,
-        )
+        layers = (mixer, *optional_layers(channel_mixer))
+        super().__init__(hidden_size=hidden_size, layers=layers, **options)

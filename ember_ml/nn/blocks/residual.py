@@ -1,37 +1,43 @@
-"""A layer that its input goes past."""
+"""Residual wrapper around a layer."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Literal
 
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
-from ember_ml._core.tensor import Tensor
-from ember_ml.configs.blocks.base import ResidualConfig
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.configs.errors import ConfigError, below
+from ember_ml.configs.fields import AnyComponent, Below1, NormName, Positive, Size
+from ember_ml.configs.patterns import sized
 from ember_ml.nn import sequence_module
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
 from ember_ml.nn.sequence_module import State
 from ember_ml.registry import build, create, register
 
+Placement = Literal["pre", "post"]
+"""Whether the norm is applied to the input of a layer or to the sum after it."""
 
-def norm_of(norm: str, features: int, eps: float | None = None) -> Module | None:
-    """The norm of a name; None for "none".
+
+def create_norm(norm: str, features: int, eps: float | None = None) -> Module | None:
+    """Return a normalization layer, or None for "none".
 
     Args:
         norm: "rms_norm", "layer_norm" or "none".
-        features: how many there are.
-        eps: keeps the denominator from zero; the norm's own if not given.
+        features: Number of features.
+        eps: Epsilon of the layer. Default: the layer's own.
     """
     if norm == "none":
         return None
-    made: Module = create(f"layers/{norm}", features, **({} if eps is None else {"eps": eps}))
-    return made
+    layer: Module = create(f"layers/{norm}", features, **({} if eps is None else {"eps": eps}))
+    return layer
 
 
-@register("blocks/residual", config=ResidualConfig)
+@register("blocks/residual", config_name="ResidualConfig")
 class ResidualBlock(SequenceMixer):
-    r"""A layer, a norm, and the sum with what goes past them.
+    r"""Residual wrapper around a layer: `x + layer(norm(x))`.
 
     ::
 
@@ -41,13 +47,14 @@ class ResidualBlock(SequenceMixer):
             └───────────────────────┘
 
     Args:
-        layer: a layer, or its name or config.
-        hidden_size: the features of x and y.
-        norm: "rms_norm", "layer_norm" or "none".
-        placement: "pre", which trains without a warm-up, or "post".
-        dropout: the share of what the layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves the layer out.
-        norm_eps: what keeps the norms' denominators from zero; the norm's own if not given.
+        layer: A module, or the name or config of one. It must preserve the shape of its input.
+        hidden_size: Number of input and output features.
+        norm: Normalization layer: "rms_norm", "layer_norm" or "none".
+        placement: Where the norm is applied: to the input of the layer ("pre", which trains
+            without a learning rate warm-up) or to the sum ("post").
+        dropout: Dropout probability of the layer's output.
+        stochastic_depth: Probability of skipping the layer for an example during training.
+        norm_eps: Epsilon of the norm. Default: the norm's own.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -64,67 +71,88 @@ class ResidualBlock(SequenceMixer):
 
     def __init__(
         self,
-        layer: Any,
-        hidden_size: int,
-        norm: str = "rms_norm",
-        placement: str = "pre",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
-        norm_eps: float | None = None,
+        layer: AnyComponent,
+        hidden_size: Size,
+        norm: NormName = "rms_norm",
+        placement: Placement = "pre",
+        dropout: Below1 = 0.0,
+        stochastic_depth: Below1 = 0.0,
+        norm_eps: Positive | None = None,
     ) -> None:
         self.features = hidden_size
-        self.norm = norm_of(norm, hidden_size, norm_eps)
+        self.norm = create_norm(norm, hidden_size, norm_eps)
         self.layer: Module = build("", layer)
         self.placement = placement
         self.dropout = dropout
         self.stochastic_depth = stochastic_depth
 
+    @staticmethod
+    def prepare_config(values: dict[str, object]) -> dict[str, object]:
+        """Set the width of a layer that is given by name."""
+        layer, width = values.get("layer"), values.get("hidden_size")
+        if not isinstance(layer, (str, Mapping)) or not isinstance(width, int):
+            return values
+        try:
+            return {**values, "layer": sized(layer, width)}
+        except ConfigError as error:
+            raise ConfigError("layer", below(error, "layer")) from None
+
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
-        """Whether no layer looks ahead."""
+        """Whether the layer is causal."""
         return sequence_module.all_causal([self.layer])
 
     @property
     def uses_timespans(self) -> bool:  # type: ignore[override]
-        """Whether a layer minds the time between positions."""
+        """Whether the layer uses `timespans`."""
         return sequence_module.any_uses_timespans([self.layer])
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
-        """The sequence mapped."""
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
+    ) -> Tensor:
+        """Return the residual sum for a sequence.
+
+        Args:
+            x: Tensor of shape (batch, time, hidden_size).
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous position, for layers that use it.
+        """
         self.check_sequence(x, mask)
-        return self._around(x, lambda x: sequence_module.run(self.layer, x, mask, timespans))
+        return self._add_residual(x, lambda x: sequence_module.run(self.layer, x, mask, timespans))
 
     def initial_state(self, batch: int) -> State:
-        """The layer's."""
+        """Return the layer's state before the first position."""
         return sequence_module.initial_state(self.layer, batch)
 
-    def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
-        """One position, and the state after it."""
-        after: list[State] = []
+    def step(
+        self, x: Tensor, state: State, timespan: TensorLike | None = None
+    ) -> tuple[Tensor, State]:
+        """Return the output at one position, and the layer's next state."""
+        states: list[State] = []
 
-        def inner(x: Tensor) -> Tensor:
-            y, new = sequence_module.step(self.layer, x, state, timespan)
-            after.append(new)
+        def run_step(x: Tensor) -> Tensor:
+            y, next_state = sequence_module.step(self.layer, x, state, timespan)
+            states.append(next_state)
             return y
 
-        return self._around(x, inner), after[0]
+        return self._add_residual(x, run_step), states[0]
 
-    def _around(self, x: Tensor, inner: Any) -> Tensor:
-        """What `inner` makes of x, with the norm, the dropout and the sum."""
-        pre = self.norm is not None and self.placement == "pre"
-        y = inner(self.norm(x) if pre else x)  # type: ignore[misc]
+    def _add_residual(self, x: Tensor, layer: Callable[[Tensor], Tensor]) -> Tensor:
+        norm, pre = self.norm, self.placement == "pre"
+        y = layer(norm(x) if norm is not None and pre else x)
         if y.shape != x.shape:
             raise ShapeError(
-                f"{type(self).__name__}: {type(self.layer).__name__} makes {y.shape} of {x.shape}; "
-                "a layer that its input goes past keeps the shape"
+                f"{type(self).__name__}: {type(self.layer).__name__} maps {x.shape} to {y.shape}; "
+                "a layer with a residual connection must preserve the shape"
             )
-        y = x + (self._dropped(y) if self.training else y)
-        return y if pre or self.norm is None else self.norm(y)
+        y = x + (self._drop(y) if self.training else y)
+        return y if norm is None or pre else norm(y)
 
-    def _dropped(self, y: Tensor) -> Tensor:
+    def _drop(self, y: Tensor) -> Tensor:
+        """Apply dropout, and skip the layer for some examples."""
         if self.dropout:
             y = ops.dropout(y, self.dropout)
         if self.stochastic_depth:
-            each = y[(slice(None), *[slice(1)] * (y.ndim - 1))]  # one number an example
-            y = y * ops.dropout(ops.ones_like(each), self.stochastic_depth)
+            first = y[(slice(None), *[slice(1)] * (y.ndim - 1))]  # one element per example
+            y = y * ops.dropout(ops.ones_like(first), self.stochastic_depth)
         return y

@@ -1,29 +1,36 @@
-"""The block of transformers, and its second half alone."""
+"""Transformer blocks."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
-from ember_ml.configs.blocks.mixers import MLPBlockConfig, TransformerConfig
-from ember_ml.configs.fields import PositionEncoding
-from ember_ml.nn.blocks.base import Block
+from ember_ml.configs.fields import (
+    ActivationField,
+    Below1,
+    ComponentLike,
+    Count,
+    PositionEncoding,
+    Positive,
+    Size,
+)
+from ember_ml.nn.blocks.base import Block, BlockOptions
+from ember_ml.nn.blocks.residual import Placement
 from ember_ml.nn.layers.channel_mixing import FeedForward, GatedLinear
 from ember_ml.nn.layers.sequence_mixing.attention import SelfAttention
-from ember_ml.nn.module import Module
 from ember_ml.registry import register
 
 
 def feed_forward(
-    features: int, inner: int | None, activation: Any, gated: bool, bias: bool = False
-) -> Module:
-    """The layer behind attention, of two matrices or, gated, of three."""
-    made = GatedLinear if gated else FeedForward
-    return made(features, inner, activation, bias=bias)
+    features: int, inner: int | None, activation: ComponentLike, gated: bool, bias: bool = False
+) -> FeedForward | GatedLinear:
+    """Return a feed-forward layer of two matrices, or of three if `gated`."""
+    layer_cls = GatedLinear if gated else FeedForward
+    return layer_cls(features, inner, activation, bias=bias)
 
 
-@register("blocks/transformer", config=TransformerConfig)
+@register("blocks/transformer", config_name="TransformerConfig")
 class TransformerBlock(Block):
-    """Attention, then a feed-forward layer.
+    """Transformer block: self-attention, then a feed-forward layer.
 
     ::
 
@@ -31,24 +38,21 @@ class TransformerBlock(Block):
            └─────────────────────┘  └────────────────────────┘
 
     Args:
-        hidden_size: the features in and out.
-        num_heads: how many heads attend.
-        num_kv_heads: how many heads of keys and values there are; as many if not given.
-        inner_size: features of the feed-forward layer; 4 times the others, or 8/3 if gated, if not
-            given.
-        activation: of the feed-forward layer.
-        gated: whether the feed-forward layer is a gated linear unit.
-        causal: whether positions attend to none after them.
-        window: how many positions before a position it attends to; to all if not given.
-        positions: "rope", "alibi" or "none".
-        rope_base: the base of the angles of "rope".
-        bias: whether the maps have biases.
-        attention_dropout: the share of the weights of attention that training drops.
-        placement: whether norms stand before ("pre") or after ("post") the layers.
-        norm: "rms_norm", "layer_norm" or "none".
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves a layer out.
-        norm_eps: what keeps the norms' denominators from zero; the norm's own if not given.
+        hidden_size: Number of input and output features.
+        num_heads: Number of attention heads.
+        num_kv_heads: Number of key and value heads. Default: `num_heads`.
+        inner_size: Hidden features of the feed-forward layer. Default: 4 times `hidden_size`, or
+            8/3 times if `gated`.
+        activation: Activation of the feed-forward layer.
+        gated: Whether the feed-forward layer is a gated linear unit.
+        causal: Whether attention is causal.
+        window: Number of previous positions that a position attends to. Default: all.
+        positions: Position encoding: "rope", "alibi" or "none".
+        rope_base: Base of the rotary frequencies.
+        bias: Whether the linear maps have biases.
+        attention_dropout: Dropout probability of the attention weights.
+        placement: Where norms are applied: "pre" or "post"; see `Block`.
+        options: `norm`, `dropout`, `stochastic_depth` and `norm_eps`, as in `Block`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -63,23 +67,20 @@ class TransformerBlock(Block):
 
     def __init__(
         self,
-        hidden_size: int,
-        num_heads: int = 8,
-        num_kv_heads: int | None = None,
-        inner_size: int | None = None,
-        activation: Any = "gelu",
+        hidden_size: Size,
+        num_heads: Size = 8,
+        num_kv_heads: Size | None = None,
+        inner_size: Size | None = None,
+        activation: ActivationField = "gelu",
         gated: bool = False,
         causal: bool = True,
-        window: int | None = None,
+        window: Count | None = None,
         positions: PositionEncoding = "rope",
-        rope_base: float = 10000.0,
+        rope_base: Positive = 10000.0,
         bias: bool = True,
-        attention_dropout: float = 0.0,
-        placement: str = "pre",
-        norm: str = "rms_norm",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
-        norm_eps: float | None = None,
+        attention_dropout: Below1 = 0.0,
+        placement: Placement = "pre",
+        **options: Unpack[BlockOptions],
     ) -> None:
         attention = SelfAttention(
             hidden_size,
@@ -92,30 +93,21 @@ class TransformerBlock(Block):
             bias,
             attention_dropout,
         )
-        inner = feed_forward(hidden_size, inner_size, activation, gated, bias)
-        super().__init__(
-            hidden_size=hidden_size,
-            layers=(attention, inner),
-            norm=norm,
-            placement=placement,
-            dropout=dropout,
-            stochastic_depth=stochastic_depth,
-            norm_eps=norm_eps,
-        )
+        layers = (attention, feed_forward(hidden_size, inner_size, activation, gated, bias))
+        super().__init__(hidden_size=hidden_size, layers=layers, placement=placement, **options)
 
 
-@register("blocks/mlp", config=MLPBlockConfig)
+@register("blocks/mlp")
 class MLPBlock(Block):
-    """A feed-forward layer that its input goes past; positions are not mixed.
+    """Feed-forward layer with a residual connection; it does not mix positions.
 
     Args:
-        hidden_size: the features in and out.
-        inner_size: features inside; 4 times the others, or 8/3 if gated, if not given.
-        activation: of the features inside.
-        gated: whether it is a gated linear unit.
-        norm: "rms_norm", "layer_norm" or "none".
-        dropout: the share of what the layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves the layer out.
+        hidden_size: Number of input and output features.
+        inner_size: Hidden features of the layer. Default: 4 times `hidden_size`, or 8/3 times if
+            `gated`.
+        activation: Activation of the hidden features.
+        gated: Whether the layer is a gated linear unit.
+        options: `norm`, `dropout`, `stochastic_depth` and `norm_eps`, as in `Block`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
@@ -126,19 +118,11 @@ class MLPBlock(Block):
 
     def __init__(
         self,
-        hidden_size: int,
-        inner_size: int | None = None,
-        activation: Any = "gelu",
+        hidden_size: Size,
+        inner_size: Size | None = None,
+        activation: ActivationField = "gelu",
         gated: bool = False,
-        norm: str = "rms_norm",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
+        **options: Unpack[BlockOptions],
     ) -> None:
-        inner = feed_forward(hidden_size, inner_size, activation, gated)
-        super().__init__(
-            hidden_size=hidden_size,
-            layers=(inner,),
-            norm=norm,
-            dropout=dropout,
-            stochastic_depth=stochastic_depth,
-        )
+        layer = feed_forward(hidden_size, inner_size, activation, gated)
+        super().__init__(hidden_size=hidden_size, layers=(layer,), **options)

@@ -1,44 +1,47 @@
-"""A sequence of tokens into one vector, and back."""
+"""Autoencoder of token sequences."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.models.base import AutoEncoderConfig
+from ember_ml.configs.fields import Below1, NormName, Size
+from ember_ml.configs.patterns import LayersField
 from ember_ml.nn.activations import GELU
+from ember_ml.nn.blocks.base import check_layers
+from ember_ml.nn.blocks.residual import Placement
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding, RMSNorm
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.base import Model
-from ember_ml.nn.models.heads import pooled
-from ember_ml.nn.models.positions import sinusoids
+from ember_ml.nn.models.heads import pool
+from ember_ml.nn.models.language import sinusoids
 from ember_ml.nn.sequential import Sequential
 from ember_ml.registry import register
 
 
-@register("models/autoencoder", config=AutoEncoderConfig, aliases=["auto_encoder", "auto-encoder"])
+@register("models/autoencoder", aliases=["auto_encoder", "auto-encoder"])
 class AutoEncoder(Model):
-    """The features of the last token, from which all tokens are read: MAD's compression model.
+    """Autoencoder that compresses a sequence into one vector: the model of MAD's compression task.
 
     ::
 
-        tokens ── embedding ── layers ── norm ── the last position
+        tokens ── embedding ── layers ── norm ── last position
                                                      │
-        logits ── Dense ── norm ── (GELU ── Dense ── norm) x 2 ── + sines of each position
+        logits ── Dense ── norm ── (GELU ── Dense ── norm) x 2 ── + position embeddings
 
     Args:
-        layers: a pattern such as "attention swiglu", or a list of names, configs and modules.
-        vocab_size: how many tokens there are.
-        hidden_size: the width of the model.
-        norm: "rms_norm", "layer_norm" or "none".
-        placement: whether norms stand before ("pre") or after ("post") the layers.
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves the last layer out.
-        max_length: the longest sequence, for the layers that need to know.
-        decoder_layers: how many hidden layers read the tokens from the vector.
+        layers: A pattern such as "attention swiglu", or a list of names, configs and modules.
+        vocab_size: Number of tokens in the vocabulary.
+        hidden_size: Number of features of each position, and of the code.
+        norm: Normalization layer: "rms_norm", "layer_norm" or "none".
+        placement: Where norms are applied: to the input of each layer ("pre") or to the sum
+            after it ("post").
+        dropout: Dropout probability of each layer's output.
+        stochastic_depth: Probability of skipping the last layer for an example during training.
+            It increases linearly from 0 at the first layer.
+        max_length: Maximum sequence length, for layers that need it.
+        decoder_layers: Number of hidden layers of the decoder.
 
     Shape: (batch, time) of integers -> (batch, time, vocab_size).
 
@@ -50,18 +53,19 @@ class AutoEncoder(Model):
     """
 
     default_loss = "cross_entropy"
+    check_config = staticmethod(check_layers)
 
     def __init__(
         self,
-        layers: Any,
-        vocab_size: int,
-        hidden_size: int = 128,
-        norm: str = "rms_norm",
-        placement: str = "pre",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
-        max_length: int | None = None,
-        decoder_layers: int = 2,
+        layers: LayersField,
+        vocab_size: Size,
+        hidden_size: Size = 128,
+        norm: NormName = "rms_norm",
+        placement: Placement = "pre",
+        dropout: Below1 = 0.0,
+        stochastic_depth: Below1 = 0.0,
+        max_length: Size | None = None,
+        decoder_layers: Size = 2,
     ) -> None:
         self.hidden_size = hidden_size
         self.embedding = Embedding(vocab_size, hidden_size, initializer=Normal(0.0, 1.0))
@@ -74,16 +78,23 @@ class AutoEncoder(Model):
         self.decoder.extend([RMSNorm(hidden_size), Dense(hidden_size, vocab_size)])
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The logits of all tokens, from the features of the last."""
+        """Return the logits of all tokens, decoded from the last position.
+
+        Args:
+            tokens: Integer tensor of shape (batch, time).
+            mask: Padding mask of shape (batch, time), False at padding.
+        """
         if tokens.ndim != 2:
-            raise ShapeError(f"{type(self).__name__} takes (batch, time), not {tokens.shape}")
+            raise ShapeError(
+                f"{type(self).__name__}: expected tokens of shape (batch, time), got {tokens.shape}"
+            )
         return self.decode(self.encode(tokens, mask), tokens.shape[1])
 
     def encode(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The features of the last token that is no padding: (batch, hidden_size)."""
-        return pooled(self.encoder(self.embedding(tokens), mask), mask, "last")
+        """Return the features of the last position that is not padding: (batch, hidden_size)."""
+        return pool(self.encoder(self.embedding(tokens), mask), mask, "last")
 
     def decode(self, code: Tensor, length: int) -> Tensor:
-        """The logits of so many tokens, of (batch, hidden_size)."""
-        places = sinusoids(length, self.hidden_size, self.embedding.weight)
-        return self.decoder(ops.expand_dims(code, 1) + places)
+        """Return the logits of `length` tokens, (batch, length, vocab_size), for a code."""
+        positions = sinusoids(length, self.hidden_size, self.embedding.weight)
+        return self.decoder(ops.expand_dims(code, 1) + positions)

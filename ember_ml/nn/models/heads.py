@@ -1,70 +1,115 @@
-"""Models that say something of a sequence: a class, numbers, or how it goes on."""
+"""Models that map a sequence to a class, to numbers, or to its continuation."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, TypedDict, Unpack
 
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.tensor import Tensor
-from ember_ml.configs.models.base import (
-    ForecasterConfig,
-    SequenceClassifierConfig,
-    SequenceRegressorConfig,
-)
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.configs.fields import Below1, NormName, Size
+from ember_ml.configs.patterns import LayersField, LayersLike
+from ember_ml.nn.blocks.base import check_layers
+from ember_ml.nn.blocks.residual import Placement
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.base import Model
-from ember_ml.nn.module import Module, inference_mode
+from ember_ml.nn.module import inference_mode
 from ember_ml.registry import register
 
 
-class _SequenceModel(Model):
-    """Tokens or vectors in, layers, and a linear map of what they give."""
+class StackOptions(TypedDict, total=False):
+    """Options of the layers that the models of this module share; see `SequenceModel`."""
+
+    norm: NormName
+    placement: Placement
+    dropout: Below1
+    stochastic_depth: Below1
+    max_length: Size | None
+
+
+class SequenceModel(Model):
+    """Embedding of tokens or vectors, layers, and a linear head.
+
+    Args:
+        layers: A pattern such as "mamba swiglu", or a list of names, configs and modules.
+        out_features: Number of outputs of the head.
+        vocab_size: Number of tokens in the vocabulary, for sequences of tokens.
+        in_features: Number of features of each position, for sequences of vectors.
+        hidden_size: Number of features of each position inside of the model.
+        norm: Normalization layer: "rms_norm", "layer_norm" or "none".
+        placement: Where norms are applied: to the input of each layer ("pre") or to the sum
+            after it ("post").
+        dropout: Dropout probability of each layer's output.
+        stochastic_depth: Probability of skipping the last layer for an example during training.
+            It increases linearly from 0 at the first layer.
+        max_length: Maximum sequence length, for layers that need it.
+    """
 
     default_loss = "mse"
-    entry: Module
+    entry: Embedding | Dense
+    check_config = staticmethod(check_layers)
 
     def __init__(
-        self, vocab_size: int | None, in_features: int | None, out_features: int, body: Backbone
+        self,
+        layers: LayersLike,
+        out_features: int,
+        vocab_size: int | None,
+        in_features: int | None,
+        hidden_size: int,
+        norm: NormName = "rms_norm",
+        placement: Placement = "pre",
+        dropout: float = 0.0,
+        stochastic_depth: float = 0.0,
+        max_length: int | None = None,
     ) -> None:
+        backbone = Backbone(
+            layers, hidden_size, norm, placement, dropout, stochastic_depth, max_length
+        )
         if (vocab_size is None) == (in_features is None):
             raise ArgumentError(
-                f"{type(self).__name__}: give vocab_size, for sequences of tokens, or in_features, "
-                "for sequences of vectors"
+                f"{type(self).__name__}: pass either vocab_size, for sequences of tokens, or "
+                "in_features, for sequences of vectors"
             )
-        width = body.features
         if vocab_size:
-            self.entry = Embedding(vocab_size, width, initializer=Normal(0.0, 1.0))
+            self.entry = Embedding(vocab_size, hidden_size, initializer=Normal(0.0, 1.0))
         else:
-            self.entry = Dense(in_features or 1, width)
-        self.backbone = body
-        self.head = Dense(width, out_features)
+            self.entry = Dense(in_features or 1, hidden_size)
+        self.backbone = backbone
+        self.head = Dense(hidden_size, out_features)
 
-    def features_of(self, x: Tensor, mask: Tensor | None, timespans: Any) -> Tensor:
-        """The features of each position."""
-        wanted = 2 if isinstance(self.entry, Embedding) else 3
-        if x.ndim != wanted:
-            shape = "(batch, time) of tokens" if wanted == 2 else "(batch, time, features)"
-            raise ShapeError(f"{type(self).__name__} takes {shape}, not {x.shape}")
+    def features_of(self, x: Tensor, mask: Tensor | None, timespans: TensorLike | None) -> Tensor:
+        """Return the features of each position: (batch, time, hidden_size).
+
+        Args:
+            x: Tokens of shape (batch, time), or vectors of shape (batch, time, features).
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous position, for layers that use it.
+        """
+        takes_tokens = isinstance(self.entry, Embedding)
+        if x.ndim != (2 if takes_tokens else 3):
+            shape = "tokens of shape (batch, time)" if takes_tokens else "(batch, time, features)"
+            raise ShapeError(f"{type(self).__name__}: expected {shape}, got {x.shape}")
         return self.backbone(self.entry(x), mask, timespans)
 
 
-def pooled(x: Tensor, mask: Tensor | None, how: str) -> Tensor:
-    """(batch, time, features) -> (batch, features), without the padding.
+def pool(x: Tensor, mask: Tensor | None, how: str) -> Tensor:
+    """Reduce (batch, time, features) to (batch, features), without the padding.
 
     Args:
-        x: the features of the positions.
-        mask: (batch, time), False where there is padding.
+        x: Features of the positions.
+        mask: Padding mask of shape (batch, time), False at padding.
         how: "last", "mean" or "max".
     """
     if mask is None:
-        return x[:, -1] if how == "last" else getattr(ops, how)(x, axis=1)
+        if how == "last":
+            return x[:, -1]
+        return ops.mean(x, axis=1) if how == "mean" else ops.max(x, axis=1)
     shown = ops.expand_dims(mask, 2)
     if how == "max":
-        most = ops.max(ops.where(shown, x, -float("inf")), axis=1)
-        return ops.where(ops.any(shown, axis=1), most, 0.0)
+        largest = ops.max(ops.where(shown, x, -float("inf")), axis=1)
+        return ops.where(ops.any(shown, axis=1), largest, 0.0)
     if how == "mean":
         count = ops.maximum(ops.sum(shown.astype(x.dtype), axis=1), 1.0)
         return ops.sum(ops.where(shown, x, 0.0), axis=1) / count
@@ -73,22 +118,19 @@ def pooled(x: Tensor, mask: Tensor | None, how: str) -> Tensor:
     return ops.sum(ops.where(ops.expand_dims(places == last, 2), x, 0.0), axis=1)
 
 
-@register("models/sequence_classifier", config=SequenceClassifierConfig, aliases=["classifier"])
-class SequenceClassifier(_SequenceModel):
-    """A class for each sequence.
+@register("models/sequence_classifier", aliases=["classifier"])
+class SequenceClassifier(SequenceModel):
+    """Classifier of sequences.
 
     Args:
-        layers: a pattern such as "mamba swiglu", or a list of names, configs and modules.
-        num_classes: how many classes there are.
-        vocab_size: how many tokens there are, if the sequences are of tokens.
-        in_features: the features of a position, if the sequences are of vectors.
-        hidden_size: the width of the model.
-        pooling: what the class is read from: the "last" position, the "mean" or the "max".
-        norm: "rms_norm", "layer_norm" or "none".
-        placement: whether norms stand before ("pre") or after ("post") the layers.
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves the last layer out.
-        max_length: the longest sequence, for the layers that need to know.
+        layers: A pattern such as "mamba swiglu", or a list of names, configs and modules.
+        num_classes: Number of classes.
+        vocab_size: Number of tokens in the vocabulary, for sequences of tokens.
+        in_features: Number of features of each position, for sequences of vectors.
+        hidden_size: Number of features of each position inside of the model.
+        pooling: Positions that the head reads: the "last" one, their "mean" or their "max".
+        options: `norm`, `placement`, `dropout`, `stochastic_depth` and `max_length`, as in
+            `LanguageModel`.
 
     Shape: (batch, time) of integers, or (batch, time, in_features) -> (batch, num_classes).
 
@@ -102,50 +144,44 @@ class SequenceClassifier(_SequenceModel):
 
     def __init__(
         self,
-        layers: Any,
-        num_classes: int,
-        vocab_size: int | None = None,
-        in_features: int | None = None,
-        hidden_size: int = 128,
-        pooling: str = "mean",
-        norm: str = "rms_norm",
-        placement: str = "pre",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
-        max_length: int | None = None,
+        layers: LayersField,
+        num_classes: Size,
+        vocab_size: Size | None = None,
+        in_features: Size | None = None,
+        hidden_size: Size = 128,
+        pooling: Literal["last", "mean", "max"] = "mean",
+        **options: Unpack[StackOptions],
     ) -> None:
-        body = Backbone(layers, hidden_size, norm, placement, dropout, stochastic_depth, max_length)
-        super().__init__(vocab_size, in_features, num_classes, body)
+        super().__init__(layers, num_classes, vocab_size, in_features, hidden_size, **options)
         self.pooling = pooling
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
-        """The logits of the classes.
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
+    ) -> Tensor:
+        """Return the logits of the classes: (batch, num_classes).
 
         Args:
-            x: tokens or vectors.
-            mask: (batch, time), False where there is padding.
-            timespans: the time since the position before, for the layers that mind it.
+            x: Tokens of shape (batch, time), or vectors of shape (batch, time, in_features).
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous position, for layers that use it.
         """
-        return self.head(pooled(self.features_of(x, mask, timespans), mask, self.pooling))
+        return self.head(pool(self.features_of(x, mask, timespans), mask, self.pooling))
 
 
-@register("models/sequence_regressor", config=SequenceRegressorConfig, aliases=["regressor"])
-class SequenceRegressor(_SequenceModel):
-    """Numbers for each sequence, or for each of its positions.
+@register("models/sequence_regressor", aliases=["regressor"])
+class SequenceRegressor(SequenceModel):
+    """Regression of one or several numbers per sequence, or per position.
 
     Args:
-        layers: a pattern such as "mamba swiglu", or a list of names, configs and modules.
-        out_features: how many numbers.
-        vocab_size: how many tokens there are, if the sequences are of tokens.
-        in_features: the features of a position, if the sequences are of vectors.
-        hidden_size: the width of the model.
-        pooling: what they are read from: the "last" position, the "mean", the "max"; with "none",
-            each position has its own.
-        norm: "rms_norm", "layer_norm" or "none".
-        placement: whether norms stand before ("pre") or after ("post") the layers.
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves the last layer out.
-        max_length: the longest sequence, for the layers that need to know.
+        layers: A pattern such as "mamba swiglu", or a list of names, configs and modules.
+        out_features: Number of outputs.
+        vocab_size: Number of tokens in the vocabulary, for sequences of tokens.
+        in_features: Number of features of each position, for sequences of vectors.
+        hidden_size: Number of features of each position inside of the model.
+        pooling: Positions that the head reads: the "last" one, their "mean" or their "max"; with
+            "none", it maps each position by itself.
+        options: `norm`, `placement`, `dropout`, `stochastic_depth` and `max_length`, as in
+            `LanguageModel`.
 
     Shape: (batch, time) of integers, or (batch, time, in_features) -> (batch, out_features), or
     (batch, time, out_features) with pooling="none".
@@ -158,51 +194,45 @@ class SequenceRegressor(_SequenceModel):
 
     def __init__(
         self,
-        layers: Any,
-        out_features: int = 1,
-        vocab_size: int | None = None,
-        in_features: int | None = None,
-        hidden_size: int = 128,
-        pooling: str = "last",
-        norm: str = "rms_norm",
-        placement: str = "pre",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
-        max_length: int | None = None,
+        layers: LayersField,
+        out_features: Size = 1,
+        vocab_size: Size | None = None,
+        in_features: Size | None = None,
+        hidden_size: Size = 128,
+        pooling: Literal["last", "mean", "max", "none"] = "last",
+        **options: Unpack[StackOptions],
     ) -> None:
-        body = Backbone(layers, hidden_size, norm, placement, dropout, stochastic_depth, max_length)
-        super().__init__(vocab_size, in_features, out_features, body)
+        super().__init__(layers, out_features, vocab_size, in_features, hidden_size, **options)
         self.pooling = pooling
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
-        """The numbers.
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
+    ) -> Tensor:
+        """Return the outputs: (batch, out_features), or (batch, time, out_features).
 
         Args:
-            x: tokens or vectors.
-            mask: (batch, time), False where there is padding.
-            timespans: the time since the position before, for the layers that mind it.
+            x: Tokens of shape (batch, time), or vectors of shape (batch, time, in_features).
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous position, for layers that use it.
         """
         y = self.features_of(x, mask, timespans)
-        return self.head(y if self.pooling == "none" else pooled(y, mask, self.pooling))
+        return self.head(y if self.pooling == "none" else pool(y, mask, self.pooling))
 
 
-@register("models/forecaster", config=ForecasterConfig)
-class Forecaster(_SequenceModel):
-    """The next values of a series, all at once.
+@register("models/forecaster")
+class Forecaster(SequenceModel):
+    """Forecast of the next values of a series, all at once.
 
-    The series is brought to mean 0 and deviation 1 before, and the forecast back: what is learned
-    does not depend on the level of a series.
+    The series is normalized to mean 0 and standard deviation 1 first, and the forecast is scaled
+    back, so that predictions do not depend on the level of a series.
 
     Args:
-        layers: a pattern such as "mamba swiglu", or a list of names, configs and modules.
-        features: how many values a position has.
-        horizon: how many positions ahead it looks.
-        hidden_size: the width of the model.
-        norm: "rms_norm", "layer_norm" or "none".
-        placement: whether norms stand before ("pre") or after ("post") the layers.
-        dropout: the share of what each layer gives that training drops.
-        stochastic_depth: the share of the examples for which training leaves the last layer out.
-        max_length: the longest series, for the layers that need to know.
+        layers: A pattern such as "mamba swiglu", or a list of names, configs and modules.
+        features: Number of values per position.
+        horizon: Number of positions to predict.
+        hidden_size: Number of features of each position inside of the model.
+        options: `norm`, `placement`, `dropout`, `stochastic_depth` and `max_length`, as in
+            `LanguageModel`.
 
     Shape: (batch, time, features) -> (batch, horizon, features).
 
@@ -216,38 +246,43 @@ class Forecaster(_SequenceModel):
 
     def __init__(
         self,
-        layers: Any,
-        features: int = 1,
-        horizon: int = 1,
-        hidden_size: int = 128,
-        norm: str = "rms_norm",
-        placement: str = "pre",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
-        max_length: int | None = None,
+        layers: LayersField,
+        features: Size = 1,
+        horizon: Size = 1,
+        hidden_size: Size = 128,
+        **options: Unpack[StackOptions],
     ) -> None:
-        body = Backbone(layers, hidden_size, norm, placement, dropout, stochastic_depth, max_length)
-        super().__init__(None, features, features * horizon, body)
+        super().__init__(layers, features * horizon, None, features, hidden_size, **options)
         self.horizon = horizon
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
-        """The next values.
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
+    ) -> Tensor:
+        """Return the next values: (batch, horizon, features).
 
         Args:
-            x: (batch, time, features).
-            mask: (batch, time), False where there is padding.
-            timespans: the time since the position before, for the layers that mind it.
+            x: Tensor of shape (batch, time, features).
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous position, for layers that use it.
         """
         if x.ndim != 3:
-            raise ShapeError(f"{type(self).__name__} takes (batch, time, features), not {x.shape}")
-        mean = ops.expand_dims(pooled(x, mask, "mean"), 1)
-        spread = ops.sqrt(ops.expand_dims(pooled((x - mean) ** 2, mask, "mean"), 1) + 1e-5)
-        y = self.features_of((x - mean) / spread, mask, timespans)
-        ahead = self.head(pooled(y, mask, "last"))
-        return ops.reshape(ahead, (x.shape[0], self.horizon, x.shape[2])) * spread + mean
+            raise ShapeError(
+                f"{type(self).__name__}: expected (batch, time, features), got {x.shape}"
+            )
+        mean = ops.expand_dims(pool(x, mask, "mean"), 1)
+        deviation = ops.sqrt(ops.expand_dims(pool((x - mean) ** 2, mask, "mean"), 1) + 1e-5)
+        y = self.features_of((x - mean) / deviation, mask, timespans)
+        ahead = self.head(pool(y, mask, "last"))
+        return ops.reshape(ahead, (x.shape[0], self.horizon, x.shape[2])) * deviation + mean
 
     def forecast(self, x: Tensor, steps: int) -> Tensor:
-        """So many values ahead, from its own forecasts where they are beyond the horizon.
+        """Return any number of next values: (batch, steps, features).
+
+        Beyond the horizon, the model continues from its own forecasts.
+
+        Args:
+            x: Tensor of shape (batch, time, features).
+            steps: Number of positions to predict.
 
         Example:
             >>> nn.models.Forecaster("gru", horizon=4, hidden_size=8).forecast(

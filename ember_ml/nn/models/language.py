@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Literal
 
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.tensor import Tensor
-from ember_ml.configs.models.base import LanguageModelConfig
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.configs.fields import Below1, NormName, Positive, Size
+from ember_ml.configs.patterns import LayersField
+from ember_ml.nn.blocks.base import check_layers
+from ember_ml.nn.blocks.residual import Placement
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.generation import Generator
-from ember_ml.nn.models.positions import sinusoids
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.nn.sequence_module import State
 from ember_ml.registry import register
 
 
-@register("models/language_model", config=LanguageModelConfig, aliases=["language-model", "lm"])
+def sinusoids(length: int, features: int, like: Tensor) -> Tensor:
+    """Return sinusoidal position embeddings of shape (length, features).
+
+    Args:
+        length: Number of positions.
+        features: Number of features: sines, then cosines, at frequencies from 1 to 1/10000.
+        like: Tensor whose dtype, device and backend the result has.
+
+    Example:
+        >>> from ember_ml.nn.models.language import sinusoids
+        >>> sinusoids(1, 4, ops.ones(1)).tolist()
+        [[0.0, 0.0, 1.0, 1.0]]
+    """
+    half = -(-features // 2)
+    rates = [math.exp(-math.log(10000.0) * at / max(1, half)) for at in range(half)]
+    rows = [
+        [wave(at * rate) for wave in (math.sin, math.cos) for rate in rates][:features]
+        for at in range(length)
+    ]
+    return convert_to_tensor(rows, dtype=like.dtype, device=like.device, backend=like.backend)
+
+
+@register("models/language_model", aliases=["language-model", "lm"])
 class LanguageModel(Generator):
-    """A language model of any layers: attention, Hyena, Mamba, RWKV, liquid cells, experts ...
+    """Language model of any layers: attention, Hyena, Mamba, RWKV, liquid cells, experts.
 
     ::
 
@@ -30,21 +55,22 @@ class LanguageModel(Generator):
                        positions, if any
 
     Args:
-        layers: a pattern such as "attention swiglu hyena swiglu" or "(mamba swiglu)x3 attention
+        layers: A pattern such as "attention swiglu hyena swiglu" or "(mamba swiglu)x3 attention
             swiglu", or a list of names, configs, modules and blocks.
-        vocab_size: how many tokens there are.
-        hidden_size: the width of the model.
-        norm: "rms_norm", "layer_norm" or "none".
-        placement: whether norms stand before ("pre") or after ("post") the layers.
-        dropout: the share of the embeddings, and of what each layer gives, that training drops.
-        stochastic_depth: the share of the examples for which training leaves the last layer out;
-            the first is always there, those between less often.
-        max_length: the longest sequence; needed by learned positions, and told to the layers.
-        positions: what is added to the embeddings: "none", "learned" or "sinusoidal".
-        tie_weights: whether the head uses the vectors of the embedding.
-        head_bias: whether the head has a bias.
-        norm_eps: what keeps the denominators of the norms, but not of those inside of blocks among
-            the layers, from zero; the norm's own if not given.
+        vocab_size: Number of tokens in the vocabulary.
+        hidden_size: Number of features of each position.
+        norm: Normalization layer: "rms_norm", "layer_norm" or "none".
+        placement: Where norms are applied: to the input of each layer ("pre") or to the sum
+            after it ("post").
+        dropout: Dropout probability of the embeddings and of each layer's output.
+        stochastic_depth: Probability of skipping the last layer for an example during training.
+            It increases linearly from 0 at the first layer.
+        max_length: Maximum sequence length, for learned positions and for layers that need it.
+        positions: What is added to the embeddings: "none", "learned" or "sinusoidal".
+        tie_weights: Whether the head uses the embedding matrix.
+        head_bias: Whether the head has a bias.
+        norm_eps: Epsilon of the norms, except those inside of blocks among the layers. Default:
+            the norm's own.
 
     Shape: (batch, time) of integers -> (batch, time, vocab_size).
 
@@ -59,93 +85,99 @@ class LanguageModel(Generator):
     head: Dense | None
     head_shift: Parameter | None
     table: Parameter | Buffer | None
+    check_config = staticmethod(check_layers)
 
     def __init__(
         self,
-        layers: Any,
-        vocab_size: int,
-        hidden_size: int = 128,
-        norm: str = "rms_norm",
-        placement: str = "pre",
-        dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
-        max_length: int | None = None,
-        positions: str = "none",
+        layers: LayersField,
+        vocab_size: Size,
+        hidden_size: Size = 128,
+        norm: NormName = "rms_norm",
+        placement: Placement = "pre",
+        dropout: Below1 = 0.0,
+        stochastic_depth: Below1 = 0.0,
+        max_length: Size | None = None,
+        positions: Literal["none", "learned", "sinusoidal"] = "none",
         tie_weights: bool = False,
         head_bias: bool = False,
-        norm_eps: float | None = None,
+        norm_eps: Positive | None = None,
     ) -> None:
         self.vocab_size = vocab_size
         self.max_length = max_length if positions != "none" else None
         self.dropout = dropout
-        # as large as what layers add to it, or the first layers would drown the tokens; vectors
-        # that make logits too must be smaller
-        start = Normal(0.0, hidden_size**-0.5 if tie_weights else 1.0)
-        self.embedding = Embedding(vocab_size, hidden_size, initializer=start)
-        self.table = self._make_table(positions, max_length, hidden_size, start)
+        # The embeddings start at the scale of the layers' outputs, so that the first layers do not
+        # drown them out. Tied embeddings are also the head, which needs a smaller scale.
+        initializer = Normal(0.0, hidden_size**-0.5 if tie_weights else 1.0)
+        self.embedding = Embedding(vocab_size, hidden_size, initializer=initializer)
+        self.table = self._position_table(positions, max_length, hidden_size, initializer)
         self.backbone = Backbone(
             layers, hidden_size, norm, placement, dropout, stochastic_depth, max_length, norm_eps
         )
         self.head = None if tie_weights else Dense(hidden_size, vocab_size, bias=head_bias)
-        tied_shift = tie_weights and head_bias
-        self.head_shift = Parameter(ops.zeros(vocab_size), decay=False) if tied_shift else None
+        tied_bias = tie_weights and head_bias
+        self.head_shift = Parameter(ops.zeros(vocab_size), decay=False) if tied_bias else None
 
-    def _make_table(
-        self, positions: str, max_length: int | None, features: int, start: Normal
+    def _position_table(
+        self, positions: str, max_length: int | None, features: int, initializer: Normal
     ) -> Parameter | Buffer | None:
-        """The embeddings of the positions."""
+        """Return the position embeddings."""
         if positions == "none":
             return None
         if max_length is None:
             raise ArgumentError(
-                f"{type(self).__name__}: positions={positions!r} needs max_length, the longest "
-                "sequence"
+                f"{type(self).__name__}: positions={positions!r} needs max_length, the maximum "
+                "sequence length"
             )
         if positions == "learned":
-            return Parameter(start((max_length, features)))
+            return Parameter(initializer((max_length, features)))
         return Buffer(sinusoids(max_length, features, self.embedding.weight), persistent=False)
 
-    def forward(self, tokens: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
-        """The logits of the token after each.
+    def forward(
+        self, tokens: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
+    ) -> Tensor:
+        """Return the logits of the token after each position: (batch, time, vocab_size).
 
         Args:
-            tokens: (batch, time) of integers.
-            mask: (batch, time), False where there is padding.
-            timespans: the time since the token before, for the layers that mind it.
+            tokens: Integer tensor of shape (batch, time).
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous token, for layers that use it.
         """
         if tokens.ndim != 2:
-            raise ShapeError(f"{type(self).__name__} takes (batch, time), not {tokens.shape}")
+            raise ShapeError(
+                f"{type(self).__name__}: expected tokens of shape (batch, time), got {tokens.shape}"
+            )
         x = self.embedding(tokens)
         if self.table is not None:
             self._check_length(tokens.shape[1])
             x = x + self.table[: tokens.shape[1]]
-        return self.logits(self.backbone(self._dropped(x), mask, timespans))
+        return self.logits(self.backbone(self._drop(x), mask, timespans))
 
-    def _dropped(self, x: Tensor) -> Tensor:
+    def _drop(self, x: Tensor) -> Tensor:
         return ops.dropout(x, self.dropout) if self.training and self.dropout else x
 
     def _check_length(self, length: int) -> None:
         if self.max_length is not None and length > self.max_length:
             raise ShapeError(
-                f"{type(self).__name__}: {length} tokens, but positions up to "
-                f"max_length={self.max_length}"
+                f"{type(self).__name__}: got {length} tokens, but max_length={self.max_length}"
             )
 
     def logits(self, x: Tensor) -> Tensor:
-        """What the head makes of the features."""
+        """Return the logits for features of shape (..., hidden_size): (..., vocab_size)."""
         y = self.embedding.attend(x) if self.head is None else self.head(x)
         return y if self.head_shift is None else y + self.head_shift
 
     def initial_state(self, batch: int) -> State:
-        """The position of the next token, (batch,), and the states of the layers."""
+        """Return the index of the next position, of shape (batch,), and the layers' states."""
         at = convert_to_tensor([0] * batch, dtype="int64", backend=self.embedding.weight.backend)
         return at, self.backbone.initial_state(batch)
 
-    def step(self, tokens: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
-        """The logits after one more token each, (batch, vocab_size), and the state."""
+    def step(
+        self, tokens: Tensor, state: State, timespan: TensorLike | None = None
+    ) -> tuple[Tensor, State]:
+        """Return the logits after one more token, (batch, vocab_size), and the next state."""
         at, inner = state
         x = self.embedding(tokens)
         if self.table is not None:
             x = x + ops.embedding(self.table, at)
-        y, inner = self.backbone.step(self._dropped(x), inner, timespan)
+        y, inner = self.backbone.step(self._drop(x), inner, timespan)
         return self.logits(y), (at + 1, inner)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
-from ember_ml._core.tensor import Tensor
-from ember_ml.configs.models.named import LiquidModelConfig
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.configs.fields import Below1, Count, Size
 from ember_ml.nn.layers.sequence_mixing.recurrent import LTC, CfC, Recurrent, WiredCfC
 from ember_ml.nn.models.base import Model
 from ember_ml.nn.sequence_module import State
@@ -13,21 +13,21 @@ from ember_ml.nn.wirings import AutoNCP
 from ember_ml.registry import register
 
 
-@register("models/liquid", config=LiquidModelConfig, aliases=["ncp"])
+@register("models/liquid", aliases=["ncp"])
 class LiquidModel(Model):
-    """A neural circuit policy: a few wired neurons that turn observations into actions.
+    """Neural circuit policy: a few wired liquid neurons that map observations to actions.
 
-    It minds the time between observations, and goes step by step in a control loop.
+    It uses the time between observations, and runs step by step in a control loop.
 
     Args:
-        in_features: the numbers of an observation.
-        out_features: the numbers of an action.
-        units: how many neurons there are, the outputs among them.
-        cell: "wired_cfc" (closed form, quick), "ltc" (the differential equation), or "cfc" (closed
+        in_features: Number of features of an observation.
+        out_features: Number of features of an action.
+        units: Number of neurons, including the outputs.
+        cell: "wired_cfc" (closed form, fast), "ltc" (the differential equation) or "cfc" (closed
             form without a wiring).
-        sparsity_level: the share of synapses that the wiring leaves out.
-        mixed_memory: whether an LSTM holds what the neurons forget.
-        seed: of the wiring.
+        sparsity_level: Fraction of the synapses that the wiring omits.
+        mixed_memory: Whether an LSTM is added as long-term memory.
+        seed: Seed of the wiring.
 
     Shape: (batch, time, in_features) -> (batch, time, out_features).
 
@@ -47,13 +47,13 @@ class LiquidModel(Model):
 
     def __init__(
         self,
-        in_features: int,
-        out_features: int,
-        units: int = 32,
-        cell: str = "wired_cfc",
-        sparsity_level: float = 0.5,
+        in_features: Size,
+        out_features: Size,
+        units: Size = 32,
+        cell: Literal["ltc", "cfc", "wired_cfc"] = "wired_cfc",
+        sparsity_level: Below1 = 0.5,
         mixed_memory: bool = False,
-        seed: int = 22222,
+        seed: Count = 22222,
     ) -> None:
         self.circuit: Recurrent
         if cell == "cfc":
@@ -62,23 +62,26 @@ class LiquidModel(Model):
             )
             return
         wiring = AutoNCP(units, out_features, sparsity_level, seed)
-        made: Any = LTC if cell == "ltc" else WiredCfC
-        self.circuit = made(in_features, wiring, mixed_memory=mixed_memory)
+        layer_cls = LTC if cell == "ltc" else WiredCfC
+        self.circuit = layer_cls(in_features, wiring, mixed_memory=mixed_memory)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
-        """The actions.
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
+    ) -> Tensor:
+        """Return the action after each observation: (batch, time, out_features).
 
         Args:
-            x: (batch, time, in_features).
-            mask: (batch, time), False where there is padding.
-            timespans: the time since the observation before: a number, (time,) or (batch, time).
+            x: Observations of shape (batch, time, in_features).
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous observation: a number, (time,) or (batch, time).
+                Default: 1.
         """
         return self.circuit(x, mask, timespans)
 
     def initial_state(self, batch: int) -> State:
-        """The state before the first observation."""
+        """Return the state before the first observation."""
         return self.circuit.initial_state(batch)
 
-    def step(self, x: Tensor, state: State, timespan: Any = 1.0) -> tuple[Tensor, State]:
-        """The action after one more observation, and the state."""
+    def step(self, x: Tensor, state: State, timespan: TensorLike = 1.0) -> tuple[Tensor, State]:
+        """Return the action after one more observation, and the next state."""
         return self.circuit.step(x, state, timespan)
