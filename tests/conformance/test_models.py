@@ -217,7 +217,7 @@ def test_what_cannot_be_generated(prompt: Any, options: dict, message: str, back
     with pytest.raises((ValueError, TypeError), match=message):
         model.generate(prompt, **{"max_new_tokens": 2, **options})
     assert model.generate([1, 2, 3], 5).shape == (8,)
-    with pytest.raises(ValueError, match="9 tokens, but positions up to max_length=8"):
+    with pytest.raises(ValueError, match="got 9 tokens, but max_length=8"):
         model(ops.ones((1, 9), dtype="int64"))
 
 
@@ -312,8 +312,8 @@ def test_a_policy_goes_step_by_step(backend: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: models.SequenceClassifier("gru", 3), "give vocab_size"),
-        (lambda: models.SequenceRegressor("gru", 1, 4, 4), "give vocab_size"),
+        (lambda: models.SequenceClassifier("gru", 3), "pass either vocab_size"),
+        (lambda: models.SequenceRegressor("gru", 1, 4, 4), "pass either vocab_size"),
         (lambda: models.LanguageModel("gru", 8, positions="learned"), "needs max_length"),
         (lambda: models.LanguageModel("gruu", 8), "did you mean 'gru'"),
         (lambda: models.LanguageModel("mh_attention[num_heads=3]", 8, 16), "num_heads"),
