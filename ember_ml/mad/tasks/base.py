@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from ember_ml.mad.tasks.draws import Draws, generate, generate_disjoint
 SPLITS = ("train", "validation", "test")
 TINY = {"num_train": 32, "num_validation": 8, "num_test": 8, "steps": 4}
 """Numbers of examples and steps that the built-in tasks share at the scale "tiny"."""
+TrainOn = Literal["all", "known"]
+"""Targets of training: every next token, or only the values that can be known."""
 
 
 class TaskError(EmberError, ValueError):

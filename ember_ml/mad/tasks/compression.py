@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ember_ml.configs.tasks import CompressionConfig
+from ember_ml.configs.fields import Seed, Size
 from ember_ml.mad.tasks.base import TINY, Task
 from ember_ml.mad.tasks.draws import Draws
 from ember_ml.registry import register
 
+if TYPE_CHECKING:
+    from ember_ml.configs.tasks import CompressionConfig
 
-@register("tasks/compression", config=CompressionConfig, aliases=[])
+
+@register("tasks/compression", aliases=[])
 class Compression(Task):
     """Reconstruction of a sequence from the features of its last token.
 
@@ -47,14 +50,22 @@ class Compression(Task):
 
     def __init__(
         self,
-        vocab_size: int = 16,
-        seq_len: int = 32,
-        num_train: int = 12800,
-        num_validation: int = 1280,
-        num_test: int = 1280,
-        seed: int = 0,
+        vocab_size: Size = 16,
+        seq_len: Size = 32,
+        num_train: Size = 12800,
+        num_validation: Size = 1280,
+        num_test: Size = 1280,
+        seed: Seed = 0,
     ) -> None:
         super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
+
+    @staticmethod
+    def check_config(config: CompressionConfig) -> None:
+        """Raise a ValueError for sizes that allow no example."""
+        if config.seq_len < 2:
+            raise ValueError(f"seq_len must be at least 2, not {config.seq_len}")
+        if config.vocab_size < 2:
+            raise ValueError(f"vocab_size must be at least 2, not {config.vocab_size}")
 
     def roles(self) -> list[tuple[int, str]]:
         """Return what the tokens stand for, as (end, role) pairs."""

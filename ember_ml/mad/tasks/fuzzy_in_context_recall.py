@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from ember_ml.configs.tasks import FuzzyInContextRecallConfig
-from ember_ml.mad.tasks.base import TINY, Task
+from ember_ml.configs.fields import Seed, Size
+from ember_ml.mad.tasks.base import TINY, Task, TrainOn
 from ember_ml.mad.tasks.draws import IGNORED, Draws, seen_before
 from ember_ml.registry import register
+
+if TYPE_CHECKING:
+    from ember_ml.configs.tasks import FuzzyInContextRecallConfig
 
 
 @register(
     "tasks/fuzzy-in-context-recall",
-    config=FuzzyInContextRecallConfig,
     aliases=["fuzzy_in_context_recall", "fuzzy_recall", "fuzzy-recall"],
 )
 class FuzzyInContextRecall(Task):
@@ -62,20 +64,30 @@ class FuzzyInContextRecall(Task):
 
     def __init__(
         self,
-        vocab_size: int = 16,
-        seq_len: int = 128,
-        key_size: int = 3,
-        value_size: int = 3,
-        train_on: str = "all",
-        num_train: int = 12800,
-        num_validation: int = 1280,
-        num_test: int = 1280,
-        seed: int = 0,
+        vocab_size: Size = 16,
+        seq_len: Size = 128,
+        key_size: Size = 3,
+        value_size: Size = 3,
+        train_on: TrainOn = "all",
+        num_train: Size = 12800,
+        num_validation: Size = 1280,
+        num_test: Size = 1280,
+        seed: Seed = 0,
     ) -> None:
         super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
         self.key_size = key_size
         self.value_size = value_size
         self.train_on = train_on
+
+    @staticmethod
+    def check_config(config: FuzzyInContextRecallConfig) -> None:
+        """Raise a ValueError for sizes that allow no example."""
+        least = 2 * max(config.key_size, config.value_size) + 1
+        if config.vocab_size < least:
+            raise ValueError(f"vocab_size must be at least {least}, not {config.vocab_size}")
+        least = 3 * (config.key_size + config.value_size)
+        if config.seq_len < least:
+            raise ValueError(f"seq_len must be at least {least}, not {config.seq_len}")
 
     def roles(self) -> list[tuple[int, str]]:
         """Return what the tokens stand for, as (end, role) pairs."""

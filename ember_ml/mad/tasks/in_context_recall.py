@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ember_ml.configs.tasks import InContextRecallConfig
-from ember_ml.mad.tasks.base import TINY, Task
+from ember_ml.configs.fields import Seed, Size
+from ember_ml.mad.tasks.base import TINY, Task, TrainOn
 from ember_ml.mad.tasks.draws import IGNORED, Draws, seen_before
 from ember_ml.registry import register
 
+if TYPE_CHECKING:
+    from ember_ml.configs.tasks import InContextRecallConfig
 
-@register(
-    "tasks/in-context-recall", config=InContextRecallConfig, aliases=["in_context_recall", "recall"]
-)
+
+@register("tasks/in-context-recall", aliases=["in_context_recall", "recall"])
 class InContextRecall(Task):
     """Recall of the value of a key that occurred earlier in the sequence.
 
@@ -59,18 +60,28 @@ class InContextRecall(Task):
 
     def __init__(
         self,
-        vocab_size: int = 16,
-        seq_len: int = 128,
+        vocab_size: Size = 16,
+        seq_len: Size = 128,
         multi_query: bool = True,
-        train_on: str = "all",
-        num_train: int = 12800,
-        num_validation: int = 1280,
-        num_test: int = 1280,
-        seed: int = 0,
+        train_on: TrainOn = "all",
+        num_train: Size = 12800,
+        num_validation: Size = 1280,
+        num_test: Size = 1280,
+        seed: Seed = 0,
     ) -> None:
         super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
         self.multi_query = multi_query
         self.train_on = train_on
+
+    @staticmethod
+    def check_config(config: InContextRecallConfig) -> None:
+        """Raise a ValueError for sizes that allow no example."""
+        if config.seq_len < 4 or config.seq_len % 2:
+            raise ValueError(f"seq_len must be even and at least 4, not {config.seq_len}")
+        noise = getattr(config, "noise_vocab_size", 0)
+        least = 2 + (not config.multi_query) + noise  # a key, a value, the copy prefix, noise
+        if config.vocab_size < least:
+            raise ValueError(f"vocab_size must be at least {least}, not {config.vocab_size}")
 
     @property
     def num_symbols(self) -> int:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ember_ml.configs.tasks import MemorizationConfig
+from ember_ml.configs.fields import Seed, Size
 from ember_ml.mad.tasks.base import TINY, Task
 from ember_ml.mad.tasks.draws import IGNORED, Draws
 from ember_ml.registry import register
+
+if TYPE_CHECKING:
+    from ember_ml.configs.tasks import MemorizationConfig
 
 MAP_SPLIT = 3
 """Split number whose random numbers define the map; 0 to 2 are the splits of the examples."""
 
 
-@register("tasks/memorization", config=MemorizationConfig, aliases=["memorisation"])
+@register("tasks/memorization", aliases=["memorisation"])
 class Memorization(Task):
     """Memorization of a fixed map from keys to values.
 
@@ -46,14 +49,22 @@ class Memorization(Task):
 
     def __init__(
         self,
-        vocab_size: int = 256,
-        seq_len: int = 32,
-        num_train: int = 256,
-        num_validation: int = 1280,
-        num_test: int = 1280,
-        seed: int = 0,
+        vocab_size: Size = 256,
+        seq_len: Size = 32,
+        num_train: Size = 256,
+        num_validation: Size = 1280,
+        num_test: Size = 1280,
+        seed: Seed = 0,
     ) -> None:
         super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
+
+    @staticmethod
+    def check_config(config: MemorizationConfig) -> None:
+        """Raise a ValueError for sizes that allow no example."""
+        if config.seq_len % 2:
+            raise ValueError(f"seq_len must be even, not {config.seq_len}")
+        if config.vocab_size < 3:
+            raise ValueError(f"vocab_size must be at least 3, not {config.vocab_size}")
 
     def roles(self) -> list[tuple[int, str]]:
         """Return what the tokens stand for, as (end, role) pairs."""

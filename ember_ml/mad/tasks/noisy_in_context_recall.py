@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ember_ml.configs.tasks import NoisyInContextRecallConfig
-from ember_ml.mad.tasks.base import TINY
+from ember_ml.configs.fields import Below1, Seed, Size
+from ember_ml.mad.tasks.base import TINY, TrainOn
 from ember_ml.mad.tasks.in_context_recall import InContextRecall
 from ember_ml.registry import register
 
 
 @register(
     "tasks/noisy-in-context-recall",
-    config=NoisyInContextRecallConfig,
     aliases=["noisy_in_context_recall", "noisy_recall", "noisy-recall"],
 )
 class NoisyInContextRecall(InContextRecall):
@@ -60,16 +59,16 @@ class NoisyInContextRecall(InContextRecall):
 
     def __init__(
         self,
-        vocab_size: int = 32,
-        seq_len: int = 128,
+        vocab_size: Size = 32,
+        seq_len: Size = 128,
         multi_query: bool = True,
-        train_on: str = "all",
-        noise_vocab_size: int = 16,
-        frac_noise: float = 0.2,
-        num_train: int = 12800,
-        num_validation: int = 1280,
-        num_test: int = 1280,
-        seed: int = 0,
+        train_on: TrainOn = "all",
+        noise_vocab_size: Size = 16,
+        frac_noise: Below1 = 0.2,
+        num_train: Size = 12800,
+        num_validation: Size = 1280,
+        num_test: Size = 1280,
+        seed: Seed = 0,
     ) -> None:
         super().__init__(
             vocab_size, seq_len, multi_query, train_on, num_train, num_validation, num_test, seed

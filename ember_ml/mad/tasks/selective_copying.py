@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ember_ml.configs.tasks import SelectiveCopyingConfig
+from ember_ml.configs.fields import Seed, Size
 from ember_ml.mad.tasks.base import TINY, Task
 from ember_ml.mad.tasks.draws import IGNORED, Draws
 from ember_ml.registry import register
 
+if TYPE_CHECKING:
+    from ember_ml.configs.tasks import SelectiveCopyingConfig
+
 
 @register(
     "tasks/selective-copying",
-    config=SelectiveCopyingConfig,
     aliases=["selective_copying", "copying"],
 )
 class SelectiveCopying(Task):
@@ -51,16 +53,25 @@ class SelectiveCopying(Task):
 
     def __init__(
         self,
-        vocab_size: int = 16,
-        seq_len: int = 256,
-        num_tokens_to_copy: int = 16,
-        num_train: int = 12800,
-        num_validation: int = 1280,
-        num_test: int = 1280,
-        seed: int = 0,
+        vocab_size: Size = 16,
+        seq_len: Size = 256,
+        num_tokens_to_copy: Size = 16,
+        num_train: Size = 12800,
+        num_validation: Size = 1280,
+        num_test: Size = 1280,
+        seed: Seed = 0,
     ) -> None:
         super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
         self.num_tokens_to_copy = num_tokens_to_copy
+
+    @staticmethod
+    def check_config(config: SelectiveCopyingConfig) -> None:
+        """Raise a ValueError for sizes that allow no example."""
+        if config.vocab_size < 3:
+            raise ValueError(f"vocab_size must be at least 3, not {config.vocab_size}")
+        least = 2 * config.num_tokens_to_copy + 1
+        if config.seq_len < least:
+            raise ValueError(f"seq_len must be at least {least}, not {config.seq_len}")
 
     def roles(self) -> list[tuple[int, str]]:
         """Return what the tokens stand for, as (end, role) pairs."""
