@@ -47,7 +47,6 @@ def inner(x: mx.array, y: mx.array) -> mx.array:
 
 
 def outer(x: mx.array, y: mx.array) -> mx.array:
-    """x[i] * y[j]."""
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError("the shapes are not those of vectors")
     return mx.outer(x, y)

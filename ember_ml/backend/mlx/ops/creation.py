@@ -14,12 +14,10 @@ from ember_ml.backend.mlx import from_host, to_device
 
 
 def zeros(shape: ShapeLike, *, dtype: mx.Dtype, device: str) -> mx.array:
-    """Zeros."""
     return mx.zeros(shape if type(shape) is tuple else listed(shape), dtype)
 
 
 def ones(shape: ShapeLike, *, dtype: mx.Dtype, device: str) -> mx.array:
-    """Ones."""
     return mx.ones(shape if type(shape) is tuple else listed(shape), dtype)
 
 
@@ -34,7 +32,6 @@ def filled(x: mx.array, shape: ShapeLike) -> mx.array:
 def eye(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    """Ones on a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return mx.eye(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
@@ -42,18 +39,15 @@ def eye(
 def tri(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    """Ones on and below a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return mx.tri(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 
 def tril(x: mx.array, k: int = 0) -> mx.array:
-    """Zeros above a diagonal."""
     return mx.tril(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 
 def triu(x: mx.array, k: int = 0) -> mx.array:
-    """Zeros below a diagonal."""
     return mx.triu(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 
@@ -95,7 +89,6 @@ def logspace(
     device: str,
     endpoint: bool = True,
 ) -> mx.array:
-    """Powers at equal distances."""
     return from_host(np.logspace(start, stop, num, endpoint, base), dtype, device, None)
 
 
@@ -108,7 +101,6 @@ def geomspace(
     device: str,
     endpoint: bool = True,
 ) -> mx.array:
-    """Equal ratios."""
     if not start * stop > 0:
         raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
     return from_host(np.geomspace(start, stop, num, endpoint), dtype, device, None)

@@ -17,7 +17,6 @@ def _widened(native: mx.array, x: mx.array, axis: Any, dtype: mx.Dtype) -> mx.ar
 
 
 def cumsum(x: mx.array, axis: int | None = None, *, dtype: mx.Dtype | None = None) -> mx.array:
-    """Running sums."""
     return _widened(mx.cumsum, x, axis, dtype)
 
 
@@ -32,7 +31,6 @@ def _complex_cumprod(x: mx.array, axis: Any) -> mx.array:
 
 
 def cumprod(x: mx.array, axis: int | None = None, *, dtype: mx.Dtype | None = None) -> mx.array:
-    """Running products."""
     if x.dtype == mx.complex64 and dtype in (None, mx.complex64):
         return _complex_cumprod(x, axis)
     return _widened(mx.cumprod, x, axis, dtype)
@@ -46,12 +44,10 @@ def _in_float32(native: mx.array, x: mx.array, axis: Any) -> mx.array:
 
 
 def cummax(x: mx.array, axis: int | None = None) -> mx.array:
-    """Running maxima."""
     return _in_float32(mx.cummax, x, axis)
 
 
 def cummin(x: mx.array, axis: int | None = None) -> mx.array:
-    """Running minima."""
     return _in_float32(mx.cummin, x, axis)
 
 

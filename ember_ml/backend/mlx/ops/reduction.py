@@ -42,7 +42,6 @@ def _accumulate(
 def sum(
     x: mx.array, axis: Axis | None = None, *, dtype: mx.Dtype | None = None, keepdims: bool = False
 ) -> mx.array:
-    """The sum."""
     return _accumulate(mx.sum, 0, x, axis, dtype, keepdims)
 
 
@@ -58,12 +57,10 @@ def _sum_wide(
 def prod(
     x: mx.array, axis: Axis | None = None, *, dtype: mx.Dtype | None = None, keepdims: bool = False
 ) -> mx.array:
-    """The product."""
     return _accumulate(mx.prod, 1, x, axis, dtype, keepdims)
 
 
 def mean(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
-    """The mean."""
     if x.size == 0:
         nan = complex(mx.nan, mx.nan) if x.dtype == mx.complex64 else mx.nan
         return _nothing(nan, x, axis, keepdims, x.dtype)
@@ -85,31 +82,26 @@ def var(
 
 
 def max(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
-    """The greatest element."""
     return mx.max(x, axis, keepdims)
 
 
 def min(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
-    """The least element."""
     return mx.min(x, axis, keepdims)
 
 
 def any(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
-    """Whether an element is not zero."""
     if x.size == 0:
         return _nothing(False, x, axis, keepdims, mx.bool_)
     return mx.any(x, axis, keepdims)
 
 
 def all(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
-    """Whether no element is zero."""
     if x.size == 0:
         return _nothing(True, x, axis, keepdims, mx.bool_)
     return mx.all(x, axis, keepdims)
 
 
 def count_nonzero(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
-    """How many elements are not zero."""
     return sum(x != 0, axis, keepdims=keepdims)
 
 
@@ -122,7 +114,6 @@ def _complex_logsumexp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
 
 
 def logsumexp(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx.array:
-    """log(sum(exp(x)))."""
     if x.size == 0:
         return _nothing(-mx.inf, x, axis, keepdims, x.dtype)
     if x.dtype == mx.complex64:

@@ -14,7 +14,6 @@ def _flip(x: mx.array, axis: int) -> mx.array:
 
 
 def sort(x: mx.array, axis: int = -1, *, descending: bool = False, stable: bool = True) -> mx.array:
-    """The elements in order."""
     out = mx.sort(x, axis)
     return _flip(out, axis) if descending else out
 
@@ -30,7 +29,6 @@ def argsort(
 
 
 def topk(x: mx.array, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True) -> Any:
-    """The first k in order."""
     order = argsort(x, axis, descending=largest)
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"k={k} is out of range for an axis of length {x.shape[axis]}")
@@ -41,7 +39,6 @@ def topk(x: mx.array, k: int, axis: int = -1, *, largest: bool = True, sorted: b
 def searchsorted(
     x1: mx.array, x2: mx.array, sorter: mx.array | None = None, *, side: str = "left"
 ) -> mx.array:
-    """Places in a sorted vector."""
     if x1.ndim != 1:
         raise ValueError(f"x1 must be a vector; its shape is {x1.shape}")
     if side not in ("left", "right"):

@@ -18,14 +18,12 @@ from ember_ml.backend.numpy import cast
 
 
 def filled(x: np.ndarray, shape: ShapeLike) -> np.ndarray:
-    """The value in every place."""
     return np.array(np.broadcast_to(x, shape))
 
 
 def eye(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: np.dtype, device: str
 ) -> np.ndarray:
-    """Ones on a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return np.eye(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
@@ -33,7 +31,6 @@ def eye(
 def tri(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: np.dtype, device: str
 ) -> np.ndarray:
-    """Ones on and below a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return np.tri(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
@@ -61,7 +58,6 @@ def linspace(
     device: str,
     endpoint: bool = True,
 ) -> np.ndarray:
-    """Equal distances."""
     return np.linspace(start, stop, num, endpoint, dtype=dtype)
 
 
@@ -75,7 +71,6 @@ def logspace(
     device: str,
     endpoint: bool = True,
 ) -> np.ndarray:
-    """Powers at equal distances."""
     return cast(np.logspace(start, stop, num, endpoint, base), dtype)
 
 
@@ -88,7 +83,6 @@ def geomspace(
     device: str,
     endpoint: bool = True,
 ) -> np.ndarray:
-    """Equal ratios."""
     if not start * stop > 0:
         raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
     return cast(np.geomspace(start, stop, num, endpoint), dtype)
@@ -100,13 +94,11 @@ def _check_matrix(x: np.ndarray) -> None:
 
 
 def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
-    """Zeros above a diagonal."""
     _check_matrix(x)
     return np.tril(x, within(k, *x.shape[-2:]))
 
 
 def triu(x: np.ndarray, k: int = 0) -> np.ndarray:
-    """Zeros below a diagonal."""
     _check_matrix(x)
     return np.triu(x, within(k, *x.shape[-2:]))
 

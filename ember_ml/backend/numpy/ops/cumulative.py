@@ -30,22 +30,18 @@ def _widened(ufunc: Any, x: np.ndarray, axis: Any, dtype: np.dtype) -> np.ndarra
 
 
 def cumsum(x: np.ndarray, axis: int | None = None, *, dtype: np.dtype | None = None) -> np.ndarray:
-    """Running sums."""
     return _widened(np.add, x, axis, dtype)
 
 
 def cumprod(x: np.ndarray, axis: int | None = None, *, dtype: np.dtype | None = None) -> np.ndarray:
-    """Running products."""
     return _widened(np.multiply, x, axis, dtype)
 
 
 def cummax(x: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """Running maxima."""
     return _accumulate(np.maximum, x, axis)
 
 
 def cummin(x: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """Running minima."""
     return _accumulate(np.minimum, x, axis)
 
 

@@ -10,7 +10,6 @@ from ember_ml.backend.numpy import cast, to_device
 def astype(
     x: np.ndarray, dtype: np.dtype, *, copy: bool = True, device: str | None = None
 ) -> np.ndarray:
-    """The array in another dtype."""
     if device is not None:
         to_device(x, device)
     if x.dtype == dtype:

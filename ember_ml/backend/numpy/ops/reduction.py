@@ -40,7 +40,6 @@ def sum(
     dtype: np.dtype | None = None,
     keepdims: bool = False,
 ) -> np.ndarray:
-    """The sum."""
     return _accumulate(np.add, x, axis, dtype, keepdims)
 
 
@@ -51,7 +50,6 @@ def prod(
     dtype: np.dtype | None = None,
     keepdims: bool = False,
 ) -> np.ndarray:
-    """The product."""
     return _accumulate(np.multiply, x, axis, dtype, keepdims)
 
 
@@ -83,27 +81,22 @@ def std(
 
 
 def max(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
-    """The greatest element."""
     return np.maximum.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
 def min(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
-    """The least element."""
     return np.minimum.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
 def any(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
-    """Whether an element is not zero."""
     return np.logical_or.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
 def all(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
-    """Whether no element is zero."""
     return np.logical_and.reduce(x, _axes(x, axis), None, None, keepdims)
 
 
 def count_nonzero(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
-    """How many elements are not zero."""
     return np.add.reduce(np.not_equal(x, 0), _axes(x, axis), np.int64, None, keepdims)
 
 

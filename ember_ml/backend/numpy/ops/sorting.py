@@ -10,7 +10,6 @@ import numpy as np
 def sort(
     x: np.ndarray, axis: int = -1, *, descending: bool = False, stable: bool = True
 ) -> np.ndarray:
-    """The elements in order."""
     out = np.sort(x, axis, stable=stable)
     return np.flip(out, axis) if descending else out
 
@@ -30,7 +29,6 @@ def argsort(
 def topk(
     x: np.ndarray, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True
 ) -> Any:
-    """The first k in order."""
     order = argsort(x, axis, descending=largest)
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"k={k} is out of range for an axis of length {x.shape[axis]}")
@@ -41,7 +39,6 @@ def topk(
 def searchsorted(
     x1: np.ndarray, x2: np.ndarray, sorter: np.ndarray | None = None, *, side: str = "left"
 ) -> np.ndarray:
-    """Places in a sorted vector."""
     if x1.ndim != 1:
         raise ValueError(f"x1 must be a vector; its shape is {x1.shape}")
     return np.searchsorted(x1, x2, side, sorter)

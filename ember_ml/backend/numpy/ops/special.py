@@ -75,7 +75,6 @@ def i0(x: np.ndarray) -> np.ndarray:
 
 @_in_float64
 def i1(x: np.ndarray) -> np.ndarray:
-    """The power series, and from 20 on the asymptotic one."""
     near, far = np.minimum(np.abs(x), 20.0), np.maximum(np.abs(x), 20.0)
     low = high = np.ones_like(x)
     for k in range(50, 0, -1):

@@ -15,22 +15,18 @@ from ember_ml.backend.torch import cast
 
 
 def zeros(shape: ShapeLike, *, dtype: torch.dtype, device: str) -> torch.Tensor:
-    """Zeros."""
     return torch.zeros(shape if type(shape) is tuple else listed(shape), dtype=dtype, device=device)
 
 
 def ones(shape: ShapeLike, *, dtype: torch.dtype, device: str) -> torch.Tensor:
-    """Ones."""
     return torch.ones(shape if type(shape) is tuple else listed(shape), dtype=dtype, device=device)
 
 
 def empty(shape: ShapeLike, *, dtype: torch.dtype, device: str) -> torch.Tensor:
-    """Unset memory."""
     return torch.empty(shape if type(shape) is tuple else listed(shape), dtype=dtype, device=device)
 
 
 def filled(x: torch.Tensor, shape: ShapeLike) -> torch.Tensor:
-    """The value in every place."""
     return x.expand(listed(shape)).clone(memory_format=torch.contiguous_format)
 
 
@@ -42,7 +38,6 @@ def _offsets(n_rows: int, n_cols: int, device: str) -> torch.Tensor:
 def eye(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """Ones on a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return (_offsets(n_rows, n_cols, device) == within(k, n_rows, n_cols)).to(dtype)
 
@@ -50,7 +45,6 @@ def eye(
 def tri(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """Ones on and below a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     return (_offsets(n_rows, n_cols, device) <= within(k, n_rows, n_cols)).to(dtype)
 
@@ -104,7 +98,6 @@ def logspace(
     device: str,
     endpoint: bool = True,
 ) -> torch.Tensor:
-    """Powers at equal distances."""
     return cast(torch.pow(base, _linspace(start, stop, num, endpoint)), dtype).to(device)
 
 
@@ -117,7 +110,6 @@ def geomspace(
     device: str,
     endpoint: bool = True,
 ) -> torch.Tensor:
-    """Equal ratios."""
     if not start * stop > 0:
         raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
     made = start * torch.pow(stop / start, _linspace(0.0, 1.0, num, endpoint))
@@ -127,12 +119,10 @@ def geomspace(
 
 
 def tril(x: torch.Tensor, k: int = 0) -> torch.Tensor:
-    """Zeros above a diagonal."""
     return torch.tril(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 
 def triu(x: torch.Tensor, k: int = 0) -> torch.Tensor:
-    """Zeros below a diagonal."""
     return torch.triu(x, within(k, *x.shape[-2:]) if x.ndim > 1 else 0)
 
 

@@ -21,24 +21,20 @@ def _along(x: torch.Tensor, axis: Any) -> tuple[Any, int]:
 def cumsum(
     x: torch.Tensor, axis: int | None = None, *, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
-    """Running sums."""
     return torch.cumsum(*_along(x if dtype is None else cast(x, dtype), axis), dtype=dtype)
 
 
 def cumprod(
     x: torch.Tensor, axis: int | None = None, *, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
-    """Running products."""
     return torch.cumprod(*_along(x if dtype is None else cast(x, dtype), axis), dtype=dtype)
 
 
 def cummax(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
-    """Running maxima."""
     return torch.cummax(*_along(x, axis))[0]
 
 
 def cummin(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
-    """Running minima."""
     return torch.cummin(*_along(x, axis))[0]
 
 

@@ -10,7 +10,6 @@ from ember_ml.backend.torch import cast, to_device
 def astype(
     x: torch.Tensor, dtype: torch.dtype, *, copy: bool = True, device: str | None = None
 ) -> torch.Tensor:
-    """The tensor in another dtype."""
     out = cast(x, dtype)
     if device is not None:
         out = to_device(out, device)

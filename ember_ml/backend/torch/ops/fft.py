@@ -61,7 +61,6 @@ irfft2 = _along_axes(torch.fft.irfftn, (-2, -1))
 
 
 def fftshift(x: torch.Tensor, axes: int | Sequence[int] | None = None) -> torch.Tensor:
-    """Zero frequency to the middle."""
     return torch.fft.fftshift(x, axes)
 
 

@@ -46,7 +46,6 @@ def sum(
     dtype: torch.dtype | None = None,
     keepdims: bool = False,
 ) -> torch.Tensor:
-    """The sum."""
     if dtype is None and type(axis) is int and (axis > 0 or x.dim()):
         return _sum(x, axis, True) if keepdims else _sum(x, axis)
     if dtype is not None and x.dtype is not dtype:
@@ -74,7 +73,6 @@ def prod(
 
 
 def mean(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
-    """The mean."""
     return torch.mean(x, axis, keepdims) if _folds(x, axis) else x
 
 
@@ -92,7 +90,6 @@ def _moment(
 def var(
     x: torch.Tensor, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> torch.Tensor:
-    """The variance."""
     return _moment(torch.var, x, axis, correction, keepdims)
 
 
@@ -104,25 +101,21 @@ def std(
 
 
 def max(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
-    """The greatest element."""
     _check_nonempty("max", x, axis)
     return torch.amax(x, axis, keepdims) if _folds(x, axis) else x
 
 
 def min(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
-    """The least element."""
     _check_nonempty("min", x, axis)
     return torch.amin(x, axis, keepdims) if _folds(x, axis) else x
 
 
 def any(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
-    """Whether an element is not zero."""
     x = x.bool()
     return torch.any(x, axis, keepdims) if _folds(x, axis) else x
 
 
 def all(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
-    """Whether no element is zero."""
     x = x.bool()
     return torch.all(x, axis, keepdims) if _folds(x, axis) else x
 
@@ -130,12 +123,10 @@ def all(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) ->
 def count_nonzero(
     x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False
 ) -> torch.Tensor:
-    """How many elements are not zero."""
     return sum(x.bool(), axis, keepdims=keepdims)
 
 
 def logsumexp(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -> torch.Tensor:
-    """log(sum(exp(x)))."""
     if x.ndim == 0 or not _folds(x, axis):
         normalize(axis, x.ndim)
         return torch.logsumexp(x.unsqueeze(-1), -1)

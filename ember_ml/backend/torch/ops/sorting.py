@@ -15,7 +15,6 @@ def _check_axis(x: torch.Tensor) -> None:
 def sort(
     x: torch.Tensor, axis: int = -1, *, descending: bool = False, stable: bool = True
 ) -> torch.Tensor:
-    """The elements in order."""
     _check_axis(x)
     return torch.sort(x, dim=axis, descending=descending, stable=stable)[0]
 
@@ -23,7 +22,6 @@ def sort(
 def argsort(
     x: torch.Tensor, axis: int = -1, *, descending: bool = False, stable: bool = True
 ) -> torch.Tensor:
-    """The indices in order."""
     _check_axis(x)
     return torch.argsort(x, dim=axis, descending=descending, stable=stable)
 

@@ -46,7 +46,6 @@ def _solve(x: mx.array, y: mx.array) -> mx.array:
 @widened
 @square
 def solve(x: mx.array, y: mx.array) -> mx.array:
-    """The z with x z = y."""
     return _solve(x, y[:, None]).squeeze(-1) if y.ndim == 1 else _solve(x, y)
 
 
@@ -62,7 +61,6 @@ def inv(x: mx.array) -> mx.array:
 def solve_triangular(
     x: mx.array, y: mx.array, upper: bool = False, unit_diagonal: bool = False
 ) -> mx.array:
-    """The z with x z = y for a triangle x."""
     triangle = mx.triu(x) if upper else mx.tril(x)
     if unit_diagonal:
         triangle = mx.where(mx.eye(x.shape[-1], dtype=mx.bool_), 1, triangle)
@@ -76,7 +74,6 @@ def solve_triangular(
 
 
 def pinv(x: mx.array, rtol: mx.array | None = None) -> mx.array:
-    """The pseudo-inverse."""
     if rtol is None:
         dtype = mx.float32 if x.dtype == mx.complex64 else x.dtype
         rtol = mx.array(max(x.shape[-2:]) * mx.finfo(dtype).eps)

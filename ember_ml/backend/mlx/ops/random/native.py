@@ -35,14 +35,12 @@ def set_state(state: mx.array) -> None:
 def normal(
     shape: tuple[int, ...], mean: float, std: float, *, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    """The normal distribution."""
     return mx.random.normal(shape, loc=mean, scale=std).astype(dtype)
 
 
 def uniform(
     shape: tuple[int, ...], low: float, high: float, *, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    """From low up to, but not including, high."""
     values = mx.random.uniform(low, high, shape)
     if (low, high) == (0.0, 1.0) and dtype == mx.float32:
         return values
@@ -75,14 +73,12 @@ def exponential(shape: tuple[int, ...], rate: float, *, dtype: mx.Dtype, device:
 def laplace(
     shape: tuple[int, ...], loc: float, scale: float, *, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    """The Laplace distribution."""
     return mx.random.laplace(shape, loc=loc, scale=scale).astype(dtype)
 
 
 def gumbel(
     shape: tuple[int, ...], loc: float, scale: float, *, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    """The Gumbel distribution."""
     values = mx.maximum(mx.random.uniform(shape=shape), 2.0**-25)
     return (loc - scale * mx.log(-mx.log(values))).astype(dtype)
 
@@ -90,7 +86,6 @@ def gumbel(
 def cauchy(
     shape: tuple[int, ...], loc: float, scale: float, *, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    """The Cauchy distribution."""
     return (loc + scale * mx.tan(math.pi * (mx.random.uniform(shape=shape) - 0.5))).astype(dtype)
 
 
@@ -125,5 +120,4 @@ def integers(
 
 
 def permutation(length: int, *, dtype: mx.Dtype, device: str) -> mx.array:
-    """0 to length - 1 in random order."""
     return mx.random.permutation(length).astype(dtype)

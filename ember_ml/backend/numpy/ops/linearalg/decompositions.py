@@ -34,7 +34,6 @@ def svd(x: np.ndarray, full_matrices: bool = True) -> Any:
 
 @widened
 def svdvals(x: np.ndarray) -> np.ndarray:
-    """The singular values."""
     return np.linalg.svd(x, compute_uv=False)
 
 

@@ -23,6 +23,5 @@ def solve_triangular(
 
 
 def pinv(x: np.ndarray, rtol: np.ndarray | None = None) -> np.ndarray:
-    """The pseudo-inverse."""
     tolerance = max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol
     return widened(np.linalg.pinv)(x, rtol=tolerance)

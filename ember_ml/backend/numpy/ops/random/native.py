@@ -31,7 +31,6 @@ def _precision(dtype: np.dtype) -> np.ndarray:
 def normal(
     shape: tuple[int, ...], mean: float, std: float, *, dtype: np.dtype, device: str
 ) -> np.ndarray:
-    """The normal distribution."""
     values = _STREAM.rng.standard_normal(shape, _precision(dtype))
     return np.asarray(mean + std * values, dtype)
 
@@ -39,7 +38,6 @@ def normal(
 def uniform(
     shape: tuple[int, ...], low: float, high: float, *, dtype: np.dtype, device: str
 ) -> np.ndarray:
-    """From low up to, but not including, high."""
     values = _STREAM.rng.random(shape, _precision(dtype))
     if (low, high) != (0.0, 1.0):
         values = low + (high - low) * values

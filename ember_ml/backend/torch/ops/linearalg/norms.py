@@ -13,7 +13,6 @@ def vector_norm(
     keepdims: bool = False,
     ord: float | str = 2,
 ) -> torch.Tensor:
-    """(sum |x|^ord)^(1 / ord) over the axes."""
     if axis is not None and not isinstance(axis, int) and not listed(axis):
         return torch.linalg.vector_norm(x.unsqueeze(-1), ord, -1)
     return torch.linalg.vector_norm(x, ord, axis, keepdims)

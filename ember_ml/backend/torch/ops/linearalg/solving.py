@@ -22,7 +22,6 @@ def _columns(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 @widened
 @square
 def solve(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The z with x z = y."""
     out = torch.linalg.solve(x, _columns(x, y))
     return out.squeeze(-1) if y.ndim == 1 else out
 
@@ -32,7 +31,6 @@ def solve(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def solve_triangular(
     x: torch.Tensor, y: torch.Tensor, upper: bool = False, unit_diagonal: bool = False
 ) -> torch.Tensor:
-    """The z with x z = y for a triangle x."""
     columns = _columns(x, y)
     out = torch.linalg.solve_triangular(x, columns, upper=upper, unitriangular=unit_diagonal)
     return out.squeeze(-1) if y.ndim == 1 else out

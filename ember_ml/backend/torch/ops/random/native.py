@@ -44,14 +44,12 @@ def _empty(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Ten
 def normal(
     shape: tuple[int, ...], mean: float, std: float, *, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """The normal distribution."""
     return _empty(shape, dtype, device).normal_(mean, std).to(dtype)
 
 
 def uniform(
     shape: tuple[int, ...], low: float, high: float, *, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """From low up to, but not including, high."""
     values = _empty(shape, dtype, device).uniform_(low, high)
     if (low, high) == (0.0, 1.0) and values.dtype is dtype:
         return values
@@ -104,7 +102,6 @@ def gumbel(
 def cauchy(
     shape: tuple[int, ...], loc: float, scale: float, *, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """The Cauchy distribution."""
     return (loc + scale * _empty(shape, dtype, device).cauchy_()).to(dtype)
 
 
@@ -121,7 +118,6 @@ def gamma(
 def beta(
     shape: tuple[int, ...], a: float, b: float, *, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """The beta distribution."""
     options = {"dtype": _precision(dtype), "device": device}
     return Beta(torch.tensor(a, **options), torch.tensor(b, **options)).sample(shape).to(dtype)
 
@@ -129,16 +125,13 @@ def beta(
 def integers(
     shape: tuple[int, ...], low: int, high: int, *, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """Integers from low up to, but not including, high."""
     return torch.randint(low, high, shape, dtype=torch.int64, device=device).to(dtype)
 
 
 def poisson(shape: tuple[int, ...], rate: Any, *, dtype: torch.dtype, device: str) -> torch.Tensor:
-    """Counts at a rate."""
     rates = torch.as_tensor(rate, device=device).to(torch.float64).expand(shape)
     return torch.poisson(rates).to(dtype)
 
 
 def permutation(length: int, *, dtype: torch.dtype, device: str) -> torch.Tensor:
-    """0 to length - 1 in random order."""
     return torch.randperm(length, device=device).to(dtype)
