@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from ember_ml.backend import use_backend
 from ember_ml.configs.base import Config
 from ember_ml.configs.errors import ConfigError
 from ember_ml.configs.mad import RunConfig
-from ember_ml.configs.patterns import check_names, entry_of, items_of
+from ember_ml.configs.patterns import LayersLike, check_names, entry_of, items_of
 from ember_ml.mad.run import make_model
 from ember_ml.mad.tasks import Task
 from ember_ml.nn.module import inference_mode
@@ -58,7 +58,7 @@ def architecture(pattern: str, name: str | None = None) -> Architecture:
     return Architecture(name or pattern, layers)
 
 
-def code_of(layers: str | Sequence[object], task: Config) -> str:
+def code_of(layers: LayersLike, task: Config) -> str:
     """Return a digest of the plugin files that define the layers and the task.
 
     A result is reused only if this digest is unchanged.
@@ -72,7 +72,7 @@ def code_of(layers: str | Sequence[object], task: Config) -> str:
     return hashlib.sha256(b"".join(contents)).hexdigest()[:10] if contents else ""
 
 
-def _modules(layers: str | Sequence[object], task: Config) -> Iterator[str]:
+def _modules(layers: LayersLike, task: Config) -> Iterator[str]:
     for item in items_of(layers):
         name = item.get("type") if isinstance(item, Mapping) else item
         yield entry_of(name).target.__module__

@@ -1,3 +1,3 @@
-"""The report of a sweep: one page to look at, and its numbers as JSON and CSV."""
+"""Report of a sweep: an HTML page, and the results as JSON and CSV."""
 
-from ember_ml.mad.report.write import write_report as write_report
+from ember_ml.mad.report.page import write_report as write_report

@@ -1,4 +1,4 @@
-"""The numbers of a report as plain data."""
+"""Results of a report as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -6,34 +6,22 @@ import csv
 import io
 import json
 import math
-from typing import Any
 
+from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.report.gather import Report
+from ember_ml.mad.run import Result
 from ember_ml.mad.scores import AVERAGES, Cell, Score, ranking, task_of
 from ember_ml.mad.store import Done, run_name
 
-COLUMNS = (
-    "accuracy",
-    "macro_accuracy",
-    "loss",
-    "validation_accuracy",
-    "validation_loss",
-    "steps",
-    "seconds",
-    "seconds_per_step",
-    "parameters",
-    "state",
-    "state_per_token",
-)
-
+COLUMNS = tuple(name for name in Result._fields if name != "curve")
 NOTHING = "\N{EN DASH}"
-"""In place of a number that is not there."""
+"""Shown in place of a missing number."""
 
 
-def as_data(report: Report) -> dict[str, Any]:
-    """Everything but the curves, which are beside each run's configuration."""
-    chosen = {run_name(each.run) for cell in report.cells.values() for each in cell.chosen}
-    data: dict[str, Any] = {
+def as_data(report: Report) -> dict[str, object]:
+    """Return the results as plain data, without the curves."""
+    chosen = _chosen_names(report)
+    data: dict[str, object] = {
         "sweep": report.about,
         "counts": {
             "done": len(report.done),
@@ -46,17 +34,21 @@ def as_data(report: Report) -> dict[str, Any]:
         "failed": [{"config": run.to_dict(), "error": error} for run, error in report.failed],
         "missing": [run.to_dict() for run in report.missing],
     }
-    return {key: _finite(value) for key, value in data.items()}
+    return {key: _without_nan(value) for key, value in data.items()}
 
 
-def _ranking(report: Report, average: str) -> list[dict[str, Any]]:
+def _chosen_names(report: Report) -> set[str]:
+    return {run_name(each.run) for each in report.chosen()}
+
+
+def _ranking(report: Report, average: str) -> list[dict[str, object]]:
     return [
         {"architecture": name, **score._asdict()}
         for name, score in ranking(report.cells.values(), average)
     ]
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: Cell) -> dict[str, object]:
     return {
         "architecture": cell.architecture,
         "task": cell.task,
@@ -66,34 +58,34 @@ def _cell(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _run(each: Done, chosen: set[str]) -> dict[str, Any]:
+def _run(each: Done, chosen: set[str]) -> dict[str, object]:
     name = run_name(each.run)
     result = {column: getattr(each.result, column) for column in COLUMNS}
     return {"name": name, "chosen": name in chosen, "config": each.run.to_dict(), "result": result}
 
 
-def _finite(data: Any) -> Any:
-    """The same without the numbers that JSON has no word for."""
+def _without_nan(data: object) -> object:
+    """Replace NaN and infinity, which JSON lacks, by None."""
     if isinstance(data, float):
         return data if math.isfinite(data) else None
     if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
+        return {key: _without_nan(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):
-        return [_finite(value) for value in data]
+        return [_without_nan(value) for value in data]
     return data
 
 
 def as_json(report: Report) -> str:
-    """The text of `results.json`."""
+    """Return the content of `results.json`."""
     return json.dumps(as_data(report), indent=1, allow_nan=False) + "\n"
 
 
 def as_csv(report: Report) -> str:
-    """The text of `results.csv`: a line for each run, done or failed; curves are left out."""
-    chosen = {run_name(each.run) for cell in report.cells.values() for each in cell.chosen}
+    """Return the content of `results.csv`: one line per run, without the curves."""
+    chosen = _chosen_names(report)
     rows = [_row(each, chosen) for each in report.done]
-    rows += [{**_about(run), "status": "failed"} for run, _ in report.failed]
-    rows += [{**_about(run), "status": "missing"} for run in report.missing]
+    rows += [{**_config_columns(run), "status": "failed"} for run, _ in report.failed]
+    rows += [{**_config_columns(run), "status": "missing"} for run in report.missing]
     fields = dict.fromkeys(key for row in rows for key in row)
     text = io.StringIO()
     writer = csv.DictWriter(text, list(fields), lineterminator="\n")
@@ -102,23 +94,23 @@ def as_csv(report: Report) -> str:
     return text.getvalue()
 
 
-def _row(each: Done, chosen: set[str]) -> dict[str, Any]:
-    found = {**_about(each.run), "status": "done", "chosen": run_name(each.run) in chosen}
-    return found | {column: getattr(each.result, column) for column in COLUMNS}
+def _row(each: Done, chosen: set[str]) -> dict[str, object]:
+    row = {**_config_columns(each.run), "status": "done", "chosen": run_name(each.run) in chosen}
+    return row | {column: getattr(each.result, column) for column in COLUMNS}
 
 
-def _about(run: Any) -> dict[str, Any]:
-    plain = run.to_dict()
-    task = plain.pop("task")
+def _config_columns(run: RunConfig) -> dict[str, object]:
+    fields = run.to_dict()
+    task = fields.pop("task")
     task.pop("type")
-    layers = plain["layers"]
-    plain["layers"] = layers if isinstance(layers, str) else json.dumps(layers)
+    layers = fields["layers"]
+    fields["layers"] = layers if isinstance(layers, str) else json.dumps(layers)
     sizes = {f"task.{key}": value for key, value in task.items()}
-    return {"name": run_name(run), "task": task_of(run), **plain, **sizes}
+    return {"name": run_name(run), "task": task_of(run), **fields, **sizes}
 
 
 def show(score: Score | None) -> str:
-    """A score in percent, with its confidence interval if it has one.
+    """Return a score in percent, with its confidence interval if it has one.
 
     Example:
         >>> show(Score(0.934, 0.0123, 3))
@@ -126,10 +118,10 @@ def show(score: Score | None) -> str:
     """
     if score is None:
         return NOTHING
-    spread = "" if score.interval is None else f" ± {percent(score.interval)}"
-    return percent(score.mean) + spread
+    interval = "" if score.interval is None else f" ± {percent(score.interval)}"
+    return percent(score.mean) + interval
 
 
 def percent(value: float) -> str:
-    """A share of one in percent, with one decimal."""
+    """Return a fraction in percent, with one decimal."""
     return f"{100 * value:.1f}" if math.isfinite(value) else NOTHING

@@ -1,72 +1,124 @@
-"""What a report is made of, read from the folder of a sweep."""
+"""Content of a report, read from the folder of a sweep."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ember_ml.configs.mad import RunConfig
-from ember_ml.mad.report.plan import missing_runs
-from ember_ml.mad.scales import task_names
+from ember_ml.mad.architecture import Architecture
+from ember_ml.mad.scales import SCALES, make_runs, task_names
 from ember_ml.mad.scores import Cell, Score, cells, setting_of, task_of
-from ember_ml.mad.store import Done, Failed, Store
+from ember_ml.mad.store import Done, Failed, Store, run_name
 
 
 class Report(NamedTuple):
-    """A sweep, as far as it is."""
+    """Runs and scores of a sweep, finished or not."""
 
     about: dict[str, Any]
+    """Content of `sweep.json`."""
     architectures: list[str]
-    """By name; the place of one in the list decides its colour."""
+    """Names; the position determines the color."""
     tasks: list[str]
     done: list[Done]
     failed: list[Failed]
     missing: list[RunConfig]
-    """Neither done nor failed."""
+    """Runs that are neither done nor failed."""
     cells: dict[tuple[str, str], Cell]
-    """By architecture and task."""
+    """Scores by architecture and task."""
 
     def runs(self) -> list[RunConfig]:
-        """All of them, done or not."""
-        return seen(self.done, self.failed) + self.missing
+        """Return all runs: done, failed and missing."""
+        return _finished(self.done, self.failed) + self.missing
+
+    def chosen(self, architecture: str | None = None, task: str | None = None) -> list[Done]:
+        """Return the selected runs, optionally of one architecture or one task."""
+        return [
+            each
+            for (name, task_name), cell in self.cells.items()
+            if architecture in (None, name) and task in (None, task_name)
+            for each in cell.chosen
+        ]
 
     def score(self, architecture: str, task: str, average: str) -> Score | None:
-        """An architecture's score on a task, if it has one."""
+        """Return the score of an architecture on a task; None if it has none."""
         cell = self.cells.get((architecture, task))
         if cell is None:
             return None
         return cell.accuracy if average == "micro" else cell.macro_accuracy
 
-    def settings(self, task: str) -> int:
-        """In how many sizes the sweep has a task."""
+    def num_settings(self, task: str) -> int:
+        """Return the number of settings of a task."""
         return len({setting_of(run) for run in self.runs() if task_of(run) == task})
 
     def is_partial(self, architecture: str, task: str) -> bool:
-        """Whether there are results, but not of every run."""
-        left = [each.run for each in self.failed] + self.missing
+        """Return whether an architecture has results on a task, but not of every run."""
+        unfinished = [each.run for each in self.failed] + self.missing
         return (architecture, task) in self.cells and any(
-            run.architecture == architecture and task_of(run) == task for run in left
+            run.architecture == architecture and task_of(run) == task for run in unfinished
         )
 
 
-def seen(done: Sequence[Done], failed: Sequence[Failed]) -> list[RunConfig]:
-    """The runs that have an outcome."""
+def _finished(done: Sequence[Done], failed: Sequence[Failed]) -> list[RunConfig]:
     return [each.run for each in done] + [each.run for each in failed]
 
 
 def gather(store: Store) -> Report:
-    """Read a sweep's folder."""
+    """Read the folder of a sweep."""
     about, done, failed = store.about(), store.done(), store.failed()
-    runs = seen(done, failed)
+    runs = _finished(done, failed)
     missing = missing_runs(about, runs)
     runs += missing
-    there = {task_of(run) for run in runs}
+    tasks = {task_of(run) for run in runs}
     return Report(
         about,
         sorted({run.architecture for run in runs}),
-        [name for name in task_names() if name in there] + sorted(there - set(task_names())),
+        [name for name in task_names() if name in tasks] + sorted(tasks - set(task_names())),
         done,
         failed,
         missing,
         {(cell.architecture, cell.task): cell for cell in cells(done)},
+    )
+
+
+def missing_runs(about: Mapping[str, Any], finished: Sequence[RunConfig]) -> list[RunConfig]:
+    """Return the runs of a sweep that have neither a result nor an error.
+
+    Args:
+        about: Content of `sweep.json`: scale and plans. If the plans do not contain the finished
+            runs, every architecture is expected to have the runs of every other one.
+        finished: Runs that are done or failed.
+    """
+    names = {run_name(run) for run in finished}
+    planned = _planned_runs(about)
+    if not names <= planned.keys():  # a custom scale, or one that has changed since
+        planned = _grid_runs(finished)
+    return [run for name, run in planned.items() if name not in names]
+
+
+def _by_name(runs: Iterable[RunConfig]) -> dict[str, RunConfig]:
+    return {run_name(run): run for run in runs}
+
+
+def _planned_runs(about: Mapping[str, Any]) -> dict[str, RunConfig]:
+    runs: dict[str, RunConfig] = {}
+    for plan in about.get("plans", ()) if about.get("scale") in SCALES else ():
+        architectures = [Architecture(*each) for each in plan["architectures"]]
+        scale = SCALES[about["scale"]]
+        runs |= _by_name(make_runs(scale, architectures, plan["tasks"], plan["seeds"]))
+    return runs
+
+
+def _grid_runs(finished: Sequence[RunConfig]) -> dict[str, RunConfig]:
+    """Return the finished runs of any architecture, for all architectures."""
+    distinct = {}
+    for run in finished:
+        fields = {**run.to_dict(), "architecture": "", "layers": ""}
+        distinct[json.dumps(fields, sort_keys=True)] = run
+    layers = {run.architecture: run.layers for run in finished}
+    return _by_name(
+        run.model_copy(update={"architecture": name, "layers": layers[name]})
+        for run in distinct.values()
+        for name in layers
     )

@@ -1,17 +1,16 @@
-"""Pieces of HTML. What comes from a sweep goes through `text`."""
+"""HTML fragments. All text of a sweep is escaped with `text`."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ember_ml.mad.report.colors import line_classes
 from ember_ml.mad.scales import short_name
 
 
-def text(value: Any) -> str:
-    """Anything as text that is safe in an element and in an attribute.
+def text(value: object) -> str:
+    """Return a value as text that is safe in an element and in an attribute.
 
     Example:
         >>> text('<b a="1">')
@@ -21,25 +20,25 @@ def text(value: Any) -> str:
 
 
 def task_title(task: str) -> str:
-    """A task as a heading of a column."""
+    """Return the column heading of a task."""
     return f'<span title="{text(task)}">{text(short_name(task).capitalize())}</span>'
 
 
 def section(name: str, title: str, body: str, note: str = "") -> str:
-    """A part of the page; nothing if it has no body."""
+    """Return a section of the page; an empty string if it has no body."""
     if not body:
         return ""
     note = f'<p class="note">{note}</p>' if note else ""
     return f'<section id="{name}"><h2>{title}</h2>{note}{body}</section>'
 
 
-def cell(shown: str, value: Any = None, kind: str = "") -> str:
-    """A cell of a table.
+def cell(shown: str, value: object = None, kind: str = "") -> str:
+    """Return a cell of a table.
 
     Args:
-        shown: its HTML.
-        value: what to sort by; the text if not given.
-        kind: its class.
+        shown: HTML of the content.
+        value: Sort key. Default: the text.
+        kind: CSS class.
     """
     sort = "" if value is None else f' data-value="{text(value)}"'
     style = f' class="{kind}"' if kind else ""
@@ -54,15 +53,15 @@ def table(
     ordered: int | None = None,
     words: int = 1,
 ) -> str:
-    """A table in a box of its own, that scrolls if it is too wide, and is sorted by its headings.
+    """Return a sortable table in a box that scrolls horizontally.
 
     Args:
-        head: the HTML of the headings.
-        rows: the HTML of the rows.
-        kind: its class.
-        label: what it is a table of.
-        ordered: the column by which the rows are ordered as they stand, from the highest.
-        words: how many columns at the left hold words; the others hold numbers.
+        head: HTML of the headings.
+        rows: HTML of the rows.
+        kind: CSS class.
+        label: Accessible name.
+        ordered: Column by which the rows are sorted in descending order. Default: none.
+        words: Number of columns on the left that contain words; the others contain numbers.
     """
     cells = "".join(
         _heading(title, words=at < words, ordered=at == ordered) for at, title in enumerate(head)
@@ -83,19 +82,19 @@ def _heading(title: str, *, words: bool, ordered: bool) -> str:
 
 
 def dot(place: int) -> str:
-    """The colour of an architecture."""
+    """Return a marker in the color of an architecture."""
     return f'<svg class="dot {line_classes(place)}" viewBox="0 0 22 10" aria-hidden="true">' + (
         '<path class="line" d="M0 5H22"/><circle cx="11" cy="5" r="3.4"/></svg>'
     )
 
 
 def name_cell(name: str, place: int) -> str:
-    """The head of an architecture's row."""
+    """Return the row heading of an architecture."""
     return f'<th scope="row">{dot(place)}{text(name)}</th>'
 
 
 def legend(names: Sequence[str]) -> str:
-    """All architectures; pressing one brings its lines to the front."""
+    """Return buttons that highlight the lines of each architecture."""
     items = "".join(
         f'<button type="button" aria-pressed="false" data-line="{at}">'
         f"{dot(at)}{text(name)}</button>"

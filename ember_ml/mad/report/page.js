@@ -2,7 +2,7 @@
 
 const root = document.documentElement;
 
-/** What a row is sorted by: a number, a text, or null if there is nothing. */
+/** Sort key of a row: a number, a text, or null if the cell is empty. */
 function keyOf(row, column) {
   const cell = row.cells[column];
   const raw = cell.dataset[root.dataset.average] ?? cell.dataset.value ?? cell.textContent.trim();
@@ -10,7 +10,7 @@ function keyOf(row, column) {
   return Number.isNaN(Number(raw)) ? raw : Number(raw);
 }
 
-/** Numbers before texts; each kind in its own order. */
+/** Compares numbers by value, anything else as text. */
 function compare(a, b) {
   if (typeof a === "number" && typeof b === "number") return a - b;
   return String(a).localeCompare(String(b), "en", { numeric: true });
@@ -29,7 +29,7 @@ function sort(table, column, order) {
   });
 }
 
-/** The other order; at first, numbers from the highest and texts from A. */
+/** Reverses the order; initially numbers are descending and texts ascending. */
 function nextOrder(table, column) {
   const now = table.tHead.rows[0].cells[column].getAttribute("aria-sort");
   if (now !== "none") return now === "descending" ? "ascending" : "descending";
@@ -54,7 +54,7 @@ for (const input of document.querySelectorAll("input[name=average]")) {
   });
 }
 
-/** Whether there is more of a table at the right of its box, and at the left. */
+/** Marks a box whose table continues on the right or on the left. */
 function mark(box) {
   box.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
   box.classList.toggle("more-left", box.scrollLeft > 1);

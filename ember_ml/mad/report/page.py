@@ -1,32 +1,62 @@
-"""The page of a report, all in one file."""
+"""HTML page of a report, in one file."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import os
 import re
 from importlib.resources import files
+from pathlib import Path
 
-from ember_ml.mad.report.agreement import agreement_section
+from ember_ml._core.files import write_atomically
 from ember_ml.mad.report.colors import stylesheet
 from ember_ml.mad.report.costs import costs_section
-from ember_ml.mad.report.export import as_data
-from ember_ml.mad.report.gather import Report
+from ember_ml.mad.report.export import as_csv, as_data, as_json
+from ember_ml.mad.report.gather import Report, gather
 from ember_ml.mad.report.markup import text
 from ember_ml.mad.report.plots import curves_section, difficulty_section
+from ember_ml.mad.report.published import agreement_section
 from ember_ml.mad.report.runs import configs_section, failed_section, missing_section
 from ember_ml.mad.report.scores import heat_section, ranking_section
+from ember_ml.mad.store import Store
 
-TITLE = "MAD: which architecture is good at what"
+TITLE = "MAD: comparison of architectures"
+
+
+def write_report(path: str | os.PathLike[str], *, published: bool = True) -> Path:
+    """Write `report.html`, `results.json` and `results.csv` into the folder of a sweep.
+
+    The page is self-contained: it loads no other files. The report of an unfinished sweep lists
+    the missing and failed runs.
+
+    Args:
+        path: Folder of the sweep.
+        published: Whether to compare with published scores.
+
+    Returns:
+        Path of the page.
+    """
+    store = Store(path)
+    report = gather(store)
+    target = store.path / "report.html"
+    contents = {
+        store.path / "results.json": as_json(report),
+        store.path / "results.csv": as_csv(report),
+        target: page(report, published=published),
+    }
+    for file, content in contents.items():
+        write_atomically(file, content.encode("utf-8", "replace"))
+    return target
 
 
 def page(report: Report, *, published: bool = True) -> str:
-    """The HTML of a report.
+    """Return the HTML of a report.
 
     Args:
-        report: the sweep.
-        published: whether to compare with the published scores.
+        report: Content of the report.
+        published: Whether to compare with published scores.
     """
     sections = [
         ranking_section(report),
@@ -50,20 +80,20 @@ def page(report: Report, *, published: bool = True) -> str:
 <main>
 {main}
 </main>
-<footer><button type="button" id="save">Save the numbers as JSON</button></footer>
+<footer><button type="button" id="save">Save the results as JSON</button></footer>
 {_data(report)}
-<script>{_part("page.js")}</script>
+<script>{_resource("page.js")}</script>
 </body>
 </html>
 """
 
 
-def _part(name: str) -> str:
+def _resource(name: str) -> str:
     return files("ember_ml.mad.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _head() -> str:
-    digest = base64.b64encode(hashlib.sha256(_part("page.js").encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256(_resource("page.js").encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     return f"""<head>
 <meta charset="utf-8">
@@ -74,7 +104,7 @@ def _head() -> str:
 <title>{TITLE}</title>
 <style>
 {stylesheet()}
-{_part("page.css")}</style>
+{_resource("page.css")}</style>
 </head>"""
 
 
@@ -95,12 +125,12 @@ def _count(number: int, word: str) -> str:
 
 
 def _contents(main: str) -> str:
-    found = re.findall(r'<section id="(\w+)"><h2>([^<]+)</h2>', main)
-    links = "".join(f'<a href="#{name}">{title}</a>' for name, title in found)
+    sections = re.findall(r'<section id="(\w+)"><h2>([^<]+)</h2>', main)
+    links = "".join(f'<a href="#{name}">{title}</a>' for name, title in sections)
     return f'<nav aria-label="Contents">{links}</nav>'
 
 
 def _data(report: Report) -> str:
-    """The numbers, for the button that saves them; no text in them can end the element."""
+    """Return the results for the save button, escaped so that no text can end the element."""
     plain = json.dumps(as_data(report), separators=(",", ":")).replace("<", "\\u003c")
     return f'<script type="application/json" id="results">{plain}</script>'

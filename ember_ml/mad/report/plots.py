@@ -1,23 +1,33 @@
-"""Learning curves, and accuracies over difficulty."""
+"""Sections with line plots, drawn as SVG."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ember_ml.mad.report.colors import line_classes
 from ember_ml.mad.report.difficulty import Points, curves, variables
+from ember_ml.mad.report.export import percent
 from ember_ml.mad.report.gather import Report
 from ember_ml.mad.report.markup import legend, section, text
-from ember_ml.mad.report.plot import Axis, Line, plot, steps_axis, values_axis
 
-WORDS = {
-    "vocab_size": "tokens in the vocabulary",
-    "seq_len": "length of a sequence",
+WIDTH, HEIGHT = 340, 216
+LEFT, RIGHT, TOP, BOTTOM = 44, 20, 10, 38
+MAX_MARKS = 24
+"""Maximum number of points of a line that show their value."""
+LABELS = {
+    "vocab_size": "vocabulary size",
+    "seq_len": "sequence length",
     "num_train": "training examples",
-    "frac_noise": "share of noise",
+    "frac_noise": "fraction of noise",
     "num_tokens_to_copy": "tokens to copy",
 }
+"""Axis labels of task fields."""
 
 
 def curves_section(report: Report) -> str:
-    """A plot for each task."""
+    """Return the section with the learning curves of each task."""
     figures = []
     for task in report.tasks:
         lines = curves(report, task)
@@ -26,31 +36,130 @@ def curves_section(report: Report) -> str:
             axis = steps_axis("training step", max(steps))
             figures.append(_figure(report, task, f"Learning curves of {task}", axis, lines))
     note = (
-        "Accuracy on the validation split while training, over all targets. A line that ends early "
-        "has learned its task. Press a name to bring its lines to the front."
+        "Validation accuracy over all targets during training. A line that ends early reached the "
+        "accuracy at which training stops. Click a name to highlight its lines."
     )
-    body = legend(report.architectures) + _all(figures) if figures else ""
-    return section("curves", "Learning curves", body, note)
+    return section("curves", "Learning curves", _grid_of(report, figures), note)
 
 
 def difficulty_section(report: Report) -> str:
-    """A plot for each task and what makes it harder, where a sweep has several sizes."""
+    """Return the section with a plot for each field that makes a task harder."""
     figures = []
     for variable in variables(report):
-        name = WORDS.get(variable.name, variable.name)
+        label = LABELS.get(variable.name, variable.name)
         values = [value for points in variable.lines.values() for value, _ in points]
-        title = f"{variable.task} over {name}"
-        axis = values_axis(name, values)
+        title = f"{variable.task} over {label}"
+        axis = values_axis(label, values)
         figures.append(_figure(report, variable.task, title, axis, variable.lines))
-    note = "Test accuracy over all targets, as one size of a task changes and the others stay."
-    body = legend(report.architectures) + _all(figures) if figures else ""
-    return section("difficulty", "Difficulty", body, note)
+    note = "Test accuracy over all targets, as one field of a task changes."
+    return section("difficulty", "Difficulty", _grid_of(report, figures), note)
 
 
-def _all(figures: list[str]) -> str:
-    return f'<div class="plots">{"".join(figures)}</div>'
+def _grid_of(report: Report, figures: list[str]) -> str:
+    if not figures:
+        return ""
+    return f'{legend(report.architectures)}<div class="plots">{"".join(figures)}</div>'
+
+
+class Line(NamedTuple):
+    """Line of an architecture in a plot."""
+
+    name: str
+    place: int
+    """Position in the list of architectures."""
+    points: Points
+    """(x, accuracy) pairs."""
+
+
+class Axis(NamedTuple):
+    """Horizontal axis."""
+
+    label: str
+    low: float
+    high: float
+    ticks: list[float]
+    logarithmic: bool = False
+
+    def place(self, value: float) -> float:
+        """Return the x coordinate of a value."""
+        low, high = self.low, self.high
+        if self.logarithmic:
+            low, high, value = math.log(low), math.log(high), math.log(value)
+        share = (value - low) / (high - low) if high > low else 0.5
+        return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+
+def steps_axis(label: str, last: float) -> Axis:
+    """Return an axis that starts at 0, with round ticks."""
+    size = 10 ** math.floor(math.log10(max(last, 1) / 4))
+    size = next(size * k for k in (1, 2, 2.5, 5, 10) if last / (size * k) <= 4.5)
+    return Axis(label, 0, last, [size * k for k in range(int(last / size) + 1)])
+
+
+def values_axis(label: str, values: Sequence[float]) -> Axis:
+    """Return an axis with a tick at each value; logarithmic if all values are at least 1."""
+    ticks = sorted(set(values))
+    return Axis(label, ticks[0], ticks[-1], ticks, logarithmic=ticks[0] >= 1)
 
 
 def _figure(report: Report, caption: str, title: str, axis: Axis, lines: dict[str, Points]) -> str:
     drawn = [Line(name, report.architectures.index(name), points) for name, points in lines.items()]
     return f"<figure><figcaption>{text(caption)}</figcaption>{plot(title, axis, drawn)}</figure>"
+
+
+def plot(title: str, axis: Axis, lines: Sequence[Line]) -> str:
+    """Return the SVG of a plot of accuracies."""
+    body = "".join([*_grid(), *_ticks(axis), *(_line(axis, line) for line in lines)])
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    labels = (
+        f'<text class="label" x="{middle:g}" y="{HEIGHT - 4}">{text(axis.label)}</text>'
+        f'<text class="label" transform="translate(9 {(TOP + HEIGHT - BOTTOM) / 2:g}) rotate(-90)">'
+        "accuracy, %</text>"
+    )
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{text(title)}">'
+        f"{labels}{body}</svg>"
+    )
+
+
+def _height(accuracy: float) -> float:
+    return TOP + (1 - accuracy) * (HEIGHT - TOP - BOTTOM)
+
+
+def _grid() -> list[str]:
+    rows = [(value, _height(value)) for value in (0, 0.25, 0.5, 0.75, 1)]
+    return [
+        f'<path class="grid" d="M{LEFT} {y:g}H{WIDTH - RIGHT}"/>'
+        f'<text class="tick end" x="{LEFT - 5}" y="{y + 3.5:g}">{100 * value:g}</text>'
+        for value, y in rows
+    ]
+
+
+def _ticks(axis: Axis) -> list[str]:
+    bottom = HEIGHT - BOTTOM
+    return [
+        f'<path class="grid" d="M{axis.place(tick):.1f} {bottom}v4"/>'
+        f'<text class="tick" x="{axis.place(tick):.1f}" y="{bottom + 15}">{tick:,g}</text>'
+        for tick in axis.ticks
+    ]
+
+
+def _line(axis: Axis, line: Line) -> str:
+    points = [(x, y) for x, y in line.points if math.isfinite(y)]
+    places = [(axis.place(x), _height(y)) for x, y in points]
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) if places else ""
+    every = math.ceil(len(points) / MAX_MARKS) or 1
+    marks = [
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6">'
+        f"<title>{_tooltip(axis, line, point)}</title></circle>"
+        for at, ((x, y), point) in enumerate(zip(places, points, strict=True))
+        if at % every == 0 or at == len(points) - 1
+    ]
+    return (
+        f'<g data-line="{line.place}" class="{line_classes(line.place)}">'
+        f'<path class="line" d="{path}"><title>{text(line.name)}</title></path>{"".join(marks)}</g>'
+    )
+
+
+def _tooltip(axis: Axis, line: Line, point: tuple[float, float]) -> str:
+    return text(f"{line.name}: {percent(point[1])} % at {axis.label} {point[0]:,g}")

@@ -1,12 +1,14 @@
-"""Scores that others published, and how far a sweep agrees with them."""
+"""Comparison with published scores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ember_ml.configs.patterns import entry_of, items_of
+from ember_ml.configs.patterns import LayersLike, entry_of, items_of
+from ember_ml.mad.report.export import NOTHING, percent
 from ember_ml.mad.report.gather import Report
+from ember_ml.mad.report.markup import cell, name_cell, section, table, task_title, text
 from ember_ml.mad.scores import chance, spearman
 
 TASKS = (
@@ -28,7 +30,7 @@ PUBLISHED = {
         "DeltaNet": (42.2, 35.7, 100.0, 52.8, 100.0, 100.0),
     }.items()
 }
-"""In percent, by architecture and task; accuracies are means over the classes."""
+"""Published accuracies in percent, averaged over classes, by architecture and task."""
 COUNTERPARTS = {
     "layers/attention": "Transformer",
     "layers/mh_attention": "Transformer",
@@ -39,59 +41,110 @@ COUNTERPARTS = {
     "layers/mh_gated_linear_attention": "GLA",
     "layers/delta_net": "DeltaNet",
 }
-FEWEST = 3
-"""Below so many architectures, an order says nothing."""
+"""Published architecture with the same sequence mixer, by layer."""
+MIN_ARCHITECTURES = 3
+"""Minimum number of architectures for a rank correlation."""
+NOTE = (
+    "Spearman's rank correlation between the order of the architectures here (accuracy averaged "
+    "over classes, as published) and in the published scores: 1 is the same order, 0 no "
+    "correlation, &minus;1 the opposite order. By chance is the fraction of random orders that "
+    "agree at least as well; with few architectures, a correlation of 1 means little. The "
+    "published scores come from other sizes, budgets and code, and differ between publications, "
+    "so compare the order, not the values."
+)
 
 
 class Agreement(NamedTuple):
-    """The order of architectures on a task, here and published."""
+    """Agreement of the order of architectures on a task with the published order."""
 
     task: str
     architectures: int
     spearman: float
-    """1 if the orders are the same, -1 if opposite; not a number if all are equal."""
+    """1 for the same order, -1 for the opposite one, NaN if all scores are equal."""
     chance: float
-    """How often an order drawn by lot agrees as well."""
+    """Fraction of random orders that agree at least as well."""
 
 
-def counterpart(layers: Any) -> str | None:
-    """The published architecture with the same sequence mixer, if it has one kind alone.
+def counterpart(layers: LayersLike) -> str | None:
+    """Return the published architecture with the same sequence mixer.
+
+    Returns:
+        The name; None if the layers have several kinds of sequence mixers, or an unpublished one.
 
     Example:
         >>> counterpart("(mh-attention+swiglu)x2")
         'Transformer'
     """
-    mixers = {name for name in map(_name, items_of(layers)) if name and _mixes_time(name)}
+    mixers = {name for name in map(_layer_name, items_of(layers)) if name and _mixes_tokens(name)}
     return COUNTERPARTS.get(mixers.pop()) if len(mixers) == 1 else None
 
 
-def _name(item: Any) -> str | None:
+def _layer_name(item: object) -> str | None:
     if isinstance(item, Mapping):
         item = item.get("type")
     return entry_of(item).name if isinstance(item, str) else getattr(item, "component", None)
 
 
-def _mixes_time(name: str) -> bool:
-    """Whether a layer is no channel mixer; blocks count as mixers of both."""
-    module = str(getattr(entry_of(name).target, "__module__", ""))
-    return "channel_mixing" not in module
+def _mixes_tokens(name: str) -> bool:
+    """Return whether a layer is not a channel mixer; blocks count as sequence mixers."""
+    return "channel_mixing" not in entry_of(name).target.__module__
 
 
 def counterparts(report: Report) -> dict[str, str]:
-    """The published counterpart of each architecture that has one."""
-    found = {run.architecture: counterpart(run.layers) for run in report.runs()}
-    return {name: found[name] for name in report.architectures if found.get(name)}  # type: ignore[misc]
+    """Return the published counterpart of each architecture that has one."""
+    names = {run.architecture: counterpart(run.layers) for run in report.runs()}
+    return {name: there for name in report.architectures if (there := names.get(name))}
 
 
 def agreements(report: Report) -> list[Agreement]:
-    """Of each task that enough architectures with a counterpart have results of."""
+    """Return the agreement on each task that enough architectures have results of."""
     pairs = counterparts(report)
     found = []
     for task in report.tasks:
         names = [name for name in pairs if (name, task) in report.cells]
-        if task in TASKS and len({pairs[name] for name in names}) >= FEWEST:
+        if task in TASKS and len({pairs[name] for name in names}) >= MIN_ARCHITECTURES:
             here = [report.cells[name, task].macro_accuracy.mean for name in names]
             there = [PUBLISHED[pairs[name]][task] for name in names]
-            how = spearman(here, there), chance(here, there)
-            found.append(Agreement(task, len(names), *how))
+            found.append(Agreement(task, len(names), spearman(here, there), chance(here, there)))
     return found
+
+
+def agreement_section(report: Report) -> str:
+    """Return the section with rank correlations and the scores next to the published ones."""
+    rows = agreements(report)
+    if not rows:
+        return ""
+    head = ["Task", "Architectures", "Spearman", "By chance"]
+    body = table(head, map(_row, rows), "numbers", "Agreement with the published scores")
+    title = "Agreement with published scores"
+    return section("agreement", title, body + _score_table(report), NOTE)
+
+
+def _row(agreement: Agreement) -> str:
+    value = NOTHING if agreement.spearman != agreement.spearman else f"{agreement.spearman:.2f}"
+    share = NOTHING if agreement.chance != agreement.chance else f"{100 * agreement.chance:.1f} %"
+    return (
+        f'<th scope="row">{task_title(agreement.task)}</th>'
+        + cell(str(agreement.architectures), agreement.architectures, "number")
+        + cell(text(value).replace("-", "&minus;"), value, "number")
+        + cell(share, agreement.chance, "number")
+    )
+
+
+def _score_table(report: Report) -> str:
+    tasks = [task for task in report.tasks if task in TASKS]
+    rows = []
+    for name, there in counterparts(report).items():
+        cells = "".join(_pair(report, name, there, task) for task in tasks)
+        head = name_cell(name, report.architectures.index(name))
+        rows.append(head + cell(text(there)) + cells)
+    titles = ["Architecture", "Published as", *map(task_title, tasks)]
+    body = table(titles, rows, "numbers", "Scores here and published", words=2)
+    return f"<details><summary>Scores here / published</summary>{body}</details>"
+
+
+def _pair(report: Report, name: str, there: str, task: str) -> str:
+    score = report.score(name, task, "macro")
+    here = NOTHING if score is None else percent(score.mean)
+    shown = f"{here} <small>/ {PUBLISHED[there][task]:.1f}</small>"
+    return cell(shown, "" if score is None else score.mean, "number")

@@ -1,4 +1,4 @@
-"""The ranking, and accuracies by architecture and task."""
+"""Sections with the ranking and the accuracy of each architecture on each task."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ SWITCH = """<fieldset class="switch"><legend>Accuracy</legend>
 
 
 def ranking_section(report: Report) -> str:
-    """Architectures by their mean accuracy, as bars."""
+    """Return the section with architectures ranked by mean accuracy, as bars."""
     tasks = common_tasks(report.cells.values())
     if not tasks:
-        why = (
-            "No task has results of every architecture yet." if report.cells else "No results yet."
-        )
-        return section("ranking", "Ranking", f'<p class="note">{why}</p>')
+        missing = "task has results of every architecture" if report.cells else "results"
+        return section("ranking", "Ranking", f'<p class="note">No {missing} yet.</p>')
     bars = "".join(_bars(report, average) for average in AVERAGES)
     over = f"the {len(tasks)} tasks" if len(tasks) > 1 else f"the task {text(tasks[0])}"
-    note = f"Mean test accuracy over {over} that every architecture has results of, in percent."
+    note = f"Mean test accuracy in percent, over {over} that every architecture has results of."
     return section("ranking", "Ranking", SWITCH + bars, note)
 
 
@@ -32,7 +30,7 @@ def _bars(report: Report, average: str) -> str:
         f"<li>{dot(report.architectures.index(name))}"
         f'<span class="name">{text(name)}</span>'
         f'<span class="bar {_color(report, name)}"><i style="width:{_width(score)}%"></i></span>'
-        f'<span class="value">{_spread(score)}</span></li>'
+        f'<span class="value">{_value(score)}</span></li>'
         for name, score in ranking(report.cells.values(), average)
     )
     return f'<ol class="ranking {average}">{items}</ol>'
@@ -46,40 +44,40 @@ def _width(score: Score) -> str:
     return f"{100 * score.mean:.2f}" if score.mean == score.mean else "0"
 
 
-def _spread(score: Score) -> str:
+def _value(score: Score) -> str:
     small = "" if score.interval is None else f" <small>± {percent(score.interval)}</small>"
     return percent(score.mean) + small
 
 
 def heat_section(report: Report) -> str:
-    """Accuracies by architecture and task, coloured."""
+    """Return the section with a heat map of the accuracies."""
     if not report.cells:
         return ""
     order = [name for name, _ in ranking(report.cells.values())]
     names = order + [name for name in report.architectures if name not in order]
     head = ["Architecture", *map(task_title, report.tasks), "Mean"]
     rows = (_row(report, name) for name in names)
-    whole = len(common_tasks(report.cells.values())) == len(report.tasks)
-    last = len(head) - 1 if whole else None
+    complete = len(common_tasks(report.cells.values())) == len(report.tasks)
+    last = len(head) - 1 if complete else None
     body = table(head, rows, "heat", "Accuracy by architecture and task", last) + _scale()
     return section("tasks", "Tasks", body, _note(report))
 
 
 def _note(report: Report) -> str:
-    note = "Test accuracy in percent. A click on a heading sorts by its column."
-    if any(report.settings(task) > 1 for task in report.tasks):
-        note += " A task that comes in several sizes shows the mean over them."
+    note = "Test accuracy in percent. Click a heading to sort by its column."
+    if any(report.num_settings(task) > 1 for task in report.tasks):
+        note += " A task with several settings shows the mean over them."
     if any(cell.accuracy.interval is not None for cell in report.cells.values()):
-        note += " ± is half of the 95 % confidence interval over the seeds."
+        note += " ± is half the width of the 95 % confidence interval over the seeds."
     if any(report.is_partial(*key) for key in report.cells):
-        note += " A star marks what has runs missing or failed: it may still change."
+        note += " A star marks scores with missing or failed runs, which may still change."
     return note
 
 
 def _row(report: Report, name: str) -> str:
     cells = [_cell(report, name, task) for task in report.tasks]
-    whole = all((name, task) in report.cells for task in report.tasks)
-    means = {average: _mean(report, name, average) if whole else None for average in AVERAGES}
+    complete = all((name, task) in report.cells for task in report.tasks)
+    means = {average: _mean(report, name, average) if complete else None for average in AVERAGES}
     return name_cell(name, report.architectures.index(name)) + "".join(cells) + _heat(means, "")
 
 
@@ -95,7 +93,7 @@ def _cell(report: Report, name: str, task: str) -> str:
         return _heat(scores, "*" if report.is_partial(name, task) else "")
     runs = [run for run, _ in report.failed]
     if any(run.architecture == name and task_of(run) == task for run in runs):
-        return _empty("failed", "it ended in an error", "none bad")
+        return _empty("failed", "all runs failed", "none bad")
     return _empty(NOTHING, "no result yet")
 
 
@@ -110,7 +108,7 @@ def _heat(scores: dict[str, Score | None], mark: str) -> str:
     sort = " ".join(f'data-{a}="{_key(score.mean)}"' for a, score in values.items())
     shown = "".join(
         f'<span class="{a} {heat_class(score.mean)}" title="{text(show(score))} %">'
-        f"{_spread(score)}{mark}</span>"
+        f"{_value(score)}{mark}</span>"
         for a, score in values.items()
     )
     return f"<td {sort}>{shown}</td>"
