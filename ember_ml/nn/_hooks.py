@@ -1,9 +1,9 @@
-"""Functions called around a module's forward."""
+"""Functions that are called before and after a module's forward."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
     from ember_ml.nn.module import Module
@@ -16,34 +16,36 @@ class Hooks:
         self.before: list[Handle] = []
         self.after: list[Handle] = []
 
-    def run(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The forward, with the hooks before and after it."""
+    def run(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the output of `forward`, with all hooks applied."""
         for handle in tuple(self.before):
-            changed = handle.hook(module, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
+            replaced = handle.hook(module, args)
+            if replaced is not None:
+                args = replaced if isinstance(replaced, tuple) else (replaced,)
         output = module.forward(*args, **kwargs)
         for handle in tuple(self.after):
-            changed = handle.hook(module, args, output)
-            output = output if changed is None else changed
+            replaced = handle.hook(module, args, output)
+            output = output if replaced is None else replaced
         return output
 
 
 class Handle:
-    """A hook that was set; `remove` takes it away, and so does the end of a `with` block."""
+    """A registered hook; `remove` or the end of a `with` block removes it."""
 
-    def __init__(self, module: Module, hook: Callable[..., Any], place: str) -> None:
+    def __init__(
+        self, module: Module, hook: Callable[..., object], place: Literal["before", "after"]
+    ) -> None:
         self.hook = hook
         self._module = module
         self._place = place
 
     def remove(self) -> None:
-        """Take the hook away; a second time does nothing."""
-        hooks: Any = self._module._hooks
+        """Remove the hook; a second call does nothing."""
+        hooks = self._module._hooks
         if hooks is None:
             return
-        there: list[Handle] = getattr(hooks, self._place)
-        there[:] = [handle for handle in there if handle is not self]
+        handles: list[Handle] = getattr(hooks, self._place)
+        handles[:] = [handle for handle in handles if handle is not self]
         if not hooks.before and not hooks.after:
             del self._module.__dict__["_hooks"]
 
@@ -54,10 +56,13 @@ class Handle:
         self.remove()
 
 
-def add(module: Module, hook: Callable[..., Any], place: str) -> Handle:
-    """Set a hook "before" or "after" the module's forward."""
-    if module._hooks is None:
-        module.__dict__["_hooks"] = Hooks()
+def add_hook(
+    module: Module, hook: Callable[..., object], place: Literal["before", "after"]
+) -> Handle:
+    """Register a hook before or after the module's forward, and return its handle."""
+    hooks = module._hooks
+    if hooks is None:
+        hooks = module.__dict__["_hooks"] = Hooks()
     handle = Handle(module, hook, place)
-    getattr(module._hooks, place).append(handle)
+    (hooks.before if place == "before" else hooks.after).append(handle)
     return handle

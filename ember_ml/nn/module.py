@@ -1,23 +1,38 @@
-"""The base of everything that has parameters."""
+"""The base class of everything that has parameters."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
 from ember_ml._core.convert import as_dtype, convert_to_tensor
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml._core.tensor import DTypeLike, Tensor
-from ember_ml.nn import _hooks, _summary, _traversal, state_dict
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.types import DTypeLike
+from ember_ml.nn import _summary, _traversal, state_dict
+from ember_ml.nn._hooks import Handle, Hooks, add_hook
 from ember_ml.nn.parameter import Buffer, Parameter, Variable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class HasForward(Protocol[P, R_co]):
+    """Anything with a `forward`; it gives `Module.__call__` the signature of `forward`."""
+
+    _hooks: ClassVar[Hooks | None]
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Compute the output."""
 
 
 class Module:
-    """A part of a model: parameters, buffers, other modules, and a `forward`.
+    """Part of a model: parameters, buffers, other modules and a `forward` method.
 
-    Whatever is set as an attribute counts: Parameters, Buffers, Modules, and lists, tuples and
-    dicts of them, at any depth. Subclasses write `__init__` and `forward`.
+    Parameters, Buffers and Modules are registered when they are set as attributes, directly or
+    inside of lists, tuples and dicts at any depth. Subclasses define `__init__` and `forward`.
 
     Example:
         >>> class Affine(nn.Module):
@@ -34,102 +49,130 @@ class Module:
     """
 
     training: bool = True
-    """Whether dropout drops and norms learn; `train` and `eval` set it."""
+    """Whether the module is in training mode; set by `train` and `eval`."""
     config: Any = None
-    """What it was built by, if its class is registered."""
+    """Config that the module was created from, if its class is registered."""
     default_loss: ClassVar[str | None] = None
-    """The loss that a trainer takes if it is given none; without either the module gives it."""
+    """Loss that a trainer uses by default. Without one, the module must return the loss."""
     ITEMS: ClassVar[str] = ""
-    """The attribute whose parts are named without it, in modules that are containers."""
-    _hooks: ClassVar[Any] = None
+    """For containers: the attribute that is left out of the names of its parts."""
+    _hooks: ClassVar[Hooks | None] = None
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; call the module itself, not this."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward()")
+        """Compute the output. Call the module itself, which also runs the hooks."""
+        raise NotImplementedError(f"{type(self).__name__} does not define forward()")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """forward(*args, **kwargs), with the hooks around it."""
+    def __call__(self: HasForward[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return `forward(*args, **kwargs)`, and run the hooks."""
         if self._hooks is not None:
             return self._hooks.run(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        there = self.__dict__.get(name)
-        if isinstance(there, Variable) and not isinstance(value, Variable):
-            if isinstance(there, Parameter) and value is not None:
+        current = self.__dict__.get(name)
+        if isinstance(current, Variable) and not isinstance(value, Variable):
+            if isinstance(current, Parameter) and value is not None:
                 raise ArgumentTypeError(
-                    f"{type(self).__name__}.{name} is a Parameter: give it a value with "
-                    f"{name}.assign(...), or set another Parameter in its place"
+                    f"{type(self).__name__}.{name} is a Parameter: change its value with "
+                    f"{name}.assign(...), or set another Parameter"
                 )
             if value is not None:
-                there.assign(value)
+                current.assign(value)
                 return
         if isinstance(value, Variable) and not value.name:
             value.name = name
         object.__setattr__(self, name, value)
 
     def children(self) -> Iterator[Module]:
-        """The modules directly inside of this one."""
+        """Return the modules directly inside of this one."""
         return (child for _, child in self.named_children())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules directly inside of this one, with the names of their places."""
+        """Return (name, module) for the modules directly inside of this one."""
         return iter(_traversal.parts(self)[1])
 
     def modules(self) -> Iterator[Module]:
-        """This module and all inside of it, each once."""
+        """Return this module and all modules inside of it, each once."""
         return (module for _, module in self.named_modules())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all inside of it, each once, by dotted name ("" for this one)."""
+        """Return (dotted name, module) for this module and all inside of it, each once.
+
+        Args:
+            prefix: Name of this module, which the other names start with.
+        """
         return _traversal.named_modules(self, prefix)
 
     def parameters(self, *, trainable: bool | None = None) -> list[Parameter]:
-        """The parameters of this module and all inside of it; all, or those (not) trainable."""
+        """Return the parameters of this module and all modules inside of it.
+
+        Args:
+            trainable: Whether to return only trainable (True) or only frozen (False) parameters.
+                Default: all.
+        """
         return [parameter for _, parameter in self.named_parameters(trainable=trainable)]
 
     def named_parameters(
         self, prefix: str = "", *, trainable: bool | None = None
     ) -> Iterator[tuple[str, Parameter]]:
-        """The parameters by dotted name; one that is in two places comes once."""
+        """Return (dotted name, parameter); a shared parameter comes once.
+
+        Args:
+            prefix: Name of this module, which the other names start with.
+            trainable: As in `parameters`.
+        """
         for name, variable in _traversal.named_variables(self, prefix):
             if isinstance(variable, Parameter) and trainable in (None, variable.trainable):
                 yield name, variable
 
     def buffers(self) -> list[Buffer]:
-        """The buffers of this module and all inside of it."""
+        """Return the buffers of this module and all modules inside of it."""
         return [buffer for _, buffer in self.named_buffers()]
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Buffer]]:
-        """The buffers by dotted name."""
+        """Return (dotted name, buffer).
+
+        Args:
+            prefix: Name of this module, which the other names start with.
+        """
         for name, variable in _traversal.named_variables(self, prefix):
             if isinstance(variable, Buffer):
                 yield name, variable
 
-    def register_buffer(self, name: str, value: Any, *, persistent: bool = True) -> None:
-        """The same as setting the attribute to a Buffer."""
+    def register_buffer(self, name: str, value: TensorLike, *, persistent: bool = True) -> None:
+        """Set an attribute to a Buffer.
+
+        Args:
+            name: Name of the attribute.
+            value: Initial value.
+            persistent: Whether the buffer is saved with the module.
+        """
         setattr(self, name, Buffer(value, persistent=persistent))
 
     def num_parameters(self, *, trainable: bool | None = None) -> int:
-        """How many numbers the parameters hold."""
+        """Return the number of elements of the parameters.
+
+        Args:
+            trainable: As in `parameters`.
+        """
         return sum(parameter.size for parameter in self.parameters(trainable=trainable))
 
     @property
     def state_size(self) -> int:
-        """How many numbers a sequence leaves behind for its continuation, per example."""
+        """Number of elements of the recurrent state, per example."""
         return sum(child.state_size for child in self.children())
 
     @property
     def state_per_token(self) -> int:
-        """How many more it leaves behind for each of its positions, as attention does."""
+        """Number of elements by which each position extends the state, such as a KV cache."""
         return sum(child.state_per_token for child in self.children())
 
     def freeze(self) -> Self:
-        """Take all parameters out of training."""
+        """Make all parameters untrainable, and return the module."""
         return self._set_trainable(False)
 
     def unfreeze(self) -> Self:
-        """Put all parameters into training."""
+        """Make all parameters trainable, and return the module."""
         return self._set_trainable(True)
 
     def _set_trainable(self, trainable: bool) -> Self:
@@ -138,24 +181,42 @@ class Module:
         return self
 
     def train(self, mode: bool = True) -> Self:
-        """Behave as in training: dropout drops, norms learn."""
+        """Switch to training mode, and return the module.
+
+        Training mode enables dropout and the update of normalization statistics.
+
+        Args:
+            mode: False switches to inference mode.
+        """
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self) -> Self:
-        """Behave as in use: the same input gives the same output."""
+        """Switch to inference mode, and return the module.
+
+        Inference mode disables dropout and freezes normalization statistics.
+        """
         return self.train(False)
 
-    def apply(self, function: Callable[[Module], Any]) -> Self:
-        """Call a function with every module inside of this one, then with this one."""
+    def apply(self, function: Callable[[Module], object]) -> Self:
+        """Call a function with every module inside of this one, then with this one; return it.
+
+        Args:
+            function: Takes a module; its result is ignored.
+        """
         for child in self.children():
             child.apply(function)
         function(self)
         return self
 
     def to(self, device: str | None = None, dtype: DTypeLike | None = None) -> Self:
-        """Move parameters and buffers to a device, and the floating ones to a dtype."""
+        """Move parameters and buffers to a device or dtype, and return the module.
+
+        Args:
+            device: Target device. Default: unchanged.
+            dtype: Dtype of floating-point parameters and buffers. Default: unchanged.
+        """
         wanted = None if dtype is None else as_dtype(dtype)
         for _, variable in _traversal.named_variables(self):
             target = wanted if wanted is not None and variable.dtype.is_floating else variable.dtype
@@ -166,44 +227,60 @@ class Module:
         return self
 
     def to_backend(self, backend: str) -> Self:
-        """Move parameters and buffers to another backend."""
+        """Move parameters and buffers to another backend, and return the module.
+
+        Args:
+            backend: Name of the backend.
+        """
         for _, variable in _traversal.named_variables(self):
             variable.become(variable.to_backend(backend))
         return self
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The values of all parameters and persistent buffers, by dotted name."""
+        """Return the values of all parameters and persistent buffers by dotted name."""
         return state_dict.state_dict(self)
 
-    def load_state_dict(self, state: Mapping[str, Any], *, strict: bool = True) -> Self:
-        """Take over values; nothing is changed if one does not fit.
+    def load_state_dict(self, state: Mapping[str, TensorLike], *, strict: bool = True) -> Self:
+        """Load values, and return the module; if one does not fit, nothing is changed.
 
         Args:
-            state: dotted name -> tensor, or array, of any backend.
-            strict: whether names that are missing or unexpected are an error.
+            state: Dotted name -> tensor or array, of any backend.
+            strict: Whether missing and unexpected names are errors.
+
+        Raises:
+            StateDictError: If names or shapes do not fit the module.
         """
         state_dict.load_state_dict(self, state, strict)
         return self
 
-    def register_forward_hook(self, hook: Callable[..., Any]) -> _hooks.Handle:
-        """Call hook(module, args, output) after each forward; what it gives replaces the output."""
-        return _hooks.add(self, hook, "after")
-
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> _hooks.Handle:
-        """Call hook(module, args) before each forward; what it gives replaces the arguments."""
-        return _hooks.add(self, hook, "before")
-
-    def summary(self, *inputs: Any) -> _summary.Summary:
-        """A table of the modules inside: output shape, parameters, state size.
+    def register_forward_hook(self, hook: Callable[[Any, tuple[Any, ...], Any], object]) -> Handle:
+        """Register a function to call after each forward, and return a handle to remove it.
 
         Args:
-            inputs: tensors, or shapes of float tensors, for one forward that finds the output
-                shapes and counts what it computes; without them these are left out.
+            hook: Called as `hook(module, args, output)`. A result that is not None replaces the
+                output.
+        """
+        return add_hook(self, hook, "after")
+
+    def register_forward_pre_hook(self, hook: Callable[[Any, tuple[Any, ...]], object]) -> Handle:
+        """Register a function to call before each forward, and return a handle to remove it.
+
+        Args:
+            hook: Called as `hook(module, args)`. A result that is not None replaces the arguments.
+        """
+        return add_hook(self, hook, "before")
+
+    def summary(self, *inputs: TensorLike) -> _summary.Summary:
+        """Return a table of the modules: output shape, parameters and state size.
+
+        Args:
+            inputs: Arguments of one forward pass, which determines output shapes and FLOPs:
+                tensors, or shapes of float tensors. Default: both are left out.
         """
         return _summary.Summary(self, inputs)
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses of the repr."""
+        """Return what the parentheses of the repr contain."""
         return _summary.arguments(self)
 
     def __repr__(self) -> str:

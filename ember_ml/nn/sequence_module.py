@@ -1,102 +1,127 @@
-"""The two forms of what maps sequences: all positions at once, and one after the other."""
+"""Sequence modules: a parallel `forward` for training and a recurrent `step` for generation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.nn.module import Module
 
-State = Any
-"""What a sequence leaves behind for its continuation: a nest of tensors, the batch axis first."""
+State: TypeAlias = Any
+"""The recurrent state of a sequence: a pytree of tensors whose first axis is the batch."""
 
 
 class SequenceModule(Module):
-    """A module that maps sequences, (batch, time, features) in and out, and mixes their positions.
+    """Module that maps sequences, (batch, time, features), and mixes their positions.
 
-    `forward` takes the whole sequence, for training; `step` takes one position and the state, for
-    generation in constant memory. Both give the same.
+    `forward` maps the whole sequence in parallel, for training. `step` maps one position, given
+    the state, for generation in constant memory. Both compute the same function.
 
-    Subclasses write `forward`, and `initial_state` and `step` where the maths has them.
+    Subclasses define `forward`, and `initial_state` and `step` where a recurrent form exists.
     """
 
     is_causal: bool = True
-    """Whether an output depends on no later input."""
+    """Whether outputs do not depend on later inputs."""
     uses_timespans: bool = False
-    """Whether `forward` and `step` take the time that passed between positions."""
+    """Whether `forward` and `step` take the time between positions."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The sequence mapped.
+        """Return the outputs of all positions.
 
         Args:
-            x: (batch, time, features).
-            mask: (batch, time), False where there is padding, which no other position sees.
+            x: Tensor of shape (batch, time, features).
+            mask: Padding mask of shape (batch, time), False at padding. No other position sees
+                the padding.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no forward()")
+        raise NotImplementedError(f"{type(self).__name__} does not define forward()")
 
     def initial_state(self, batch: int) -> State:
-        """The state before the first position."""
-        raise NotImplementedError(f"{type(self).__name__} has no form that goes step by step")
+        """Return the state before the first position.
+
+        Args:
+            batch: Batch size.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no recurrent form")
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """The output of one position, (batch, features), and the state after it."""
-        raise NotImplementedError(f"{type(self).__name__} has no form that goes step by step")
+        """Return the output at one position, and the next state.
+
+        Args:
+            x: Tensor of shape (batch, features).
+            state: The result of `initial_state` or of the last step.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no recurrent form")
 
 
 def all_causal(modules: Iterable[Module]) -> bool:
-    """Whether none of them looks ahead."""
+    """Return whether all sequence modules are causal."""
     return all(module.is_causal for module in modules if isinstance(module, SequenceModule))
 
 
 def any_uses_timespans(modules: Iterable[Module]) -> bool:
-    """Whether one of them minds the time between positions."""
+    """Return whether any sequence module uses `timespans`."""
     return any(module.uses_timespans for module in modules if isinstance(module, SequenceModule))
 
 
-def run(module: Module, x: Tensor, mask: Tensor | None = None, timespans: Any = None) -> Tensor:
-    """A sequence through any module; only one that mixes positions is told of the mask and time."""
+def run(
+    module: Module, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
+) -> Tensor:
+    """Return a module's output for a sequence.
+
+    Args:
+        module: Any module.
+        x: The sequence.
+        mask: Padding mask, passed to sequence modules only.
+        timespans: Time between positions, passed to modules that use it only.
+    """
     if not isinstance(module, SequenceModule):
-        return module(x)
+        output: Tensor = module(x)
+        return output
     if timespans is None or not module.uses_timespans:
         return module(x, mask)
-    return module(x, mask, timespans)
+    return module(x, mask, timespans)  # type: ignore[call-arg]
 
 
 def run_all(
-    modules: Iterable[Module], x: Any, mask: Tensor | None = None, timespans: Any = None
-) -> Any:
-    """A sequence through modules one after the other."""
+    modules: Iterable[Module],
+    x: Tensor,
+    mask: Tensor | None = None,
+    timespans: TensorLike | None = None,
+) -> Tensor:
+    """Return the output of modules in sequence; the arguments are those of `run`."""
     for module in modules:
         x = run(module, x, mask, timespans)
     return x
 
 
-def initial_states(modules: Iterable[Module], batch: int) -> State:
-    """Their states before the first position."""
-    return tuple(initial_state(module, batch) for module in modules)
-
-
-def step_all(
-    modules: Iterable[Module], x: Tensor, state: State, timespan: Any = None
-) -> tuple[Tensor, State]:
-    """One position through modules one after the other, and their states after it."""
-    after = []
-    for module, before in zip(modules, state, strict=True):
-        x, new = step(module, x, before, timespan)
-        after.append(new)
-    return x, tuple(after)
-
-
 def initial_state(module: Module, batch: int) -> State:
-    """The state of any module before the first position; () if it mixes no positions."""
+    """Return a module's state before the first position; () if it is no sequence module."""
     return module.initial_state(batch) if isinstance(module, SequenceModule) else ()
 
 
-def step(module: Module, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
-    """One position through any module, and the state after it."""
+def initial_states(modules: Iterable[Module], batch: int) -> State:
+    """Return the states of modules before the first position, as a tuple."""
+    return tuple(initial_state(module, batch) for module in modules)
+
+
+def step(
+    module: Module, x: Tensor, state: State, timespan: TensorLike | None = None
+) -> tuple[Tensor, State]:
+    """Return a module's output at one position, and its next state."""
     if not isinstance(module, SequenceModule):
         return module(x), state
     if timespan is None or not module.uses_timespans:
         return module.step(x, state)
     return module.step(x, state, timespan)  # type: ignore[call-arg]
+
+
+def step_all(
+    modules: Iterable[Module], x: Tensor, state: State, timespan: TensorLike | None = None
+) -> tuple[Tensor, State]:
+    """Return the output of modules in sequence at one position, and their next states."""
+    next_states = []
+    for module, module_state in zip(modules, state, strict=True):
+        x, next_state = step(module, x, module_state, timespan)
+        next_states.append(next_state)
+    return x, tuple(next_states)

@@ -19,7 +19,7 @@ from ember_ml.nn.wirings import GraphWiring
 def test_a_layer_that_changes_the_width_has_no_sum() -> None:
     with pytest.raises(ValueError, match=r"Dense maps \(1, 2, 8\) to \(1, 2, 1\)"):
         Block("b", 8, [layers.Dense(8, 1)])(ops.ones((1, 2, 8)))
-    with pytest.raises(ValueError, match=r"hidden_size=16, and GRUBlock 32"):
+    with pytest.raises(ValueError, match=r"hidden_size=16 differs from that of GRUBlock, 32"):
         Block("b", 16, [GRUBlock(32)])
 
 
