@@ -6,7 +6,7 @@ from ember_ml import autodiff as autodiff
 from ember_ml import backend as backend
 from ember_ml import nn as nn
 from ember_ml import ops as ops
-from ember_ml._core import lazy as _lazy
+from ember_ml._core import namespaces as _namespaces
 from ember_ml._core.errors import BackendTransferWarning as BackendTransferWarning
 from ember_ml._core.version import VERSION as _VERSION
 from ember_ml.autodiff import GradientTape as GradientTape
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __version__ = _VERSION
 
-__getattr__, __dir__ = _lazy.attach(
+__getattr__, __dir__ = _namespaces.attach(
     __name__,
     {
         "configs": "ember_ml.configs",

@@ -134,7 +134,7 @@ def align(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The call with every tensor argument a tensor of one backend, operands of one dtype."""
     args, kwargs = _positional(op, args, kwargs)
-    for role, value in zip(op.roles, args, strict=False):
+    for role, optional, value in zip(op.roles, op.optional, args, strict=False):
         if role == "sequence" and not isinstance(value, (list, tuple)):
             if not isinstance(value, EmberTensor):
                 raise ArgumentTypeError(
@@ -143,7 +143,7 @@ def align(
             args = (list(value), *args[1:])
         if role == "sequence" and len(args[0]) == 0:
             raise ValueError(f"{op.label} needs at least one tensor")
-        if value is None and not _optional(op, args):
+        if value is None and not optional:
             raise ArgumentTypeError(f"{op.label}: None is not a tensor")
     values = [value for _, value in _tensors(op, args)]
     backend = _backend(values)
@@ -177,12 +177,3 @@ def align(
             value = _on_backend(op, value, backend)
             prepared[position] = _check_index(op, value) if role == "index" else value
     return (*prepared, *args[len(op.roles) :]), kwargs
-
-
-def _optional(op: Op, args: tuple[Any, ...]) -> bool:
-    """Whether every None among the tensor arguments stands where None is allowed."""
-    parameters = list(op.signature.parameters.values())
-    return all(
-        given is not None or "None" in str(parameter.annotation)
-        for parameter, given in zip(parameters, args[: len(op.roles)], strict=False)
-    )

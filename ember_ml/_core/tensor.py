@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, Union
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, NoReturn, TypeAlias, Union
 
 from ember_ml._core import runtime
 from ember_ml._core.dtype import EmberDType
@@ -10,9 +11,6 @@ from ember_ml._core.errors import ArgumentTypeError, ShapeError, UnsupportedDTyp
 from ember_ml._core.methods import TensorMethods
 from ember_ml._core.types import DTypeLike as DTypeLike
 from ember_ml._core.types import NativeArray, Scalar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 class EmberTensor(TensorMethods):
@@ -31,10 +29,6 @@ class EmberTensor(TensorMethods):
 
     trainable = False
     """Whether a tape watches it unasked: for Parameters."""
-
-    _data: Any  # the native array
-    _backend: str
-    _tag: str  # backend and dtype in one interned string: what dispatch looks at
 
     def __init__(
         self,
@@ -97,18 +91,18 @@ class EmberTensor(TensorMethods):
 
     @property
     def dtype(self) -> EmberDType:
-        """The type of the elements."""
+        """Type of the elements."""
         return runtime.DTYPE_OF_TAG[self._tag]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return tuple(self._data.shape)
 
     @property
     def device(self) -> str:
         """Where the elements are: "cpu", "cuda:0", "gpu" ..."""
         return runtime.LOADED[self._backend].device_of(self._data)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The length of each axis."""
-        return tuple(self._data.shape)
 
     @property
     def ndim(self) -> int:
@@ -257,4 +251,13 @@ def wrap(data: Any, backend: str) -> EmberTensor:
 
 
 TensorLike: TypeAlias = Union[EmberTensor, NativeArray, Scalar, "Sequence[TensorLike]"]
-"""Operand of an op: a tensor, a Parameter, an array of a framework, nested lists or a number."""
+"""Operand of an op: a tensor, a Parameter, an array of a framework, nested lists or a number.
+
+All operands of a call are promoted to one dtype.
+"""
+TensorsLike: TypeAlias = Annotated[Sequence[TensorLike], "sequence"]
+"""Sequence of operands in one argument."""
+IndexLike: TypeAlias = Annotated[TensorLike, "index"]
+"""Integers with a dtype of their own."""
+MaskLike: TypeAlias = Annotated[TensorLike, "mask"]
+"""Values of any dtype that is not promoted with the operands."""

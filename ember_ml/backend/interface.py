@@ -15,8 +15,7 @@ The arrays and dtypes are the framework's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 Array: TypeAlias = Any
 """Array of the framework."""
@@ -24,39 +23,41 @@ DType: TypeAlias = Any
 """Dtype object of the framework."""
 HostArray: TypeAlias = Any
 """NumPy array."""
-Native: TypeAlias = Callable[..., Any]
-"""Function of native arrays."""
-ArrayFunction: TypeAlias = Callable[..., list[Array]]
-"""Function of arrays, one argument each, that returns a list of arrays."""
 
-ValueAndGrad: TypeAlias = Callable[
-    [Callable[..., tuple[Array, list[Array]]], Sequence[Array]],
-    tuple[Array, list[Array], list[Array]],
-]
-Vjp: TypeAlias = Callable[
-    [ArrayFunction, Sequence[Array]],
-    tuple[Sequence[Array], Callable[[list[Array]], Sequence[Array]]],
-]
-Jvp: TypeAlias = Callable[
-    [ArrayFunction, Sequence[Array], Sequence[Array]],
-    tuple[Sequence[Array], Sequence[Array]] | None,
-]
-Vmap: TypeAlias = Callable[[ArrayFunction, Sequence[int | None], Sequence[Array]], Sequence[Array]]
-Pullback: TypeAlias = Callable[[Sequence[Array], Sequence[Array], bool], Sequence[Array]]
-CustomVjp: TypeAlias = Callable[[ArrayFunction, Pullback, Sequence[Array]], Sequence[Array]]
-Checkpoint: TypeAlias = Callable[[ArrayFunction, Sequence[Array]], Sequence[Array]]
-Compile: TypeAlias = Callable[..., Callable[..., Any]]
-ScanStep: TypeAlias = Callable[
-    [Sequence[Array], Sequence[Array]], tuple[Sequence[Array], Sequence[Array]]
-]
-Scan: TypeAlias = Callable[
-    [ScanStep, Sequence[Array], Sequence[Array], int, bool],
-    tuple[Sequence[Array], Sequence[Array]] | None,
-]
+if TYPE_CHECKING:
+    Native: TypeAlias = Callable[..., Any]
+    """Function of native arrays."""
+    ArrayFunction: TypeAlias = Callable[..., list[Array]]
+    """Function of arrays, one argument each, that returns a list of arrays."""
+    ValueAndGrad: TypeAlias = Callable[
+        [Callable[..., tuple[Array, list[Array]]], Sequence[Array]],
+        tuple[Array, list[Array], list[Array]],
+    ]
+    Vjp: TypeAlias = Callable[
+        [ArrayFunction, Sequence[Array]],
+        tuple[Sequence[Array], Callable[[list[Array]], Sequence[Array]]],
+    ]
+    Jvp: TypeAlias = Callable[
+        [ArrayFunction, Sequence[Array], Sequence[Array]],
+        tuple[Sequence[Array], Sequence[Array]] | None,
+    ]
+    Vmap: TypeAlias = Callable[
+        [ArrayFunction, Sequence[int | None], Sequence[Array]], Sequence[Array]
+    ]
+    Pullback: TypeAlias = Callable[[Sequence[Array], Sequence[Array], bool], Sequence[Array]]
+    CustomVjp: TypeAlias = Callable[[ArrayFunction, Pullback, Sequence[Array]], Sequence[Array]]
+    Checkpoint: TypeAlias = Callable[[ArrayFunction, Sequence[Array]], Sequence[Array]]
+    Compile: TypeAlias = Callable[..., Callable[..., Any]]
+    ScanStep: TypeAlias = Callable[
+        [Sequence[Array], Sequence[Array]], tuple[Sequence[Array], Sequence[Array]]
+    ]
+    Scan: TypeAlias = Callable[
+        [ScanStep, Sequence[Array], Sequence[Array], int, bool],
+        tuple[Sequence[Array], Sequence[Array]] | None,
+    ]
 
 
-@dataclass(frozen=True)
-class Variants:
+class Variants(NamedTuple):
     """Native functions for special operands, by op name: the `VARIANTS` of a file in `ops/`.
 
     Args:
@@ -65,9 +66,9 @@ class Variants:
         left_scalars: Function (number, array) of a binary op.
     """
 
-    by_dtype: Mapping[str, Mapping[str, Native]] = field(default_factory=dict)
-    right_scalars: Mapping[str, Native] = field(default_factory=dict)
-    left_scalars: Mapping[str, Native] = field(default_factory=dict)
+    by_dtype: Mapping[str, Mapping[str, Native]] = {}
+    right_scalars: Mapping[str, Native] = {}
+    left_scalars: Mapping[str, Native] = {}
 
 
 class Random(Protocol):

@@ -6,7 +6,7 @@ config class of a component is derived from the signature of its `__init__`.
 
 from typing import TYPE_CHECKING
 
-from ember_ml._core import lazy as _lazy
+from ember_ml._core import namespaces as _namespaces
 from ember_ml.configs.base import Config as Config
 from ember_ml.configs.errors import ConfigError as ConfigError
 from ember_ml.configs.files import load as load
@@ -28,4 +28,4 @@ _PARTS = (
     *("activations", "blocks", "initializers", "layers", "losses", "metrics", "models"),
     *("optimizers", "schedules", "wirings"),
 )
-__getattr__, __dir__ = _lazy.attach(__name__, {part: f"{__name__}.{part}" for part in _PARTS})
+__getattr__, __dir__ = _namespaces.attach(__name__, {part: f"{__name__}.{part}" for part in _PARTS})

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ember_ml._core import lazy as _lazy
+from ember_ml._core import namespaces as _namespaces
 from ember_ml.nn import tensor as tensor
 from ember_ml.nn.containers import Identity as Identity
 from ember_ml.nn.containers import ModuleDict as ModuleDict
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ember_ml.nn.sequential import Sequential as Sequential
 
 _PARTS = ("activations", "blocks", "initializers", "layers", "models", "modules", "wirings")
-__getattr__, __dir__ = _lazy.attach(
+__getattr__, __dir__ = _namespaces.attach(
     __name__,
     {part: f"{__name__}.{part}" for part in _PARTS}
     | {"Model": "ember_ml.nn.models.base", "Sequential": "ember_ml.nn.sequential"},

@@ -5,9 +5,7 @@ The array API standard's names, NumPy's and PyTorch's usual ones, and more. `ops
 namespaces of their own; what is in `nn` and `signal` is here as well.
 """
 
-import sys as _sys
-
-from ember_ml._core import methods as _methods
+from ember_ml._core import namespaces as _namespaces
 from ember_ml._core.dtype import bfloat16 as bfloat16
 from ember_ml._core.dtype import bool_ as bool  # noqa: F401
 from ember_ml._core.dtype import bool_ as bool_
@@ -104,4 +102,6 @@ from ember_ml.ops.special import *
 from ember_ml.ops.trigonometric import *
 from ember_ml.ops.vectorize import *
 
-_methods.ops = _sys.modules[__name__]
+__dir__ = _namespaces.without_files(
+    __name__, "fft", "linalg", "linearalg", "nn", "random", "signal", "stats"
+)

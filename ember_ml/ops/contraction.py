@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ember_ml._core import rules
 from ember_ml._core.dispatch import binary, composite, op
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
-from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.tensor import Tensor, TensorLike, TensorsLike
 from ember_ml.ops.elementwise import multiply
 
 __all__ = [
@@ -177,7 +177,7 @@ def dot(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 @op(rule=rules.CONTRACTION)
-def _einsum(tensors: Sequence[TensorLike], subscripts: str) -> Tensor:
+def _einsum(tensors: TensorsLike, subscripts: str) -> Tensor:
     """Compute `einsum`."""
 
 
@@ -196,7 +196,7 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
 
 
 @composite(rule=rules.CONTRACTION)
-def multi_dot(tensors: Sequence[TensorLike]) -> Tensor:
+def multi_dot(tensors: TensorsLike) -> Tensor:
     """Return the product of a chain of matrices, in the order with the fewest multiplications.
 
     Args:

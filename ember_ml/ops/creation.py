@@ -16,7 +16,7 @@ from ember_ml._core.dtype import (
     EmberDType,
 )
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor, TensorLike, wrap
+from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor, TensorLike, TensorsLike, wrap
 
 __all__ = [
     "arange",
@@ -338,7 +338,7 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
 
 
 @op
-def coordinate_matrices(tensors: Sequence[TensorLike], indexing: str = "xy") -> list[Tensor]:
+def coordinate_matrices(tensors: TensorsLike, indexing: str = "xy") -> list[Tensor]:
     """Return the grids of `meshgrid` for vectors of one dtype.
 
     Args:

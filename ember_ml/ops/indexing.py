@@ -12,7 +12,7 @@ from ember_ml._core.dispatch import IndexLike, MaskLike, Op, around, composite, 
 from ember_ml._core.dtype import PYTHON_TYPES, bool_, promote_scalar
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.indexing import check_range, host_array, host_shape, native_key, normalize_axis
-from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike, wrap
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike, TensorsLike, wrap
 from ember_ml.ops.comparison import logical_not
 from ember_ml.ops.creation import tri
 from ember_ml.ops.dtypes import astype
@@ -394,7 +394,7 @@ def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ..
 
 
 @op(rule=rules.INTEGER)
-def ravel_multi_index(multi_index: Sequence[TensorLike], shape: Sequence[int]) -> Tensor:
+def ravel_multi_index(multi_index: TensorsLike, shape: Sequence[int]) -> Tensor:
     """Return indices along each axis of a shape as indices into the flattened tensor.
 
     Args:

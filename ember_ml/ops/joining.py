@@ -9,7 +9,7 @@ from typing import Any
 from ember_ml._core.dispatch import composite, op
 from ember_ml._core.errors import ArgumentError, IndexOutOfRangeError, ShapeError
 from ember_ml._core.indexing import normalize_axis
-from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.tensor import Tensor, TensorLike, TensorsLike
 from ember_ml.ops.indexing import index, like, take
 from ember_ml.ops.manipulation import (
     atleast_1d,
@@ -41,7 +41,7 @@ __all__ = [
 
 
 @op
-def concat(arrays: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
+def concat(arrays: TensorsLike, axis: int | None = 0) -> Tensor:
     """Return the tensors joined along an existing axis.
 
     Args:
@@ -54,7 +54,7 @@ concatenate = concat
 
 
 @op
-def stack(arrays: Sequence[TensorLike], axis: int = 0) -> Tensor:
+def stack(arrays: TensorsLike, axis: int = 0) -> Tensor:
     """Return the tensors joined along a new axis.
 
     Args:
@@ -64,7 +64,7 @@ def stack(arrays: Sequence[TensorLike], axis: int = 0) -> Tensor:
 
 
 @composite
-def vstack(arrays: Sequence[TensorLike]) -> Tensor:
+def vstack(arrays: TensorsLike) -> Tensor:
     """Return the tensors, with at least two axes each, joined along the first axis.
 
     Args:
@@ -74,7 +74,7 @@ def vstack(arrays: Sequence[TensorLike]) -> Tensor:
 
 
 @composite
-def hstack(arrays: Sequence[TensorLike]) -> Tensor:
+def hstack(arrays: TensorsLike) -> Tensor:
     """Return the tensors joined along the second axis; vectors along their only axis.
 
     Args:
@@ -85,7 +85,7 @@ def hstack(arrays: Sequence[TensorLike]) -> Tensor:
 
 
 @composite
-def dstack(arrays: Sequence[TensorLike]) -> Tensor:
+def dstack(arrays: TensorsLike) -> Tensor:
     """Return the tensors, with at least three axes each, joined along the third axis.
 
     Args:
@@ -95,7 +95,7 @@ def dstack(arrays: Sequence[TensorLike]) -> Tensor:
 
 
 @composite
-def column_stack(arrays: Sequence[TensorLike]) -> Tensor:
+def column_stack(arrays: TensorsLike) -> Tensor:
     """Return the tensors joined along the second axis; vectors become columns.
 
     Args:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite, reduction
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
+from ember_ml._core.types import Axis
 from ember_ml.ops._roots import root
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
     "var",
 ]
 
-Axes: TypeAlias = "int | tuple[int, ...] | None"
+Axes: TypeAlias = Axis
 """The axes to fold: one, several, or all (None)."""
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ember_ml._core import lazy as _lazy
+from ember_ml._core import namespaces as _namespaces
 
 if TYPE_CHECKING:
     from ember_ml.configs.training import TrainerConfig as TrainerConfig
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ember_ml.training.trainer import NonFiniteError as NonFiniteError
     from ember_ml.training.trainer import Trainer as Trainer
 
-__getattr__, __dir__ = _lazy.attach(
+__getattr__, __dir__ = _namespaces.attach(
     __name__,
     {
         "EMA": "ember_ml.training.ema",

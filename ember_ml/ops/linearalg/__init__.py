@@ -1,5 +1,6 @@
 """Linear algebra: the array API standard's `linalg` and more; also available as `ops.linalg`."""
 
+from ember_ml._core import namespaces as _namespaces
 from ember_ml.ops.contraction import cross, dot, kron, matmul, multi_dot, outer, tensordot, vecdot
 from ember_ml.ops.linearalg.decompositions import (
     cholesky,
@@ -87,3 +88,5 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+__dir__ = _namespaces.without_files(__name__)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ember_ml._core.dispatch import composite, op
 from ember_ml._core.errors import ShapeError
-from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
+from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike, TensorsLike
 from ember_ml.ops.manipulation import reshape
 from ember_ml.ops.reduction import sum
 
@@ -74,7 +72,7 @@ def trace(x: TensorLike, offset: int = 0, dtype: DTypeLike | None = None) -> Ten
 
 
 @op
-def _block_diag(tensors: Sequence[TensorLike]) -> Tensor:
+def _block_diag(tensors: TensorsLike) -> Tensor:
     """Compute `block_diag`."""
 
 

@@ -1,5 +1,6 @@
 """Neural network ops: activations, normalization, attention, losses."""
 
+from ember_ml._core import namespaces as _namespaces
 from ember_ml.ops.nn.activations import *  # noqa: F403
 from ember_ml.ops.nn.attention import *  # noqa: F403
 from ember_ml.ops.nn.classification import *  # noqa: F403
@@ -12,3 +13,5 @@ from ember_ml.ops.nn.probabilities import *  # noqa: F403
 from ember_ml.ops.nn.projection import *  # noqa: F403
 from ember_ml.ops.nn.recurrent import *  # noqa: F403
 from ember_ml.ops.nn.regularization import *  # noqa: F403
+
+__dir__ = _namespaces.without_files(__name__)

@@ -7,6 +7,7 @@ and the numbers are bit-identical on every backend.
 
 from __future__ import annotations
 
+from ember_ml._core import namespaces as _namespaces
 from ember_ml.ops.random.continuous import beta as beta
 from ember_ml.ops.random.continuous import cauchy as cauchy
 from ember_ml.ops.random.continuous import exponential as exponential
@@ -33,3 +34,5 @@ from ember_ml.ops.random.generator import default_generator as default_generator
 from ember_ml.ops.random.generator import get_state as get_state
 from ember_ml.ops.random.generator import set_seed as set_seed
 from ember_ml.ops.random.generator import set_state as set_state
+
+__dir__ = _namespaces.without_files(__name__)

@@ -1,5 +1,6 @@
 """Signal processing: windows, frames, spectra, convolutions, pooling."""
 
+from ember_ml._core import namespaces as _namespaces
 from ember_ml.ops.signal.convolution import *  # noqa: F403
 from ember_ml.ops.signal.filtering import *  # noqa: F403
 from ember_ml.ops.signal.framing import *  # noqa: F403
@@ -9,3 +10,5 @@ from ember_ml.ops.signal.resizing import *  # noqa: F403
 from ember_ml.ops.signal.spectra import *  # noqa: F403
 from ember_ml.ops.signal.transposed import *  # noqa: F403
 from ember_ml.ops.signal.windows import *  # noqa: F403
+
+__dir__ = _namespaces.without_files(__name__)

@@ -1,5 +1,6 @@
 """Statistics of samples."""
 
+from ember_ml._core import namespaces as _namespaces
 from ember_ml.ops.counting import bincount as bincount
 from ember_ml.ops.counting import histogram as histogram
 from ember_ml.ops.cumulative import cummax as cummax
@@ -28,3 +29,5 @@ from ember_ml.ops.stats.moments import gaussian as gaussian
 from ember_ml.ops.stats.moments import kurtosis as kurtosis
 from ember_ml.ops.stats.moments import skew as skew
 from ember_ml.ops.stats.moments import standardize as standardize
+
+__dir__ = _namespaces.without_files(__name__)
