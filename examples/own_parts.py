@@ -16,7 +16,7 @@ import numpy as np
 from ember_ml import ops
 from ember_ml.mad import Draws, Task
 from ember_ml.nn.layers import Dense
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, zeros_beside
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, new_zeros
 from ember_ml.nn.tensor import Tensor
 from ember_ml.registry import register
 
@@ -53,7 +53,7 @@ class SignedGate(SequenceMixer):
 
     def initial_state(self, batch: int) -> State:
         """Nothing is known yet."""
-        return zeros_beside(self.leave.weight, (batch, self.features))
+        return new_zeros(self.leave.weight, (batch, self.features))
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """One position, for generation."""

@@ -230,7 +230,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
             "attention[num_hads=3]+swiglu",
             "2 problems\n.*num_hads: there is no such key; did you mean 'num_heads'",
         ),
-        ("attention[num_heads=3]+swiglu", "features=16 must be a multiple of num_heads=3"),
+        ("attention[num_heads=3]+swiglu", r"features \(16\) must be divisible by num_heads \(3\)"),
         ("attention[causal=false]+swiglu", "is not causal"),
         ("(attention+swiglu)x500000000", "more than 10,000 layers"),
         ("lstm[bidirectional=true]", r"LSTM makes \(1, 2, 32\) of \(1, 2, 16\)"),

@@ -1,19 +1,32 @@
-"""The base of the layers."""
+"""The base class of layers."""
 
 from __future__ import annotations
 
+from ember_ml import ops
+from ember_ml._core.dtype import float32
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.nn.module import Module
 
 
 class Layer(Module):
-    """A module that maps a tensor of features to another: (..., features) -> (..., features)."""
+    """Module that maps features to features: (..., features) -> (..., features)."""
 
     def check_features(self, x: Tensor, features: int, axis: int = -1) -> None:
-        """Raise a ShapeError that names the layer if x has another number of features."""
+        """Raise a ShapeError unless x has the given number of features.
+
+        Args:
+            x: The input.
+            features: Expected number of features.
+            axis: Axis of the features. Default: -1.
+        """
         if x.ndim == 0 or x.shape[axis] != features:
             raise ShapeError(
-                f"{type(self).__name__} takes {features} features along axis {axis}; the input "
-                f"has the shape {x.shape}"
+                f"{type(self).__name__}: expected {features} features along axis {axis}, got an "
+                f"input of shape {x.shape}"
             )
+
+
+def upcast_half(x: Tensor) -> Tensor:
+    """Return x in float32 if it has half precision; otherwise x itself."""
+    return ops.astype(x, float32) if x.dtype.bits == 16 else x

@@ -506,7 +506,7 @@ WRONG = [
     (lambda: two_inputs().connect("x", "a"), "nobody reads the input 'y'"),
     (GraphWiring, "there are no blocks"),
     (wide, "'encoder' gives 16 features, 'decoder' takes 32"),
-    (wrapped, r"'decoder' does not take what 'encoder' gives, \(1, 2, 16\): Dense takes 32"),
+    (wrapped, r"'decoder' does not take what 'encoder' gives, \(1, 2, 16\): Dense: expected 32"),
     (
         lambda: wide().connect("input", "decoder"),
         "'encoder' and 'input' give 16 and 3 features, which",

@@ -175,7 +175,7 @@ def test_the_blocked_gated_convolution_on_torch(monkeypatch, name, masked):
 
 def test_bad_shapes(backend):
     layer = FFTConv(3, max_length=8)
-    with pytest.raises(ValueError, match=r"FFTConv takes \(batch, time, 3\)"):
+    with pytest.raises(ValueError, match=r"FFTConv: expected an input of shape \(batch, time, 3\)"):
         layer(ops.ones((2, 5, 4)))
     with pytest.raises(ValueError, match="mask"):
         layer(ops.ones((2, 5, 3)), ops.ones((2, 4)))

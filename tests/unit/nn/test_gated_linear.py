@@ -104,7 +104,7 @@ def test_dropout_is_of_training(cls, backend: str) -> None:
 
 @pytest.mark.parametrize("cls", [GeGLU, FeedForward])
 def test_errors_name_the_layer(cls, backend: str) -> None:
-    with pytest.raises(ValueError, match=rf"{cls.__name__} takes 8 features.*\(2, 7\)"):
+    with pytest.raises(ValueError, match=rf"{cls.__name__}: expected 8 features.*\(2, 7\)"):
         cls(8)(ops.ones((2, 7)))
     with pytest.raises(ValueError, match=rf"{cls.__name__}.*inner_features"):
         cls(8, inner_features=0)

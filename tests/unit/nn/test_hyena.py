@@ -153,11 +153,14 @@ def test_filters_fade(backend):
 
 
 BAD = {
-    "groups": (lambda: Hyena(5, inner_factor=1, projection_groups=4), "projection_groups=4"),
-    "heads": (lambda: MultiHeadHyena(10, num_heads=4), "num_heads=4"),
-    "experts": (lambda: HyenaExperts(8, num_experts=2, top_k=3), "top_k=3"),
+    "groups": (lambda: Hyena(5, inner_factor=1, projection_groups=4), r"projection_groups \(4\)"),
+    "heads": (lambda: MultiHeadHyena(10, num_heads=4), r"num_heads \(4\)"),
+    "experts": (lambda: HyenaExperts(8, num_experts=2, top_k=3), r"top_k \(3\)"),
     "length": (lambda: Hyena(8, max_length=0), "max_length"),
-    "features": (lambda: Hyena(8)(ops.ones((1, 2, 9))), r"Hyena takes \(batch, time, 8\)"),
+    "features": (
+        lambda: Hyena(8)(ops.ones((1, 2, 9))),
+        r"Hyena: expected an input of shape \(batch, time, 8\)",
+    ),
 }
 
 

@@ -262,11 +262,17 @@ def test_norms_decays_and_biases_are_spared_from_weight_decay() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: LinearAttention(8, 3), "LinearAttention: features=8 must be a multiple of num_h"),
-        (lambda: MultiHeadGatedLinearAttention(9), "MultiHeadGatedLinearAttention: features=9"),
-        (lambda: DeltaNet(8, 3), "DeltaNet: features=8 must be a multiple of num_heads=3"),
-        (lambda: GatedDeltaNet(8, 3), "GatedDeltaNet: features=8"),
-        (lambda: Retention(6, 2), "Retention: features=6 must be an even multiple"),
+        (lambda: LinearAttention(8, 3), r"LinearAttention: features \(8\) must be divisible"),
+        (
+            lambda: MultiHeadGatedLinearAttention(9),
+            r"MultiHeadGatedLinearAttention: features \(9\)",
+        ),
+        (lambda: DeltaNet(8, 3), r"DeltaNet: features \(8\) must be divisible by num_heads \(3\)"),
+        (lambda: GatedDeltaNet(8, 3), r"GatedDeltaNet: features \(8\)"),
+        (
+            lambda: Retention(6, 2),
+            r"Retention: features \(6\) must be divisible by 2 \* num_heads \(4\)",
+        ),
         (lambda: GatedLinearAttention(8, gate_rank=0), "gate_rank"),
     ],
 )

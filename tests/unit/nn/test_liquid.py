@@ -320,7 +320,9 @@ def test_stages_read_what_stands_before_them(seed: int) -> None:
     assert sorted(neuron for stage in found for neuron in stage.neurons) == list(range(40))
     place = {neuron: at for at, stage in enumerate(found) for neuron in stage.neurons}
     for src, dest in edges:
-        assert place[src] < place[dest] or (place[src] == place[dest] and found[place[src]].loops)
+        assert place[src] < place[dest] or (
+            place[src] == place[dest] and found[place[src]].has_loops
+        )
 
 
 @pytest.mark.parametrize("kind", MADE)

@@ -14,8 +14,12 @@ from ember_ml.backend import available, use_backend
 from ember_ml.configs import Config
 from ember_ml.nn.auxiliary_losses import reported_losses
 from ember_ml.nn.layers.channel_mixing.experts import balance_loss, z_loss
-from ember_ml.nn.layers.channel_mixing.experts.combining import combine
-from ember_ml.nn.layers.channel_mixing.experts.dispatch import _by_blocks, _by_groups, grouped
+from ember_ml.nn.layers.channel_mixing.experts.dispatch import (
+    _run_blocks,
+    _run_groups,
+    combine,
+    group_by_expert,
+)
 from ember_ml.nn.layers.channel_mixing.experts.mixture import Mixture
 from ember_ml.nn.layers.channel_mixing.moe import MoE, MoEMLP
 from ember_ml.nn.tensor import array
@@ -203,14 +207,14 @@ def test_blocks_of_fixed_size_equal_groups(count: int, capacity: int | None, bac
     def run(way):
         def loss(x):
             routing = layer.router(x)
-            groups = grouped(routing, capacity)
+            groups = group_by_expert(routing, capacity)
             work = way(layer.experts, (x,), routing, groups)
             return (combine(x, routing, work)[:, 0] * weights).sum()
 
         return autodiff.value_and_grad(loss)(x)
 
-    by_groups = run(_by_groups)
-    by_blocks = run(lambda *args: _by_blocks(*args, capacity))
+    by_groups = run(_run_groups)
+    by_blocks = run(lambda *args: _run_blocks(*args, capacity))
     for ours, theirs in zip(by_groups, by_blocks, strict=True):
         assert close(ours.numpy(), theirs.numpy(), 1e-3)
 
@@ -287,7 +291,7 @@ def test_experts_that_mix_positions_get_whole_sequences(backend: str) -> None:
     [pairs] = choices("softmax", logits[None], 2, 0.0)
     expected = sum(w * layer.experts.layers[expert](x[1:2]).numpy() for expert, w in pairs)
     assert close(out[1:2], expected)
-    with pytest.raises(ValueError, match=r"MoE routes sequences.*\(5, 4\)"):
+    with pytest.raises(ValueError, match=r"MoE: the experts mix positions.*\(5, 4\)"):
         layer(x[:, 0])
 
 
@@ -302,7 +306,7 @@ def test_padding_takes_no_room(backend: str) -> None:
     statistics = layer.statistics(x, array(mask))
     assert float(statistics.lost) < float(layer.statistics(x).lost)
     assert float(statistics.experts_per_item) == 2.0
-    with pytest.raises(ValueError, match=r"MoE takes a mask of the shape \(2, 6\), not \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"MoE: expected a mask of shape \(2, 6\), got \(2, 5\)"):
         layer(x, array(mask[:, :5]))
 
 
@@ -427,14 +431,20 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: MoE(8, num_experts=4, top_k=5), "MoE: top_k=5 must not be above num_experts=4"),
-        (lambda: MoEMLP(8, num_experts=1), "MoEMLP: top_k=2 must not be above num_experts=1"),
+        (
+            lambda: MoE(8, num_experts=4, top_k=5),
+            "MoE: top_k \\(5\\) must not exceed num_experts \\(4\\)",
+        ),
+        (
+            lambda: MoEMLP(8, num_experts=1),
+            "MoEMLP: top_k \\(2\\) must not exceed num_experts \\(1\\)",
+        ),
         (lambda: MoE(8, router="soft"), "MoE.*router"),
         (lambda: MoE(8, expert="dens"), "MoE.*expert.*did you mean 'dense'"),
         (lambda: MoE(8, expert={"type": "dense", "features": 3}), "MoE.*expert.*features"),
         (lambda: MoE(8, capacity_factor=0.0), "MoE.*capacity_factor"),
         (lambda: MoE(8, top_p=1.5), "MoE.*top_p"),
-        (lambda: MoE(8)(ops.ones((2, 7))), r"MoE takes 8 features.*\(2, 7\)"),
+        (lambda: MoE(8)(ops.ones((2, 7))), r"MoE: expected 8 features.*\(2, 7\)"),
     ],
 )
 def test_errors_name_the_layer(make, message: str) -> None:

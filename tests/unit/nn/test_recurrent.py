@@ -218,21 +218,30 @@ def test_a_cell_of_ones_own(backend: str) -> None:
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (lambda: recurrent.LSTM(3)(ops.ones((2, 5, 4))), r"LSTM takes \(batch, time, 3\)"),
-        (lambda: recurrent.LSTM(3)(ops.ones((2, 5, 3)), ops.ones((2, 4))), "mask of"),
+        (
+            lambda: recurrent.LSTM(3)(ops.ones((2, 5, 4))),
+            r"LSTM: expected an input of shape \(batch, time, 3\)",
+        ),
+        (lambda: recurrent.LSTM(3)(ops.ones((2, 5, 3)), ops.ones((2, 4))), "a mask of"),
         (
             lambda: recurrent.LSTM(3).run(ops.ones((2, 5, 3)), ops.ones((2, 3))),
-            r"LSTM takes a state of the shapes \[\(2, 3\), \(2, 3\)\], not \[\(2, 3\)\]",
+            r"LSTM: expected a state with the shapes \[\(2, 3\), \(2, 3\)\], got \[\(2, 3\)\]",
         ),
-        (lambda: recurrent.GRU(3, num_layers=2).run(ops.ones((2, 5, 3)), ()), "0 states for 2"),
-        (lambda: recurrent.CfC(3)(ops.ones((2, 5, 3)), timespans=[1.0]), "takes timespans of"),
-        (lambda: recurrent.GRUCell(3, 4)(ops.ones((2, 4))), r"GRUCell takes \(batch, 3\)"),
+        (
+            lambda: recurrent.GRU(3, num_layers=2).run(ops.ones((2, 5, 3)), ()),
+            "each of the 2 cells, got 0",
+        ),
+        (lambda: recurrent.CfC(3)(ops.ones((2, 5, 3)), timespans=[1.0]), "expected timespans of"),
+        (
+            lambda: recurrent.GRUCell(3, 4)(ops.ones((2, 4))),
+            r"GRUCell: expected an input of shape \(batch, 3\)",
+        ),
         (lambda: recurrent.CfC(3, mode="fast"), "mode"),
         (lambda: recurrent.LTC(3, units=0), "at least 1"),
         (lambda: recurrent.LTC(3, units="everything"), "must be a wiring"),
         (
             lambda: recurrent.RNN(3, return_sequences=False)(ops.ones((2, 0, 3))),
-            "no steps has no last one",
+            "requires at least one position",
         ),
     ],
 )
@@ -244,5 +253,7 @@ def test_errors_name_the_layer(run, message: str) -> None:
 def test_two_directions_have_no_steps() -> None:
     layer = recurrent.GRU(3, bidirectional=True)
     assert not layer.is_causal
-    with pytest.raises(NotImplementedError, match="GRU: a layer of two directions"):
+    with pytest.raises(
+        NotImplementedError, match="GRU: a bidirectional layer needs the whole sequence"
+    ):
         layer.step(ops.ones((2, 3)), layer.initial_state(2))

@@ -122,5 +122,5 @@ def test_only_matrices_decay() -> None:
 
 @pytest.mark.parametrize("layer", [RWKV5TimeMixer, RWKV6TimeMixer])
 def test_errors_name_the_layer_and_the_sizes(layer) -> None:
-    with pytest.raises(ValueError, match=f"{layer.__name__}: features=12 must be a multiple"):
+    with pytest.raises(ValueError, match=rf"{layer.__name__}: features \(12\) must be divisible"):
         layer(12)

@@ -215,12 +215,21 @@ def test_the_scan_takes_halves(backend):
 
 
 BAD = {
-    "steps": (lambda: Mamba(8, dt_min=0.2, dt_max=0.1), "dt_min=0.2 must not be above dt_max"),
+    "steps": (
+        lambda: Mamba(8, dt_min=0.2, dt_max=0.1),
+        r"dt_min \(0.2\) must not exceed dt_max \(0.1\)",
+    ),
     "negative": (lambda: Mamba(8, dt_min=-1.0), "dt_min"),
-    "heads": (lambda: Mamba2(8, head_dim=5), "head_dim=5"),
+    "heads": (lambda: Mamba2(8, head_dim=5), r"head_dim \* num_groups \(5\)"),
     "odd": (lambda: S4D(8, d_state=3), "d_state"),
-    "ring": (lambda: LRU(8, r_min=0.9, r_max=0.5), "r_min=0.9 must be below r_max=0.5"),
-    "features": (lambda: Mamba(8)(ops.ones((2, 3, 7))), r"Mamba takes \(batch, time, 8\)"),
+    "ring": (
+        lambda: LRU(8, r_min=0.9, r_max=0.5),
+        r"r_min \(0.9\) must be less than r_max \(0.5\)",
+    ),
+    "features": (
+        lambda: Mamba(8)(ops.ones((2, 3, 7))),
+        r"Mamba: expected an input of shape \(batch, time, 8\)",
+    ),
     "scan": (
         lambda: ops.selective_scan(*[ops.ones((2, 3, 4))] * 2, *[ops.ones((4, 2))] * 3),
         "selective_scan takes u and dt",

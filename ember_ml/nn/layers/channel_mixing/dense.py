@@ -14,17 +14,18 @@ from ember_ml.registry import register
 
 @register("layers/dense", aliases=["linear"])
 class Dense(Layer):
-    r"""A linear map of the features.
+    r"""Affine map of the features with an optional activation.
 
     .. math:: y = \phi(x W^\top + b)
 
     Args:
-        in_features: the number of features of x.
-        out_features: the number of features of y.
-        bias: whether there is a b.
-        activation: phi, by name or as a function; none if not given.
-        kernel_initializer: the first value of W, which is (out features, in features).
-        bias_initializer: the first value of b.
+        in_features: Number of input features.
+        out_features: Number of output features.
+        bias: Whether to add the bias b. Default: True.
+        activation: The activation function phi, by name or as a function. Default: none.
+        kernel_initializer: Initializer of W, which has the shape (out_features, in_features).
+            Default: "glorot".
+        bias_initializer: Initializer of b. Default: "zeros".
 
     Shape: (..., in_features) -> (..., out_features).
 
@@ -48,15 +49,21 @@ class Dense(Layer):
         self.weight = Parameter(kernel((out_features, in_features)))
         self.bias: Parameter | None = None
         if bias:
-            first = initializers.get(bias_initializer)((out_features,))
-            self.bias = Parameter(first, decay=False)
+            initial_bias = initializers.get(bias_initializer)((out_features,))
+            self.bias = Parameter(initial_bias, decay=False)
         self.activation = None if activation is None else activations.get(activation)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The features mapped."""
+        """Apply the layer."""
         try:
             y = ops.linear(x, self.weight, self.bias)
         except EmberError:
             self.check_features(x, self.in_features)
             raise
         return y if self.activation is None else self.activation(y)
+
+
+def bias_of(layer: Dense) -> Parameter:
+    """Return the bias of a layer that has one."""
+    assert layer.bias is not None
+    return layer.bias

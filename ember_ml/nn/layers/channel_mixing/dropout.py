@@ -11,10 +11,12 @@ from ember_ml.registry import register
 
 @register("layers/dropout")
 class Dropout(Layer):
-    """Sets elements to zero at random in training, and scales the others up to make up for it.
+    """Dropout: zeroes random elements during training and scales the others by 1 / (1 - rate).
+
+    In inference mode it returns its input.
 
     Args:
-        rate: the share of elements that are dropped.
+        rate: Probability of zeroing an element, 0 <= rate < 1. Default: 0.5.
 
     Shape: any.
 
@@ -29,5 +31,5 @@ class Dropout(Layer):
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """x with elements dropped; x itself outside of training."""
+        """Apply dropout in training mode."""
         return ops.dropout(x, self.rate) if self.training and self.rate else x

@@ -14,13 +14,13 @@ from ember_ml.registry import register
 
 @register("layers/embedding")
 class Embedding(Layer):
-    """A vector for each of a number of symbols.
+    """Lookup table that maps integers to learned vectors.
 
     Args:
-        num_embeddings: how many symbols there are.
-        features: the length of a vector.
-        padding_index: a symbol whose vector is zero and gets no gradient.
-        initializer: the first value of the vectors.
+        num_embeddings: Number of vectors, such as the vocabulary size.
+        features: Length of each vector.
+        padding_index: Index whose vector is zero and receives no gradient. Default: none.
+        initializer: Initializer of the vectors. Default: "normal".
 
     Shape: (...) of integers -> (..., features).
 
@@ -38,21 +38,27 @@ class Embedding(Layer):
     ) -> None:
         if padding_index is not None and padding_index >= num_embeddings:
             raise ArgumentError(
-                f"Embedding: padding_index={padding_index} must be below "
-                f"num_embeddings={num_embeddings}"
+                f"Embedding: padding_index ({padding_index}) must be less than num_embeddings "
+                f"({num_embeddings})"
             )
         self.padding_index = padding_index
         self.weight = Parameter(initializers.get(initializer)((num_embeddings, features)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The vectors of the symbols."""
+        """Return the vectors of the indices."""
         if not x.dtype.is_integer:
-            raise ArgumentTypeError(f"Embedding takes integers, not {x.dtype}")
+            raise ArgumentTypeError(
+                f"Embedding: the input must have an integer dtype, not {x.dtype}"
+            )
         vectors = ops.embedding(self.weight, x)
         if self.padding_index is None:
             return vectors
         return ops.where(ops.expand_dims(x == self.padding_index, -1), 0.0, vectors)
 
     def attend(self, x: Tensor) -> Tensor:
-        """The products of vectors with all embeddings: logits over the symbols (tied weights)."""
+        """Return the logits over the vocabulary, with the embedding as output weight (tied).
+
+        Args:
+            x: Hidden states, (..., features).
+        """
         return ops.linear(x, self.weight)

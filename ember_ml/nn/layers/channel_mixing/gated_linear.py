@@ -1,8 +1,10 @@
-"""Gated linear units, and the plain feed-forward layer that they replace."""
+"""Feed-forward layers: the plain two-layer network and gated linear units."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import ClassVar
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
@@ -18,25 +20,58 @@ GELU_TANH = GELUConfig(approximate=True)
 
 
 def inner_size(features: int, multiple_of: int = 16) -> int:
-    """8/3 of the features, rounded up: so many make a gated layer as large as a plain one."""
+    """Return the inner size of a gated layer with about 8 features^2 parameters.
+
+    It is 8/3 of the features, rounded up to a multiple. A gated layer of this size has as many
+    parameters as a plain feed-forward layer with 4 times the features inside.
+
+    Args:
+        features: Number of input and output features.
+        multiple_of: The result is a multiple of this. Default: 16.
+    """
     return -(-(8 * features // 3) // multiple_of) * multiple_of
 
 
+class _TwoLayerNetwork(Layer):
+    """Base of the feed-forward layers: expansion, nonlinearity, dropout, reduction.
+
+    Subclasses set the attributes and implement `hidden`.
+    """
+
+    features: int
+    expand: Dense
+    reduce: Dense
+    activation: Callable[..., Tensor]
+    dropout: Dropout | None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the layer."""
+        self.check_features(x, self.features)
+        hidden = self.hidden(self.expand(x))
+        if self.dropout is not None:
+            hidden = self.dropout(hidden)
+        return self.reduce(hidden)
+
+    def hidden(self, expanded: Tensor) -> Tensor:
+        """Return the inner features from the output of `expand`."""
+        raise NotImplementedError
+
+
 @register("layers/gated_linear", aliases=["gated-linear", "gated_mlp"])
-class GatedLinear(Layer):
-    r"""A linear map of the features, gated by an activation of another.
+class GatedLinear(_TwoLayerNetwork):
+    r"""Gated linear unit with any activation as the gate.
 
     .. math:: y = W_3 (\phi(W_1 x) \odot W_2 x)
 
     W1 and W2 are the two halves of one matrix, `expand`.
 
     Args:
-        features: the number of features of x and y.
-        inner_features: the rows of W1 and of W2; 8/3 of the features, up to a multiple of 16, if
-            not given.
-        activation: phi.
-        bias: whether the maps have biases.
-        dropout: the share of inner features that training drops.
+        features: Number of input and output features.
+        inner_features: Number of rows of W1 and of W2. Default: 8/3 of the features, rounded up to
+            a multiple of 16.
+        activation: The activation function phi. Default: "silu".
+        bias: Whether the projections have biases. Default: False.
+        dropout: Probability of zeroing an inner feature during training. Default: 0.
 
     Shape: (..., features) -> (..., features).
 
@@ -58,38 +93,24 @@ class GatedLinear(Layer):
     ) -> None:
         self.features = features
         inner = inner_features or inner_size(features)
-        # of the variance that two matrices of their own would have
+        # the variance that two separate matrices would have
         gain = math.sqrt((features + 2 * inner) / (features + inner))
-        start = {"type": "glorot", "gain": gain}
-        self.expand = Dense(features, 2 * inner, bias=bias, kernel_initializer=start)
+        glorot = {"type": "glorot", "gain": gain}
+        self.expand = Dense(features, 2 * inner, bias=bias, kernel_initializer=glorot)
         self.reduce = Dense(inner, features, bias=bias)
         self.activation = activations.get(activation)
         self.dropout = Dropout(dropout) if dropout else None
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The features mapped."""
-        self.check_features(x, self.features)
-        inner = self.gated(self.expand(x))
-        if self.dropout is not None:
-            inner = self.dropout(inner)
-        return self.reduce(inner)
-
-    def gated(self, both: Tensor) -> Tensor:
-        """The product of the two halves, the first through the activation."""
-        gate, value = ops.split(both, 2, axis=-1)
+    def hidden(self, expanded: Tensor) -> Tensor:
+        """Return the gate, after the activation, times the value."""
+        gate, value = ops.split(expanded, 2, axis=-1)
         return self.activation(gate) * value
 
 
-@register("layers/glu")
-class GLU(GatedLinear):
-    r"""Gated linear unit.
+class _FixedGate(GatedLinear):
+    """Base of the gated linear units with a fixed activation, named by `gate`."""
 
-    .. math:: y = W_3 (\sigma(W_1 x) \odot W_2 x)
-
-    Args and shape: as of `GatedLinear`.
-
-    Reference: Dauphin et al., "Language Modeling with Gated Convolutional Networks", 2017.
-    """
+    gate: ClassVar[str]
 
     def __init__(
         self,
@@ -98,16 +119,44 @@ class GLU(GatedLinear):
         bias: bool = False,
         dropout: Below1 = 0.0,
     ) -> None:
-        super().__init__(features, inner_features, "sigmoid", bias, dropout)
+        super().__init__(features, inner_features, self.gate, bias, dropout)
+
+
+@register("layers/glu")
+class GLU(_FixedGate):
+    r"""Gated linear unit with a sigmoid gate.
+
+    .. math:: y = W_3 (\sigma(W_1 x) \odot W_2 x)
+
+    Args:
+        features: Number of input and output features.
+        inner_features: Number of rows of W1 and of W2. Default: 8/3 of the features, rounded up to
+            a multiple of 16.
+        bias: Whether the projections have biases. Default: False.
+        dropout: Probability of zeroing an inner feature during training. Default: 0.
+
+    Shape: (..., features) -> (..., features).
+
+    Reference: Dauphin et al., "Language Modeling with Gated Convolutional Networks", 2017.
+    """
+
+    gate = "sigmoid"
 
 
 @register("layers/swiglu")
-class SwiGLU(GatedLinear):
+class SwiGLU(_FixedGate):
     r"""Gated linear unit with a SiLU gate.
 
     .. math:: y = W_3 (\mathrm{silu}(W_1 x) \odot W_2 x)
 
-    Args and shape: as of `GatedLinear`.
+    Args:
+        features: Number of input and output features.
+        inner_features: Number of rows of W1 and of W2. Default: 8/3 of the features, rounded up to
+            a multiple of 16.
+        bias: Whether the projections have biases. Default: False.
+        dropout: Probability of zeroing an inner feature during training. Default: 0.
+
+    Shape: (..., features) -> (..., features).
 
     Reference: Shazeer, "GLU Variants Improve Transformer", 2020.
 
@@ -116,74 +165,67 @@ class SwiGLU(GatedLinear):
         135168
     """
 
-    def __init__(
-        self,
-        features: Size,
-        inner_features: Size | None = None,
-        bias: bool = False,
-        dropout: Below1 = 0.0,
-    ) -> None:
-        super().__init__(features, inner_features, "silu", bias, dropout)
+    gate = "silu"
 
-    def gated(self, both: Tensor) -> Tensor:
-        """The product of the two halves, the first through the SiLU."""
-        return ops.swiglu(both)
+    def hidden(self, expanded: Tensor) -> Tensor:
+        """Return the gate, after the SiLU, times the value."""
+        return ops.swiglu(expanded)
 
 
 @register("layers/geglu")
-class GeGLU(GatedLinear):
+class GeGLU(_FixedGate):
     r"""Gated linear unit with a GELU gate.
 
     .. math:: y = W_3 (\mathrm{gelu}(W_1 x) \odot W_2 x)
 
-    Args and shape: as of `GatedLinear`.
+    Args:
+        features: Number of input and output features.
+        inner_features: Number of rows of W1 and of W2. Default: 8/3 of the features, rounded up to
+            a multiple of 16.
+        bias: Whether the projections have biases. Default: False.
+        dropout: Probability of zeroing an inner feature during training. Default: 0.
+
+    Shape: (..., features) -> (..., features).
 
     Reference: Shazeer, "GLU Variants Improve Transformer", 2020.
     """
 
-    def __init__(
-        self,
-        features: Size,
-        inner_features: Size | None = None,
-        bias: bool = False,
-        dropout: Below1 = 0.0,
-    ) -> None:
-        super().__init__(features, inner_features, "gelu", bias, dropout)
+    gate = "gelu"
 
 
 @register("layers/reglu")
-class ReGLU(GatedLinear):
+class ReGLU(_FixedGate):
     r"""Gated linear unit with a ReLU gate.
 
     .. math:: y = W_3 (\max(W_1 x, 0) \odot W_2 x)
 
-    Args and shape: as of `GatedLinear`.
+    Args:
+        features: Number of input and output features.
+        inner_features: Number of rows of W1 and of W2. Default: 8/3 of the features, rounded up to
+            a multiple of 16.
+        bias: Whether the projections have biases. Default: False.
+        dropout: Probability of zeroing an inner feature during training. Default: 0.
+
+    Shape: (..., features) -> (..., features).
 
     Reference: Shazeer, "GLU Variants Improve Transformer", 2020.
     """
 
-    def __init__(
-        self,
-        features: Size,
-        inner_features: Size | None = None,
-        bias: bool = False,
-        dropout: Below1 = 0.0,
-    ) -> None:
-        super().__init__(features, inner_features, "relu", bias, dropout)
+    gate = "relu"
 
 
 @register("layers/feed_forward", aliases=["feed-forward", "mad-mlp"])
-class FeedForward(Layer):
-    r"""The feed-forward layer of a transformer.
+class FeedForward(_TwoLayerNetwork):
+    r"""Feed-forward layer of a transformer.
 
     .. math:: y = W_2 \, \phi(W_1 x)
 
     Args:
-        features: the number of features of x and y.
-        inner_features: the rows of W1; 4 times the features if not given.
-        activation: phi, GELU in the form with tanh if not given.
-        bias: whether the maps have biases.
-        dropout: the share of inner features that training drops.
+        features: Number of input and output features.
+        inner_features: Number of rows of W1. Default: 4 times the features.
+        activation: The activation function phi. Default: GELU with the tanh approximation.
+        bias: Whether the projections have biases. Default: False.
+        dropout: Probability of zeroing an inner feature during training. Default: 0.
 
     Shape: (..., features) -> (..., features).
 
@@ -209,10 +251,6 @@ class FeedForward(Layer):
         self.activation = activations.get(activation)
         self.dropout = Dropout(dropout) if dropout else None
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The features mapped."""
-        self.check_features(x, self.features)
-        inner = self.activation(self.expand(x))
-        if self.dropout is not None:
-            inner = self.dropout(inner)
-        return self.reduce(inner)
+    def hidden(self, expanded: Tensor) -> Tensor:
+        """Return the inner features after the activation."""
+        return self.activation(expanded)

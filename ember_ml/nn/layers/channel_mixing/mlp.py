@@ -16,17 +16,17 @@ from ember_ml.registry import register
 
 @register("layers/mlp")
 class MLP(Layer):
-    r"""Dense layers with an activation between them.
+    r"""Multi-layer perceptron: dense layers with an activation between them.
 
     .. math:: y = W_n \, \phi( \dots \phi(W_1 x))
 
     Args:
-        in_features: the number of features of x.
-        hidden_features: the sizes of the hidden layers; one of 4 times in_features if not given.
-        out_features: the number of features of y; in_features if not given.
-        activation: phi.
-        bias: whether the layers have biases.
-        dropout: the share of hidden units that training drops.
+        in_features: Number of input features.
+        hidden_features: Sizes of the hidden layers. Default: one layer of 4 times `in_features`.
+        out_features: Number of output features. Default: `in_features`.
+        activation: The activation function phi. Default: "gelu".
+        bias: Whether the layers have biases. Default: True.
+        dropout: Probability of zeroing a hidden unit during training. Default: 0.
 
     Shape: (..., in_features) -> (..., out_features).
 
@@ -44,17 +44,17 @@ class MLP(Layer):
         bias: bool = True,
         dropout: Below1 = 0.0,
     ) -> None:
-        hidden = (4 * in_features,) if hidden_features is None else hidden_features
+        hidden = 4 * in_features if hidden_features is None else hidden_features
         hidden = (hidden,) if isinstance(hidden, int) else tuple(hidden)
         sizes = (in_features, *hidden, out_features or in_features)
         self.layers = ModuleList(
-            Dense(size, following, bias=bias) for size, following in itertools.pairwise(sizes)
+            Dense(size, next_size, bias=bias) for size, next_size in itertools.pairwise(sizes)
         )
         self.activation = activations.get(activation)
         self.dropout = Dropout(dropout) if dropout else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The features mapped."""
+        """Apply the layers."""
         *hidden, last = self.layers
         for layer in hidden:
             x = self.activation(layer(x))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import core_schema
 
 from ember_ml import ops
+from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import Tensor
+from ember_ml.configs.base import Config
 from ember_ml.configs.fields import (
     ActivationField,
     Component,
@@ -23,25 +25,26 @@ from ember_ml.configs.fields import (
 from ember_ml.configs.patterns import sized
 from ember_ml.nn import activations
 from ember_ml.nn.layers.channel_mixing.dense import Dense
-from ember_ml.nn.layers.channel_mixing.experts import (
-    ROUTERS,
+from ember_ml.nn.layers.channel_mixing.experts.expert_modules import (
+    Experts,
     GatedExperts,
     LayerExperts,
     LinearExperts,
     MLPExperts,
 )
 from ember_ml.nn.layers.channel_mixing.experts.mixture import Mixture
+from ember_ml.nn.layers.channel_mixing.experts.routers import ROUTERS
 from ember_ml.nn.layers.channel_mixing.gated_linear import GELU_TANH, inner_size
 from ember_ml.registry import register
 
-STACKED_EXPERTS = {
+STACKED_EXPERTS: dict[str, str | Config] = {
     "mlp": GELU_TANH,
     "glu": "sigmoid",
     "swiglu": "silu",
     "geglu": "gelu",
     "reglu": "relu",
 }
-"""Experts computed from stacked matrices, and their activations."""
+"""Names of the experts with stacked matrices, and their activations."""
 
 
 class _Expert(Component):
@@ -62,37 +65,39 @@ class _Expert(Component):
 
 @register("layers/moe", aliases=["mixture_of_experts"])
 class MoE(Mixture):
-    r"""A mixture of experts, of which a few work on each position.
+    r"""Mixture of experts: a router chooses a few experts for each position.
 
     .. math:: y = \sum_{e \in \mathrm{chosen}(x)} w_e(x) \, f_e(x)
 
-    Only the chosen experts run. In training the losses of the router are reported to the trainer
-    (`nn.auxiliary`); `statistics` tells how inputs are routed. An expert that mixes positions (a
-    hyena, an attention ...) gets whole sequences, chosen by the mean of their positions.
+    Only the chosen experts run. During training the auxiliary losses of the router are added to the
+    loss of the trainer. `statistics` shows how inputs are routed. An expert that mixes positions
+    (such as Hyena or attention) gets whole sequences, routed by the mean of their positions.
 
-    With a capacity, and with the router "expert_choice", what happens to a position depends on the
-    other positions of the batch, later ones too.
+    With a capacity, and with the router "expert_choice", the layer is not causal: its output at a
+    position depends on the other positions of the batch.
 
     Args:
-        features: the number of features of x and y.
-        num_experts: how many experts there are.
-        top_k: how many work on a position.
-        expert: f. "mlp", "glu", "swiglu", "geglu" and "reglu" are computed from stacked matrices
-            without biases; or any layer by name or config, whose sizes follow from `features`.
-        inner_features: the inner size of the former; 4 times the features for "mlp", 8/3 of them
-            up to a multiple of 16 for the others, if not given.
-        router: "softmax", "sigmoid", "noisy" (a softmax with noise in training), "top_p" (as many
-            experts as are `top_p` probable together) or "expert_choice" (experts choose positions).
-        top_p: for the router "top_p".
-        normalize: whether the weights of a position's experts add up to 1, if they are several and
-            the position chooses.
-        combiner: "sum", or "concat" for a linear map of the outputs side by side.
-        capacity_factor: the room of an expert, in terms of its share of the work if all do the
-            same; without it there is no limit.
-        overflow: what comes of a position for which an expert has no room: "drop", nothing; or
-            "pass", the position as it is in place of the expert's output.
-        balance_weight: of the loss that keeps the experts equally busy.
-        z_weight: of the loss that keeps the router's logits small.
+        features: Number of input and output features.
+        num_experts: Number of experts. Default: 8.
+        top_k: Number of experts per position, at most `num_experts`. Default: 2.
+        expert: The function f. "mlp", "glu", "swiglu", "geglu" and "reglu" have stacked matrices
+            without biases. Any other layer is given by name or config; its width is `features`.
+            Default: "swiglu".
+        inner_features: Inner size of the stacked experts. Default: 4 times the features for "mlp";
+            8/3 of the features, rounded up to a multiple of 16, for the others.
+        router: "softmax", "sigmoid", "noisy" (softmax with noise during training), "top_p" (the
+            smallest number of experts with a total probability of `top_p`) or "expert_choice"
+            (experts choose positions). Default: "softmax".
+        top_p: Total probability of the experts, for the router "top_p". Default: 0.7.
+        normalize: Whether the weights of a position's experts sum to 1. Ignored for `top_k=1` and
+            for the router "expert_choice". Default: True.
+        combiner: "sum", or "concat" for a linear map of the concatenated outputs. Default: "sum".
+        capacity_factor: Capacity of an expert, relative to an equal share of the work. Default: no
+            limit.
+        overflow: Treatment of a position that exceeds the capacity of an expert: "drop" omits the
+            expert's output; "pass" replaces it by the position's input. Default: "drop".
+        balance_weight: Weight of the load balancing loss. Default: 0.01.
+        z_weight: Weight of the loss that penalizes large router logits. Default: 0.001.
 
     Shape: (..., features) -> (..., features).
 
@@ -123,30 +128,31 @@ class MoE(Mixture):
         balance_weight: NonNegative = 0.01,
         z_weight: NonNegative = 0.001,
     ) -> None:
-        self._check_choice(num_experts, top_k)
-        self.features = features
-        self.capacity_factor = capacity_factor
-        self.overflow = overflow
-        self.balance_weight = balance_weight
-        self.z_weight = z_weight
+        super().__init__(
+            features, num_experts, top_k, capacity_factor, overflow, balance_weight, z_weight
+        )
         self.router = ROUTERS[router](features, num_experts, top_k, top_p, normalize)
-        self.experts = _experts(expert, num_experts, features, inner_features)
+        self.experts = _create_experts(expert, num_experts, features, inner_features)
         self.by_sequence = _mixes_positions(self.experts)
         if combiner == "concat":
             self.combiner = Dense(self.router.choices * features, features, bias=False)
 
 
-def _experts(expert: Any, count: int, features: int, inner: int | None) -> Any:
+def _create_experts(
+    expert: ComponentLike, num_experts: int, features: int, inner: int | None
+) -> Experts:
+    if isinstance(expert, Config):
+        return LayerExperts(num_experts, expert)
     if not isinstance(expert, str):
-        return LayerExperts(count, expert)
+        raise ArgumentTypeError(f"MoE: expert must be a name or a config, not {expert!r:.60}")
     activation = STACKED_EXPERTS[expert]
     if expert == "mlp":
-        return MLPExperts(count, features, inner or 4 * features, activation)
-    return GatedExperts(count, features, inner or inner_size(features), activation)
+        return MLPExperts(num_experts, features, inner or 4 * features, activation)
+    return GatedExperts(num_experts, features, inner or inner_size(features), activation)
 
 
-def _mixes_positions(experts: Any) -> bool:
-    # not above: the sequence mixers may import this package while it is being imported
+def _mixes_positions(experts: Experts) -> bool:
+    # imported here because the sequence mixers import this package
     from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 
     return isinstance(experts, LayerExperts) and isinstance(experts.layers[0], SequenceMixer)
@@ -154,24 +160,24 @@ def _mixes_positions(experts: Any) -> bool:
 
 @register("layers/moe_mlp", aliases=["moe-mlp"])
 class MoEMLP(Mixture):
-    r"""MAD's mixture of experts: gated features that all share, read by a few experts.
+    r"""Mixture of experts of MAD: gated features shared by all experts, one matrix per expert.
 
     .. math:: y = \sum_{e \in \mathrm{top}_k} w_e(x) \, W_e (W_1 x \odot \phi(W_2 x))
 
-    The router's softmax is over the chosen experts alone. Capacity, overflow and losses: as of
-    `MoE`.
+    The weights of a position's experts sum to 1. Capacity, overflow and losses work as in `MoE`.
 
     Args:
-        features: the number of features of x and y.
-        num_experts: how many experts there are.
-        top_k: how many work on a position.
-        inner_features: the shared features, for each expert.
-        activation: phi, GELU in the form with tanh if not given.
-        router: "softmax", "sigmoid", "noisy", "top_p" or "expert_choice".
-        capacity_factor: the room of an expert, in terms of its even share of the work.
-        overflow: "drop" or "pass".
-        balance_weight: of the loss that keeps the experts equally busy.
-        z_weight: of the loss that keeps the router's logits small.
+        features: Number of input and output features.
+        num_experts: Number of experts. Default: 8.
+        top_k: Number of experts per position, at most `num_experts`. Default: 2.
+        inner_features: Number of shared features per expert. Default: 16.
+        activation: The activation function phi. Default: GELU with the tanh approximation.
+        router: "softmax", "sigmoid", "noisy", "top_p" or "expert_choice". Default: "softmax".
+        capacity_factor: Capacity of an expert, relative to an equal share of the work. Default: no
+            limit.
+        overflow: "drop" or "pass". Default: "drop".
+        balance_weight: Weight of the load balancing loss. Default: 0.01.
+        z_weight: Weight of the loss that penalizes large router logits. Default: 0.001.
 
     Shape: (..., features) -> (..., features).
 
@@ -195,19 +201,16 @@ class MoEMLP(Mixture):
         balance_weight: NonNegative = 0.01,
         z_weight: NonNegative = 0.001,
     ) -> None:
-        self._check_choice(num_experts, top_k)
-        self.features = features
-        self.capacity_factor = capacity_factor
-        self.overflow = overflow
-        self.balance_weight = balance_weight
-        self.z_weight = z_weight
+        super().__init__(
+            features, num_experts, top_k, capacity_factor, overflow, balance_weight, z_weight
+        )
         shared = num_experts * inner_features
         self.router = ROUTERS[router](features, num_experts, top_k, bias=True)
         self.expand = Dense(features, 2 * shared, bias=False)
         self.experts = LinearExperts(num_experts, shared, features)
         self.activation = activations.get(activation)
 
-    def expert_inputs(self, items: Tensor, padding: Tensor | None) -> tuple[Tensor, ...]:
-        """The shared features."""
+    def expert_inputs(self, items: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
+        """Return the shared features."""
         gate, value = ops.split(self.expand(items), 2, axis=-1)
         return (self.activation(gate) * value,)

@@ -1,37 +1,35 @@
-"""Norms over the features of one example."""
+"""Normalization layers."""
 
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.fields import Positive, Size
+from ember_ml.configs.fields import Positive, Probability, Size
+from ember_ml.nn._checks import require_divisible
 from ember_ml.nn.layers.base import Layer
-from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.registry import register
 
 
-def gain(features: int, wanted: bool = True) -> Parameter | None:
-    """Ones to scale with, which weight decay leaves alone."""
-    return Parameter(ops.ones(features), decay=False) if wanted else None
+def _scale(features: int, affine: bool) -> Parameter | None:
+    return Parameter(ops.ones(features), decay=False) if affine else None
 
 
-def shift(features: int, wanted: bool = True) -> Parameter | None:
-    """Zeros to add, which weight decay leaves alone."""
-    return Parameter(ops.zeros(features), decay=False) if wanted else None
+def _shift(features: int, affine: bool) -> Parameter | None:
+    return Parameter(ops.zeros(features), decay=False) if affine else None
 
 
 @register("layers/layer_norm", aliases=["layernorm"])
 class LayerNorm(Layer):
-    r"""Mean 0 and variance 1 over the features of each position.
+    r"""Layer normalization: mean 0 and variance 1 over the features of each position.
 
     .. math:: y = \frac{x - \mathrm{E}[x]}{\sqrt{\mathrm{Var}[x] + \epsilon}} \gamma + \beta
 
     Args:
-        features: how many there are.
-        eps: keeps the denominator from zero.
-        affine: whether there is a gamma.
-        bias: whether there is a beta, if there is a gamma.
+        features: Number of features.
+        eps: Value added to the variance for numerical stability. Default: 1e-5.
+        affine: Whether to learn gamma. Default: True.
+        bias: Whether to learn beta; only if `affine`. Default: True.
 
     Shape: (..., features) -> (..., features).
 
@@ -43,25 +41,25 @@ class LayerNorm(Layer):
     ) -> None:
         self.features = features
         self.eps = eps
-        self.weight = gain(features, affine)
-        self.bias = shift(features, affine and bias)
+        self.weight = _scale(features, affine)
+        self.bias = _shift(features, affine and bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The features normalised."""
+        """Normalize the features."""
         self.check_features(x, self.features)
         return ops.layer_norm(x, self.weight, self.bias, self.eps)
 
 
 @register("layers/rms_norm", aliases=["rmsnorm"])
 class RMSNorm(Layer):
-    r"""Root mean square 1 over the features of each position.
+    r"""Root mean square normalization over the features of each position.
 
     .. math:: y = \frac{x}{\sqrt{\mathrm{E}[x^2] + \epsilon}} \gamma
 
     Args:
-        features: how many there are.
-        eps: keeps the denominator from zero.
-        affine: whether there is a gamma.
+        features: Number of features.
+        eps: Value added to the mean square for numerical stability. Default: 1e-6.
+        affine: Whether to learn gamma. Default: True.
 
     Shape: (..., features) -> (..., features).
 
@@ -71,23 +69,25 @@ class RMSNorm(Layer):
     def __init__(self, features: Size, eps: Positive = 1e-6, affine: bool = True) -> None:
         self.features = features
         self.eps = eps
-        self.weight = gain(features, affine)
+        self.weight = _scale(features, affine)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The features normalised."""
+        """Normalize the features."""
         self.check_features(x, self.features)
         return ops.rms_norm(x, self.weight, self.eps)
 
 
 @register("layers/group_norm", aliases=["groupnorm"])
 class GroupNorm(Layer):
-    """Mean 0 and variance 1 over groups of channels of each example.
+    r"""Group normalization: mean 0 and variance 1 over each group of channels of an example.
+
+    .. math:: y = \frac{x - \mathrm{E}[x]}{\sqrt{\mathrm{Var}[x] + \epsilon}} \gamma + \beta
 
     Args:
-        num_groups: into how many groups the channels are parted.
-        features: the number of channels.
-        eps: keeps the denominator from zero.
-        affine: whether a gain and a shift of each channel are learned.
+        num_groups: Number of groups that the channels are split into.
+        features: Number of channels. Must be divisible by `num_groups`.
+        eps: Value added to the variance for numerical stability. Default: 1e-5.
+        affine: Whether to learn gamma and beta for each channel. Default: True.
 
     Shape: (batch, features, ...) -> (batch, features, ...).
 
@@ -97,17 +97,76 @@ class GroupNorm(Layer):
     def __init__(
         self, num_groups: Size, features: Size, eps: Positive = 1e-5, affine: bool = True
     ) -> None:
-        if features % num_groups:
-            raise ArgumentError(
-                f"GroupNorm: features={features} must be a multiple of num_groups={num_groups}"
-            )
+        require_divisible(self, features=features, num_groups=num_groups)
         self.num_groups = num_groups
         self.features = features
         self.eps = eps
-        self.weight = gain(features, affine)
-        self.bias = shift(features, affine)
+        self.weight = _scale(features, affine)
+        self.bias = _shift(features, affine)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The channels normalised."""
+        """Normalize the groups of channels."""
         self.check_features(x, self.features, axis=1 if x.ndim > 1 else -1)
         return ops.group_norm(x, self.weight, self.bias, num_groups=self.num_groups, eps=self.eps)
+
+
+@register("layers/batch_norm", aliases=["batchnorm"])
+class BatchNorm(Layer):
+    r"""Batch normalization: mean 0 and variance 1 of each feature over the batch.
+
+    .. math:: y = \frac{x - \mathrm{E}[x]}{\sqrt{\mathrm{Var}[x] + \epsilon}} \gamma + \beta
+
+    Training uses the statistics of the batch and updates the running statistics. Inference uses
+    the running statistics.
+
+    Args:
+        features: Number of features.
+        axis: Axis of the features. Default: -1.
+        momentum: Weight of a new batch in the running statistics. Default: 0.1.
+        eps: Value added to the variance for numerical stability. Default: 1e-5.
+        affine: Whether to learn gamma and beta for each feature. Default: True.
+
+    Shape: (..., features) -> (..., features), or with the features along another axis.
+
+    Reference: Ioffe and Szegedy, "Batch Normalization", 2015.
+    """
+
+    def __init__(
+        self,
+        features: Size,
+        axis: int = -1,
+        momentum: Probability = 0.1,
+        eps: Positive = 1e-5,
+        affine: bool = True,
+    ) -> None:
+        self.features = features
+        self.axis = axis
+        self.momentum = momentum
+        self.eps = eps
+        self.weight = _scale(features, affine)
+        self.bias = _shift(features, affine)
+        self.running_mean = Buffer(ops.zeros(features))
+        self.running_variance = Buffer(ops.ones(features))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize the features."""
+        self.check_features(x, self.features, self.axis)
+        if self.training:
+            return self._normalize_and_track(x)
+        mean, variance = self.running_mean, self.running_variance
+        return ops.batch_norm(
+            x, mean, variance, self.weight, self.bias, eps=self.eps, axis=self.axis
+        )
+
+    def _normalize_and_track(self, x: Tensor) -> Tensor:
+        y, mean, variance = ops.batch_norm_train(
+            x, self.weight, self.bias, eps=self.eps, axis=self.axis
+        )
+        count = x.size // self.features
+        unbiased = ops.stop_gradient(variance) * (count / max(count - 1, 1))
+        self._update(self.running_mean, ops.stop_gradient(mean))
+        self._update(self.running_variance, unbiased)
+        return y
+
+    def _update(self, buffer: Buffer, value: Tensor) -> None:
+        buffer.assign(buffer + self.momentum * (value - buffer))

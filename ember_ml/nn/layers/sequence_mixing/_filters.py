@@ -1,4 +1,4 @@
-"""Long filters that a small network makes of time."""
+"""Long convolution filters computed by a small network."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
 
-FAST, SLOW, TARGET = 0.3, 1.5, 0.01  # the share of max_length after which TARGET is left
+FAST_DECAY, SLOW_DECAY = 0.3, 1.5
+"""Fractions of max_length after which the fastest and the slowest window fall to TARGET."""
+TARGET = 0.01
 
 
-def dense(in_features: int, out_features: int, bias: bool = True) -> Dense:
-    """A dense layer whose first values, its bias's too, are uniform below 1 / sqrt(in)."""
+def _dense(in_features: int, out_features: int, bias: bool = True) -> Dense:
+    """Create a dense layer whose weight and bias are uniform within 1 / sqrt(in_features)."""
     uniform = Uniform(-(in_features**-0.5), in_features**-0.5)
     return Dense(
         in_features, out_features, bias, kernel_initializer=uniform, bias_initializer=uniform
@@ -24,17 +26,17 @@ def dense(in_features: int, out_features: int, bias: bool = True) -> Dense:
 
 
 class HyenaFilter(Module):
-    r"""Filters given by a network with sines, under windows that fade at several speeds.
+    r"""Implicit filters: a sine network of time under exponential windows.
 
     .. math:: h(t) = e^{-|d| t} \odot W_3 \sin(f W_2 \sin(f W_1 \sin(f W_0 z_t)))
 
-    z holds t, from 0 to 1 over max_length, and the cosine and sine of one turn over it, as its
-    first value; it is learned.
+    The position embedding z is learned. It is initialized with t, from 0 to 1 over max_length, and
+    the cosine and sine of one period over max_length.
 
     Args:
-        channels: the number of filters.
-        order: the width of the network.
-        max_length: how many taps a filter has.
+        channels: Number of filters.
+        order: Width of the network.
+        max_length: Number of taps of each filter.
 
     Reference: Poli et al., "Hyena Hierarchy", 2023.
     """
@@ -42,19 +44,23 @@ class HyenaFilter(Module):
     def __init__(self, channels: int, order: int, max_length: int) -> None:
         self.max_length = max_length
         time = ops.linspace(0.0, 1.0, max_length)
-        turn = ops.arange(max_length, dtype="float32") * (2 * math.pi / max_length)
-        table = ops.stack([time, ops.cos(turn), -ops.sin(turn)], axis=1)
-        self.positions = Parameter(table, decay=False)
+        angle = ops.arange(max_length, dtype="float32") * (2 * math.pi / max_length)
+        embedding = ops.stack([time, ops.cos(angle), -ops.sin(angle)], axis=1)
+        self.positions = Parameter(embedding, decay=False)
         self.order = order
         self.frequency = Parameter(ops.ones(order), decay=False)
-        self.layers = ModuleList([dense(3, order), dense(order, order), dense(order, order)])
-        self.output = dense(order, channels, bias=False)
-        slow, fast = (-math.log(TARGET) / share for share in (SLOW, FAST))
-        self.decay = Buffer(ops.linspace(slow, fast, channels), persistent=False)
+        self.layers = ModuleList([_dense(3, order), _dense(order, order), _dense(order, order)])
+        self.output = _dense(order, channels, bias=False)
+        slowest, fastest = (-math.log(TARGET) / share for share in (SLOW_DECAY, FAST_DECAY))
+        self.decay = Buffer(ops.linspace(slowest, fastest, channels), persistent=False)
         self.time = Buffer(time, persistent=False)
 
     def forward(self, length: int) -> Tensor:
-        """The first taps of the filters, (channels, length)."""
+        """Return the first taps of the filters, (channels, length).
+
+        Args:
+            length: Number of taps; at most max_length are returned.
+        """
         length = min(length, self.max_length)
         z = self.positions[:length]
         for layer in self.layers:

@@ -1,17 +1,18 @@
-"""The delta rule, and its gated form."""
+"""DeltaNet and gated DeltaNet."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Size
-from ember_ml.nn.layers.channel_mixing.dense import Dense
+from ember_ml.nn._checks import require_divisible
+from ember_ml.nn.layers.base import upcast_half
+from ember_ml.nn.layers.channel_mixing.dense import Dense, bias_of
 from ember_ml.nn.layers.channel_mixing.norms import RMSNorm
 from ember_ml.nn.layers.sequence_mixing import _chunked
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding
 from ember_ml.nn.parameter import Parameter
 from ember_ml.ops import matmul, matrix_transpose
 from ember_ml.ops.random import default_generator
@@ -20,7 +21,7 @@ from ember_ml.registry import register
 
 @register("layers/delta_net", aliases=["deltanet", "delta-net"])
 class DeltaNet(SequenceMixer):
-    r"""Linear attention whose state is corrected towards each value where its key points.
+    r"""Linear attention with the delta rule: the state is corrected towards each new value.
 
     .. math:: S_t = S_{t-1} + \beta_t k_t (v_t - S_{t-1}^\top k_t)^\top, \quad
         y_t = W_o \, \mathrm{RMSNorm}(S_t^\top q_t / \sqrt{d})
@@ -29,9 +30,9 @@ class DeltaNet(SequenceMixer):
         v = \mathrm{silu}(W_v x), \quad \beta = \sigma(W_\beta x)
 
     Args:
-        features: how many there are.
-        num_heads: how many heads share them.
-        eps: of the norm.
+        features: Number of input and output features.
+        num_heads: Number of heads. Must divide `features`. Default: 1.
+        eps: Value added to the mean square of the RMSNorm. Default: 1e-5.
 
     Shape: (batch, time, features) -> (batch, time, features).
 
@@ -45,109 +46,109 @@ class DeltaNet(SequenceMixer):
     """
 
     def __init__(self, features: Size, num_heads: Size = 1, eps: Positive = 1e-5) -> None:
-        size = _chunked.head_size(type(self).__name__, features, num_heads)
+        require_divisible(self, features=features, num_heads=num_heads)
         self.features = features
         self.num_heads = num_heads
+        self.head_features = features // num_heads
         self.qkv = Dense(features, 3 * features, bias=False)
         self.rate = Dense(features, num_heads, bias=False)
-        self.norm = RMSNorm(size, eps)
+        self.norm = RMSNorm(self.head_features, eps)
         self.out = Dense(features, features, bias=False)
 
     @property
     def state_size(self) -> int:
-        """A matrix of each head."""
-        return self.features * (self.features // self.num_heads)
+        """Number of values in the state of one example: one matrix per head."""
+        return self.features * self.head_features
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The sequence mixed."""
+        """Mix the sequence."""
         self.check_sequence(x, mask)
         if not x.shape[1]:
             return x
         parts = ops.split(ops.silu(self.qkv(x)), 3, axis=-1)
-        rate, decay = ops.sigmoid(self.rate(x)), self.decay_of(x)
-        parts.append(_chunked.shown(rate, mask))
+        rate, decay = ops.sigmoid(self.rate(x)), self.log_decay(x)
+        parts.append(mask_padding(rate, mask))
         if decay is not None:
-            parts.append(_chunked.shown(decay, mask))
-        query, key, *rest = (_chunked.heads(part, self.num_heads) for part in parts)
-        y = _delta(*self._scaled(query, key), *rest)
-        return self.gated(ops.astype(ops.permute_dims(y, (0, 2, 1, 3)), x.dtype), x)
+            parts.append(mask_padding(decay, mask))
+        query, key, *rest = (_chunked.split_heads(part, self.num_heads) for part in parts)
+        y = _chunked_delta_rule(*self._normalize(query, key), *rest)
+        return self.read_out(ops.astype(ops.permute_dims(y, (0, 2, 1, 3)), x.dtype), x)
 
-    def initial_state(self, batch: int) -> Any:
-        """The state before the first position: zeros."""
-        size = self.features // self.num_heads
-        return _chunked.zeros(self.out.weight, batch, self.num_heads, size, size)
+    def initial_state(self, batch: int) -> Tensor:
+        """Return the state before the first position: zeros."""
+        size = self.head_features
+        return _chunked.zero_state(self.out.weight, batch, self.num_heads, size, size)
 
-    def step(self, x: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """The output of one position, and the state after it."""
+    def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the output at one position and the next state."""
         self.check_features(x, self.features)
         parts = (*ops.split(ops.silu(self.qkv(x)), 3, axis=-1), ops.sigmoid(self.rate(x)))
-        query, key, value, rate = (_chunked.rows(part, self.num_heads) for part in parts)
-        query, key = self._scaled(query, key)
-        decay = self.decay_of(x)
+        query, key, value, rate = (
+            _chunked.split_heads_step(part, self.num_heads) for part in parts
+        )
+        query, key = self._normalize(query, key)
+        decay = self.log_decay(x)
         if decay is not None:
-            decay = ops.maximum(_chunked.rows(decay, self.num_heads), _chunked.LEAST)
-            state = ops.exp(decay)[..., None] * state
-        missing = value - matmul(key[..., None, :], state)[..., 0, :]
-        y, state = _chunked.step(query, key, rate * missing, state)
-        return self.gated(ops.astype(y, x.dtype), x), state
+            decay = _chunked.split_heads_step(decay, self.num_heads)
+            state = ops.exp(ops.maximum(decay, _chunked.MIN_LOG_DECAY))[..., None] * state
+        error = value - matmul(key[..., None, :], state)[..., 0, :]
+        y, state = _chunked.step(query, key, rate * error, state)
+        return self.read_out(ops.astype(y, x.dtype), x), state
 
-    def decay_of(self, x: Tensor) -> Tensor | None:
-        """The logarithm of each head's decay, (..., heads); None if nothing decays."""
+    def log_decay(self, x: Tensor) -> Tensor | None:
+        """Return the log decay of each head, (..., heads), or None without decay."""
         return None
 
-    def gated(self, y: Tensor, x: Tensor) -> Tensor:
-        """What the heads, (..., heads, features of a head), give to the output."""
+    def read_out(self, y: Tensor, x: Tensor) -> Tensor:
+        """Normalize and project the heads, (..., heads, head features)."""
         return self.out(ops.reshape(self.norm(y), x.shape))
 
-    def _scaled(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        size = self.features // self.num_heads
-        return ops.l2_normalize(query) * (1.0 / math.sqrt(size)), ops.l2_normalize(key)
+    def _normalize(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        scale = 1.0 / math.sqrt(self.head_features)
+        return ops.l2_normalize(query) * scale, ops.l2_normalize(key)
 
 
-def _delta(
+def _chunked_delta_rule(
     query: Tensor, key: Tensor, value: Tensor, rate: Tensor, decay: Tensor | None = None
 ) -> Tensor:
-    """The delta rule over a sequence in chunks: (batch, heads, time, features of a head).
+    """Apply the delta rule to a sequence in chunks, (batch, heads, time, head features).
 
-    In a chunk the corrections depend on each other through a triangular system. Solved once for
-    the values and once for the keys, it gives the corrections for any state that enters.
+    The corrections within a chunk depend on each other through a triangular system. It is solved
+    once for the values and once for the keys, which yields the corrections for any initial state.
     """
     time, size = query.shape[2], _chunked.chunk_length(query.shape[2], query.shape[3])
-    parts = [_chunked.chunked(part, size) for part in (query, key, value, rate)]
-    q, k, v, rate = parts
-    decay = ops.zeros_like(rate) if decay is None else _chunked.chunked(decay, size)
-    total, _ = _chunked.summed(ops.maximum(decay, _chunked.LEAST), strict=False)
-    fading = _chunked.head_decay(total, total, strict=False)
-    system = matmul(rate * k, matrix_transpose(k)) * fading
-    first = k * ops.exp(total)
-    solved = ops.linalg.solve_triangular(
-        system, ops.concat([rate * v, rate * first], axis=-1), unit_diagonal=True
-    )
-    values, keys = ops.split(solved, [v.shape[-1]], axis=-1)
-    seen = matmul(q, matrix_transpose(k)) * fading
+    q, k, v, rate = (_chunked.split_chunks(part, size) for part in (query, key, value, rate))
+    decay = ops.zeros_like(rate) if decay is None else _chunked.split_chunks(decay, size)
+    total, _ = _chunked.cumulative_decay(ops.maximum(decay, _chunked.MIN_LOG_DECAY), strict=False)
+    head_decay = _chunked.head_decay(total, total, strict=False)
+    system = matmul(rate * k, matrix_transpose(k)) * head_decay
+    right = ops.concat([rate * v, rate * (k * ops.exp(total))], axis=-1)
+    solution = ops.linalg.solve_triangular(system, right, unit_diagonal=True)
+    values, keys = ops.split(solution, [v.shape[-1]], axis=-1)
+    scores = matmul(q, matrix_transpose(k)) * head_decay
     last = total[..., -1:, :]
-    left = matrix_transpose(k * ops.exp(last - total))
-    chunks = (values, keys, seen, q * ops.exp(total), left, ops.exp(last))
-    y = _over_chunks([ops.unstack(part, 2) for part in chunks])
+    writes = matrix_transpose(k * ops.exp(last - total))
+    chunks = (values, keys, scores, q * ops.exp(total), writes, ops.exp(last))
+    y = _scan_chunks([ops.unstack(part, 2) for part in chunks])
     return ops.reshape(y, (*y.shape[:2], -1, y.shape[-1]))[:, :, :time]
 
 
-def _over_chunks(parts: list[Any]) -> Tensor:
-    """Chunk after chunk, with the state that the ones before leave behind."""
+def _scan_chunks(parts: list[tuple[Tensor, ...]]) -> Tensor:
+    """Process the chunks in order, passing the state from one to the next."""
     state: Tensor | None = None
     outputs = []
-    for value, key, seen, query, left, decay in zip(*parts, strict=True):
+    for value, key, scores, query, writes, decay in zip(*parts, strict=True):
         value = value if state is None else value - matmul(key, state)
-        output = matmul(seen, value)
+        output = matmul(scores, value)
         outputs.append(output if state is None else output + matmul(query, state))
-        entry = matmul(left, value)
-        state = entry if state is None else decay * state + entry
+        update = matmul(writes, value)
+        state = update if state is None else decay * state + update
     return ops.stack(outputs, axis=2)
 
 
 @register("layers/gated_delta_net", aliases=["gated-delta-net"])
 class GatedDeltaNet(DeltaNet):
-    r"""The delta rule with a state that decays as the input says, and a gate at the output.
+    r"""DeltaNet with a data-dependent decay of the state and an output gate.
 
     .. math:: S_t = \alpha_t S_{t-1} + \beta_t k_t (v_t - \alpha_t S_{t-1}^\top k_t)^\top, \quad
         \alpha_t = \exp(-e^{a} \, \mathrm{softplus}(W_\alpha x_t + b))
@@ -155,9 +156,9 @@ class GatedDeltaNet(DeltaNet):
     .. math:: y_t = W_o (\mathrm{RMSNorm}(S_t^\top q_t / \sqrt{d}) \odot \mathrm{silu}(W_g x_t))
 
     Args:
-        features: how many there are.
-        num_heads: how many heads share them.
-        eps: of the norm.
+        features: Number of input and output features.
+        num_heads: Number of heads. Must divide `features`. Default: 1.
+        eps: Value added to the mean square of the RMSNorm. Default: 1e-5.
 
     Shape: (batch, time, features) -> (batch, time, features).
 
@@ -174,14 +175,14 @@ class GatedDeltaNet(DeltaNet):
         self.decay = Dense(features, num_heads)
         rng = default_generator()
         steps = ops.exp(rng.uniform((num_heads,), math.log(0.001), math.log(0.1)))
-        self.decay.bias.assign(ops.log(ops.expm1(steps)))  # type: ignore[union-attr]
+        bias_of(self.decay).assign(ops.log(ops.expm1(steps)))
         self.log_speed = Parameter(ops.log(rng.uniform((num_heads,), 1.0, 16.0)), decay=False)
 
-    def decay_of(self, x: Tensor) -> Tensor | None:
-        """The logarithm of each head's decay, (..., heads)."""
-        speed = ops.exp(_chunked.wide(self.log_speed))
-        return -speed * ops.softplus(_chunked.wide(self.decay(x)))
+    def log_decay(self, x: Tensor) -> Tensor | None:
+        """Return the log decay of each head, (..., heads)."""
+        speed = ops.exp(upcast_half(self.log_speed))
+        return -speed * ops.softplus(upcast_half(self.decay(x)))
 
-    def gated(self, y: Tensor, x: Tensor) -> Tensor:
-        """What the heads, (..., heads, features of a head), give to the output."""
+    def read_out(self, y: Tensor, x: Tensor) -> Tensor:
+        """Normalize, gate and project the heads, (..., heads, head features)."""
         return self.out(ops.reshape(self.norm(y), x.shape) * ops.silu(self.gate(x)))

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Size
+from ember_ml.nn._checks import require_divisible
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.norms import RMSNorm
 from ember_ml.nn.layers.sequence_mixing import _chunked
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding
 from ember_ml.registry import register
 
 
 @register("layers/gated_linear_attention", aliases=["gated-linear-attention", "gla"])
 class GatedLinearAttention(SequenceMixer):
-    r"""Linear attention whose state decays as the input says, each key feature by itself.
+    r"""Gated linear attention: the state decays by a data-dependent factor per key feature.
 
     .. math:: S_t = \mathrm{diag}(e^{g_t}) S_{t-1} + k_t v_t^\top, \quad
         g_t = \frac{\log \sigma(W_2 W_1 x_t + b)}{\tau}
@@ -26,11 +26,12 @@ class GatedLinearAttention(SequenceMixer):
         \mathrm{silu}(W_g x_t) \right)
 
     Args:
-        features: how many there are.
-        num_heads: how many heads share them.
-        gate_rank: the rank of the map to the decays.
-        gate_divisor: tau; the larger, the slower the state decays.
-        eps: of the norm.
+        features: Number of input and output features.
+        num_heads: Number of heads. Must divide `features`. Default: 1.
+        gate_rank: Rank of the projection to the decays. Default: 16.
+        gate_divisor: The temperature tau. Larger values make the state decay more slowly.
+            Default: 16.
+        eps: Value added to the mean square of the RMSNorm. Default: 1e-5.
 
     Shape: (batch, time, features) -> (batch, time, features).
 
@@ -51,71 +52,73 @@ class GatedLinearAttention(SequenceMixer):
         gate_divisor: Positive = 16.0,
         eps: Positive = 1e-5,
     ) -> None:
-        size = _chunked.head_size(type(self).__name__, features, num_heads)
+        require_divisible(self, features=features, num_heads=num_heads)
         self.features = features
         self.num_heads = num_heads
+        self.head_features = features // num_heads
         self.gate_divisor = gate_divisor
         self.qkvg = Dense(features, 4 * features, bias=False)
         self.decay_down = Dense(features, gate_rank, bias=False)
         self.decay_up = Dense(gate_rank, features)
-        self.norm = RMSNorm(size, eps)
+        self.norm = RMSNorm(self.head_features, eps)
         self.out = Dense(features, features, bias=False)
 
     @property
     def state_size(self) -> int:
-        """A matrix of each head."""
-        return self.features * (self.features // self.num_heads)
+        """Number of values in the state of one example: one matrix per head."""
+        return self.features * self.head_features
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The sequence mixed."""
+        """Mix the sequence."""
         self.check_sequence(x, mask)
         if not x.shape[1]:
             return x
         query, key, value, gate, decay = self._project(x)
-        parts = (query, _chunked.shown(key, mask), value, _chunked.shown(decay, mask))
-        y = _chunked.attend(*(_chunked.heads(part, self.num_heads) for part in parts))
-        return self._gated(ops.permute_dims(y, (0, 2, 1, 3)), gate)
+        parts = (query, mask_padding(key, mask), value, mask_padding(decay, mask))
+        y = _chunked.attend(*(_chunked.split_heads(part, self.num_heads) for part in parts))
+        return self._read_out(ops.permute_dims(y, (0, 2, 1, 3)), gate)
 
-    def initial_state(self, batch: int) -> Any:
-        """The state before the first position: zeros."""
-        size = self.features // self.num_heads
-        return _chunked.zeros(self.out.weight, batch, self.num_heads, size, size)
+    def initial_state(self, batch: int) -> Tensor:
+        """Return the state before the first position: zeros."""
+        size = self.head_features
+        return _chunked.zero_state(self.out.weight, batch, self.num_heads, size, size)
 
-    def step(self, x: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """The output of one position, and the state after it."""
+    def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the output at one position and the next state."""
         self.check_features(x, self.features)
         query, key, value, gate, decay = self._project(x)
         query, key, value, decay = (
-            _chunked.rows(part, self.num_heads) for part in (query, key, value, decay)
+            _chunked.split_heads_step(part, self.num_heads) for part in (query, key, value, decay)
         )
         y, state = _chunked.step(query, key, value, state, decay)
-        return self._gated(y, gate), state
+        return self._read_out(y, gate), state
 
-    def _project(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Queries, keys, values, gates and the logarithms of the decays."""
+    def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Return queries, keys, values, gates and log decays."""
         query, key, value, gate = ops.split(self.qkvg(x), 4, axis=-1)
-        query = query * (1.0 / math.sqrt(self.features // self.num_heads))
+        query = query * (1.0 / math.sqrt(self.head_features))
         decay = ops.log_sigmoid(self.decay_up(self.decay_down(x))) * (1.0 / self.gate_divisor)
         return query, key, value, gate, decay
 
-    def _gated(self, y: Tensor, gate: Tensor) -> Tensor:
-        """What the heads, (..., heads, features of a head), give to the output."""
+    def _read_out(self, y: Tensor, gate: Tensor) -> Tensor:
+        """Normalize, gate and project the heads, (..., heads, head features)."""
         y = ops.reshape(self.norm(ops.astype(y, gate.dtype)), gate.shape)
         return self.out(y * ops.silu(gate))
 
 
 @register("layers/mh_gated_linear_attention", aliases=["mh-gated-linear-attention", "mh-gla"])
 class MultiHeadGatedLinearAttention(GatedLinearAttention):
-    r"""Gated linear attention in 8 heads.
+    r"""Gated linear attention with 8 heads by default.
 
     .. math:: S_{t,h} = \mathrm{diag}(e^{g_{t,h}}) S_{t-1,h} + k_{t,h} v_{t,h}^\top
 
     Args:
-        features: how many there are.
-        num_heads: how many heads share them.
-        gate_rank: the rank of the map to the decays.
-        gate_divisor: the larger, the slower the state decays.
-        eps: of the norm.
+        features: Number of input and output features.
+        num_heads: Number of heads. Must divide `features`. Default: 8.
+        gate_rank: Rank of the projection to the decays. Default: 16.
+        gate_divisor: Temperature of the decays. Larger values make the state decay more slowly.
+            Default: 16.
+        eps: Value added to the mean square of the RMSNorm. Default: 1e-5.
 
     Shape: (batch, time, features) -> (batch, time, features).
 

@@ -1,38 +1,36 @@
-"""Hyena with experts."""
+"""Hyena experts."""
 
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Size
+from ember_ml.nn._checks import require_at_most
 from ember_ml.nn.layers.channel_mixing.dense import Dense
-from ember_ml.nn.layers.sequence_mixing.base import State
-from ember_ml.nn.layers.sequence_mixing.fft_conv import push
 from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
 from ember_ml.registry import register
 
 
 @register("layers/hyena_experts", aliases=["hyena-experts"])
 class HyenaExperts(HyenaBase):
-    r"""Hyena whose channels belong to experts, of which a router weighs a few at each position.
+    r"""Hyena whose channels belong to experts; a router weights a few of them at each position.
 
     .. math:: y_t = W_o \sum_{e \in \mathrm{top}_k(R x_t)} \mathrm{softmax}(R x_t)_e \, z_{t, e}
 
-    z are the channels of Hyena before its last projection, as (expert_features, num_experts). A
-    convolution needs all positions of all experts, so that all of them are computed; the router
-    decides which are read. The softmax is over the chosen ones only.
+    z are the channels of Hyena before the output projection, as (expert_features, num_experts). All
+    experts are computed, because a convolution needs all positions. The softmax is over the chosen
+    experts only.
 
-    The form that goes step by step keeps the last max_length inputs of the convolution.
+    `step` stores the last max_length inputs of the convolution.
 
     Args:
-        features: the number of features in and out.
-        num_experts: how many there are.
-        expert_features: the channels of an expert.
-        top_k: how many experts a position reads.
-        short_kernel_size: taps of the short filters.
-        filter_order: the width of the network that makes the long filters.
-        max_length: the number of taps of the long filters.
+        features: Number of input and output features.
+        num_experts: Number of experts. Default: 8.
+        expert_features: Number of channels per expert. Default: 16.
+        top_k: Number of experts per position, at most `num_experts`. Default: 2.
+        short_kernel_size: Number of taps of the short filters. Default: 3.
+        filter_order: Width of the network that computes the long filters. Default: 16.
+        max_length: Number of taps of the long filters. Default: 1280.
 
     Shape: (batch, time, features) -> (batch, time, features).
 
@@ -53,46 +51,46 @@ class HyenaExperts(HyenaBase):
         filter_order: Size = 16,
         max_length: Size = 1280,
     ) -> None:
-        if top_k > num_experts:
-            raise ArgumentError(
-                f"HyenaExperts: top_k={top_k} must not be above num_experts={num_experts}"
-            )
+        require_at_most(self, top_k=top_k, num_experts=num_experts)
         self.num_experts = num_experts
         self.top_k = top_k
         inner = num_experts * expert_features
         super().__init__(
-            features, inner, expert_features, inner, 1, short_kernel_size, filter_order, max_length
+            features,
+            inner,
+            outputs=expert_features,
+            filters=inner,
+            groups=1,
+            short_kernel_size=short_kernel_size,
+            filter_order=filter_order,
+            max_length=max_length,
         )
         self.router = Dense(features, num_experts)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The sequence mixed."""
+        """Mix the sequence."""
         self.check_sequence(x, mask)
-        if x.size == 0:
-            return x
-        return self._choose(ops.swapaxes(self.mix(x, mask), 1, 2), x)
+        return self._read_experts(ops.swapaxes(self.mix(x, mask), 1, 2), x) if x.size else x
 
     def route(self, x: Tensor) -> Tensor:
-        """The weights of the experts, (..., num_experts), zero for those not chosen."""
+        """Return the weights of the experts, (..., num_experts), zero if not chosen."""
         scores = ops.cast(self.router(x), "float32")
         chosen = ops.topk(ops.stop_gradient(scores), self.top_k).indices
-        kept = ops.any(ops.one_hot(chosen, self.num_experts) > 0, axis=-2)
-        weights = ops.softmax(ops.where(kept, scores, -float("inf")), axis=-1)
+        is_chosen = ops.any(ops.one_hot(chosen, self.num_experts) > 0, axis=-2)
+        weights = ops.softmax(ops.where(is_chosen, scores, -float("inf")), axis=-1)
         return ops.cast(weights, x.dtype)
 
-    def _choose(self, y: Tensor, x: Tensor) -> Tensor:
-        """(..., inner) -> (..., features), by the experts that x chooses."""
+    def _read_experts(self, y: Tensor, x: Tensor) -> Tensor:
+        """Combine the experts that x chooses: (..., inner) -> (..., features)."""
         experts = ops.reshape(y, (*y.shape[:-1], -1, self.num_experts))
         weights = ops.expand_dims(self.route(x), -2)
         return self.out_proj(ops.sum(experts * weights, axis=-1))
 
-    def initial_state(self, batch: int) -> State:
-        """No inputs yet: of the short filters, and of the long ones."""
+    def initial_state(self, batch: int) -> tuple[Tensor, Tensor]:
+        """Return the inputs of the short and of the long filters before the first position."""
         return self.short.initial_state(batch), self.window(batch)
 
-    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """The output of one position, and the last inputs."""
-        (query, key, value), short = self.project_step(x, state[0])
-        seen = push(key * value, state[1])
-        mixed = ops.einsum("btc,ct->bc", seen, self.taps())
-        return self._choose(query * mixed, x), (short, seen[:, 1:])
+    def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Return the output at one position and the last inputs of the filters."""
+        mixed, state = self.mix_step(x, state)
+        return self._read_experts(mixed, x), state

@@ -10,11 +10,11 @@ from pydantic import Field
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Size
+from ember_ml.nn._checks import require_at_most
 from ember_ml.nn.initializers import Normal, Uniform
 from ember_ml.nn.layers.channel_mixing.dense import Dense
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, zeros_beside
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding, new_zeros
 from ember_ml.nn.layers.sequence_mixing.fft_conv import long_conv
-from ember_ml.nn.layers.sequence_mixing.mamba import check_steps
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
@@ -23,19 +23,19 @@ EvenSize = Annotated[int, Field(strict=True, ge=2, multiple_of=2)]
 
 @register("layers/s4d")
 class S4D(SequenceMixer):
-    r"""A diagonal state space that does not depend on the data, computed as a convolution.
+    r"""S4D: a diagonal, time-invariant state space layer, computed as a convolution.
 
     .. math::
         h' = A h + u, \qquad y = W_o \, \mathrm{gelu}(2 \, \mathrm{Re}(C h) + D u)
 
-    with A = -exp(a) + i b for each channel and state, held constant over steps of length dt. A is
-    -1/2 + i pi n at first (S4D-Lin).
+    with A = -exp(a) + i b for each channel and state, discretized by zero-order hold with step size
+    dt. A is initialized to -1/2 + i pi n (S4D-Lin).
 
     Args:
-        features: the number of features in and out, each with states of its own.
-        d_state: real states of a channel: half as many complex ones.
-        dt_min: the smallest step size at first.
-        dt_max: the greatest step size at first.
+        features: Number of input and output features, each with its own states.
+        d_state: Number of real states per feature, even: half as many complex ones. Default: 32.
+        dt_min: Smallest initial step size, at most `dt_max`. Default: 0.001.
+        dt_max: Largest initial step size. Default: 0.1.
 
     Shape: (batch, time, features) -> (batch, time, features).
 
@@ -54,32 +54,32 @@ class S4D(SequenceMixer):
         dt_min: Positive = 0.001,
         dt_max: Positive = 0.1,
     ) -> None:
-        check_steps("S4D", dt_min, dt_max)
+        require_at_most(self, dt_min=dt_min, dt_max=dt_max)
         self.features = features
         self.d_state = d_state
         shape = (features, d_state // 2)
-        steps = Uniform(math.log(dt_min), math.log(dt_max))((features, 1))
-        turns = ops.arange(d_state // 2, dtype="float32") * math.pi
-        self.log_dt = Parameter(steps, decay=False)
+        log_dt = Uniform(math.log(dt_min), math.log(dt_max))((features, 1))
+        frequencies = ops.arange(d_state // 2, dtype="float32") * math.pi
+        self.log_dt = Parameter(log_dt, decay=False)
         self.log_rate = Parameter(ops.full(shape, math.log(0.5)), decay=False)
-        self.turn = Parameter(ops.broadcast_to(turns, shape), decay=False)
+        self.turn = Parameter(ops.broadcast_to(frequencies, shape), decay=False)
         self.read = Parameter(Normal(0.0, 0.5**0.5)((2, *shape)), decay=False)  # C: real, imaginary
         self.skip = Parameter(Normal(0.0, 1.0)((features,)), decay=False)
         self.out_proj = Dense(features, features)
 
     @property
     def state_size(self) -> int:
-        """The states."""
+        """Number of real values in the state of one example."""
         return self.features * self.d_state
 
-    def _discrete(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Log and phase of the factor of a step, and the real and imaginary parts of 2 C B."""
-        wide = (self.log_dt, self.log_rate, self.turn, self.read)
-        log_dt, log_rate, turn, read = (ops.cast(v, "float32") for v in wide)
+    def _discretize(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return log and phase of exp(dt A), and the real and imaginary parts of 2 C B."""
+        parameters = (self.log_dt, self.log_rate, self.turn, self.read)
+        log_dt, log_rate, turn, read = (ops.cast(v, "float32") for v in parameters)
         dt = ops.exp(log_dt)
         rate = -ops.exp(log_rate)
         log, phase = rate * dt, turn * dt
-        # B = (exp(dt A) - 1) / A, the input held over a step
+        # B = (exp(dt A) - 1) / A
         size = ops.exp(log)
         over, across = size * ops.cos(phase) - 1.0, size * ops.sin(phase)
         norm = 2.0 / (ops.square(rate) + ops.square(turn))
@@ -88,33 +88,35 @@ class S4D(SequenceMixer):
         return log, phase, read[0] * real - read[1] * imag, read[0] * imag + read[1] * real
 
     def kernel(self, length: int) -> Tensor:
-        """The response to a single input, (features, length)."""
-        log, phase, real, imag = (ops.expand_dims(v, -1) for v in self._discrete())
+        """Return the impulse response, (features, length)."""
+        log, phase, real, imag = (ops.expand_dims(v, -1) for v in self._discretize())
         time = ops.arange(length, dtype="float32")
         size, angle = ops.exp(log * time), phase * time
         return ops.sum(size * (real * ops.cos(angle) - imag * ops.sin(angle)), axis=1)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The sequence mixed."""
+        """Mix the sequence."""
         self.check_sequence(x, mask)
         if x.size == 0:
             return x
-        if mask is not None:
-            x = ops.where(ops.expand_dims(mask, -1), x, 0.0)
+        x = mask_padding(x, mask)
         kernel = ops.cast(self.kernel(x.shape[1]), x.dtype)
         y = long_conv(ops.swapaxes(x, 1, 2), kernel, self.skip)
         return self.out_proj(ops.gelu(ops.swapaxes(y, 1, 2)))
 
-    def initial_state(self, batch: int) -> State:
-        """Real and imaginary parts of states of zero."""
-        zeros = zeros_beside(self.skip, (batch, self.features, self.d_state // 2), "float32")
+    def initial_state(self, batch: int) -> tuple[Tensor, Tensor]:
+        """Return the real and imaginary parts of the state before the first position: zeros."""
+        zeros = new_zeros(self.skip, (batch, self.features, self.d_state // 2), "float32")
         return zeros, zeros
 
-    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """The output of one position, and the state after it."""
-        log, phase, real, imag = self._discrete()
-        over, across = ops.exp(log) * ops.cos(phase), ops.exp(log) * ops.sin(phase)
-        h, g = state
-        h, g = over * h - across * g + ops.expand_dims(x, -1), over * g + across * h
-        y = ops.cast(ops.sum(real * h - imag * g, axis=-1), x.dtype) + self.skip * x
-        return self.out_proj(ops.gelu(y)), (h, g)
+    def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Return the output at one position and the next state."""
+        log, phase, read_real, read_imag = self._discretize()
+        cosine, sine = ops.exp(log) * ops.cos(phase), ops.exp(log) * ops.sin(phase)
+        real, imag = state
+        real, imag = (
+            cosine * real - sine * imag + ops.expand_dims(x, -1),
+            cosine * imag + sine * real,
+        )
+        y = ops.cast(ops.sum(read_real * real - read_imag * imag, axis=-1), x.dtype)
+        return self.out_proj(ops.gelu(y + self.skip * x)), (real, imag)

@@ -1,4 +1,4 @@
-"""Causal convolutions with few taps."""
+"""Short causal convolutions."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import OptionalActivationField, Size
 from ember_ml.nn import activations
 from ember_ml.nn.initializers import Uniform
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, zeros_beside
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding, new_zeros
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
 
 class Taps(Module):
-    """The filters of a causal convolution of single channels: (batch, channels, time) in and out.
+    """Depthwise causal convolution of (batch, channels, time).
 
     Args:
-        channels: how many there are.
-        kernel_size: how many positions a filter sees, the present one among them.
-        bias: whether a number is added to each channel.
+        channels: Number of channels.
+        kernel_size: Number of taps: the current position and `kernel_size - 1` before it.
+        bias: Whether to add a bias to each channel. Default: True.
     """
 
     def __init__(self, channels: int, kernel_size: int, bias: bool = True) -> None:
@@ -30,31 +30,31 @@ class Taps(Module):
         self.bias = Parameter(uniform((channels,)), decay=False) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The channels filtered."""
+        """Convolve each channel."""
         return ops.causal_conv1d(x, self.weight, self.bias) if x.size else x
 
     def initial_state(self, batch: int) -> Tensor:
-        """The inputs before the first one: zeros, (batch, channels, kernel_size - 1)."""
-        return zeros_beside(self.weight, (batch, self.channels, self.kernel_size - 1))
+        """Return the inputs before the first: zeros, (batch, channels, kernel_size - 1)."""
+        return new_zeros(self.weight, (batch, self.channels, self.kernel_size - 1))
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """The output at one position, (batch, channels), and the last inputs."""
-        seen = ops.concat([state, ops.expand_dims(x, -1)], axis=-1)
-        y = ops.sum(seen * self.weight, axis=-1)
-        return y if self.bias is None else y + self.bias, seen[..., 1:]
+        """Return the output at one position, (batch, channels), and the last inputs."""
+        window = ops.concat([state, ops.expand_dims(x, -1)], axis=-1)
+        y = ops.sum(window * self.weight, axis=-1)
+        return y if self.bias is None else y + self.bias, window[..., 1:]
 
 
 @register("layers/short_conv", aliases=["short-conv"])
 class ShortConv(SequenceMixer):
-    r"""Each channel filtered by itself, with a few taps.
+    r"""Short depthwise causal convolution.
 
     .. math:: y_t = \phi\Big(\sum_{k=0}^{K-1} w_{K-1-k} \odot x_{t-k} + b\Big)
 
     Args:
-        features: the number of channels.
-        kernel_size: K, how many positions a filter sees, the present one among them.
-        bias: whether there is a b.
-        activation: phi; none if not given.
+        features: Number of channels.
+        kernel_size: Number of taps K. Default: 4.
+        bias: Whether to add the bias b. Default: True.
+        activation: The activation function phi. Default: none.
 
     Shape: (batch, time, features) -> (batch, time, features).
 
@@ -76,22 +76,21 @@ class ShortConv(SequenceMixer):
 
     @property
     def state_size(self) -> int:
-        """The inputs that a later position still sees."""
+        """Number of values in the state of one example: the last inputs."""
         return self.features * (self.taps.kernel_size - 1)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The sequence filtered."""
+        """Convolve the sequence."""
         self.check_sequence(x, mask)
-        if mask is not None:
-            x = ops.where(ops.expand_dims(mask, -1), x, 0.0)
+        x = mask_padding(x, mask)
         y = ops.swapaxes(self.taps(ops.swapaxes(x, 1, 2)), 1, 2)
         return y if self.activation is None else self.activation(y)
 
     def initial_state(self, batch: int) -> Tensor:
-        """No inputs yet: zeros."""
+        """Return the inputs before the first position: zeros."""
         return self.taps.initial_state(batch)
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """The output of one position, and the last inputs."""
+        """Return the output at one position and the last inputs."""
         y, state = self.taps.step(x, state)
         return y if self.activation is None else self.activation(y), state

@@ -1,97 +1,129 @@
-"""What all mixtures of experts share."""
+"""The base class of mixtures of experts."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ember_ml import ops
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
+from ember_ml.nn._checks import require_at_most
 from ember_ml.nn.auxiliary_losses import report_loss
 from ember_ml.nn.layers.base import Layer
-from ember_ml.nn.layers.channel_mixing.experts import losses
-from ember_ml.nn.layers.channel_mixing.experts.combining import combine
-from ember_ml.nn.layers.channel_mixing.experts.dispatch import dispatch, grouped
+from ember_ml.nn.layers.channel_mixing.dense import Dense
+from ember_ml.nn.layers.channel_mixing.experts import routing as routings
+from ember_ml.nn.layers.channel_mixing.experts.dispatch import combine, dispatch, group_by_expert
+from ember_ml.nn.layers.channel_mixing.experts.expert_modules import Experts
 from ember_ml.nn.layers.channel_mixing.experts.routers import Router
 from ember_ml.nn.layers.channel_mixing.experts.routing import Routing
 
 
 class Statistics(NamedTuple):
-    """How a router treats some inputs."""
+    """Statistics of the routing of an input."""
 
     load: Tensor
-    """(experts,): the share of the assignments that each expert has."""
+    """Fraction of the assignments that each expert receives, (experts,)."""
     importance: Tensor
-    """(experts,): its mean probability."""
+    """Mean probability of each expert, (experts,)."""
     experts_per_item: Tensor
-    """How many experts work on an item in the mean, before room runs out."""
+    """Mean number of experts per item, before the capacity is applied."""
     lost: Tensor
-    """The share of the assignments for which there was no room."""
+    """Fraction of the assignments that exceed the capacity."""
 
 
 class Mixture(Layer):
-    """The base of the mixtures: routing, dispatch, sum and losses.
+    """Base of the mixtures of experts: routing, dispatch, combination and auxiliary losses.
 
-    Subclasses set `router`, `experts` and the sizes; they may write `expert_inputs`.
+    Subclasses set `router` and `experts`; they may override `expert_inputs`.
+
+    Args:
+        features: Number of input and output features.
+        num_experts: Number of experts.
+        top_k: Number of experts per position, at most `num_experts`.
+        capacity_factor: Capacity of an expert, relative to an equal share of the work.
+        overflow: "drop" or "pass": how to treat a position that exceeds the capacity.
+        balance_weight: Weight of the load balancing loss.
+        z_weight: Weight of the z-loss.
     """
 
     by_sequence: bool = False
-    """Whether an expert gets whole sequences, and not positions."""
-    combiner: Any = None
-    """The map of the outputs side by side; their sum if None."""
-    features: int
+    """Whether whole sequences are routed instead of positions."""
+    combiner: Dense | None = None
+    """Projection of the concatenated outputs. None: the outputs are summed."""
     router: Router
-    experts: Any
-    capacity_factor: float | None
-    overflow: str
-    balance_weight: float
-    z_weight: float
+    experts: Experts
+
+    def __init__(
+        self,
+        features: int,
+        num_experts: int,
+        top_k: int,
+        capacity_factor: float | None,
+        overflow: str,
+        balance_weight: float,
+        z_weight: float,
+    ) -> None:
+        require_at_most(self, top_k=top_k, num_experts=num_experts)
+        self.features = features
+        self.capacity_factor = capacity_factor
+        self.overflow = overflow
+        self.balance_weight = balance_weight
+        self.z_weight = z_weight
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The features mapped.
+        """Apply the layer.
 
         Args:
-            x: (..., features).
-            mask: (...), False where there is padding, which takes no expert's room; 0 comes out.
+            x: Input, (..., features).
+            mask: (...), False for padding. Padding uses no capacity, and its output is 0.
         """
         self.check_features(x, self.features)
         if mask is not None and mask.shape != x.shape[:-1]:
             raise ShapeError(
-                f"{type(self).__name__} takes a mask of the shape {x.shape[:-1]}, not {mask.shape}"
+                f"{type(self).__name__}: expected a mask of shape {x.shape[:-1]}, got {mask.shape}"
             )
         if x.size == 0:
             return x
-        items, padding = self._items(x, mask)
-        routing, real = self._route(items, padding)
+        items, mask = self._items(x, mask)
+        routing, is_real = self._route(items, mask)
         if self.training:
-            self._report(routing, real)
-        return ops.reshape(self._run(items, padding, routing), x.shape)
+            self._report_losses(routing, is_real)
+        return ops.reshape(self._run(items, mask, routing), x.shape)
 
     def statistics(self, x: Tensor, mask: Tensor | None = None) -> Statistics:
-        """How x is routed; arguments as of the call."""
+        """Return statistics of the routing of an input.
+
+        Args:
+            x: Input, (..., features).
+            mask: (...), False for padding.
+        """
         self.check_features(x, self.features)
-        routing, real = self._route(*self._items(x, mask))
-        groups = grouped(routing, self._capacity(routing))
-        kept, lost = [ops.astype(of, "float32").sum() for of in (groups.is_kept, groups.is_lost)]
-        number = routing.logits.shape[0] if real is None else ops.astype(real, "float32").sum()
+        routing, is_real = self._route(*self._items(x, mask))
+        groups = group_by_expert(routing, self._capacity(routing))
+        processed = ops.astype(groups.is_processed, "float32").sum()
+        dropped = ops.astype(groups.is_dropped, "float32").sum()
+        assigned = processed + dropped
+        num_items = (
+            routing.logits.shape[0] if is_real is None else ops.astype(is_real, "float32").sum()
+        )
         return Statistics(
-            losses.load(routing),
-            losses.mean_over_items(routing.probabilities, real),
-            (kept + lost) / number,
-            lost / ops.maximum(kept + lost, 1.0),
+            routings.load(routing),
+            routings.mean_over_items(routing.probabilities, is_real),
+            assigned / num_items,
+            dropped / ops.maximum(assigned, 1.0),
         )
 
-    def expert_inputs(self, items: Tensor, padding: Tensor | None) -> tuple[Tensor, ...]:
-        """What the experts are called with, each (items, ...)."""
-        return (items,) if padding is None or not self.by_sequence else (items, padding)
+    def expert_inputs(self, items: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
+        """Return the arguments of the experts, (items, ...) each."""
+        return (items,) if mask is None or not self.by_sequence else (items, mask)
 
     def _items(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """What is routed, one after the other, and the mask of it."""
+        """Return the items to route along the first axis, and their mask."""
         if self.by_sequence and x.ndim != 3:
             raise ShapeError(
-                f"{type(self).__name__} routes sequences (batch, time, {self.features}) to its "
-                f"experts; the input has the shape {x.shape}"
+                f"{type(self).__name__}: the experts mix positions and expect an input of shape "
+                f"(batch, time, {self.features}), got {x.shape}"
             )
         if self.by_sequence:
             return x, mask
@@ -99,16 +131,16 @@ class Mixture(Layer):
             None if mask is None else ops.reshape(mask, (-1,))
         )
 
-    def _route(self, items: Tensor, padding: Tensor | None) -> tuple[Routing, Tensor | None]:
-        """The routing, and which items are no padding."""
+    def _route(self, items: Tensor, mask: Tensor | None) -> tuple[Routing, Tensor | None]:
+        """Return the routing, and which items are not padding."""
         if not self.by_sequence:
-            return self.router(items, padding), padding
-        if padding is None:
+            return self.router(items, mask), mask
+        if mask is None:
             return self.router(items.mean(axis=1)), None
-        weights = ops.expand_dims(ops.astype(padding, items.dtype), -1)
+        weights = ops.expand_dims(ops.astype(mask, items.dtype), -1)
         mean = (items * weights).sum(axis=1) / ops.maximum(weights.sum(axis=1), 1.0)
-        real = ops.any(padding, axis=1)
-        return self.router(mean, real), real
+        is_real = ops.any(mask, axis=1)
+        return self.router(mean, is_real), is_real
 
     def _capacity(self, routing: Routing) -> int | None:
         if self.capacity_factor is None:
@@ -116,25 +148,19 @@ class Mixture(Layer):
         count, experts = routing.logits.shape
         return max(1, math.ceil(self.capacity_factor * self.router.top_k * count / experts))
 
-    def _run(self, items: Tensor, padding: Tensor | None, routing: Routing) -> Tensor:
-        inputs = self.expert_inputs(items, padding)
-        work = dispatch(self.experts, inputs, routing, self._capacity(routing))
-        passing = self.overflow == "pass" and self.capacity_factor is not None
+    def _run(self, items: Tensor, mask: Tensor | None, routing: Routing) -> Tensor:
+        inputs = self.expert_inputs(items, mask)
+        results = dispatch(self.experts, inputs, routing, self._capacity(routing))
+        pass_dropped = self.overflow == "pass" and self.capacity_factor is not None
         if self.combiner is None:
-            return combine(items, routing, work, pass_lost=passing)[:, 0]
+            return combine(items, routing, results, pass_dropped=pass_dropped)[:, 0]
         places = self.router.choices
-        parts = combine(items, routing, work, places=places, pass_lost=passing)
+        parts = combine(items, routing, results, places=places, pass_dropped=pass_dropped)
         parts = ops.moveaxis(parts, 1, -2)
         return self.combiner(ops.reshape(parts, (*parts.shape[:-2], places * self.features)))
 
-    def _report(self, routing: Routing, real: Tensor | None) -> None:
+    def _report_losses(self, routing: Routing, is_real: Tensor | None) -> None:
         if self.balance_weight and not self.router.is_balanced:
-            report_loss(self.balance_weight * losses.balance_loss(routing, real))
+            report_loss(self.balance_weight * routings.balance_loss(routing, is_real))
         if self.z_weight:
-            report_loss(self.z_weight * losses.z_loss(routing, real))
-
-    def _check_choice(self, num_experts: int, top_k: int) -> None:
-        if top_k > num_experts:
-            raise ArgumentError(
-                f"{type(self).__name__}: top_k={top_k} must not be above num_experts={num_experts}"
-            )
+            report_loss(self.z_weight * routings.z_loss(routing, is_real))

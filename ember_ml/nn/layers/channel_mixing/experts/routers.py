@@ -1,36 +1,39 @@
-"""Routers: they decide which experts work on an item, and how much each counts."""
+"""Routers: modules that choose the experts of each item and their weights."""
 
 from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.nn import initializers
-from ember_ml.nn.layers.channel_mixing.experts.routing import Routing, by_expert, by_item
+from ember_ml.nn.layers.base import upcast_half
+from ember_ml.nn.layers.channel_mixing.experts.routing import (
+    Routing,
+    route_by_expert,
+    route_by_item,
+)
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
 from ember_ml.ops.random._draw import draw
 
 
-def wide(x: Tensor) -> Tensor:
-    """x in float32 if it is in half precision, which is too coarse to choose by."""
-    return ops.astype(x, "float32") if x.dtype.itemsize < 4 else x
-
-
 class Router(Module):
-    """The base of the routers: logits that are linear in the features.
+    """Base of the routers: the logits are linear in the features.
+
+    Half precision is computed in float32.
 
     Args:
-        features: the number of features of an item.
-        num_experts: how many there are to choose from.
-        top_k: how many work on an item.
-        top_p: the probability that the chosen ones must have together, where a router asks for it.
-        normalize: whether the weights of the chosen ones add up to 1; not done for one alone, for
-            a constant teaches a router nothing.
-        bias: whether the logits have biases.
+        features: Number of features of an item.
+        num_experts: Number of experts.
+        top_k: Number of experts per item. Default: 2.
+        top_p: Total probability that the chosen experts must reach; only used by `TopPRouter`.
+            Default: 0.7.
+        normalize: Whether the weights of the chosen experts sum to 1. Ignored for `top_k=1`, where
+            a constant weight would give the router no gradient. Default: True.
+        bias: Whether the logits have biases. Default: False.
     """
 
     is_balanced: bool = False
-    """Whether all experts get the same number of items in any case."""
+    """Whether all experts get the same number of items by construction."""
 
     def __init__(
         self,
@@ -50,30 +53,30 @@ class Router(Module):
 
     @property
     def choices(self) -> int:
-        """How many experts can work on one item at most."""
+        """Largest number of experts of one item."""
         return self.top_k
 
     def logits(self, x: Tensor) -> Tensor:
-        """(items, experts)."""
-        bias = None if self.bias is None else wide(self.bias)
-        return ops.linear(wide(x), wide(self.weight), bias)
+        """Return the logits, (items, experts)."""
+        bias = None if self.bias is None else upcast_half(self.bias)
+        return ops.linear(upcast_half(x), upcast_half(self.weight), bias)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Routing:
-        """Who works on what.
+        """Return the assignments of items to experts.
 
         Args:
-            x: (items, features).
-            mask: (items,), False for padding, on which nobody works.
+            x: Items, (items, features).
+            mask: (items,), False for padding, which gets no expert.
         """
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
-    def _weights(self, chosen: Tensor) -> Tensor:
-        """The weights (items, choices) of the chosen ones from their scores."""
-        return chosen / (chosen.sum(axis=-1, keepdims=True) + 1e-20) if self.normalize else chosen
+    def _weights(self, scores: Tensor) -> Tensor:
+        """Return the weights of the chosen experts from their scores, (items, choices)."""
+        return scores / (scores.sum(axis=-1, keepdims=True) + 1e-20) if self.normalize else scores
 
 
 class SoftmaxRouter(Router):
-    r"""The k most probable experts, by a softmax.
+    r"""Router that chooses the k most probable experts.
 
     .. math:: p = \mathrm{softmax}(W x), \quad w_e = p_e / \sum_{j \in \mathrm{top}_k(p)} p_j
 
@@ -81,15 +84,17 @@ class SoftmaxRouter(Router):
     """
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Routing:
-        """Who works on what; see `Router.forward`."""
+        """Return the assignments of items to experts; see `Router.forward`."""
         logits = self.logits(x)
-        shares = ops.softmax(logits, axis=-1)
-        chosen = ops.topk(shares, self.top_k)
-        return by_item(chosen.indices, self._weights(chosen.values), logits, shares, mask)
+        probabilities = ops.softmax(logits, axis=-1)
+        chosen = ops.topk(probabilities, self.top_k)
+        return route_by_item(
+            chosen.indices, self._weights(chosen.values), logits, probabilities, mask
+        )
 
 
 class NoisyRouter(SoftmaxRouter):
-    r"""The k most probable experts, by logits that training makes noisy so that all get tried.
+    r"""Router that adds learned noise to the logits during training, so that all experts get tried.
 
     .. math:: W x + \epsilon \odot \mathrm{softplus}(W_\epsilon x), \quad \epsilon \sim N(0, 1)
 
@@ -109,17 +114,17 @@ class NoisyRouter(SoftmaxRouter):
         self.noise = Parameter(ops.zeros((num_experts, features)))
 
     def logits(self, x: Tensor) -> Tensor:
-        """(items, experts), with noise in training."""
+        """Return the logits, with noise in training mode, (items, experts)."""
         logits = super().logits(x)
         if not self.training:
             return logits
-        scale = ops.softplus(ops.linear(wide(x), wide(self.noise)))
+        scale = ops.softplus(ops.linear(upcast_half(x), upcast_half(self.noise)))
         noise = draw("normal", logits.shape, 0.0, 1.0, like=logits, dtype=logits.dtype)
         return logits + scale * noise
 
 
 class SigmoidRouter(Router):
-    r"""The k experts of the highest scores, each scored by itself.
+    r"""Router that scores each expert independently and chooses the k highest scores.
 
     .. math:: s = \sigma(W x), \quad w_e = s_e / \sum_{j \in \mathrm{top}_k(s)} s_j
 
@@ -127,44 +132,46 @@ class SigmoidRouter(Router):
     """
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Routing:
-        """Who works on what; see `Router.forward`."""
+        """Return the assignments of items to experts; see `Router.forward`."""
         logits = self.logits(x)
         scores = ops.sigmoid(logits)
-        shares = scores / (scores.sum(axis=-1, keepdims=True) + 1e-20)
+        probabilities = scores / (scores.sum(axis=-1, keepdims=True) + 1e-20)
         chosen = ops.topk(scores, self.top_k)
-        return by_item(chosen.indices, self._weights(chosen.values), logits, shares, mask)
+        return route_by_item(
+            chosen.indices, self._weights(chosen.values), logits, probabilities, mask
+        )
 
 
 class TopPRouter(Router):
-    r"""As many of the most probable experts as have the probability p together.
+    r"""Router that chooses the smallest number of experts with a total probability of `top_p`.
 
-    An item that is hard to place gets more experts. `top_k` is not used.
+    An ambiguous item gets more experts. `top_k` is not used.
 
     Reference: Huang et al., "Harder Tasks Need More Experts: Dynamic Routing in MoE Models", 2024.
     """
 
     @property
     def choices(self) -> int:
-        """All experts, for shares that are all alike."""
+        """Largest number of experts of one item: all, if they are equally probable."""
         return self.num_experts
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Routing:
-        """Who works on what; see `Router.forward`."""
+        """Return the assignments of items to experts; see `Router.forward`."""
         logits = self.logits(x)
-        shares = ops.softmax(logits, axis=-1)
-        ranked = ops.topk(shares, self.num_experts)
+        probabilities = ops.softmax(logits, axis=-1)
+        ranked = ops.topk(probabilities, self.num_experts)
         before = ops.cumsum(ranked.values, axis=-1) - ranked.values
         needed = before < self.top_p
         experts = ops.where(needed, ranked.indices, self.num_experts)
         weights = self._weights(ops.where(needed, ranked.values, 0.0))
-        return by_item(experts, weights, logits, shares, mask)
+        return route_by_item(experts, weights, logits, probabilities, mask)
 
 
 class ExpertChoiceRouter(Router):
-    r"""Each expert takes the items that want it most: top_k * items / experts of them.
+    r"""Router in which each expert chooses its top_k * items / experts most probable items.
 
-    The experts are in balance by construction. An item may get any number of experts, and that
-    depends on the other items of the batch, later ones too: not for causal models.
+    All experts get the same number of items. The number of experts of an item depends on the other
+    items of the batch, including later positions: the router is not causal.
 
     Reference: Zhou et al., "Mixture-of-Experts with Expert Choice Routing", 2022.
     """
@@ -173,17 +180,21 @@ class ExpertChoiceRouter(Router):
 
     @property
     def choices(self) -> int:
-        """All experts may want one item."""
+        """Largest number of experts of one item: all may choose it."""
         return self.num_experts
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Routing:
-        """Who works on what; see `Router.forward`."""
+        """Return the assignments of items to experts; see `Router.forward`."""
         logits = self.logits(x)
-        shares = ops.softmax(logits, axis=-1)
-        scores = shares if mask is None else ops.where(ops.expand_dims(mask, -1), shares, 0.0)
-        room = max(1, self.top_k * x.shape[0] // self.num_experts)
-        chosen = ops.topk(ops.transpose(scores), room)
-        return by_expert(chosen.indices, chosen.values, logits, shares, mask)
+        probabilities = ops.softmax(logits, axis=-1)
+        scores = (
+            probabilities
+            if mask is None
+            else ops.where(ops.expand_dims(mask, -1), probabilities, 0.0)
+        )
+        capacity = max(1, self.top_k * x.shape[0] // self.num_experts)
+        chosen = ops.topk(ops.transpose(scores), capacity)
+        return route_by_expert(chosen.indices, chosen.values, logits, probabilities, mask)
 
 
 ROUTERS: dict[str, type[Router]] = {

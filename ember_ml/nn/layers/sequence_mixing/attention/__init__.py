@@ -1,21 +1,29 @@
-"""Attention: layers whose positions look each other up."""
+"""Attention layers."""
 
-from ember_ml.nn.layers.sequence_mixing.attention.base import BaseAttention as BaseAttention
-from ember_ml.nn.layers.sequence_mixing.attention.causal import CausalAttention as CausalAttention
+from ember_ml.nn.layers.sequence_mixing.attention.base import BaseAttention
 from ember_ml.nn.layers.sequence_mixing.attention.causal import (
-    GroupedQueryAttention as GroupedQueryAttention,
+    CausalAttention,
+    GroupedQueryAttention,
 )
-from ember_ml.nn.layers.sequence_mixing.attention.cross import CrossAttention as CrossAttention
-from ember_ml.nn.layers.sequence_mixing.attention.multi_head import (
-    MultiHeadAttention as MultiHeadAttention,
-)
-from ember_ml.nn.layers.sequence_mixing.attention.self_attention import Attention as Attention
+from ember_ml.nn.layers.sequence_mixing.attention.cross import CrossAttention
 from ember_ml.nn.layers.sequence_mixing.attention.self_attention import (
-    SelfAttention as SelfAttention,
+    Attention,
+    MultiHeadAttention,
+    SelfAttention,
 )
 from ember_ml.nn.layers.sequence_mixing.attention.sliding_window import (
-    MultiHeadSlidingWindowAttention as MultiHeadSlidingWindowAttention,
+    MultiHeadSlidingWindowAttention,
+    SlidingWindowAttention,
 )
-from ember_ml.nn.layers.sequence_mixing.attention.sliding_window import (
-    SlidingWindowAttention as SlidingWindowAttention,
-)
+
+__all__ = [
+    "Attention",
+    "BaseAttention",
+    "CausalAttention",
+    "CrossAttention",
+    "GroupedQueryAttention",
+    "MultiHeadAttention",
+    "MultiHeadSlidingWindowAttention",
+    "SelfAttention",
+    "SlidingWindowAttention",
+]

@@ -1,4 +1,4 @@
-"""Causal attention, and its form with shared keys and values."""
+"""Causal attention and grouped-query attention."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from ember_ml.registry import register
 
 @register("layers/causal_attention")
 class CausalAttention(SelfAttention):
-    r"""Each position attends to itself and the positions before.
+    r"""Causal self-attention: each position attends to itself and earlier positions.
 
     .. math:: y_t = W_o \sum_{s \le t} \mathrm{softmax}_s\!\left(\frac{q_t \cdot k_s}{\sqrt{d}}
         \right) v_s
 
     Args:
-        features: how many there are.
-        num_heads: how many heads of queries share the features.
-        num_kv_heads: how many heads of keys and values there are; as many if not given.
-        positions: "rope", "alibi" or "none".
-        rope_base: the base of the angles of "rope".
-        bias: whether the maps have biases.
-        dropout: the share of the weights that training drops.
+        features: Number of input and output features. Must be divisible by `num_heads`.
+        num_heads: Number of query heads. Default: 1.
+        num_kv_heads: Number of key and value heads, each shared by a group of query heads. Must
+            divide `num_heads`. Default: `num_heads`.
+        positions: Position encoding: "rope", "alibi" or "none". Default: "rope".
+        rope_base: Base of the angles of "rope". Default: 10000.
+        bias: Whether the projections have biases. Default: True.
+        dropout: Probability of zeroing an attention weight during training. Default: 0.
 
     Shape: (batch, time, features) -> (batch, time, features).
 
@@ -49,19 +50,20 @@ class CausalAttention(SelfAttention):
 
 @register("layers/grouped_query_attention", aliases=["gqa", "grouped-query-attention"])
 class GroupedQueryAttention(CausalAttention):
-    r"""Causal attention where several heads of queries share one head of keys and values.
+    r"""Grouped-query attention: groups of query heads share one key and value head.
 
     .. math:: y_{t,h} = \sum_{s \le t} \mathrm{softmax}_s\!\left(\frac{q_{t,h} \cdot k_{s,g}}
         {\sqrt{d}}\right) v_{s,g}, \quad g = \lfloor h \, H_{kv} / H \rfloor
 
     Args:
-        features: how many there are.
-        num_heads: how many heads of queries share the features.
-        num_kv_heads: how many heads of keys and values there are; 1 is multi-query attention.
-        positions: "rope", "alibi" or "none".
-        rope_base: the base of the angles of "rope".
-        bias: whether the maps have biases.
-        dropout: the share of the weights that training drops.
+        features: Number of input and output features. Must be divisible by `num_heads`.
+        num_heads: Number of query heads. Default: 16.
+        num_kv_heads: Number of key and value heads. Must divide `num_heads`; 1 is multi-query
+            attention. Default: 4.
+        positions: Position encoding: "rope", "alibi" or "none". Default: "rope".
+        rope_base: Base of the angles of "rope". Default: 10000.
+        bias: Whether the projections have biases. Default: True.
+        dropout: Probability of zeroing an attention weight during training. Default: 0.
 
     Shape: (batch, time, features) -> (batch, time, features).
 

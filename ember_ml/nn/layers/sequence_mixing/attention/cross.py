@@ -1,37 +1,39 @@
-"""Attention of a sequence to another."""
+"""Cross-attention."""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Below1, Size
 from ember_ml.nn.layers.channel_mixing.dense import Dense
-from ember_ml.nn.layers.sequence_mixing.attention.base import BaseAttention
-from ember_ml.nn.layers.sequence_mixing.attention.masks import combined
+from ember_ml.nn.layers.sequence_mixing.attention.base import BaseAttention, combine_masks
 from ember_ml.registry import register
 
-Memory = tuple[Tensor, Tensor, Tensor | None]
-"""The keys and values of a context, (batch, heads, context time, head features), and its mask."""
+Memory: TypeAlias = tuple[Tensor, Tensor, Tensor | None]
+"""Keys and values of a context, (batch, heads, context time, head features), and its mask."""
 
 
 @register("layers/cross_attention", aliases=["cross-attention"])
 class CrossAttention(BaseAttention):
-    r"""Each position takes from a context, another sequence, what its query finds in its keys.
+    r"""Cross-attention: each position attends to another sequence, the context.
 
     .. math:: y = W_o \, \mathrm{softmax}\!\left(\frac{q k^\top}{\sqrt{d}}\right) v, \quad
         q = W_q x, \; (k, v) = W_{kv} c
 
-    There is no state that goes from step to step: `read` a context once, and `look_up` in it one
-    position at a time or many.
+    The layer has no recurrent state and no `step`. Call `read` once for a context, and then
+    `look_up` for any number of positions.
 
     Args:
-        features: how many x has.
-        context_features: how many the context has; as many if not given.
-        num_heads: how many heads of queries share the features.
-        num_kv_heads: how many heads of keys and values there are; as many if not given.
-        bias: whether the maps have biases.
-        dropout: the share of the weights that training drops.
+        features: Number of features of x. Must be divisible by `num_heads`.
+        context_features: Number of features of the context. Default: `features`.
+        num_heads: Number of query heads. Default: 1.
+        num_kv_heads: Number of key and value heads, each shared by a group of query heads. Must
+            divide `num_heads`. Default: `num_heads`.
+        bias: Whether the projections have biases. Default: True.
+        dropout: Probability of zeroing an attention weight during training. Default: 0.
 
     Shape: (batch, time, features), (batch, context time, context features) -> (batch, time,
     features).
@@ -68,42 +70,49 @@ class CrossAttention(BaseAttention):
         context: Tensor | None = None,
         attention_mask: Tensor | None = None,
     ) -> Tensor:
-        """The sequence, with what it found in the context.
+        """Attend to the context.
 
         Args:
-            x: (batch, time, features).
-            mask: (batch, context time), False where the context has padding.
-            context: (batch, context time, context features); x itself if not given.
-            attention_mask: bools, True where a query may attend to a key, or numbers that are
-                added to the scores: (time, context time), (batch, time, context time) or (batch,
-                heads, time, context time).
+            x: Input, (batch, time, features).
+            mask: (batch, context time), False for padding of the context.
+            context: Context, (batch, context time, context features). Default: x.
+            attention_mask: Booleans, True where a query may attend to a key, or biases of the
+                scores: (time, context time), (batch, time, context time) or (batch, heads, time,
+                context time).
         """
         self.check_sequence(x)
         memory = self.read(x if context is None else context, mask)
         return self.look_up(x, memory, attention_mask)
 
     def read(self, context: Tensor, mask: Tensor | None = None) -> Memory:
-        """The keys and values of a context, and its mask, to look up in as often as wanted.
+        """Return the keys, values and mask of a context, for `look_up`.
 
         Args:
-            context: (batch, context time, context features).
-            mask: (batch, context time), False where the context has padding.
+            context: Context, (batch, context time, context features).
+            mask: (batch, context time), False for padding.
         """
         name = type(self).__name__
         if context.ndim != 3 or context.shape[-1] != self.context_features:
             raise ShapeError(
-                f"{name} takes a context of (batch, time, {self.context_features}), not "
-                f"{context.shape}"
+                f"{name}: expected a context of shape (batch, time, {self.context_features}), "
+                f"got {context.shape}"
             )
         if mask is not None and mask.shape != context.shape[:2]:
             raise ShapeError(
-                f"{name} takes a mask of the context, {context.shape[:2]}, not {mask.shape}"
+                f"{name}: expected a mask of shape {context.shape[:2]}, as the context, got "
+                f"{mask.shape}"
             )
-        key, value = ops.split(self.heads(self.key_value(context)), 2, axis=1)
+        key, value = ops.split(self.split_heads(self.key_value(context)), 2, axis=1)
         return key, value, mask
 
     def look_up(self, x: Tensor, memory: Memory, attention_mask: Tensor | None = None) -> Tensor:
-        """What positions, (batch, time, features), find in a context that was read."""
+        """Attend to a context that `read` has processed.
+
+        Args:
+            x: Input, (batch, time, features).
+            memory: The result of `read`.
+            attention_mask: As in `forward`.
+        """
         key, value, mask = memory
-        query = self.heads(self.query(x))
-        return self.merged(self.attend(query, key, value, combined(mask, attention_mask)))
+        query = self.split_heads(self.query(x))
+        return self.merge_heads(self.attend(query, key, value, combine_masks(mask, attention_mask)))

@@ -1,4 +1,4 @@
-"""Causal attention to a window of positions."""
+"""Sliding window attention."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from ember_ml.registry import register
 
 @register("layers/sliding_attention", aliases=["sliding-attention", "sliding_window_attention"])
 class SlidingWindowAttention(SelfAttention):
-    r"""Each position attends to itself and a number of positions before.
+    r"""Sliding window attention: each position attends to itself and `window` earlier positions.
 
     .. math:: y_t = W_o \sum_{t - w \le s \le t} \mathrm{softmax}_s\!\left(\frac{q_t \cdot k_s}
         {\sqrt{d}}\right) v_s
 
-    Going step by step, the state is of constant size: the keys and values of the window.
+    The state of `step` has constant size: the keys and values of the window.
 
     Args:
-        features: how many there are.
-        num_heads: how many heads of queries share the features.
-        window: w, how many positions before a position it attends to.
-        num_kv_heads: how many heads of keys and values there are; as many if not given.
-        positions: "rope", "alibi" or "none".
-        rope_base: the base of the angles of "rope".
-        bias: whether the maps have biases.
-        dropout: the share of the weights that training drops.
+        features: Number of input and output features. Must be divisible by `num_heads`.
+        num_heads: Number of query heads. Default: 1.
+        window: Number of earlier positions w that each position attends to. Default: 32.
+        num_kv_heads: Number of key and value heads, each shared by a group of query heads. Must
+            divide `num_heads`. Default: `num_heads`.
+        positions: Position encoding: "rope", "alibi" or "none". Default: "rope".
+        rope_base: Base of the angles of "rope". Default: 10000.
+        bias: Whether the projections have biases. Default: True.
+        dropout: Probability of zeroing an attention weight during training. Default: 0.
 
     Shape: (batch, time, features) -> (batch, time, features).
 
@@ -54,20 +55,21 @@ class SlidingWindowAttention(SelfAttention):
 
 @register("layers/mh_sliding_attention", aliases=["mh-sliding-attention"])
 class MultiHeadSlidingWindowAttention(SlidingWindowAttention):
-    r"""Attention to a window of positions, in 16 heads.
+    r"""Sliding window attention with 16 heads by default.
 
     .. math:: y_{t,h} = \sum_{t - w \le s \le t} \mathrm{softmax}_s\!\left(\frac{q_{t,h} \cdot
         k_{s,h}}{\sqrt{d}}\right) v_{s,h}
 
     Args:
-        features: how many there are.
-        num_heads: how many heads of queries share the features.
-        window: w, how many positions before a position it attends to.
-        num_kv_heads: how many heads of keys and values there are; as many if not given.
-        positions: "rope", "alibi" or "none".
-        rope_base: the base of the angles of "rope".
-        bias: whether the maps have biases.
-        dropout: the share of the weights that training drops.
+        features: Number of input and output features. Must be divisible by `num_heads`.
+        num_heads: Number of query heads. Default: 16.
+        window: Number of earlier positions w that each position attends to. Default: 32.
+        num_kv_heads: Number of key and value heads, each shared by a group of query heads. Must
+            divide `num_heads`. Default: `num_heads`.
+        positions: Position encoding: "rope", "alibi" or "none". Default: "rope".
+        rope_base: Base of the angles of "rope". Default: 10000.
+        bias: Whether the projections have biases. Default: True.
+        dropout: Probability of zeroing an attention weight during training. Default: 0.
 
     Shape: (batch, time, features) -> (batch, time, features).
 

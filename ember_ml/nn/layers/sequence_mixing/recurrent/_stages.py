@@ -1,31 +1,51 @@
 """Liquid cells over a whole sequence, stage by stage.
 
-Time runs in parts of steps: part k of the sequence takes the potentials v_k to v_{k+1}. A neuron
-in no loop reads potentials that are known already for all parts: its own are then a linear
+Time runs in substeps: substep k takes the potentials v_k to v_{k+1}. A neuron outside of loops
+reads potentials that are already known for all substeps. Its own potentials are then a linear
 recurrence, v_{k+1} = a_k v_k + b_k.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.nn.layers.sequence_mixing.recurrent._synapses import Edge, Stage, Synapses, stages
+from ember_ml.nn.layers.sequence_mixing.recurrent._synapses import (
+    Edge,
+    Matrices,
+    Stage,
+    Strengths,
+    Synapses,
+    indices,
+    stages,
+)
 from ember_ml.nn.module import Module
-from ember_ml.nn.parameter import Buffer
+
+
+class LiquidWeights(TypedDict):
+    """Weights of a liquid cell, as used within a sequence."""
+
+    capacity: Tensor
+    current: Tensor
+    conductance: Tensor
+    input: tuple[Tensor | None, Tensor | None]
+    output: tuple[Tensor | None, Tensor | None]
+    strengths: Strengths
+    sensory_strengths: Strengths
+    matrices: NotRequired[Matrices]
 
 
 class Staged(Module):
-    """The neurons of a wiring in stages, and the synapses that each of them reads.
+    """Neurons of a wiring in stages, and the synapses that each stage reads.
 
     Args:
-        units: how many neurons there are.
-        edges: (source, destination) of the synapses, in the order of their strengths.
-        sensory: the same of the synapses from the inputs.
-        inputs: how many inputs there are.
-        outputs: how many of the neurons, the first ones, are seen.
+        units: Number of neurons.
+        edges: Source and destination of the synapses, in the order of their parameters.
+        sensory: Source and destination of the synapses from the inputs.
+        inputs: Number of inputs.
+        outputs: Number of output neurons, which are the first ones.
     """
 
     def __init__(
@@ -33,56 +53,70 @@ class Staged(Module):
     ) -> None:
         self.stages = stages(units, edges)
         order = [neuron for stage in self.stages for neuron in stage.neurons]
-        place = {neuron: at for at, neuron in enumerate(order)}
-        self.order = _indices(order)
-        self.inverse = _indices([place[neuron] for neuron in range(units)])
-        self.seen = _indices([place[neuron] for neuron in range(outputs)])
-        self.sensory = _group(sensory, {at: at for at in range(inputs)}, place)
+        place = {neuron: index for index, neuron in enumerate(order)}
+        self.order = indices(order)
+        self.inverse = indices([place[neuron] for neuron in range(units)])
+        self.outputs = indices([place[neuron] for neuron in range(outputs)])
+        self.sensory = _synapses_between(sensory, {index: index for index in range(inputs)}, place)
         self.into: list[Synapses | None] = []
         self.within: list[Synapses | None] = []
         start = 0
         for stage in self.stages:
             known = {neuron: place[neuron] for neuron in order[:start]}
-            own = {neuron: at for at, neuron in enumerate(stage.neurons)}
-            self.into.append(_group(edges, known, own) if known else None)
-            self.within.append(_group(edges, own, own) if stage.loops else None)
+            own = {neuron: index for index, neuron in enumerate(stage.neurons)}
+            self.into.append(_synapses_between(edges, known, own) if known else None)
+            self.within.append(_synapses_between(edges, own, own) if stage.has_loops else None)
             start += len(own)
 
     def forward(
-        self, x: Tensor, state: Tensor, d: Any, mask: Tensor | None, made: Any, unfolds: int
+        self,
+        x: Tensor,
+        state: Tensor,
+        d: Tensor | None,
+        mask: Tensor | None,
+        weights: LiquidWeights,
+        unfolds: int,
     ) -> tuple[Tensor, Tensor]:
-        """The potentials of the neurons seen after each step, and of all after the last.
+        """Return the potentials of the output neurons after each step, and of all at the end.
 
         Args:
-            x: (batch, time, inputs).
-            state: (batch, units), the potentials before.
-            d: the time of a part of a step, (batch or 1, time, 1), if it is not in `made`.
-            mask: (batch, time), False where the potentials stay.
-            made: what the cell gathered.
-            unfolds: the parts of a step.
+            x: Inputs, (batch, time, inputs).
+            state: Initial potentials, (batch, units).
+            d: Duration of a substep, (batch or 1, time, 1). None: it is included in the weights.
+            mask: (batch, time), False where the potentials do not change.
+            weights: Weights of the cell.
+            unfolds: Number of substeps per step.
         """
-        run = _Run(self, state, d, mask, made, unfolds)
-        inputs = self.sensory.read_all(x, made["sensory_strengths"])
-        constants = [ops.take(made[name], self.order) for name in ("current", "conductance")]
-        inputs = inputs + ops.concat(constants)
+        run = _Run(self, state, d, mask, weights, unfolds)
+        sums = self.sensory.read_all(x, weights["sensory_strengths"])
+        constants = [
+            ops.take(leak, self.order) for leak in (weights["current"], weights["conductance"])
+        ]
+        sums = sums + ops.concat(constants)
         start = 0
         for stage, into, within in zip(self.stages, self.into, self.within, strict=True):
-            run.stage(stage, into, within, inputs, start)
+            run.stage(stage, into, within, sums, start)
             start += len(stage.neurons)
         ends = ops.concat(run.ends, axis=-1)
         last = ops.take(ends[:, -1], self.inverse, axis=-1)
-        return ops.take(ends, self.seen, axis=-1), last
+        return ops.take(ends, self.outputs, axis=-1), last
 
 
 class _Run:
     """One pass over a sequence."""
 
     def __init__(
-        self, staged: Staged, state: Tensor, d: Any, mask: Tensor | None, made: Any, unfolds: int
+        self,
+        staged: Staged,
+        state: Tensor,
+        d: Tensor | None,
+        mask: Tensor | None,
+        weights: LiquidWeights,
+        unfolds: int,
     ) -> None:
         self.state = ops.take(state, staged.order, axis=-1)
-        self.capacity = ops.take(made["capacity"], staged.order)
-        self.strengths = made["strengths"]
+        self.capacity = ops.take(weights["capacity"], staged.order)
+        self.strengths = weights["strengths"]
         self.unfolds = unfolds
         self.d = d
         self.mask = None if mask is None else mask[:, :, None]
@@ -97,37 +131,41 @@ class _Run:
         inputs: Tensor,
         start: int,
     ) -> None:
-        """Compute the potentials of a stage, and add them to those known."""
+        """Compute the potentials of a stage and append them to the known ones."""
         units, stop = self.capacity.shape[0], start + len(stage.neurons)
         sums = ops.concat([inputs[..., start:stop], inputs[..., units + start : units + stop]], -1)
         capacity, before = self.capacity[start:stop], self.state[:, start:stop]
         if within is not None:
-            sums = self._read(self._parts(sums), into)
+            sums = self._add_known(self._repeat(sums), into)
             after = self._loop(sums, capacity, before, within)
         elif into is not None:
-            sums = self._read(self._parts(sums), into)
-            factors = self._factors(sums, capacity, self._parts(self.d), self._parts(self.mask))
-            after = ops.linear_recurrence(*factors, before)[0]
+            sums = self._add_known(self._repeat(sums), into)
+            d, mask = self._repeat_optional(self.d), self._repeat_optional(self.mask)
+            after = ops.linear_recurrence(*self._factors(sums, capacity, d, mask), before)[0]
         else:
             a, b = self._factors(sums, capacity, self.d, self.mask)
-            after = ops.linear_recurrence(self._parts(a), self._parts(b), before)[0]
+            after = ops.linear_recurrence(self._repeat(a), self._repeat(b), before)[0]
         self.ends.append(after[:, self.unfolds - 1 :: self.unfolds])
         self.known.append(ops.concat([before[:, None], after[:, :-1]], axis=1))
 
-    def _parts(self, x: Any) -> Any:
-        """What holds for each step, for each part of it."""
-        return None if x is None else ops.repeat(x, self.unfolds, axis=1)
+    def _repeat(self, x: Tensor) -> Tensor:
+        """Repeat the values of each step for its substeps."""
+        return ops.repeat(x, self.unfolds, axis=1)
 
-    def _read(self, sums: Tensor, into: Synapses | None) -> Tensor:
+    def _repeat_optional(self, x: Tensor | None) -> Tensor | None:
+        return None if x is None else self._repeat(x)
+
+    def _add_known(self, sums: Tensor, into: Synapses | None) -> Tensor:
+        """Add the contributions of the neurons of earlier stages."""
         if into is None:
             return sums
         known = self.known[0] if len(self.known) == 1 else ops.concat(self.known, axis=-1)
         return sums + into.read_all(known, self.strengths)
 
     def _factors(
-        self, sums: Tensor, capacity: Tensor, d: Any, mask: Tensor | None
+        self, sums: Tensor, capacity: Tensor, d: Tensor | None, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """The factors and entries of the recurrence of neurons that read none of their own."""
+        """Return the factors a and entries b of the recurrence of neurons outside of loops."""
         size = capacity.shape[0]
         sums = sums if d is None else sums * d
         denominator = sums[..., size:] + capacity
@@ -137,28 +175,31 @@ class _Run:
         return ops.where(mask, a, 1.0), ops.where(mask, b, 0.0)
 
     def _loop(self, sums: Tensor, capacity: Tensor, v: Tensor, within: Synapses) -> Tensor:
-        """The potentials of neurons in loops after each part, step by step."""
+        """Return the potentials of neurons in loops after each substep."""
         size, length, matrices = capacity.shape[0], sums.shape[1], within.gather(self.strengths)
         if self.d is None and self.mask is None and not within.is_grid:
             return ops.liquid(sums, v, capacity, *matrices)
-        spans = [None] * length if self.d is None else ops.unstack(self._parts(self.d), 1)
-        masks = [None] * length if self.mask is None else ops.unstack(self._parts(self.mask), 1)
+        nothing: list[Tensor | None] = [None] * length
+        spans = nothing if self.d is None else ops.unstack(self._repeat(self.d), 1)
+        masks = nothing if self.mask is None else ops.unstack(self._repeat(self.mask), 1)
         after = []
-        for entry, d, real in zip(ops.unstack(sums, 1), spans, masks, strict=True):
-            both = entry + within(v, matrices)
-            both = both if d is None else both * d
-            new = (capacity * v + both[:, :size]) / (capacity + both[:, size:])
-            v = new if real is None else ops.where(real, new, v)
+        for entry, d, is_real in zip(ops.unstack(sums, 1), spans, masks, strict=True):
+            total = entry + within(v, matrices)
+            total = total if d is None else total * d
+            new = (capacity * v + total[:, :size]) / (capacity + total[:, size:])
+            v = new if is_real is None else ops.where(is_real, new, v)
             after.append(v)
         return ops.stack(after, axis=1)
 
 
-def _indices(values: list[int]) -> Buffer:
-    return Buffer(values, dtype="int64", persistent=False)
-
-
-def _group(edges: Sequence[Edge], sources: dict[int, int], own: dict[int, int]) -> Synapses:
-    """The synapses between two groups of neurons, which are given with their places."""
-    numbers = [at for at, (src, dest) in enumerate(edges) if src in sources and dest in own]
-    places = [(sources[edges[at][0]], own[edges[at][1]]) for at in numbers]
-    return Synapses(places, numbers, len(sources), len(own))
+def _synapses_between(
+    edges: Sequence[Edge], sources: dict[int, int], destinations: dict[int, int]
+) -> Synapses:
+    """Create the synapses between two groups of neurons, given as neuron -> index."""
+    numbers = [
+        number
+        for number, (src, dest) in enumerate(edges)
+        if src in sources and dest in destinations
+    ]
+    places = [(sources[edges[number][0]], destinations[edges[number][1]]) for number in numbers]
+    return Synapses(places, numbers, len(sources), len(destinations))

@@ -1,35 +1,37 @@
-"""Layers around recurrent cells."""
+"""The layer around recurrent cells."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ember_ml import ops
 from ember_ml._core import tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.types import Tree
 from ember_ml.nn.layers.channel_mixing import Dense, Dropout
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State
 from ember_ml.nn.layers.sequence_mixing.recurrent.cells import RecurrentCell, Timespan
 
 
 class Recurrent(SequenceMixer):
-    """A layer around one recurrent cell, or around several on top of each other.
+    """Layer that runs one recurrent cell, or a stack of cells, over a sequence.
 
-    Called, it gives the outputs. `run` takes and gives the state as well, so that a sequence can
-    come in pieces. The state is that of the cell; of several cells it is a tuple, layer by layer,
-    the forward direction before the backward one.
+    A call returns the outputs. `run` also takes and returns the state, for sequences that are
+    processed in parts. The state of one cell is the state of the layer. Several cells have a tuple
+    of states, layer by layer, forward before backward.
 
-    Where the mask is False the states stay as they are, and the output is that of the state before.
+    Where the mask is False the state does not change, and the previous output is repeated.
 
     Args:
-        cells: the cell, or those of the layers from the first to the last.
-        backward: as many cells for the other direction, whose outputs stand beside the others.
-        dropout: the share of each layer's outputs that training drops, but for the last layer.
-        return_sequences: whether all outputs come back, or only the last.
-        proj_size: the features of a linear map of the outputs; none if not given.
+        cells: The cell, or one cell per layer.
+        backward: One cell per layer for the backward direction; the outputs of both directions are
+            concatenated. Default: none.
+        dropout: Probability of zeroing an output of any layer but the last during training.
+            Default: 0.
+        return_sequences: Whether to return all outputs or only the last. Default: True.
+        proj_size: Number of features of a linear projection of the outputs. Default: none.
 
     Shape: (batch, time, features) -> (batch, time, out_features), or without the batch axis.
     """
@@ -44,12 +46,13 @@ class Recurrent(SequenceMixer):
         return_sequences: bool = True,
         proj_size: int | None = None,
     ) -> None:
-        self.cells = _several(cells)
-        self.backward_cells = _several(backward)
+        self.cells = _as_list(cells)
+        self.backward_cells = _as_list(backward)
         if len(self.backward_cells) not in (0, len(self.cells)):
             raise ArgumentError(
-                f"{type(self).__name__}: {len(self.backward_cells)} backward cells for "
-                f"{len(self.cells)} layers"
+                f"{type(self).__name__}: the number of backward cells "
+                f"({len(self.backward_cells)}) must be 0 or the number of layers "
+                f"({len(self.cells)})"
             )
         self.is_causal = not len(self.backward_cells)
         self.dropout = Dropout(dropout) if dropout else None
@@ -61,19 +64,20 @@ class Recurrent(SequenceMixer):
             self.projection = Dense(self.out_features, proj_size)
             self.out_features = proj_size
 
-    def _layer(self, at: int) -> list[RecurrentCell]:
-        """The cells of a layer: one a direction."""
-        return [self.cells[at], *self.backward_cells[at : at + 1]]
+    def _layer(self, index: int) -> list[RecurrentCell]:
+        """Return the cells of a layer, one per direction."""
+        return [self.cells[index], *self.backward_cells[index : index + 1]]
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, timespans: Timespan | None = None
+        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
     ) -> Tensor:
-        """The outputs.
+        """Return the outputs.
 
         Args:
-            x: (batch, time, features), or (time, features).
-            mask: (batch, time), False where there is padding.
-            timespans: the time since the position before: a number, (time,) or (batch, time).
+            x: Input, (batch, time, features) or (time, features).
+            mask: (batch, time), False for padding.
+            timespans: Time since the previous position: a number, (time,) or (batch, time).
+                Default: 1.
         """
         return self.run(x, None, timespans, mask)[0]
 
@@ -81,59 +85,76 @@ class Recurrent(SequenceMixer):
         self,
         x: Tensor,
         state: State | None = None,
-        timespans: Timespan | None = None,
+        timespans: TensorLike | None = None,
         mask: Tensor | None = None,
     ) -> tuple[Tensor, State]:
-        """The outputs and the state after the last position.
+        """Return the outputs and the state after the last position.
 
         Args:
-            x: (batch, time, features), or (time, features).
-            state: the state before the first position; zeros if not given.
-            timespans: the time since the position before: a number, (time,) or (batch, time); 1 if
-                not given.
-            mask: (batch, time), False where there is padding.
+            x: Input, (batch, time, features) or (time, features).
+            state: State before the first position. Default: zeros.
+            timespans: Time since the previous position: a number, (time,) or (batch, time).
+                Default: 1.
+            mask: (batch, time), False for padding.
         """
         if x.ndim == 2:
-            return self._run_one(x, state, timespans, mask)
+            return self._run_unbatched(x, state, timespans, mask)
         self.check_sequence(x, mask)
-        spans = self._spans(x, timespans)
+        spans = self._timespans(x, timespans)
         states = self._states(x.shape[0], state)
-        y, after = x, []
-        for at in range(len(self.cells)):
-            if at and self.dropout is not None:
+        y = x
+        next_states: list[State] = []
+        for index in range(len(self.cells)):
+            if index and self.dropout is not None:
                 y = self.dropout(y)
-            whole = self.return_sequences or at < len(self.cells) - 1
-            y, ends = self._run_layer(at, y, states, spans, mask, whole)
-            after += ends
+            all_outputs = self.return_sequences or index < len(self.cells) - 1
+            y, layer_states = self._run_layer(index, y, states, spans, mask, all_outputs)
+            next_states += layer_states
         y = y if self.projection is None else self.projection(y)
-        return y, after[0] if len(after) == 1 else tuple(after)
+        return y, _unwrap_single(next_states)
 
-    def _run_one(self, x: Tensor, state: Any, timespans: Any, mask: Any) -> tuple[Tensor, State]:
-        """A sequence without a batch axis."""
-        state, mask = (
-            None if nest is None else tree.map_leaves(lambda part: part[None], nest)
-            for nest in (state, mask)
-        )
+    def _run_unbatched(
+        self,
+        x: Tensor,
+        state: State | None,
+        timespans: TensorLike | None,
+        mask: Tensor | None,
+    ) -> tuple[Tensor, State]:
+        """Run a sequence without a batch axis."""
+        state = None if state is None else tree.map_leaves(lambda part: part[None], state)
+        mask = None if mask is None else mask[None]
         y, state = self.run(x[None], state, timespans, mask)
         return y[0], tree.map_leaves(lambda part: part[0], state)
 
     def _run_layer(
-        self, at: int, x: Tensor, states: list[State], spans: Any, mask: Tensor | None, whole: bool
+        self,
+        index: int,
+        x: Tensor,
+        states: list[State],
+        spans: Timespan,
+        mask: Tensor | None,
+        all_outputs: bool,
     ) -> tuple[Tensor, list[State]]:
-        """The outputs of a layer, or only those after the last position, and the states."""
-        outputs, ends = [], []
-        for cell, backward in zip(self._layer(at), (False, True), strict=False):
-            state = states[at * len(self._layer(at)) + backward]
-            given = [_flipped(part, backward) for part in (x, spans, mask)]
-            y, end = cell.walk(given[0], state, given[1], given[2])
+        """Return the outputs of a layer, all or only the last, and its next states."""
+        outputs, next_states = [], []
+        for cell, backward in zip(self._layer(index), (False, True), strict=False):
+            state = states[index * len(self._layer(index)) + backward]
+            inputs, times, real = _reverse_time(x, spans, mask) if backward else (x, spans, mask)
+            y, next_state = cell.walk(inputs, state, times, real)
             if not self.return_sequences and not y.shape[1]:
-                raise ShapeError(f"{type(self).__name__}: a sequence of no steps has no last one")
-            outputs.append(_flipped(y, backward) if whole else y[:, -1])
-            ends.append(end)
-        return _joined(outputs), ends
+                raise ShapeError(
+                    f"{type(self).__name__}: return_sequences=False requires at least one "
+                    f"position, got an input of shape {x.shape}"
+                )
+            if not all_outputs:
+                outputs.append(y[:, -1])
+            else:
+                outputs.append(ops.flip(y, axis=1) if backward else y)
+            next_states.append(next_state)
+        return outputs[0] if len(outputs) == 1 else ops.concat(outputs, axis=-1), next_states
 
-    def _spans(self, x: Tensor, timespans: Any) -> Timespan:
-        """A number, or (batch or 1, time, 1)."""
+    def _timespans(self, x: Tensor, timespans: TensorLike | None) -> Timespan:
+        """Return a number, or a tensor of shape (batch or 1, time, 1)."""
         if timespans is None:
             return 1.0
         if isinstance(timespans, (int, float)):
@@ -143,84 +164,104 @@ class Recurrent(SequenceMixer):
             return spans
         if spans.shape not in (x.shape[:2], x.shape[1:2], (1, x.shape[1])):
             raise ShapeError(
-                f"{type(self).__name__} takes timespans of (time,) = {x.shape[1:2]} or (batch, "
-                f"time) = {x.shape[:2]}, not {spans.shape}"
+                f"{type(self).__name__}: expected timespans of shape (time,) = {x.shape[1:2]} or "
+                f"(batch, time) = {x.shape[:2]}, got {spans.shape}"
             )
         return (spans[None] if spans.ndim == 1 else spans)[:, :, None]
 
     def _states(self, batch: int, state: State | None) -> list[State]:
-        """The states of the cells."""
+        """Return the state of each cell."""
         count = len(self.cells) + len(self.backward_cells)
-        given = self.initial_state(batch) if state is None else state
-        states = [given] if count == 1 else list(given)
+        if state is None:
+            state = self.initial_state(batch)
+            return [state] if count == 1 else list(state)
+        states = [state] if count == 1 else list(state)
         if len(states) != count:
             raise ArgumentError(
-                f"{type(self).__name__}: {len(states)} states for {count} cells; give one for each"
+                f"{type(self).__name__}: expected one state for each of the {count} cells, got "
+                f"{len(states)}"
             )
-        if state is None:
-            return states
-        widths = [cell.widths for at in range(len(self.cells)) for cell in self._layer(at)]
-        for one, width in zip(states, widths, strict=True):
-            self._check_state(batch, one, width)
+        widths = [cell.widths for index in range(len(self.cells)) for cell in self._layer(index)]
+        for each, width in zip(states, widths, strict=True):
+            self._check_state(batch, each, width)
         return states
 
-    def _check_state(self, batch: int, state: State, widths: Any) -> None:
-        found = [x.shape for x in tree.leaves_of(state)]
-        wanted = [(batch, width) for width in tree.leaves_of(widths)]
-        if found != wanted:
+    def _check_state(self, batch: int, state: State, widths: Tree[int]) -> None:
+        shapes = [x.shape for x in tree.leaves_of(state)]
+        expected = [(batch, width) for width in tree.leaves_of(widths)]
+        if shapes != expected:
             raise ShapeError(
-                f"{type(self).__name__} takes a state of the shapes {wanted}, not {found}"
+                f"{type(self).__name__}: expected a state with the shapes {expected}, got {shapes}"
             )
 
     def initial_state(self, batch: int) -> State:
-        """The state before the first position: zeros."""
+        """Return the state before the first position: zeros."""
         layers = range(len(self.cells))
-        states = [cell.initial_state(batch) for at in layers for cell in self._layer(at)]
-        return states[0] if len(states) == 1 else tuple(states)
+        return _unwrap_single(
+            [cell.initial_state(batch) for index in layers for cell in self._layer(index)]
+        )
 
     @property
     def state_size(self) -> int:
-        """How many numbers the state has, per example."""
-        cells = [*self.cells, *self.backward_cells]
-        return sum(cell.state_size for cell in cells)
+        """Number of values in the state of one example."""
+        return sum(cell.state_size for cell in [*self.cells, *self.backward_cells])
 
     def step(self, x: Tensor, state: State, timespan: Timespan = 1.0) -> tuple[Tensor, State]:
-        """The output of one position, (batch, out_features), and the state after it."""
+        """Return the output at one position, (batch, out_features), and the next state.
+
+        Args:
+            x: Input, (batch, features).
+            state: State before the position.
+            timespan: Time since the previous position: a number or (batch, 1). Default: 1.
+        """
         if not self.is_causal:
             raise NotImplementedError(
-                f"{type(self).__name__}: a layer of two directions needs the whole sequence"
+                f"{type(self).__name__}: a bidirectional layer needs the whole sequence: it has no "
+                f"step()"
             )
-        after: list[State] = []
+        next_states: list[State] = []
         for cell, before in zip(self.cells, self._states(x.shape[0], state), strict=True):
-            if after and self.dropout is not None:
+            if next_states and self.dropout is not None:
                 x = self.dropout(x)
             x, new = cell.step(x, before, timespan)
-            after.append(new)
+            next_states.append(new)
         y = x if self.projection is None else self.projection(x)
-        return y, after[0] if len(after) == 1 else tuple(after)
+        return y, _unwrap_single(next_states)
 
 
-def stack(
-    make: Callable[[int], RecurrentCell], features: int, num_layers: int, bidirectional: bool
+def stack_cells(
+    create: Callable[[int], RecurrentCell], features: int, num_layers: int, bidirectional: bool
 ) -> tuple[list[RecurrentCell], list[RecurrentCell]]:
-    """The cells of so many layers, each reading what the one below gives, and the backward ones."""
+    """Return the forward and backward cells of stacked layers.
+
+    Args:
+        create: Function that creates a cell for a number of input features.
+        features: Number of input features of the first layer.
+        num_layers: Number of layers.
+        bidirectional: Whether each layer has a backward cell.
+    """
     forward: list[RecurrentCell] = []
     backward: list[RecurrentCell] = []
     for _ in range(num_layers):
-        forward.append(make(features))
+        forward.append(create(features))
         if bidirectional:
-            backward.append(make(features))
+            backward.append(create(features))
         features = forward[-1].out_features * (1 + bidirectional)
     return forward, backward
 
 
-def _several(cells: RecurrentCell | Sequence[RecurrentCell]) -> list[RecurrentCell]:
+def _as_list(cells: RecurrentCell | Sequence[RecurrentCell]) -> list[RecurrentCell]:
     return [cells] if isinstance(cells, RecurrentCell) else list(cells)
 
 
-def _flipped(part: Any, backward: bool) -> Any:
-    return ops.flip(part, axis=1) if backward and isinstance(part, Tensor) and part.ndim else part
+def _unwrap_single(states: list[State]) -> State:
+    """Return the only state, or all states as a tuple."""
+    return states[0] if len(states) == 1 else tuple(states)
 
 
-def _joined(parts: list[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else ops.concat(parts, axis=-1)
+def _reverse_time(
+    x: Tensor, spans: Timespan, mask: Tensor | None
+) -> tuple[Tensor, Timespan, Tensor | None]:
+    """Return the inputs, timespans and mask of a sequence that is read backward."""
+    spans = ops.flip(spans, axis=1) if isinstance(spans, Tensor) and spans.ndim else spans
+    return ops.flip(x, axis=1), spans, None if mask is None else ops.flip(mask, axis=1)

@@ -1,53 +1,79 @@
-"""Closed-form continuous-time cells."""
+"""The closed-form continuous-time cell."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.configs.fields import ComponentLike
 from ember_ml.nn import activations
 from ember_ml.nn.containers import ModuleList
 from ember_ml.nn.layers.channel_mixing import Dense, Dropout
-from ember_ml.nn.layers.sequence_mixing.base import State
+from ember_ml.nn.layers.channel_mixing.dense import bias_of
 from ember_ml.nn.layers.sequence_mixing.recurrent.cells import HoistedCell, Timespan, is_scalar
 from ember_ml.nn.parameter import Buffer, Parameter
 
+Mode: TypeAlias = Literal["default", "no_gate", "pure"]
 MODES = ("default", "no_gate", "pure")
-_SCALES = {
+_TANH_SCALES: dict[Callable[..., Tensor], tuple[float, float]] = {
     activations.get("tanh"): (1.0, 1.0),
-    activations.get("lecun_tanh"): (0.666, 1.7159),  # published CfCs have these digits, not 2 / 3
+    activations.get("lecun_tanh"): (0.666, 1.7159),  # as in published CfCs, instead of 2 / 3
 }
-"""The activations that are a tanh: the factors inside and outside of it."""
+"""Activations of the form outer * tanh(inner * x): the factors inner and outer."""
+Affine: TypeAlias = tuple[Tensor, Tensor]
+"""Weight and bias."""
 
 
-class CfCCell(HoistedCell):
-    r"""A closed-form continuous-time cell.
+class CfCWeights(NamedTuple):
+    """Weights of a CfC cell, as used within a sequence."""
 
-    With z the backbone's output for [x, h], or [x, h] itself, and s the time since the step before:
+    input: Tensor
+    """Weight of x in the first layer: of the backbone, or of the heads without a backbone."""
+    recurrent: Tensor
+    """Weight of h in the first layer."""
+    bias: Tensor
+    """Bias of the first layer."""
+    backbone: Sequence[Affine]
+    """The other layers of the backbone."""
+    heads: Affine | None
+    """All heads in one matrix; None without a backbone."""
+    decay: Tensor | None
+    """|w_tau|, in the mode "pure"."""
+    scale: Tensor | None
+    """A, in the mode "pure"."""
+
+
+class CfCCell(HoistedCell[CfCWeights, Tensor]):
+    r"""Closed-form continuous-time cell.
+
+    Let z be the output of the backbone for [x, h], or [x, h] itself, and s the time since the
+    previous step:
 
     .. math::
         t = \sigma(s \, W_a z + W_b z), \quad
         h' = \tanh(W_1 z) \odot (1 - t) + t \odot \tanh(W_2 z)
 
-    The mode "no_gate" leaves out the factor (1 - t); "pure" is
+    The mode "no_gate" omits the factor (1 - t). The mode "pure" is
 
     .. math:: h' = A - A \odot \exp(-s (|w_\tau| + |W_1 z|)) \odot W_1 z
 
     Args:
-        in_features: the features of x.
-        hidden_size: the features of h.
-        mode: "default", "no_gate" or "pure".
-        activation: of the backbone.
-        backbone_units: the features of the backbone's layers.
-        backbone_layers: how many layers the backbone has; it may have none.
-        backbone_dropout: the share that training drops after each layer of the backbone but the
-            first.
-        mask: (in_features + hidden_size, hidden_size), zero where W_1 and W_2 have no weight.
+        in_features: Number of input features.
+        hidden_size: Number of features of the hidden state h.
+        mode: "default", "no_gate" or "pure". Default: "default".
+        activation: Activation function of the backbone. Default: "lecun_tanh".
+        backbone_units: Number of features of the backbone's layers. Default: 128.
+        backbone_layers: Number of layers of the backbone, 0 or more. Default: 1.
+        backbone_dropout: Probability of zeroing an output of any backbone layer but the first
+            during training. Default: 0.
+        mask: (hidden_size, in_features + hidden_size), zero where W_1 and W_2 have no weight.
+            Default: none.
 
-    Shape: (batch, in_features), (batch, hidden_size) -> (batch, hidden_size), the same again.
+    Shape: (batch, in_features), h (batch, hidden_size) -> (batch, hidden_size), the new h.
 
     Reference: Hasani et al., "Closed-form continuous-time neural networks", 2022.
 
@@ -61,15 +87,15 @@ class CfCCell(HoistedCell):
         self,
         in_features: int,
         hidden_size: int,
-        mode: str = "default",
-        activation: Any = "lecun_tanh",
+        mode: Mode = "default",
+        activation: ComponentLike = "lecun_tanh",
         backbone_units: int = 128,
         backbone_layers: int = 1,
         backbone_dropout: float = 0.0,
-        mask: Any = None,
+        mask: TensorLike | None = None,
     ) -> None:
         if mode not in MODES:
-            raise ArgumentError(f"CfCCell: mode={mode!r} must be one of {', '.join(MODES)}")
+            raise ArgumentError(f"CfCCell: mode must be one of {', '.join(MODES)}, not {mode!r}")
         self.in_features = in_features
         self.out_features = hidden_size
         self.widths = hidden_size
@@ -88,55 +114,65 @@ class CfCCell(HoistedCell):
             self.time_a = Dense(sizes[-1], hidden_size)
             self.time_b = Dense(sizes[-1], hidden_size)
 
-    def gather(self, timespan: Timespan) -> Any:
-        """(weights of x, weights of h, bias) of what comes first, and those of the heads."""
+    def gather(self, timespan: Timespan | None) -> CfCWeights:
+        """Return the weights, with the heads joined and the time multiplied in if it is fixed."""
         heads = self._heads(timespan)
-        if not len(self.backbone):
-            return (*_parted(heads, self.in_features), *self._constants())
-        first = self.backbone[0].weight, self.backbone[0].bias
-        rest = [(layer.weight, layer.bias) for layer in self.backbone[1:]]
-        return *_parted(first, self.in_features), rest, heads, *self._constants()
+        layers = [
+            (layer.weight, bias_of(layer)) for layer in self.backbone if isinstance(layer, Dense)
+        ]
+        weight, bias = layers[0] if layers else heads
+        decay, scale = (self.w_tau.abs(), self.A) if self.mode == "pure" else (None, None)
+        features = self.in_features
+        return CfCWeights(
+            weight[:, :features],
+            weight[:, features:],
+            bias,
+            layers[1:],
+            heads if layers else None,
+            decay,
+            scale,
+        )
 
-    def _constants(self) -> list[Tensor]:
-        return [self.w_tau.abs(), self.A] if self.mode == "pure" else []
-
-    def _heads(self, timespan: Timespan) -> tuple[Tensor, Tensor]:
-        """The weights and biases of all heads in one; the time's as well, if it is always one."""
+    def _heads(self, timespan: Timespan | None) -> Affine:
+        """Return weight and bias of all heads, with the time multiplied in if it is fixed."""
         layers = [self.ff1] if self.mode == "pure" else [self.ff1, self.ff2]
         weights: list[Tensor] = [layer.weight for layer in layers]
         if self.mask is not None:
             weights = [weight * self.mask for weight in weights]
-        biases: list[Any] = [layer.bias for layer in layers]
-        if self.mode != "pure" and timespan is None:
-            weights += [self.time_a.weight, self.time_b.weight]
-            biases += [self.time_a.bias, self.time_b.bias]
-        elif self.mode != "pure":
-            weights.append(self.time_a.weight * timespan + self.time_b.weight)
-            biases.append(self.time_a.bias * timespan + self.time_b.bias)
+        biases: list[Tensor] = [bias_of(layer) for layer in layers]
+        if self.mode != "pure":
+            weight_a, weight_b = self.time_a.weight, self.time_b.weight
+            bias_a, bias_b = bias_of(self.time_a), bias_of(self.time_b)
+            if timespan is None:
+                weights += [weight_a, weight_b]
+                biases += [bias_a, bias_b]
+            else:
+                weights.append(weight_a * timespan + weight_b)
+                biases.append(bias_a * timespan + bias_b)
         return ops.concat(weights, axis=0), ops.concat(biases, axis=0)
 
-    def prepare(self, x: Tensor, made: Any) -> Tensor:
-        """The input's part of the first layer."""
-        return ops.linear(x, made[0], made[2])
+    def prepare(self, x: Tensor, weights: CfCWeights) -> Tensor:
+        """Return the contribution of the input to the first layer."""
+        return ops.linear(x, weights.input, weights.bias)
 
-    def advance(self, entry: Any, state: State, timespan: Timespan, made: Any) -> State:
-        """The next h."""
-        z = entry + ops.linear(state, made[1])
-        if len(self.backbone):
-            z = self._behind(self._activated(z), made[3], made[4])
-        return self._mixed(z, timespan, made)
+    def advance(
+        self, entry: Tensor, state: Tensor, timespan: Timespan, weights: CfCWeights
+    ) -> Tensor:
+        """Return the next h."""
+        z = entry + ops.linear(state, weights.recurrent)
+        if weights.heads is not None:
+            z = self._activate(z)
+            for weight, bias in weights.backbone:
+                z = self._activate(ops.linear(z, weight, bias))
+                z = z if self.dropout is None else self.dropout(z)
+            z = ops.linear(z, *weights.heads)
+        return self._interpolate(z, timespan, weights)
 
-    def _behind(self, z: Tensor, rest: Any, heads: Any) -> Tensor:
-        """The other layers of the backbone, and the heads."""
-        for weight, bias in rest:
-            z = self._activated(ops.linear(z, weight, bias))
-            z = z if self.dropout is None else self.dropout(z)
-        return ops.linear(z, *heads)
-
-    def _mixed(self, z: Tensor, timespan: Timespan, made: Any) -> Tensor:
-        if self.mode == "pure":
-            tau, scale = made[-2:]
-            return scale - scale * ops.exp(-timespan * (tau + ops.abs(z))) * z
+    def _interpolate(self, z: Tensor, timespan: Timespan, weights: CfCWeights) -> Tensor:
+        """Return the next h from the outputs of the heads."""
+        if weights.decay is not None and weights.scale is not None:
+            scale = weights.scale
+            return scale - scale * ops.exp(-timespan * (weights.decay + ops.abs(z))) * z
         size = self.out_features
         f1, f2 = ops.split(ops.tanh(z[..., : 2 * size]), 2, axis=-1)
         gate = z[..., 2 * size : 3 * size]
@@ -146,40 +182,34 @@ class CfCCell(HoistedCell):
         return f1 + t * f2 if self.mode == "no_gate" else f1 + t * (f2 - f1)
 
     def sweep(
-        self, x: Tensor, state: State, timespans: Timespan, mask: Tensor | None, made: Any
-    ) -> tuple[Tensor, State]:
-        """All steps in one op, where there is one for them."""
+        self,
+        x: Tensor,
+        state: Tensor,
+        timespans: Timespan,
+        mask: Tensor | None,
+        weights: CfCWeights,
+    ) -> tuple[Tensor, Tensor]:
+        """Compute all steps by one op if it supports the configuration."""
         spans = None if is_scalar(timespans) else timespans
-        scales = self._scales()
+        scales = _TANH_SCALES.get(self.activation) if len(self.backbone) < 2 else None
         if mask is not None or scales is None or self.mode == "pure" or not x.shape[1]:
-            return super().sweep(x, state, timespans, mask, made)
+            return super().sweep(x, state, timespans, mask, weights)
         gated = self.mode == "default"
-        if not len(self.backbone):
-            entries = self.prepare(x, made)
-            y = ops.closed_form(entries, state, made[1], timespans=spans, gated=gated)
+        if weights.heads is None:
+            entries = self.prepare(x, weights)
+            y = ops.closed_form(entries, state, weights.recurrent, timespans=spans, gated=gated)
         else:
-            inside, outside = scales
-            first, recurrent, shift = (part * inside for part in made[:3])
-            weight, bias = made[4]
-            entries = ops.linear(x, first, shift)
-            y = ops.closed_form(entries, state, recurrent, weight * outside, bias, spans, gated)
+            inner, outer = scales
+            recurrent = weights.recurrent * inner
+            entries = ops.linear(x, weights.input * inner, weights.bias * inner)
+            weight, bias = weights.heads
+            y = ops.closed_form(entries, state, recurrent, weight * outer, bias, spans, gated)
         return y, y[:, -1]
 
-    def _scales(self) -> tuple[float, float] | None:
-        """What makes a tanh of the backbone's one activation; None if that cannot be."""
-        return _SCALES.get(self.activation) if len(self.backbone) < 2 else None
-
-    def _activated(self, z: Tensor) -> Tensor:
-        scales = _SCALES.get(self.activation)
+    def _activate(self, z: Tensor) -> Tensor:
+        scales = _TANH_SCALES.get(self.activation)
         return self.activation(z) if scales is None else scales[1] * ops.tanh(scales[0] * z)
 
-    def output(self, state: State, made: Any) -> Tensor:
-        """The state itself."""
-        out: Tensor = state
-        return out
-
-
-def _parted(layer: tuple[Tensor, Tensor], features: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The weights of x, those of h, and the bias of a layer that reads [x, h]."""
-    weight, bias = layer
-    return weight[:, :features], weight[:, features:], bias
+    def output(self, state: Tensor, weights: CfCWeights) -> Tensor:
+        """Return the hidden state h."""
+        return state

@@ -1,8 +1,8 @@
-"""The recurrent layers in continuous time."""
+"""The recurrent layers in continuous time: CfC, wired CfC and LTC."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, TypeVar, cast
 
 from pydantic import PlainValidator, WithJsonSchema
 
@@ -16,17 +16,18 @@ from ember_ml.configs.fields import (
     WiringField,
     check_wiring,
 )
-from ember_ml.nn.layers.sequence_mixing.recurrent.base import Recurrent, stack
-from ember_ml.nn.layers.sequence_mixing.recurrent.cells import HoistedCell
-from ember_ml.nn.layers.sequence_mixing.recurrent.closed_form import CfCCell
-from ember_ml.nn.layers.sequence_mixing.recurrent.liquid import LTCCell
+from ember_ml.nn.layers.sequence_mixing.recurrent.base import Recurrent, stack_cells
+from ember_ml.nn.layers.sequence_mixing.recurrent.cells import HoistedCell, RecurrentCell
+from ember_ml.nn.layers.sequence_mixing.recurrent.closed_form import CfCCell, Mode
+from ember_ml.nn.layers.sequence_mixing.recurrent.liquid import LTCCell, Mapping
 from ember_ml.nn.layers.sequence_mixing.recurrent.memory import MixedMemoryCell
 from ember_ml.nn.layers.sequence_mixing.recurrent.wired import WiredCfCCell
 from ember_ml.nn.wirings import AutoNCP, FullyConnected
+from ember_ml.nn.wirings.base import NeuronWiring
 from ember_ml.registry import register
 
-Mode = Literal["default", "no_gate", "pure"]
-Mapping = Literal["affine", "linear", "none"]
+Weights = TypeVar("Weights")
+Entry = TypeVar("Entry")
 
 
 def _check_units(value: object) -> object:
@@ -47,37 +48,38 @@ UnitsField = Annotated[
 
 @register("layers/cfc")
 class CfC(Recurrent):
-    r"""Closed-form continuous-time units.
+    r"""Closed-form continuous-time layer.
 
-    With z the backbone's output for :math:`[x_t, h_{t-1}]`, and s the time since the position
-    before:
+    Let z be the output of the backbone for :math:`[x_t, h_{t-1}]`, and s the time since the
+    previous position:
 
     .. math::
         g = \sigma(s \, W_a z + W_b z), \quad
         h_t = \tanh(W_1 z) \odot (1 - g) + g \odot \tanh(W_2 z)
 
-    The mode "no_gate" leaves out the factor (1 - g); "pure" is
+    The mode "no_gate" omits the factor (1 - g). The mode "pure" is
 
     .. math:: h_t = A - A \odot \exp(-s (|w_\tau| + |W_1 z|)) \odot W_1 z
 
     Args:
-        features: the features of x.
-        units: the features of h; as x if not given.
-        mode: "default", "no_gate" or "pure".
-        activation: of the backbone.
-        backbone_units: the features of the backbone's layers.
-        backbone_layers: how many layers the backbone has; it may have none.
-        backbone_dropout: the share that training drops after each layer of the backbone but the
-            first.
-        num_layers: how many layers stand on top of each other.
-        bidirectional: whether others read the sequence from its end; the outputs stand side by
-            side.
-        mixed_memory: whether the state passes through a long short-term memory before each step.
-        proj_size: the features of a linear map of the outputs; none if not given.
-        return_sequences: whether all outputs come back, or only the last.
+        features: Number of input features.
+        units: Number of features of the hidden state h. Default: `features`.
+        mode: "default", "no_gate" or "pure". Default: "default".
+        activation: Activation function of the backbone. Default: "lecun_tanh".
+        backbone_units: Number of features of the backbone's layers. Default: 128.
+        backbone_layers: Number of layers of the backbone, 0 or more. Default: 1.
+        backbone_dropout: Probability of zeroing an output of any backbone layer but the first
+            during training. Default: 0.
+        num_layers: Number of stacked layers. Default: 1.
+        bidirectional: Whether to also read the sequence backward and concatenate the outputs.
+            Default: False.
+        mixed_memory: Whether the state passes through an LSTM cell before each step.
+            Default: False.
+        proj_size: Number of features of a linear projection of the outputs. Default: none.
+        return_sequences: Whether to return all outputs or only the last. Default: True.
 
     Shape: (batch, time, features) -> (batch, time, units or proj_size). The state is (batch,
-    units), with mixed memory a pair of it.
+    units), or a pair with mixed memory.
 
     Reference: Hasani et al., "Closed-form continuous-time neural networks", 2022.
 
@@ -104,33 +106,34 @@ class CfC(Recurrent):
     ) -> None:
         backbone = activation, backbone_units, backbone_layers, backbone_dropout
 
-        def make(width: int) -> HoistedCell:
-            return _mixed(CfCCell(width, units or features, mode, *backbone), mixed_memory)
+        def create(width: int) -> RecurrentCell:
+            return _with_memory(CfCCell(width, units or features, mode, *backbone), mixed_memory)
 
-        cells = stack(make, features, num_layers, bidirectional)
+        cells = stack_cells(create, features, num_layers, bidirectional)
         super().__init__(*cells, return_sequences=return_sequences, proj_size=proj_size)
 
 
 @register("layers/wired_cfc", aliases=["wiredcfc", "wired-cfc"])
 class WiredCfC(Recurrent):
-    """Closed-form continuous-time units without backbones, one group for each layer of a wiring.
+    """CfC layer with a wiring: one CfC cell without a backbone for each layer of the wiring.
 
-    Each group reads the layer before it, through the synapses of the wiring, and its own state.
+    Each cell reads the previous layer, through the synapses of the wiring, and its own state.
 
     Args:
-        features: the features of x.
-        wiring: the neurons and their synapses, as a wiring, its config or {"type": name, ...}; if
-            not given, an `AutoNCP` with as many outputs as x has features. It is copied.
-        mode: "default", "no_gate" or "pure", as in `CfC`.
-        num_layers: how many layers stand on top of each other.
-        bidirectional: whether others read the sequence from its end; the outputs stand side by
-            side.
-        mixed_memory: whether the state passes through a long short-term memory before each step.
-        proj_size: the features of a linear map of the outputs; none if not given.
-        return_sequences: whether all outputs come back, or only the last.
+        features: Number of input features.
+        wiring: Neurons and synapses: a wiring, its config or {"type": name, ...}. It is copied.
+            Default: an `AutoNCP` with `features` outputs.
+        mode: "default", "no_gate" or "pure", as in `CfC`. Default: "default".
+        num_layers: Number of stacked layers. Default: 1.
+        bidirectional: Whether to also read the sequence backward and concatenate the outputs.
+            Default: False.
+        mixed_memory: Whether the state passes through an LSTM cell before each step.
+            Default: False.
+        proj_size: Number of features of a linear projection of the outputs. Default: none.
+        return_sequences: Whether to return all outputs or only the last. Default: True.
 
     Shape: (batch, time, features) -> (batch, time, output_dim or proj_size). The state is (batch,
-    units), the wiring's first layer first; with mixed memory a pair of it.
+    units), first layer first, or a pair with mixed memory.
 
     Reference: Hasani et al., "Closed-form continuous-time neural networks", 2022.
 
@@ -150,50 +153,51 @@ class WiredCfC(Recurrent):
         proj_size: Size | None = None,
         return_sequences: bool = True,
     ) -> None:
-        made = _wiring(wiring, features)
+        neurons = _wiring(wiring, features)
 
-        def make(width: int) -> HoistedCell:
-            return _mixed(WiredCfCCell(width, made, mode), mixed_memory)
+        def create(width: int) -> RecurrentCell:
+            return _with_memory(WiredCfCCell(width, neurons, mode), mixed_memory)
 
-        cells = stack(make, features, num_layers, bidirectional)
+        cells = stack_cells(create, features, num_layers, bidirectional)
         super().__init__(*cells, return_sequences=return_sequences, proj_size=proj_size)
 
 
 @register("layers/ltc")
 class LTC(Recurrent):
-    r"""Liquid time-constant neurons, with leaks, and synapses that open with their source.
+    r"""Liquid time-constant layer: leaky neurons, and synapses that open with their source.
 
     The synapse e from i to j has the conductance :math:`s_e = w_e \sigma(\sigma_e (v_i - \mu_e))`
-    and the reversal potential :math:`E_e`; inputs have synapses likewise. A step is computed in
-    parts of the time d, each of which does
+    and the reversal potential :math:`E_e`. Inputs have synapses of the same kind. A step has
+    `ode_unfolds` substeps of time d, each of which computes
 
     .. math::
         v_j \leftarrow \frac{c_j v_j + d (g_j v^{leak}_j + \sum_e s_e E_e)}
         {c_j + d (g_j + \sum_e s_e + \epsilon)}
 
-    Only neurons in loops of the wiring are computed step by step; the others are linear
-    recurrences, given those they read.
+    Only neurons in loops of the wiring are computed step by step. The others are linear
+    recurrences, given the neurons that they read.
 
     Args:
-        features: the features of x.
-        units: a wiring, its config or {"type": name, ...}; or a number of neurons, for all of which
-            there are synapses to all. If not given, an `AutoNCP` with as many outputs as x has
-            features. A wiring is copied.
-        input_mapping: how x is mapped: "affine" (a gain and a shift a feature), "linear" or "none".
-        output_mapping: how the outputs are mapped, likewise.
-        ode_unfolds: in how many parts a step is computed.
-        epsilon: keeps the denominator from zero.
-        implicit_param_constraints: whether conductances and capacities are the softplus of their
-            parameters; else the parameters themselves, where they are above zero.
-        num_layers: how many layers stand on top of each other.
-        bidirectional: whether others read the sequence from its end; the outputs stand side by
-            side.
-        mixed_memory: whether the state passes through a long short-term memory before each step.
-        proj_size: the features of a linear map of the outputs; none if not given.
-        return_sequences: whether all outputs come back, or only the last.
+        features: Number of input features.
+        units: A wiring, its config or {"type": name, ...}; or a number of fully connected neurons.
+            A wiring is copied. Default: an `AutoNCP` with `features` outputs.
+        input_mapping: Map of the inputs: "affine" (scale and shift per feature), "linear" (scale)
+            or "none". Default: "affine".
+        output_mapping: Map of the outputs: "affine", "linear" or "none". Default: "affine".
+        ode_unfolds: Number of substeps per step. Default: 6.
+        epsilon: Value added to the denominator. Default: 1e-8.
+        implicit_param_constraints: Whether conductances and capacities are the softplus of their
+            parameters. Otherwise they are the parameters, clipped at 0. Default: True.
+        num_layers: Number of stacked layers. Default: 1.
+        bidirectional: Whether to also read the sequence backward and concatenate the outputs.
+            Default: False.
+        mixed_memory: Whether the state passes through an LSTM cell before each step.
+            Default: False.
+        proj_size: Number of features of a linear projection of the outputs. Default: none.
+        return_sequences: Whether to return all outputs or only the last. Default: True.
 
     Shape: (batch, time, features) -> (batch, time, output_dim or proj_size). The state, the
-    potentials, is (batch, units); with mixed memory a pair of it.
+    potentials, is (batch, units), or a pair with mixed memory.
 
     Reference: Hasani et al., "Liquid time-constant networks", 2021.
 
@@ -222,20 +226,20 @@ class LTC(Recurrent):
         wiring = FullyConnected(units) if isinstance(units, int) else _wiring(units, features)
         ode = ode_unfolds, epsilon, implicit_param_constraints
 
-        def make(width: int) -> HoistedCell:
+        def create(width: int) -> RecurrentCell:
             cell = LTCCell(width, wiring, input_mapping, output_mapping, *ode)
-            return _mixed(cell, mixed_memory)
+            return _with_memory(cell, mixed_memory)
 
-        cells = stack(make, features, num_layers, bidirectional)
+        cells = stack_cells(create, features, num_layers, bidirectional)
         super().__init__(*cells, return_sequences=return_sequences, proj_size=proj_size)
 
 
-def _wiring(given: Any, features: int) -> Any:
-    """The wiring that is given, or one with as many outputs as there are features."""
-    if given is None:
+def _wiring(wiring: object, features: int) -> NeuronWiring:
+    """Return the given wiring, or the default one with as many outputs as features."""
+    if wiring is None:
         return AutoNCP(2 * features + 4, features)
-    return given.create() if isinstance(given, Config) else given
+    return cast(NeuronWiring, wiring.create() if isinstance(wiring, Config) else wiring)
 
 
-def _mixed(cell: HoistedCell, mixed_memory: bool) -> HoistedCell:
+def _with_memory(cell: HoistedCell[Weights, Entry], mixed_memory: bool) -> RecurrentCell:
     return MixedMemoryCell(cell) if mixed_memory else cell

@@ -1,9 +1,10 @@
-"""The recurrent layers with gates, and the plain one."""
+"""The recurrent layers RNN, LSTM, GRU and minGRU."""
 
 from __future__ import annotations
 
 from ember_ml.configs.fields import ActivationField, Below1, Size
-from ember_ml.nn.layers.sequence_mixing.recurrent.base import Recurrent, stack
+from ember_ml.nn.layers.sequence_mixing.recurrent.base import Recurrent, stack_cells
+from ember_ml.nn.layers.sequence_mixing.recurrent.cells import RecurrentCell
 from ember_ml.nn.layers.sequence_mixing.recurrent.gated import (
     GRUCell,
     LSTMCell,
@@ -15,23 +16,24 @@ from ember_ml.registry import register
 
 @register("layers/rnn")
 class RNN(Recurrent):
-    r"""The plain recurrent layer.
+    r"""Elman recurrent layer.
 
     .. math:: h_t = \phi(W_{ih} x_t + b_{ih} + W_{hh} h_{t-1} + b_{hh})
 
     Args:
-        features: the features of x.
-        hidden_size: the features of h; as x if not given.
-        num_layers: how many layers stand on top of each other.
-        bidirectional: whether others read the sequence from its end; the outputs stand side by
-            side.
-        bias: whether there are biases.
-        dropout: the share of each layer's outputs that training drops, but for the last layer.
-        return_sequences: whether all outputs come back, or only the last.
-        activation: phi.
+        features: Number of input features.
+        hidden_size: Number of features of the hidden state h. Default: `features`.
+        num_layers: Number of stacked layers. Default: 1.
+        bidirectional: Whether to also read the sequence backward and concatenate the outputs.
+            Default: False.
+        bias: Whether to use biases. Default: True.
+        dropout: Probability of zeroing an output of any layer but the last during training.
+            Default: 0.
+        return_sequences: Whether to return all outputs or only the last. Default: True.
+        activation: The activation function phi. Default: "tanh".
 
-    Shape: (batch, time, features) -> (batch, time, hidden_size), twice that if bidirectional. The
-    state is (batch, hidden_size).
+    Shape: (batch, time, features) -> (batch, time, hidden_size), or 2 * hidden_size if
+    bidirectional. The state is (batch, hidden_size).
 
     Reference: Elman, "Finding structure in time", 1990.
 
@@ -52,7 +54,7 @@ class RNN(Recurrent):
         activation: ActivationField = "tanh",
     ) -> None:
         size = hidden_size or features
-        cells = stack(
+        cells = stack_cells(
             lambda width: RNNCell(width, size, bias, activation),
             features,
             num_layers,
@@ -61,8 +63,31 @@ class RNN(Recurrent):
         super().__init__(*cells, dropout, return_sequences)
 
 
+class _GatedLayer(Recurrent):
+    """Base of the layers with gated cells. Subclasses implement `_cell`."""
+
+    def __init__(
+        self,
+        features: Size,
+        hidden_size: Size | None = None,
+        num_layers: Size = 1,
+        bidirectional: bool = False,
+        bias: bool = True,
+        dropout: Below1 = 0.0,
+        return_sequences: bool = True,
+    ) -> None:
+        size = hidden_size or features
+        cells = stack_cells(
+            lambda width: self._cell(width, size, bias), features, num_layers, bidirectional
+        )
+        super().__init__(*cells, dropout, return_sequences)
+
+    def _cell(self, in_features: int, hidden_size: int, bias: bool) -> RecurrentCell:
+        raise NotImplementedError
+
+
 @register("layers/lstm")
-class LSTM(Recurrent):
+class LSTM(_GatedLayer):
     r"""Long short-term memory.
 
     .. math::
@@ -72,17 +97,19 @@ class LSTM(Recurrent):
         c_t = f \odot c_{t-1} + i \odot g, \quad h_t = o \odot \tanh(c_t)
 
     Args:
-        features: the features of x.
-        hidden_size: the features of h and c; as x if not given.
-        num_layers: how many layers stand on top of each other.
-        bidirectional: whether others read the sequence from its end; the outputs stand side by
-            side.
-        bias: whether there are biases; that of f begins at 1.
-        dropout: the share of each layer's outputs that training drops, but for the last layer.
-        return_sequences: whether all outputs come back, or only the last.
+        features: Number of input features.
+        hidden_size: Number of features of h and of c. Default: `features`.
+        num_layers: Number of stacked layers. Default: 1.
+        bidirectional: Whether to also read the sequence backward and concatenate the outputs.
+            Default: False.
+        bias: Whether to use biases. The bias of the forget gate f is initialized to 1.
+            Default: True.
+        dropout: Probability of zeroing an output of any layer but the last during training.
+            Default: 0.
+        return_sequences: Whether to return all outputs or only the last. Default: True.
 
-    Shape: (batch, time, features) -> (batch, time, hidden_size), twice that if bidirectional. The
-    state is a pair of (batch, hidden_size).
+    Shape: (batch, time, features) -> (batch, time, hidden_size), or 2 * hidden_size if
+    bidirectional. The state is a pair (h, c) of (batch, hidden_size).
 
     Reference: Hochreiter and Schmidhuber, "Long short-term memory", 1997.
 
@@ -92,26 +119,13 @@ class LSTM(Recurrent):
         ((2, 5, 4), (2, 4))
     """
 
-    def __init__(
-        self,
-        features: Size,
-        hidden_size: Size | None = None,
-        num_layers: Size = 1,
-        bidirectional: bool = False,
-        bias: bool = True,
-        dropout: Below1 = 0.0,
-        return_sequences: bool = True,
-    ) -> None:
-        size = hidden_size or features
-        cells = stack(
-            lambda width: LSTMCell(width, size, bias), features, num_layers, bidirectional
-        )
-        super().__init__(*cells, dropout, return_sequences)
+    def _cell(self, in_features: int, hidden_size: int, bias: bool) -> RecurrentCell:
+        return LSTMCell(in_features, hidden_size, bias)
 
 
 @register("layers/gru")
-class GRU(Recurrent):
-    r"""Gated recurrent units.
+class GRU(_GatedLayer):
+    r"""Gated recurrent unit.
 
     .. math::
         r, z = \sigma(W_{ih} x_t + b_{ih} + W_{hh} h_{t-1} + b_{hh})
@@ -120,17 +134,18 @@ class GRU(Recurrent):
         h_t = (1 - z) \odot n + z \odot h_{t-1}
 
     Args:
-        features: the features of x.
-        hidden_size: the features of h; as x if not given.
-        num_layers: how many layers stand on top of each other.
-        bidirectional: whether others read the sequence from its end; the outputs stand side by
-            side.
-        bias: whether there are biases.
-        dropout: the share of each layer's outputs that training drops, but for the last layer.
-        return_sequences: whether all outputs come back, or only the last.
+        features: Number of input features.
+        hidden_size: Number of features of the hidden state h. Default: `features`.
+        num_layers: Number of stacked layers. Default: 1.
+        bidirectional: Whether to also read the sequence backward and concatenate the outputs.
+            Default: False.
+        bias: Whether to use biases. Default: True.
+        dropout: Probability of zeroing an output of any layer but the last during training.
+            Default: 0.
+        return_sequences: Whether to return all outputs or only the last. Default: True.
 
-    Shape: (batch, time, features) -> (batch, time, hidden_size), twice that if bidirectional. The
-    state is (batch, hidden_size).
+    Shape: (batch, time, features) -> (batch, time, hidden_size), or 2 * hidden_size if
+    bidirectional. The state is (batch, hidden_size).
 
     Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014.
 
@@ -139,40 +154,30 @@ class GRU(Recurrent):
         (2, 5, 8)
     """
 
-    def __init__(
-        self,
-        features: Size,
-        hidden_size: Size | None = None,
-        num_layers: Size = 1,
-        bidirectional: bool = False,
-        bias: bool = True,
-        dropout: Below1 = 0.0,
-        return_sequences: bool = True,
-    ) -> None:
-        size = hidden_size or features
-        cells = stack(lambda width: GRUCell(width, size, bias), features, num_layers, bidirectional)
-        super().__init__(*cells, dropout, return_sequences)
+    def _cell(self, in_features: int, hidden_size: int, bias: bool) -> RecurrentCell:
+        return GRUCell(in_features, hidden_size, bias)
 
 
 @register("layers/min_gru", aliases=["mingru", "min-gru"])
-class MinGRU(Recurrent):
-    r"""Minimal gated units: a linear recurrence, computed without a loop over the steps.
+class MinGRU(_GatedLayer):
+    r"""Minimal gated recurrent unit: a linear recurrence, computed without a loop over time.
 
     .. math::
         z = \sigma(W_z x_t + b_z), \quad h_t = (1 - z) \odot h_{t-1} + z \odot (W_h x_t + b_h)
 
     Args:
-        features: the features of x.
-        hidden_size: the features of h; as x if not given.
-        num_layers: how many layers stand on top of each other.
-        bidirectional: whether others read the sequence from its end; the outputs stand side by
-            side.
-        bias: whether there are biases.
-        dropout: the share of each layer's outputs that training drops, but for the last layer.
-        return_sequences: whether all outputs come back, or only the last.
+        features: Number of input features.
+        hidden_size: Number of features of the hidden state h. Default: `features`.
+        num_layers: Number of stacked layers. Default: 1.
+        bidirectional: Whether to also read the sequence backward and concatenate the outputs.
+            Default: False.
+        bias: Whether to use biases. Default: True.
+        dropout: Probability of zeroing an output of any layer but the last during training.
+            Default: 0.
+        return_sequences: Whether to return all outputs or only the last. Default: True.
 
-    Shape: (batch, time, features) -> (batch, time, hidden_size), twice that if bidirectional. The
-    state is (batch, hidden_size).
+    Shape: (batch, time, features) -> (batch, time, hidden_size), or 2 * hidden_size if
+    bidirectional. The state is (batch, hidden_size).
 
     Reference: Feng et al., "Were RNNs all we needed?", 2024.
 
@@ -181,18 +186,5 @@ class MinGRU(Recurrent):
         (2, 4)
     """
 
-    def __init__(
-        self,
-        features: Size,
-        hidden_size: Size | None = None,
-        num_layers: Size = 1,
-        bidirectional: bool = False,
-        bias: bool = True,
-        dropout: Below1 = 0.0,
-        return_sequences: bool = True,
-    ) -> None:
-        size = hidden_size or features
-        cells = stack(
-            lambda width: MinGRUCell(width, size, bias), features, num_layers, bidirectional
-        )
-        super().__init__(*cells, dropout, return_sequences)
+    def _cell(self, in_features: int, hidden_size: int, bias: bool) -> RecurrentCell:
+        return MinGRUCell(in_features, hidden_size, bias)

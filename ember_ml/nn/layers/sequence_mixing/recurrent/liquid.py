@@ -1,18 +1,19 @@
-"""Liquid time-constant cells."""
+"""The liquid time-constant cell."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, TypeAlias
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.nn import initializers
-from ember_ml.nn.layers.sequence_mixing.base import State
-from ember_ml.nn.layers.sequence_mixing.recurrent._stages import Staged
+from ember_ml.nn.layers.sequence_mixing.recurrent._stages import LiquidWeights, Staged
 from ember_ml.nn.layers.sequence_mixing.recurrent._synapses import Strengths, Synapses
 from ember_ml.nn.layers.sequence_mixing.recurrent.cells import HoistedCell, Timespan, is_scalar
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.wirings.base import NeuronWiring
 
+Mapping: TypeAlias = Literal["affine", "linear", "none"]
 _RANGES = {
     "gleak": (0.001, 1.0),
     "vleak": (-0.2, 0.2),
@@ -21,36 +22,38 @@ _RANGES = {
     "sigma": (3.0, 8.0),
     "mu": (0.3, 0.8),
 }
+"""Ranges of the initial values."""
 
 
-class LTCCell(HoistedCell):
-    r"""A liquid time-constant cell: neurons with leaks, and synapses that open with their source.
+class LTCCell(HoistedCell[LiquidWeights, Tensor]):
+    r"""Liquid time-constant cell: leaky neurons, and synapses that open with their source.
 
     The synapse e from i to j has the conductance :math:`s_e = w_e \sigma(\sigma_e (v_i - \mu_e))`
-    and the reversal potential :math:`E_e`; inputs have synapses likewise. In a step of the time
-    :math:`\Delta`, each of the `ode_unfolds` parts, of the time d, does
+    and the reversal potential :math:`E_e`. Inputs have synapses of the same kind. A step of time
+    :math:`\Delta` has `ode_unfolds` substeps of time d, each of which computes
 
     .. math::
         v_j \leftarrow \frac{c_j v_j + d (g_j v^{leak}_j + \sum_e s_e E_e)}
         {c_j + d (g_j + \sum_e s_e + \epsilon)}
 
-    Parameters are held for the synapses that the wiring has, in its order (by source, then by
-    destination). The output is that of the first `output_dim` neurons.
+    There is one parameter per synapse of the wiring, ordered by source and then by destination. The
+    output is the potential of the first `output_dim` neurons.
 
-    Over a sequence, only neurons in loops of the wiring are computed step by step; the others are
-    linear recurrences, given those they read.
+    Over a sequence, only neurons in loops of the wiring are computed step by step. The others are
+    linear recurrences, given the neurons that they read.
 
     Args:
-        in_features: the features of x.
-        wiring: the neurons and their synapses.
-        input_mapping: how x is mapped: "affine" (a gain and a shift a feature), "linear" or "none".
-        output_mapping: how the outputs are mapped, likewise.
-        ode_unfolds: in how many parts a step is computed.
-        epsilon: keeps the denominator from zero.
-        implicit_param_constraints: whether conductances and capacities are the softplus of their
-            parameters; else the parameters themselves, where they are above zero.
+        in_features: Number of input features.
+        wiring: Neurons and synapses. It is copied.
+        input_mapping: Map of the inputs: "affine" (scale and shift per feature), "linear" (scale)
+            or "none". Default: "affine".
+        output_mapping: Map of the outputs: "affine", "linear" or "none". Default: "affine".
+        ode_unfolds: Number of substeps per step. Default: 6.
+        epsilon: Value added to the denominator. Default: 1e-8.
+        implicit_param_constraints: Whether conductances and capacities are the softplus of their
+            parameters. Otherwise they are the parameters, clipped at 0. Default: True.
 
-    Shape: (batch, in_features), (batch, units) -> (batch, output_dim), (batch, units).
+    Shape: (batch, in_features), v (batch, units) -> (batch, output_dim), the new v.
 
     Reference: Hasani et al., "Liquid time-constant networks", 2021.
 
@@ -72,9 +75,9 @@ class LTCCell(HoistedCell):
     def __init__(
         self,
         in_features: int,
-        wiring: Any,
-        input_mapping: str = "affine",
-        output_mapping: str = "affine",
+        wiring: NeuronWiring,
+        input_mapping: Mapping = "affine",
+        output_mapping: Mapping = "affine",
         ode_unfolds: int = 6,
         epsilon: float = 1e-8,
         implicit_param_constraints: bool = True,
@@ -95,22 +98,22 @@ class LTCCell(HoistedCell):
 
     def _add_neurons(self, units: int) -> None:
         for name in ("gleak", "vleak", "cm"):
-            setattr(self, name, _drawn(name, units))
+            setattr(self, name, _uniform(name, units))
 
     def _add_synapses(self, prefix: str, synapses: list[tuple[int, int, int]]) -> None:
         for name in ("w", "sigma", "mu"):
-            setattr(self, prefix + name, _drawn(name, len(synapses)))
+            setattr(self, prefix + name, _uniform(name, len(synapses)))
         signs = [float(sign) for _, _, sign in synapses]
         setattr(self, f"{prefix}erev", Parameter(signs, dtype="float32", decay=False))
 
-    def _add_mapping(self, name: str, features: int, kind: str) -> None:
-        gain = None if kind == "none" else Parameter(ops.ones((features,)), decay=False)
+    def _add_mapping(self, name: str, features: int, kind: Mapping) -> None:
+        scale = None if kind == "none" else Parameter(ops.ones((features,)), decay=False)
         shift = Parameter(ops.zeros((features,)), decay=False) if kind == "affine" else None
-        setattr(self, f"{name}_w", gain)
+        setattr(self, f"{name}_w", scale)
         setattr(self, f"{name}_b", shift)
 
     def _connect(self) -> None:
-        """The groups of synapses: all, those of the inputs, and those that stages read."""
+        """Create the groups of synapses: all, those of the inputs, and those of the stages."""
         units = self.wiring.units
         edges = [(src, dest) for src, dest, _ in self.wiring.synapses()]
         sensory = [(src, dest) for src, dest, _ in self.wiring.sensory_synapses()]
@@ -119,11 +122,11 @@ class LTCCell(HoistedCell):
         self.staged = Staged(units, edges, sensory, self.in_features, self.out_features)
 
     def positive(self, x: Tensor) -> Tensor:
-        """A conductance or capacity, of its parameter."""
+        """Return a conductance or capacity from its parameter."""
         return ops.softplus(x) if self.implicit_param_constraints else ops.relu(x)
 
-    def gather(self, timespan: Timespan) -> Any:
-        """What the neurons and synapses are, with the time of a part of a step multiplied in."""
+    def gather(self, timespan: Timespan | None) -> LiquidWeights:
+        """Return the weights, with the time of a substep multiplied in if it is fixed."""
         d = 1.0 if timespan is None else timespan / self.ode_unfolds
         leak = self.positive(self.gleak)
         return {
@@ -141,46 +144,53 @@ class LTCCell(HoistedCell):
         conductance = self.positive(w) * d
         return Strengths(sigma, sigma * mu, conductance * erev, conductance)
 
-    def prepare(self, x: Tensor, made: Any) -> Any:
-        """What the inputs and leaks give: (..., 2 units), and the matrices of the synapses."""
-        group = self.sensory_synapses
-        sums = group(mapped(x, *made["input"]), group.gather(made["sensory_strengths"]))
-        return sums + ops.concat([made["current"], made["conductance"]])
+    def prepare(self, x: Tensor, weights: LiquidWeights) -> Tensor:
+        """Return the currents and conductances of inputs and leaks, (..., 2 units)."""
+        synapses = self.sensory_synapses
+        matrices = synapses.gather(weights["sensory_strengths"])
+        sums = synapses(_affine(x, *weights["input"]), matrices)
+        return sums + ops.concat([weights["current"], weights["conductance"]])
 
-    def advance(self, entry: Any, state: State, timespan: Timespan, made: Any) -> State:
-        """The potentials after a step."""
+    def advance(
+        self, entry: Tensor, state: Tensor, timespan: Timespan, weights: LiquidWeights
+    ) -> Tensor:
+        """Return the potentials after a step."""
         d = None if is_scalar(timespan) else timespan / self.ode_unfolds
-        if "matrices" not in made:  # once a sequence
-            made["matrices"] = self.synapses.gather(made["strengths"])
-        capacity, v, units = made["capacity"], state, self.widths
+        if "matrices" not in weights:  # computed once per sequence
+            weights["matrices"] = self.synapses.gather(weights["strengths"])
+        capacity, v, units = weights["capacity"], state, self.widths
         for _ in range(self.ode_unfolds):
-            sums = entry + self.synapses(v, made["matrices"])
+            sums = entry + self.synapses(v, weights["matrices"])
             sums = sums if d is None else sums * d
             v = (capacity * v + sums[:, :units]) / (capacity + sums[:, units:])
         return v
 
-    def output(self, state: State, made: Any) -> Tensor:
-        """The potentials of the first neurons, mapped."""
-        return mapped(state[..., : self.out_features], *made["output"])
+    def output(self, state: Tensor, weights: LiquidWeights) -> Tensor:
+        """Return the mapped potentials of the first neurons."""
+        return _affine(state[..., : self.out_features], *weights["output"])
 
     def sweep(
-        self, x: Tensor, state: State, timespans: Timespan, mask: Tensor | None, made: Any
-    ) -> tuple[Tensor, State]:
-        """Stage by stage over the whole sequence."""
+        self,
+        x: Tensor,
+        state: Tensor,
+        timespans: Timespan,
+        mask: Tensor | None,
+        weights: LiquidWeights,
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the whole sequence stage by stage."""
         if not x.shape[1]:
-            return super().sweep(x, state, timespans, mask, made)
+            return super().sweep(x, state, timespans, mask, weights)
         d = None if is_scalar(timespans) else timespans / self.ode_unfolds
-        y, v = self.staged(
-            mapped(x, *made["input"]), state, d, mask, made, unfolds=self.ode_unfolds
-        )
-        return mapped(y, *made["output"]), v
+        x = _affine(x, *weights["input"])
+        y, v = self.staged(x, state, d, mask, weights, unfolds=self.ode_unfolds)
+        return _affine(y, *weights["output"]), v
 
 
-def mapped(x: Tensor, gain: Tensor | None, shift: Tensor | None) -> Tensor:
-    """X times the gain, plus the shift, where there are such."""
-    x = x if gain is None else x * gain
+def _affine(x: Tensor, scale: Tensor | None, shift: Tensor | None) -> Tensor:
+    """Return x times the scale plus the shift, if given."""
+    x = x if scale is None else x * scale
     return x if shift is None else x + shift
 
 
-def _drawn(name: str, size: int) -> Parameter:
+def _uniform(name: str, size: int) -> Parameter:
     return Parameter(initializers.Uniform(*_RANGES[name])((size,)), decay=False)
