@@ -206,7 +206,7 @@ class Recurrent(SequenceMixer):
         """Number of values in the state of one example."""
         return sum(cell.state_size for cell in [*self.cells, *self.backward_cells])
 
-    def step(self, x: Tensor, state: State, timespan: Timespan = 1.0) -> tuple[Tensor, State]:
+    def step(self, x: Tensor, state: State, timespan: TensorLike = 1.0) -> tuple[Tensor, State]:
         """Return the output at one position, (batch, out_features), and the next state.
 
         Args:
@@ -219,6 +219,8 @@ class Recurrent(SequenceMixer):
                 f"{type(self).__name__}: a bidirectional layer needs the whole sequence: it has no "
                 f"step()"
             )
+        if not isinstance(timespan, (int, float, Tensor)):
+            timespan = convert_to_tensor(timespan, dtype=x.dtype, backend=x.backend)
         next_states: list[State] = []
         for cell, before in zip(self.cells, self._states(x.shape[0], state), strict=True):
             if next_states and self.dropout is not None:

@@ -167,7 +167,7 @@ class HoistedCell(RecurrentCell, Generic[Weights, Entry]):
 
     def _begin(self, x: Tensor, state: State, timespans: Timespan) -> tuple[Tensor, State, Weights]:
         """Return input, state and gathered weights, with half precision converted to float32."""
-        weights = self.gather(timespans if is_scalar(timespans) else None)
+        weights = self.gather(timespans if varying_timespans(timespans) is None else None)
         if x.dtype.bits != 16:
             return x, state, weights
         return upcast_half(x), _upcast_leaves(state), _upcast_leaves(weights)
@@ -194,9 +194,9 @@ class HoistedCell(RecurrentCell, Generic[Weights, Entry]):
         return stack_outputs(outputs, x, self.out_features), state
 
 
-def is_scalar(timespans: Timespan) -> bool:
-    """Return whether all steps take the same time."""
-    return not isinstance(timespans, Tensor) or timespans.ndim == 0
+def varying_timespans(timespans: Timespan) -> Tensor | None:
+    """Return the timespans if they differ between steps; otherwise None."""
+    return timespans if isinstance(timespans, Tensor) and timespans.ndim else None
 
 
 def _upcast_leaves(nest: T) -> T:
@@ -215,9 +215,8 @@ def _restore_half(nest: T, dtype: EmberDType) -> T:
 
 def timespans_by_step(timespans: Timespan, length: int) -> list[Timespan]:
     """Return the timespan of each step."""
-    if not isinstance(timespans, Tensor) or timespans.ndim == 0:
-        return [timespans] * length
-    return list(ops.unstack(timespans, 1))
+    spans = varying_timespans(timespans)
+    return [timespans] * length if spans is None else list(ops.unstack(spans, 1))
 
 
 def masks_by_step(mask: Tensor | None, length: int) -> list[Tensor | None]:

@@ -14,7 +14,11 @@ from ember_ml.nn import activations
 from ember_ml.nn.containers import ModuleList
 from ember_ml.nn.layers.channel_mixing import Dense, Dropout
 from ember_ml.nn.layers.channel_mixing.dense import bias_of
-from ember_ml.nn.layers.sequence_mixing.recurrent.cells import HoistedCell, Timespan, is_scalar
+from ember_ml.nn.layers.sequence_mixing.recurrent.cells import (
+    HoistedCell,
+    Timespan,
+    varying_timespans,
+)
 from ember_ml.nn.parameter import Buffer, Parameter
 
 Mode: TypeAlias = Literal["default", "no_gate", "pure"]
@@ -190,7 +194,7 @@ class CfCCell(HoistedCell[CfCWeights, Tensor]):
         weights: CfCWeights,
     ) -> tuple[Tensor, Tensor]:
         """Compute all steps by one op if it supports the configuration."""
-        spans = None if is_scalar(timespans) else timespans
+        spans = varying_timespans(timespans)
         scales = _TANH_SCALES.get(self.activation) if len(self.backbone) < 2 else None
         if mask is not None or scales is None or self.mode == "pure" or not x.shape[1]:
             return super().sweep(x, state, timespans, mask, weights)

@@ -9,7 +9,11 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.sequence_mixing.recurrent._stages import LiquidWeights, Staged
 from ember_ml.nn.layers.sequence_mixing.recurrent._synapses import Strengths, Synapses
-from ember_ml.nn.layers.sequence_mixing.recurrent.cells import HoistedCell, Timespan, is_scalar
+from ember_ml.nn.layers.sequence_mixing.recurrent.cells import (
+    HoistedCell,
+    Timespan,
+    varying_timespans,
+)
 from ember_ml.nn.parameter import Parameter
 from ember_ml.nn.wirings.base import NeuronWiring
 
@@ -155,7 +159,7 @@ class LTCCell(HoistedCell[LiquidWeights, Tensor]):
         self, entry: Tensor, state: Tensor, timespan: Timespan, weights: LiquidWeights
     ) -> Tensor:
         """Return the potentials after a step."""
-        d = None if is_scalar(timespan) else timespan / self.ode_unfolds
+        d = self._substeps(timespan)
         if "matrices" not in weights:  # computed once per sequence
             weights["matrices"] = self.synapses.gather(weights["strengths"])
         capacity, v, units = weights["capacity"], state, self.widths
@@ -164,6 +168,11 @@ class LTCCell(HoistedCell[LiquidWeights, Tensor]):
             sums = sums if d is None else sums * d
             v = (capacity * v + sums[:, :units]) / (capacity + sums[:, units:])
         return v
+
+    def _substeps(self, timespans: Timespan) -> Tensor | None:
+        """Return the time of a substep if it varies; otherwise None."""
+        spans = varying_timespans(timespans)
+        return None if spans is None else spans / self.ode_unfolds
 
     def output(self, state: Tensor, weights: LiquidWeights) -> Tensor:
         """Return the mapped potentials of the first neurons."""
@@ -180,7 +189,7 @@ class LTCCell(HoistedCell[LiquidWeights, Tensor]):
         """Compute the whole sequence stage by stage."""
         if not x.shape[1]:
             return super().sweep(x, state, timespans, mask, weights)
-        d = None if is_scalar(timespans) else timespans / self.ode_unfolds
+        d = self._substeps(timespans)
         x = _affine(x, *weights["input"])
         y, v = self.staged(x, state, d, mask, weights, unfolds=self.ode_unfolds)
         return _affine(y, *weights["output"]), v
