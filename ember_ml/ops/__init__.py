@@ -1,8 +1,8 @@
-"""Every operation, under one namespace.
+"""All operations, in one namespace.
 
-The array API standard's names, NumPy's and PyTorch's usual ones, and more. `ops.fft`,
-`ops.linearalg` (also `ops.linalg`), `ops.nn`, `ops.random`, `ops.signal` and `ops.stats` are
-namespaces of their own; what is in `nn` and `signal` is here as well.
+It holds the names of the array API standard, the common names of NumPy and PyTorch, and more.
+`ops.fft`, `ops.linearalg` (also `ops.linalg`), `ops.nn`, `ops.random`, `ops.signal` and `ops.stats`
+are namespaces; the contents of `nn` and `signal` are also available here.
 """
 
 from ember_ml._core import namespaces as _namespaces

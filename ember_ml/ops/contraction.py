@@ -191,7 +191,7 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
         operands: One tensor per comma-separated part.
     """
     if not isinstance(subscripts, str):
-        raise ArgumentTypeError(f"einsum: subscripts must be a string, not {subscripts!r}")
+        raise ArgumentTypeError(f"einsum: subscripts must be a string; got {subscripts!r}")
     return _einsum(operands, subscripts.replace(" ", ""))
 
 
@@ -203,11 +203,13 @@ def multi_dot(tensors: TensorsLike) -> Tensor:
         tensors: At least two matrices; the first and the last may be vectors.
     """
     if len(tensors) == 1:
-        raise ShapeError("multi_dot needs at least two matrices")
+        raise ShapeError("multi_dot: expected at least two matrices; got one")
     inner_ndims = {x.ndim for x in tensors[1:-1]}
     if inner_ndims - {2} or {tensors[0].ndim, tensors[-1].ndim} - {1, 2}:
         shapes = ", ".join(str(x.shape) for x in tensors)
-        raise ShapeError(f"multi_dot: {shapes} are not matrices, with vectors only at the ends")
+        raise ShapeError(
+            f"multi_dot: got shapes {shapes}; expected matrices, with vectors only at the ends"
+        )
     sizes = [1 if tensors[0].ndim == 1 else tensors[0].shape[0]]
     sizes += [x.shape[0] for x in tensors[1:]]
     sizes.append(1 if tensors[-1].ndim == 1 else tensors[-1].shape[-1])

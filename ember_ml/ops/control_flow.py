@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from ember_ml import ops
 from ember_ml._core import recording, runtime, tree
@@ -13,22 +13,36 @@ from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike, wrap
-from ember_ml.ops._nests import Nest, agree, alike, as_tensors, described, home_of, kept, selected
+from ember_ml._core.types import NativeArray
+from ember_ml.ops._pytrees import (
+    T,
+    agree,
+    alike,
+    as_tensors,
+    described,
+    home_of,
+    matched,
+    selected,
+)
 
 if TYPE_CHECKING:
     from ember_ml.backend.interface import Scan
 
 __all__ = ["associative_scan", "cond", "fori_loop", "map", "scan", "while_loop"]
 
+Carry = TypeVar("Carry")
+X = TypeVar("X")
+Y = TypeVar("Y")
+
 
 def scan(
-    f: Callable[[Nest, Nest], tuple[Nest, Nest]],
-    init: Nest,
-    xs: Nest = None,
+    f: Callable[[Carry, X], tuple[Carry, Y]],
+    init: Carry,
+    xs: X | None = None,
     length: int | None = None,
     reverse: bool = False,
     axis: int = 0,
-) -> tuple[Nest, Nest]:
+) -> tuple[Carry, Y]:
     """Carry a state through the slices of xs: `carry, y = f(carry, x)` for each slice.
 
     Args:
@@ -49,9 +63,9 @@ def scan(
         >>> total.item(), sums.tolist()
         (6.0, [0.0, 1.0, 3.0, 6.0])
     """
-    given, structure = tree.flatten(xs)
-    home = home_of(given, init)
-    read = [None if x is None else convert_to_tensor(x, backend=home) for x in given]
+    leaves, structure = tree.flatten(xs)
+    home = home_of(leaves, init)
+    read = [None if x is None else convert_to_tensor(x, backend=home) for x in leaves]
     steps = _length("scan", read, axis, length)
     carry = as_tensors(init, home)
     native = runtime.load(home).autodiff.scan
@@ -61,27 +75,27 @@ def scan(
             return out
     columns = [None if x is None else ops.unstack(x, axis) for x in read]
     if not steps:
-        zeros = [None if x is None else _zeros_beside(x, axis) for x in read]
+        zeros = [None if x is None else _zero_slice(x, axis) for x in read]
         _, y = _step(f, carry, tree.unflatten(structure, zeros))
         return carry, tree.map_leaves(lambda one: _stacked([one], axis, 0), as_tensors(y, home))
     ys = []
     places = range(steps)
     for x in _slices(structure, columns, places[::-1] if reverse else places):
         new, y = _step(f, carry, x)
-        carry = new if alike(carry, new) else kept("scan", "f", carry, new)
+        carry = new if alike(carry, new) else matched("scan", "f", carry, new)
         ys.append(y if type(y) is EmberTensor else as_tensors(y, home))
     return carry, _joined(ys[::-1] if reverse else ys, axis)
 
 
 class _Form:
-    """Structure of a nest, to rebuild it from the native arrays of its tensors."""
+    """Structure of a pytree, to rebuild it from the native arrays of its tensors."""
 
-    def __init__(self, nest: Nest) -> None:
-        leaves, self._structure = tree.flatten(nest)
+    def __init__(self, x: object) -> None:
+        leaves, self._structure = tree.flatten(x)
         self._present = [x is not None for x in leaves]
         self.arrays = [x._data for x in leaves if x is not None]
 
-    def rebuild(self, arrays: Iterable[Any], backend: str) -> Nest:
+    def rebuild(self, arrays: Iterable[NativeArray], backend: str) -> Any:
         rest = iter(arrays)
         leaves = [wrap(next(rest), backend) if present else None for present in self._present]
         return tree.unflatten(self._structure, leaves)
@@ -89,22 +103,24 @@ class _Form:
 
 def _native_scan(
     native: Scan,
-    f: Callable[..., Any],
-    carry: Nest,
-    xs: Nest,
+    f: Callable[[Carry, X], tuple[Carry, Y]],
+    carry: Carry,
+    xs: X,
     steps: int,
     reverse: bool,
     axis: int,
-) -> tuple[Nest, Nest] | None:
+) -> tuple[Carry, Y] | None:
     """Run `scan` in a loop of the framework; return None if the framework declines."""
     home = home_of(carry, xs)
     state, slices = _Form(carry), _Form(_moved(xs, axis, 0))
     results: list[_Form] = []
 
-    def step(carried: Sequence[Any], slice_: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def step(
+        carried: Sequence[NativeArray], slice_: Sequence[NativeArray]
+    ) -> tuple[list[NativeArray], list[NativeArray]]:
         before = state.rebuild(carried, home)
         new, y = _step(f, before, slices.rebuild(slice_, home))
-        new = new if alike(before, new) else kept("scan", "f", before, new)
+        new = new if alike(before, new) else matched("scan", "f", before, new)
         results[:] = [_Form(as_tensors(y, home))]
         return _Form(new).arrays, results[0].arrays
 
@@ -115,14 +131,14 @@ def _native_scan(
     return state.rebuild(last, home), _moved(results[0].rebuild(ys, home), 0, axis)
 
 
-def _moved(nest: Nest, source: int, destination: int) -> Nest:
-    """The nest with an axis of its tensors moved."""
+def _moved(x: T, source: int, destination: int) -> T:
+    """Return the pytree with an axis of its tensors moved."""
     return tree.map_leaves(
-        lambda x: None if x is None else ops.moveaxis(x, source, destination), nest
+        lambda leaf: None if leaf is None else ops.moveaxis(leaf, source, destination), x
     )
 
 
-def map(f: Callable[[Nest], Nest], xs: Nest) -> Nest:
+def map(f: Callable[[X], Y], xs: X) -> Y:
     """Return the results of f for each slice of xs along the first axis, stacked.
 
     Args:
@@ -136,9 +152,7 @@ def map(f: Callable[[Nest], Nest], xs: Nest) -> Nest:
     return scan(lambda carry, x: (carry, f(x)), (), xs)[1]
 
 
-def associative_scan(
-    f: Callable[[Nest, Nest], Nest], elems: Nest, axis: int = 0, reverse: bool = False
-) -> Nest:
+def associative_scan(f: Callable[[X, X], X], elems: X, axis: int = 0, reverse: bool = False) -> X:
     """Return the running results of an associative function, in O(log n) calls.
 
     Args:
@@ -203,10 +217,10 @@ def _interleaved(x: Tensor, y: Tensor, axis: int) -> Tensor:
 
 def cond(
     pred: TensorLike,
-    true_fn: Callable[..., Nest],
-    false_fn: Callable[..., Nest],
-    *operands: Nest,
-) -> Nest:
+    true_fn: Callable[..., Y],
+    false_fn: Callable[..., Y],
+    *operands: object,
+) -> Y:
     """Return the result of one of two functions.
 
     Only the chosen function is called. While a compiler or `vmap` traces, pred has no value: both
@@ -227,15 +241,15 @@ def cond(
     if chosen is not None:
         return true_fn(*operands) if chosen else false_fn(*operands)
     first, second = true_fn(*operands), false_fn(*operands)
-    return selected("cond", pred, ("true_fn's result", first), ("false_fn's", second))
+    return selected("cond", pred, ("the result of true_fn", first), ("that of false_fn", second))
 
 
 def while_loop(
-    cond_fn: Callable[[Nest], TensorLike],
-    body_fn: Callable[[Nest], Nest],
-    init: Nest,
+    cond_fn: Callable[[Carry], TensorLike],
+    body_fn: Callable[[Carry], Carry],
+    init: Carry,
     max_iterations: int | None = None,
-) -> Nest:
+) -> Carry:
     """Return the carry after `carry = body_fn(carry)` while `cond_fn(carry)` is true.
 
     While a compiler or `vmap` traces, the condition has no value: `max_iterations` steps are
@@ -252,33 +266,35 @@ def while_loop(
         192
     """
     carry = as_tensors(init, home_of(init))
-    running: Any = True
+    running: TensorLike | None = None  # whether the loop still runs, if only a trace knows
     for step in itertools.count():
         if max_iterations is not None and step >= max_iterations:
             break
         going = cond_fn(carry)
-        chosen = _truth("while_loop", "cond_fn's result", going)
+        chosen = _truth("while_loop", "the result of cond_fn", going)
         if chosen is False:
             break
         new = body_fn(carry)
         if chosen is None:
             if max_iterations is None:
                 raise ArgumentError(
-                    "while_loop: the condition has no value while the function is traced; give "
+                    "while_loop: the condition has no value while the function is traced; pass "
                     "max_iterations, the number of steps to compute"
                 )
-            running = going if running is True else ops.logical_and(running, going)
-        if running is True:
-            carry = kept("while_loop", "body_fn", carry, new)
+            running = going if running is None else ops.logical_and(running, going)
+        if running is None:
+            carry = matched("while_loop", "body_fn", carry, new)
         else:
-            new = kept("while_loop", "body_fn", carry, new)
-            carry = selected("while_loop", running, ("body_fn's result", new), ("carry", carry))
+            new = matched("while_loop", "body_fn", carry, new)
+            carry = selected(
+                "while_loop", running, ("the result of body_fn", new), ("carry", carry)
+            )
     return carry
 
 
 def fori_loop(
-    lower: int | Tensor, upper: int | Tensor, body_fn: Callable[[int, Nest], Nest], init: Nest
-) -> Nest:
+    lower: int | Tensor, upper: int | Tensor, body_fn: Callable[[int, Carry], Carry], init: Carry
+) -> Carry:
     """Return the carry after `carry = body_fn(i, carry)` for i from lower to upper - 1.
 
     Both bounds must have a value even while a compiler traces. If they do not, use `while_loop`
@@ -296,14 +312,14 @@ def fori_loop(
     """
     carry = as_tensors(init, home_of(init))
     for i in range(_bound("lower", lower), _bound("upper", upper)):
-        carry = kept("fori_loop", "body_fn", carry, body_fn(i, carry))
+        carry = matched("fori_loop", "body_fn", carry, body_fn(i, carry))
     return carry
 
 
-def _bound(name: str, value: Any) -> int:
+def _bound(name: str, value: SupportsIndex) -> int:
     if isinstance(value, EmberTensor) and _truth("fori_loop", name, value) is None:
         raise ArgumentError(
-            f"fori_loop: {name} has no value while the function is traced; give a Python int, or "
+            f"fori_loop: {name} has no value while the function is traced; pass a Python int, or "
             "use while_loop with max_iterations"
         )
     return value.__index__()
@@ -315,34 +331,36 @@ def _truth(op: str, what: str, pred: TensorLike) -> bool | None:
         return bool(pred)
     pred = convert_to_tensor(pred)
     if pred.size != 1:
-        raise ShapeError(f"{op}: {what} must be one element; the shape is {pred.shape}")
+        raise ShapeError(f"{op}: {what} has shape {pred.shape}; expected one element")
     return runtime.LOADED[pred._backend].truth(pred._data)
 
 
-def _length(op: str, xs: list[Any], axis: int, length: int | None) -> int:
+def _length(op: str, xs: Sequence[Tensor | None], axis: int, length: int | None) -> int:
     """Return the common length of all tensors along the axis."""
-    found = {} if length is None else {length: "length"}
+    sources = {} if length is None else {length: "length"}
     for at, x in enumerate(xs):
         if x is not None:
-            found.setdefault(
-                x.shape[normalize_axis(op, axis, x.ndim)], f"tensor {at} (of {x.shape})"
+            sources.setdefault(
+                x.shape[normalize_axis(op, axis, x.ndim)], f"tensor {at} of shape {x.shape}"
             )
-    if len(found) > 1:
-        lengths = ", ".join(f"{count} by {name}" for count, name in found.items())
-        raise ShapeError(f"{op}: lengths along axis {axis} differ: {lengths}; they must be one")
-    if not found:
-        raise ArgumentError(f"{op}: nothing says how long it is; give xs or length")
-    return next(iter(found))
+    if len(sources) > 1:
+        lengths = ", ".join(f"{count} ({name})" for count, name in sources.items())
+        raise ShapeError(f"{op}: lengths along axis {axis} must be equal; got {lengths}")
+    if not sources:
+        raise ArgumentError(f"{op}: the number of steps is unknown; pass xs or length")
+    return next(iter(sources))
 
 
-def _step(f: Callable[..., Any], carry: Nest, x: Nest) -> tuple[Nest, Nest]:
+def _step(f: Callable[[Carry, X], tuple[Carry, Y]], carry: Carry, x: X) -> tuple[Carry, Y]:
     out = f(carry, x)
     if not (isinstance(out, tuple) and len(out) == 2):
-        raise ArgumentTypeError(f"scan: f must return a pair (carry, y), not {described(out)}")
+        raise ArgumentTypeError(f"scan: f must return a pair (carry, y); got {described(out)}")
     return out
 
 
-def _slices(structure: tree.Structure, columns: list[Any], places: range) -> Iterable[Nest]:
+def _slices(
+    structure: tree.Structure, columns: list[tuple[Tensor, ...] | None], places: range
+) -> Iterable[Any]:
     """Return the slices at each position, in the structure of xs."""
     if structure.kind is None and columns[0] is not None:
         return columns[0] if places.step > 0 else columns[0][::-1]
@@ -352,7 +370,7 @@ def _slices(structure: tree.Structure, columns: list[Any], places: range) -> Ite
     )
 
 
-def _zeros_beside(x: Tensor, axis: int) -> Tensor:
+def _zero_slice(x: Tensor, axis: int) -> Tensor:
     """Return a slice of zeros in the shape of one step."""
     return ops.astype(ops.sum(x, axis=axis), x.dtype)
 
@@ -361,18 +379,18 @@ def _slice(x: Tensor, axis: int, part: slice) -> Tensor:
     return x[(slice(None),) * normalize_axis("associative_scan", axis, x.ndim) + (part,)]
 
 
-def _stacked(column: list[Any], axis: int, count: int | None = None) -> Tensor | None:
+def _stacked(column: Sequence[Tensor | None], axis: int, count: int | None = None) -> Tensor | None:
     if column[0] is None:
         return None
     out = ops.stack(column, axis=axis)
     return out if count is None else _slice(out, axis, slice(0, count))
 
 
-def _joined(ys: list[Nest], axis: int) -> Nest:
+def _joined(ys: list[Y], axis: int) -> Y:
     first = ys[0]
     for y in ys[1:]:
         if not alike(first, y):
-            agree("scan", "one y of f", "another", first, y)
+            agree("scan", "the first y of f", "a later one", first, y)
     if type(first) is EmberTensor:
         return ops.stack(ys, axis=axis)
     columns = zip(*[tree.leaves_of(y) for y in ys], strict=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ember_ml import ops
 from ember_ml._core import rules
@@ -19,11 +18,11 @@ from ember_ml.ops.scatter import slots_needed
 __all__ = ["bincount", "histogram"]
 
 
-def _long_enough(op: Op) -> Callable[..., Any]:
+def _long_enough(op: Op) -> Callable[..., Tensor]:
     """Read the result's length before a tape records the call, if weights are summed."""
     dispatch = op.function
 
-    def call(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    def call(x: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
         if weights is not None and isinstance(x, EmberTensor):
             minlength = max(minlength, slots_needed("bincount", x))
         return dispatch(x, weights, minlength)
@@ -47,9 +46,9 @@ def bincount(x: TensorLike, weights: MaskLike | None = None, minlength: int = 0)
 def _spread(values: Tensor, bins: int, bounds: tuple[float, float] | None) -> Tensor:
     """Return the edges of equal-width bins between the bounds, or between the extreme values."""
     if bins < 1:
-        raise ArgumentError(f"histogram: bins must be at least 1, not {bins}")
+        raise ArgumentError(f"histogram: bins must be at least 1; got {bins}")
     if bounds is not None and not bounds[0] <= bounds[1]:
-        raise ArgumentError(f"histogram: range must go up, not {bounds}")
+        raise ArgumentError(f"histogram: range must be ascending; got {bounds}")
     if bounds is None and values.size == 0:
         bounds = (0.0, 1.0)
     if bounds is None:
@@ -63,7 +62,7 @@ def _spread(values: Tensor, bins: int, bounds: tuple[float, float] | None) -> Te
     return ops.concat([inner, ops.reshape(high, (1,))], axis=0)
 
 
-def _like(data: Any, x: Tensor) -> Tensor:
+def _like(data: TensorLike, x: Tensor) -> Tensor:
     return convert_to_tensor(data, x.dtype, x.device, backend=x.backend)
 
 
@@ -104,7 +103,7 @@ def histogram(
     edges = _spread(values, bins, range) if isinstance(bins, int) else _like(bins, values)
     if edges.ndim != 1 or edges.size < 2:
         raise ShapeError(
-            f"histogram: bins must be a vector of at least 2 edges; it is {edges.shape}"
+            f"histogram: bins has shape {edges.shape}; expected a vector of at least 2 edges"
         )
     if weights is None:
         counts = ops.diff(_cuts(ops.sort(values), edges))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
-
 from ember_ml import ops
 from ember_ml._core import rules, runtime
 from ember_ml._core.convert import convert_to_tensor
@@ -17,6 +14,7 @@ from ember_ml._core.dtype import (
 )
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor, TensorLike, TensorsLike, wrap
+from ember_ml._core.types import ShapeLike
 
 __all__ = [
     "arange",
@@ -43,23 +41,19 @@ __all__ = [
     "zeros_like",
 ]
 
-Shape: TypeAlias = "int | Sequence[int]"
-"""The length of the only axis, or of each."""
 
-
-def _spaced_dtype(start: Any, stop: Any, *args: Any, **kwargs: Any) -> EmberDType:
+def _spaced_dtype(start: object, stop: object, *args: object, **kwargs: object) -> EmberDType:
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     return DEFAULT_COMPLEX if is_complex else DEFAULT_FLOAT
 
 
-def _range_dtype(start: Any, stop: Any = None, step: Any = 1) -> EmberDType:
-    given = [value for value in (start, stop, step) if value is not None]
-    whole = all(isinstance(value, int) or hasattr(value, "__index__") for value in given)
-    return DEFAULT_INT if whole else DEFAULT_FLOAT
+def _range_dtype(start: object, stop: object = None, step: object = 1) -> EmberDType:
+    numbers = [value for value in (start, stop, step) if value is not None]
+    return DEFAULT_INT if all(hasattr(value, "__index__") for value in numbers) else DEFAULT_FLOAT
 
 
 @creation
-def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def zeros(shape: ShapeLike, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """Return a tensor of zeros.
 
     Args:
@@ -70,7 +64,7 @@ def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = 
 
 
 @creation
-def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def ones(shape: ShapeLike, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """Return a tensor of ones.
 
     Args:
@@ -81,7 +75,7 @@ def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = N
 
 
 @creation
-def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def empty(shape: ShapeLike, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """Return a tensor with uninitialized values.
 
     Args:
@@ -92,7 +86,7 @@ def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = 
 
 
 @op
-def filled(x: TensorLike, shape: Shape) -> Tensor:
+def filled(x: TensorLike, shape: ShapeLike) -> Tensor:
     """Return a new tensor of the given shape with every element equal to x.
 
     Args:
@@ -102,7 +96,7 @@ def filled(x: TensorLike, shape: Shape) -> Tensor:
 
 
 def full(
-    shape: Shape,
+    shape: ShapeLike,
     fill_value: TensorLike,
     *,
     dtype: DTypeLike | None = None,
@@ -355,7 +349,7 @@ def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
         indexing: "ij" keeps the order of the axes, "xy" swaps the first two.
     """
     if indexing not in ("xy", "ij"):
-        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}")
+        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij'; got {indexing!r}")
     return coordinate_matrices(arrays, indexing) if arrays else []
 
 
@@ -369,7 +363,7 @@ def vander(x: TensorLike, n: int | None = None, *, increasing: bool = False) -> 
         increasing: Whether the powers ascend from 0; else they descend to 0.
     """
     if x.ndim != 1:
-        raise ShapeError(f"vander takes a vector; the shape is {x.shape}")
+        raise ShapeError(f"vander: x has shape {x.shape}; expected a vector")
     length = x.shape[0]
     columns = length if n is None else n
     factors = ops.broadcast_to(ops.expand_dims(x, 1), (length, max(columns - 1, 0)))
@@ -395,7 +389,7 @@ def asarray(
     """
     if copy is False and isinstance(obj, (list, tuple, range)):
         raise ArgumentError(
-            f"asarray: copy=False, but a {type(obj).__name__} has no memory to share"
+            f"asarray: copy=False needs an array; a {type(obj).__name__} has no memory to share"
         )
     return convert_to_tensor(obj, dtype, device, copy=copy)
 
@@ -411,7 +405,7 @@ def array(obj: TensorLike, dtype: DTypeLike | None = None, *, device: str | None
     return convert_to_tensor(obj, dtype, device, copy=True)
 
 
-def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(x: object, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
     """Return a tensor of another library's array through DLPack, sharing memory if possible.
 
     Args:
@@ -420,12 +414,14 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
         copy: True always copies, False raises if a copy is needed, None copies as needed.
     """
     if not hasattr(x, "__dlpack__"):
-        raise ArgumentTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__")
+        raise ArgumentTypeError(
+            f"from_dlpack: x must have a __dlpack__ method; got a {type(x).__name__}"
+        )
     backend = runtime.active()
     try:
         if isinstance(x, EmberTensor):
             return convert_to_tensor(x, device=device, backend=backend, copy=copy)
-        made = runtime.load(backend).from_dlpack(x, copy)
-        return convert_to_tensor(wrap(made, backend), device=device, copy=None if copy else copy)
+        shared = wrap(runtime.load(backend).from_dlpack(x, copy), backend)
+        return convert_to_tensor(shared, device=device, copy=None if copy else copy)
     except ValueError as error:
         raise BufferError(f"from_dlpack: {error}") from error

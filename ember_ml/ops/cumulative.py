@@ -79,7 +79,7 @@ def logcumsumexp(x: TensorLike, axis: int | None = None) -> Tensor:
 
 def _only_axis(name: str, x: Tensor, axis: int | None) -> int:
     if axis is None and x.ndim != 1:
-        raise ArgumentError(f"{name} needs an axis unless x is a vector; the shape is {x.shape}")
+        raise ArgumentError(f"{name}: axis is required unless x is a vector; x has shape {x.shape}")
     return 0 if axis is None else axis
 
 
@@ -159,12 +159,12 @@ def diff(
         append: Scalar, or tensor of x's shape along the other axes, to put after x.
     """
     if n < 0:
-        raise ArgumentError(f"diff: n must not be negative, not {n}")
+        raise ArgumentError(f"diff: n must not be negative; got {n}")
     if x.ndim == 0:
-        raise ShapeError("diff needs at least one axis; the tensor is 0-d")
+        raise ShapeError("diff: x must have at least one axis; got a 0-d tensor")
     axis = normalize_axis("diff", axis, x.ndim)
-    beside = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-    ends = [None if end is None else _spread(end, x, beside) for end in (prepend, append)]
+    edge_shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    ends = [None if end is None else _spread(end, x, edge_shape) for end in (prepend, append)]
     parts = [part for part in (ends[0], x, ends[1]) if part is not None]
     out = ops.moveaxis(ops.concat(parts, axis=axis) if len(parts) > 1 else x, axis, -1)
     for _ in range(n):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ember_ml._core.convert import as_dtype, convert_to_tensor
 from ember_ml._core.dispatch import op
@@ -43,7 +43,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "complex floating": ("complex",),
     "numeric": ("int", "uint", "float", "complex"),
 }
-"""The standard's names for kinds of dtypes."""
+"""Names of the kinds of dtypes in the array API standard."""
 
 
 class FloatLimits(NamedTuple):
@@ -116,7 +116,7 @@ def floating(x: Tensor) -> Tensor:
     return x if x.dtype.kind in ("float", "complex") else astype(x, DEFAULT_FLOAT)
 
 
-def _dtype_of(value: Any) -> EmberDType:
+def _dtype_of(value: object) -> EmberDType:
     """Return the dtype of a tensor or array, or the dtype that a value names."""
     if isinstance(value, (EmberDType, str, type)):
         return as_dtype(value)
@@ -145,7 +145,9 @@ def finfo(type: DTypeLike | TensorLike, /) -> FloatLimits:
     """
     dtype = real_part(_dtype_of(type))
     if dtype not in FLOAT_LIMITS:
-        raise ArgumentTypeError(f"finfo takes floating dtypes, not {dtype}; see iinfo")
+        raise ArgumentTypeError(
+            f"finfo: expected a floating dtype; got {dtype}. Use iinfo for integers"
+        )
     return FLOAT_LIMITS[dtype]
 
 
@@ -157,7 +159,9 @@ def iinfo(type: DTypeLike | TensorLike, /) -> IntegerLimits:
     """
     dtype = _dtype_of(type)
     if dtype not in INTEGER_RANGES:
-        raise ArgumentTypeError(f"iinfo takes integer dtypes, not {dtype}; see finfo")
+        raise ArgumentTypeError(
+            f"iinfo: expected an integer dtype; got {dtype}. Use finfo for floats"
+        )
     low, high = INTEGER_RANGES[dtype]
     return IntegerLimits(dtype.bits, high, low, dtype)
 
@@ -169,7 +173,9 @@ def _is_of(dtype: EmberDType, kind: DTypeLike) -> bool:
         return dtype is as_dtype(kind)
     except ArgumentTypeError:
         names = ", ".join(KINDS)
-        raise ArgumentError(f"isdtype: {kind!r} is neither a dtype nor a kind ({names})") from None
+        raise ArgumentError(
+            f"isdtype: kind must be a dtype or one of {names}; got {kind!r}"
+        ) from None
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
@@ -180,9 +186,8 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
         kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
             floating", "numeric", a dtype, or a tuple of these, of which one must match.
     """
-    given = as_dtype(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    return any(_is_of(given, one) for one in kinds)
+    return any(_is_of(as_dtype(dtype), one) for one in kinds)
 
 
 def result_type(*arrays_and_dtypes: TensorLike | DTypeLike) -> EmberDType:
@@ -192,7 +197,7 @@ def result_type(*arrays_and_dtypes: TensorLike | DTypeLike) -> EmberDType:
         arrays_and_dtypes: Tensors, dtypes, and Python scalars, which are weak.
     """
     if not arrays_and_dtypes:
-        raise ArgumentError("result_type needs at least one tensor, dtype or scalar")
+        raise ArgumentError("result_type: expected at least one tensor, dtype or scalar; got none")
     weak = [type(value) for value in arrays_and_dtypes if type(value) in PYTHON_TYPES]
     strong = [_dtype_of(value) for value in arrays_and_dtypes if type(value) not in PYTHON_TYPES]
     dtype = strong[0] if strong else PYTHON_TYPES[weak[0]]

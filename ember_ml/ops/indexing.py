@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import EllipsisType
+from typing import Any, TypeAlias, Union
 
 from ember_ml._core import recording, rules, runtime
 from ember_ml._core.convert import as_backend
@@ -42,6 +43,10 @@ __all__ = [
 ]
 
 
+Key: TypeAlias = Union[TensorLike, slice, EllipsisType, "tuple[Key, ...]", None]
+"""Index as in `x[key]`."""
+
+
 def like(value: TensorLike, x: Tensor) -> Tensor:
     """Return a value to be written into x: on its backend and in its dtype."""
     if isinstance(value, EmberTensor) and value._backend == x._backend:
@@ -49,31 +54,31 @@ def like(value: TensorLike, x: Tensor) -> Tensor:
     return as_backend(value, x._backend, x.dtype)
 
 
-def _check_axis(name: str, given: dict[str, Any]) -> None:
-    shape, axis = host_shape(given["x"]), given["axis"]
+def _check_axis(name: str, arguments: dict[str, Any]) -> None:
+    shape, axis = host_shape(arguments["x"]), arguments["axis"]
     if axis is not None:
         shape = (shape[normalize_axis(name, axis, len(shape))],)
     length = math.prod(shape)
     check_range(
-        host_array(given["indices"]), length, f"{name} along axis={axis} of length {length}"
+        host_array(arguments["indices"]), length, f"{name} along axis={axis} of length {length}"
     )
 
 
-def _check_tuples(name: str, given: dict[str, Any]) -> None:
-    array, shape = host_array(given["indices"]), host_shape(given["x"])
+def _check_tuples(name: str, arguments: dict[str, Any]) -> None:
+    array, shape = host_array(arguments["indices"]), host_shape(arguments["x"])
     if array is not None and array.ndim:
         for axis, length in zip(range(array.shape[-1]), shape, strict=False):
-            check_range(array[..., axis], length, f"{name} along axis {axis} of the shape {shape}")
+            check_range(array[..., axis], length, f"{name} along axis {axis} of shape {shape}")
 
 
-def _check_flat(name: str, given: dict[str, Any]) -> None:
-    length = math.prod(given["shape"])
-    where = f"{name} into the shape {tuple(given['shape'])}"
-    check_range(host_array(given["indices"]), length, where, negative=False)
+def _check_flat(name: str, arguments: dict[str, Any]) -> None:
+    length = math.prod(arguments["shape"])
+    where = f"{name} into shape {tuple(arguments['shape'])}"
+    check_range(host_array(arguments["indices"]), length, where, negative=False)
 
 
 @op
-def getitem(x: TensorLike, key: Any) -> Tensor:
+def getitem(x: TensorLike, key: object) -> Tensor:
     """Return x[key] for a key native to the backend; `index` takes any key.
 
     Args:
@@ -83,7 +88,7 @@ def getitem(x: TensorLike, key: Any) -> Tensor:
 
 
 @op
-def setitem(x: TensorLike, value: TensorLike, key: Any) -> Tensor:
+def setitem(x: TensorLike, value: TensorLike, key: object) -> Tensor:
     """Return x with x[key] = value for a native key.
 
     Args:
@@ -94,7 +99,7 @@ def setitem(x: TensorLike, value: TensorLike, key: Any) -> Tensor:
 
 
 @op(rule=rules.NUMERIC)
-def additem(x: TensorLike, value: TensorLike, key: Any) -> Tensor:
+def additem(x: TensorLike, value: TensorLike, key: object) -> Tensor:
     """Return x with x[key] += value for a native key; repeated positions accumulate.
 
     Args:
@@ -104,29 +109,29 @@ def additem(x: TensorLike, value: TensorLike, key: Any) -> Tensor:
     """
 
 
-def _key(key: Any, x: Tensor) -> Any:
+def _key(key: Key, x: Tensor) -> object:
     """Return the native key; masks become indices if a tape will replay the call."""
     native = native_key(key, x._backend, x.shape)
     if not recording.OPEN or runtime.LOADED[x._backend].autodiff.ENGINE != "replay":
         return native
     array = runtime.LOADED[x._backend].ARRAY
-    parts: list[Any] = []
+    parts: list[object] = []
     for part in native if type(native) is tuple else (native,):
         mask = wrap(part, x._backend) if isinstance(part, array) else None
         if mask is not None and mask.dtype is bool_ and mask.ndim:
-            parts += [found._data for found in nonzero(mask)]  # how many cannot be read then
+            parts += [at._data for at in nonzero(mask)]  # a replay cannot read their number
         else:
             parts.append(part)
     return tuple(parts)
 
 
-def index(x: Tensor, key: Any) -> Tensor:
+def index(x: Tensor, key: Key) -> Tensor:
     """Return x[key] as an op."""
     return getitem(x, _key(key, x))
 
 
 @composite
-def index_update(x: TensorLike, key: Any, value: TensorLike) -> Tensor:
+def index_update(x: TensorLike, key: Key, value: TensorLike) -> Tensor:
     """Return a copy of x with x[key] = value, in the dtype of x.
 
     Args:
@@ -138,7 +143,7 @@ def index_update(x: TensorLike, key: Any, value: TensorLike) -> Tensor:
 
 
 @composite(rule=rules.NUMERIC)
-def index_add(x: TensorLike, key: Any, value: TensorLike) -> Tensor:
+def index_add(x: TensorLike, key: Key, value: TensorLike) -> Tensor:
     """Return a copy of x with x[key] += value; repeated positions accumulate.
 
     Args:
@@ -186,10 +191,10 @@ def take_along_axis(x: TensorLike, indices: IndexLike, axis: int = -1) -> Tensor
     """
 
 
-def _put(op: Op) -> Callable[..., Any]:
+def _put(op: Op) -> Callable[..., Tensor]:
     dispatch = op.function
 
-    def call(x: Any, indices: Any, values: Any, axis: int = -1) -> Any:
+    def call(x: TensorLike, indices: TensorLike, values: TensorLike, axis: int = -1) -> Tensor:
         if not isinstance(x, EmberTensor):
             return dispatch(x, indices, values, axis)
         return dispatch(x, indices, like(values, x), axis)
@@ -222,11 +227,13 @@ def gather_nd(x: TensorLike, indices: IndexLike) -> Tensor:
     """
     depth = indices.shape[-1] if indices.ndim else 0
     if not 1 <= depth <= x.ndim:
-        raise ShapeError(f"gather_nd: tuples of {depth} indices for a tensor of shape {x.shape}")
+        raise ShapeError(
+            f"gather_nd: expected 1 to {x.ndim} indices each for shape {x.shape}; got {depth}"
+        )
     return index(x, tuple(index(indices, (..., at)) for at in range(depth)))
 
 
-def _beside(value: Any, other: Any) -> Any:
+def _promoted(value: TensorLike, other: TensorLike) -> TensorLike:
     """Return a scalar as a tensor if the other operand's dtype holds it: the fast common case."""
     if type(value) not in PYTHON_TYPES or type(other) is not EmberTensor:
         return value
@@ -236,15 +243,17 @@ def _beside(value: Any, other: Any) -> Any:
     return as_backend(value, other._backend, dtype)
 
 
-def _one_argument(op: Op) -> Callable[..., Any]:
+def _one_argument(op: Op) -> Callable[..., Tensor | tuple[Tensor, ...]]:
     dispatch = op.function
 
-    def call(condition: Any, x: Any = None, y: Any = None) -> Any:
+    def call(
+        condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None
+    ) -> Tensor | tuple[Tensor, ...]:
         if x is not None and y is not None:
-            return dispatch(condition, _beside(x, y), _beside(y, x))
+            return dispatch(condition, _promoted(x, y), _promoted(y, x))
         if x is None and y is None:
             return nonzero(condition)
-        raise ArgumentTypeError("where takes a condition alone, or with both x and y")
+        raise ArgumentTypeError("where: expected a condition alone, or with both x and y")
 
     return call
 
@@ -301,7 +310,7 @@ def select(
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ArgumentError(
-            f"select: {len(condlist)} conditions and {len(choicelist)} choices; as many are needed"
+            f"select: expected one choice per condition; got {len(condlist)} and {len(choicelist)}"
         )
     out = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
@@ -345,7 +354,7 @@ def compress(condition: MaskLike, x: TensorLike, axis: int | None = None) -> Ten
         axis: Axis to select from. Default: the flattened tensor.
     """
     if condition.ndim != 1:
-        raise ShapeError(f"compress: the condition has shape {condition.shape}; one axis is needed")
+        raise ShapeError(f"compress: condition has shape {condition.shape}; expected a vector")
     return take(x, nonzero(condition)[0], axis)
 
 

@@ -32,7 +32,7 @@ STANDARD_DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float32", "float64", "complex64", "complex128"),
 )
-"""The dtypes that the standard knows; float16 and bfloat16 are ours."""
+"""Dtypes of the array API standard, which lacks float16 and bfloat16."""
 
 
 class NamespaceInfo:

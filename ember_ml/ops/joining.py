@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from ember_ml._core.dispatch import composite, op
 from ember_ml._core.errors import ArgumentError, IndexOutOfRangeError, ShapeError
@@ -104,7 +103,7 @@ def column_stack(arrays: TensorsLike) -> Tensor:
     return concat([x if x.ndim >= 2 else matrix_transpose(atleast_2d(x)) for x in arrays], axis=1)
 
 
-def _along(x: Tensor, axis: int, key: Any) -> Tensor:
+def _along(x: Tensor, axis: int, key: int | slice) -> Tensor:
     """Return x[..., key, ...] on one axis."""
     return index(x, (slice(None),) * axis + (key,))
 
@@ -137,8 +136,8 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
         return split_at(x, [slice(at, None).indices(length)[0] for at in indices_or_sections], axis)
     if indices_or_sections < 1 or length % indices_or_sections:
         raise ShapeError(
-            f"split: axis {axis} of the shape {x.shape} has length {length}, "
-            f"which is not {indices_or_sections} equal parts; array_split makes unequal ones"
+            f"split: axis {axis} of shape {x.shape} is not divisible into {indices_or_sections} "
+            "equal parts; use array_split for unequal parts"
         )
     size = length // indices_or_sections
     return split_at(x, [size * part for part in range(1, indices_or_sections)], axis)
@@ -158,7 +157,7 @@ def array_split(
     if not isinstance(indices_or_sections, int):
         return split(x, indices_or_sections, axis)
     if indices_or_sections < 1:
-        raise ArgumentError(f"array_split: {indices_or_sections} parts; one at least is needed")
+        raise ArgumentError(f"array_split: expected at least one part; got {indices_or_sections}")
     axis = normalize_axis("array_split", axis, x.ndim)
     size, longer = divmod(x.shape[axis], indices_or_sections)
     cuts = [size * part + min(part, longer) for part in range(1, indices_or_sections)]
@@ -175,7 +174,7 @@ def chunk(x: TensorLike, chunks: int, axis: int = 0) -> list[Tensor]:
         axis: Axis to split.
     """
     if chunks < 1:
-        raise ArgumentError(f"chunk: chunks={chunks} must be positive")
+        raise ArgumentError(f"chunk: chunks must be positive; got {chunks}")
     axis = normalize_axis("chunk", axis, x.ndim)
     length = x.shape[axis]
     if length == 0:
@@ -209,13 +208,13 @@ def append(x: TensorLike, values: TensorLike, axis: int | None = None) -> Tensor
 
 def _places(op: str, indices: int | Sequence[int], length: int, end: int) -> list[int]:
     """Return indices counted from the front, checked to be below `end`."""
-    found = []
+    places = []
     for at in [indices] if isinstance(indices, int) else indices:
         place = at + length if at < 0 else at
         if not 0 <= place < end:
             raise IndexOutOfRangeError(f"{op}: index {at} is out of range for length {length}")
-        found.append(int(place))
-    return found
+        places.append(int(place))
+    return places
 
 
 @composite

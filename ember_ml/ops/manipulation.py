@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ember_ml._core import rules, runtime
 from ember_ml._core.convert import as_backend
@@ -11,6 +10,7 @@ from ember_ml._core.dispatch import Op, around, binary, composite, op, unary
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.indexing import normalize_axes, normalize_axis
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+from ember_ml._core.types import Axis, ShapeLike
 from ember_ml.backend.axes import listed
 
 __all__ = [
@@ -49,7 +49,7 @@ __all__ = [
 
 
 @op
-def reshape(x: TensorLike, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor:
+def reshape(x: TensorLike, shape: ShapeLike, *, copy: bool | None = None) -> Tensor:
     """Return the elements in another shape, in row-major order.
 
     Args:
@@ -73,7 +73,7 @@ permute = transpose = permute_dims
 
 
 @op
-def broadcast_to(x: TensorLike, shape: int | Sequence[int]) -> Tensor:
+def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
     """Return x broadcast to a shape, without a copy where possible.
 
     Args:
@@ -83,7 +83,7 @@ def broadcast_to(x: TensorLike, shape: int | Sequence[int]) -> Tensor:
 
 
 @op
-def flip(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
+def flip(x: TensorLike, axis: Axis = None) -> Tensor:
     """Return x with the order of elements reversed along axes.
 
     Args:
@@ -93,9 +93,7 @@ def flip(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
 
 
 @op
-def roll(
-    x: TensorLike, shift: int | Sequence[int], axis: int | Sequence[int] | None = None
-) -> Tensor:
+def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
     """Return x with elements shifted circularly along axes.
 
     Args:
@@ -115,11 +113,13 @@ def tile(x: TensorLike, repetitions: int | Sequence[int]) -> Tensor:
     """
 
 
-def _counted(op: Op) -> Callable[..., Any]:
+def _counted(op: Op) -> Callable[..., Tensor]:
     """Read the counts before a tape records the call: they are not values to differentiate."""
     dispatch = op.function
 
-    def call(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
+    def call(
+        x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | None = None
+    ) -> Tensor:
         if hasattr(repeats, "tolist") and 0 not in repeats.shape:
             repeats = repeats.tolist()
         return dispatch(x, repeats, axis)
@@ -202,7 +202,9 @@ def flatten(x: TensorLike, start_axis: int = 0, end_axis: int = -1) -> Tensor:
     start = normalize_axis("flatten", start_axis, x.ndim)
     end = normalize_axis("flatten", end_axis, x.ndim)
     if start > end:
-        raise ArgumentError(f"flatten: start_axis={start_axis} is behind end_axis={end_axis}")
+        raise ArgumentError(
+            f"flatten: start_axis ({start_axis}) must not be after end_axis ({end_axis})"
+        )
     length = 1
     for one in x.shape[start : end + 1]:
         length *= one
@@ -220,7 +222,7 @@ def ravel(x: TensorLike) -> Tensor:
 
 
 @composite
-def squeeze(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
+def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
     """Return x without axes of length 1.
 
     Args:
@@ -231,7 +233,7 @@ def squeeze(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
         return reshape(x, tuple(length for length in x.shape if length != 1))
     axes = normalize_axes("squeeze", listed(axis), x.ndim)
     if any(x.shape[one] != 1 for one in axes):
-        raise ShapeError(f"squeeze: axis={axis} is not of length 1 in the shape {x.shape}")
+        raise ShapeError(f"squeeze: axis={axis} must have length 1; x has shape {x.shape}")
     return reshape(x, tuple(x.shape[one] for one in range(x.ndim) if one not in axes))
 
 
@@ -243,9 +245,9 @@ def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
         x: Input tensor.
         axis: Position or positions of the new axes in the result.
     """
-    given = listed(axis)
-    ndim = x.ndim + len(given)
-    axes = normalize_axes("expand_dims", given, ndim)
+    added = listed(axis)
+    ndim = x.ndim + len(added)
+    axes = normalize_axes("expand_dims", added, ndim)
     lengths = iter(x.shape)
     return reshape(x, tuple(1 if one in axes else next(lengths) for one in range(ndim)))
 
@@ -283,7 +285,7 @@ def moveaxis(
     places = normalize_axes("moveaxis", listed(destination), x.ndim)
     if len(sources) != len(places):
         raise ArgumentError(
-            f"moveaxis: source={source} and destination={destination} differ in number"
+            f"moveaxis: source ({source}) and destination ({destination}) must have equal length"
         )
     order = [axis for axis in range(x.ndim) if axis not in sources]
     for place, axis in sorted(zip(places, sources, strict=True)):
@@ -299,7 +301,7 @@ def matrix_transpose(x: TensorLike) -> Tensor:
         x: Input tensor.
     """
     if x.ndim < 2:
-        raise ShapeError(f"matrix_transpose needs two axes or more; the shape is {x.shape}")
+        raise ShapeError(f"matrix_transpose: x has shape {x.shape}; expected at least two axes")
     return permute_dims(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
@@ -374,9 +376,7 @@ def atleast_3d(x: TensorLike) -> Tensor:
 
 
 @composite
-def sliding_window_view(
-    x: TensorLike, window_shape: int | Sequence[int], axis: int | Sequence[int] | None = None
-) -> Tensor:
+def sliding_window_view(x: TensorLike, window_shape: ShapeLike, axis: Axis = None) -> Tensor:
     """Return every window of a shape over the axes, as new last axes.
 
     Args:
@@ -388,7 +388,7 @@ def sliding_window_view(
     axes = tuple(range(x.ndim)) if axis is None else listed(axis)
     if len(sizes) != len(axes):
         raise ArgumentError(
-            f"sliding_window_view: window_shape={window_shape} is for {len(axes)} axes"
+            f"sliding_window_view: window_shape={window_shape} must have {len(axes)} lengths"
         )
     axes = tuple(normalize_axis("sliding_window_view", one, x.ndim) for one in axes)
     for one, size in zip(axes, sizes, strict=True):
@@ -406,7 +406,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     for axis in range(max(map(len, shapes), default=0), 0, -1):
         lengths = {shape[-axis] for shape in shapes if len(shape) >= axis} - {1}
         if len(lengths) > 1:
-            raise ShapeError(f"the shapes {', '.join(map(str, shapes))} do not broadcast")
+            raise ShapeError(f"shapes {', '.join(map(str, shapes))} do not broadcast")
         out.append(lengths.pop() if lengths else 1)
     return tuple(out)
 

@@ -7,14 +7,14 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.dtype import real_part
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
-from ember_ml.ops._roots import root
+from ember_ml._core.types import Axis
+from ember_ml.ops._composite import root
 from ember_ml.ops.dtypes import floating
-from ember_ml.ops.reduction import Axes
 
 __all__ = ["nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]
 
 
-def _counts(missing: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+def _counts(missing: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     """Return the number of elements that are not NaN."""
     return ops.count_nonzero(ops.logical_not(missing), axis, keepdims=keepdims)
 
@@ -27,7 +27,7 @@ def _ratio(total: Tensor, count: Tensor) -> Tensor:
 
 @composite(rule=rules.NUMERIC)
 def nansum(
-    x: TensorLike, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
+    x: TensorLike, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
     """Return the sum along axes, with NaN counted as 0.
 
@@ -41,7 +41,7 @@ def nansum(
 
 
 @composite(rule=rules.FLOAT)
-def nanmean(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def nanmean(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return the mean along axes without NaN elements; NaN where all are NaN.
 
     Args:
@@ -56,7 +56,7 @@ def nanmean(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tens
 
 @composite(rule=rules.REAL_FLOAT)
 def nanvar(
-    x: TensorLike, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
+    x: TensorLike, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """Return the variance along axes without NaN elements, as in `var`.
 
@@ -78,7 +78,7 @@ def nanvar(
 
 @composite(rule=rules.REAL_FLOAT)
 def nanstd(
-    x: TensorLike, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
+    x: TensorLike, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """Return the standard deviation along axes without NaN elements: the square root of `nanvar`.
 
@@ -92,7 +92,7 @@ def nanstd(
 
 
 @composite(rule=rules.ORDERED)
-def nanmax(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def nanmax(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return the maximum along axes without NaN elements; NaN where all are NaN.
 
     Args:
@@ -103,12 +103,12 @@ def nanmax(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tenso
     if not x.dtype.is_floating:
         return ops.max(x, axis, keepdims=keepdims)
     missing = ops.isnan(x)
-    found = ops.max(ops.where(missing, -ops.inf, x), axis, keepdims=keepdims)
-    return ops.where(ops.all(missing, axis, keepdims=keepdims), ops.nan, found)
+    largest = ops.max(ops.where(missing, -ops.inf, x), axis, keepdims=keepdims)
+    return ops.where(ops.all(missing, axis, keepdims=keepdims), ops.nan, largest)
 
 
 @composite(rule=rules.ORDERED)
-def nanmin(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def nanmin(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return the minimum along axes without NaN elements; NaN where all are NaN.
 
     Args:
@@ -119,5 +119,5 @@ def nanmin(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tenso
     if not x.dtype.is_floating:
         return ops.min(x, axis, keepdims=keepdims)
     missing = ops.isnan(x)
-    found = ops.min(ops.where(missing, ops.inf, x), axis, keepdims=keepdims)
-    return ops.where(ops.all(missing, axis, keepdims=keepdims), ops.nan, found)
+    smallest = ops.min(ops.where(missing, ops.inf, x), axis, keepdims=keepdims)
+    return ops.where(ops.all(missing, axis, keepdims=keepdims), ops.nan, smallest)

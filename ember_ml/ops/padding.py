@@ -54,7 +54,7 @@ def pad(
         return pad_constant(x, widths, constant_values)
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise ArgumentError(
-            f"pad: mode={mode!r} must be 'constant', 'edge', 'reflect', 'symmetric' or 'wrap'"
+            f"pad: mode must be 'constant', 'edge', 'reflect', 'symmetric' or 'wrap'; got {mode!r}"
         )
     for axis, (before, after) in enumerate(widths):
         x = _extend(x, axis, before, after, mode)
@@ -66,15 +66,15 @@ def _pairs(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
     if isinstance(pad_width, int):
         pairs = [(pad_width, pad_width)] * ndim
     else:
-        given: list[Any] = list(pad_width)
-        if len(given) == 1 and isinstance(given[0], int):
-            given = given * 2
-        nested = [given] if len(given) == 2 and isinstance(given[0], int) else given
+        widths: list[Any] = list(pad_width)
+        if len(widths) == 1 and isinstance(widths[0], int):
+            widths = widths * 2
+        nested = [widths] if len(widths) == 2 and isinstance(widths[0], int) else widths
         pairs = [(int(before), int(after)) for before, after in nested]
         pairs = pairs * ndim if len(pairs) == 1 else pairs
     if len(pairs) != ndim or any(width < 0 for pair in pairs for width in pair):
         raise ArgumentError(
-            f"pad: pad_width={pad_width} is no pair of widths, 0 or more, for each of {ndim} axes"
+            f"pad: pad_width must be nonnegative pairs for {ndim} axes; got {pad_width}"
         )
     return pairs
 
@@ -83,7 +83,7 @@ def _check_value(value: bool | int | float | complex, x: Tensor) -> None:
     if type(value) is int:
         check_integer(value, x.dtype)
     if isinstance(value, complex) and not x.dtype.is_complex:
-        raise ArgumentTypeError(f"pad: constant_values={value} does not fit {x.dtype}")
+        raise ArgumentTypeError(f"pad: constant_values={value} does not fit dtype {x.dtype}")
 
 
 def _slice(x: Tensor, axis: int, start: int, count: int) -> Tensor:
@@ -93,7 +93,7 @@ def _slice(x: Tensor, axis: int, start: int, count: int) -> Tensor:
 def _beyond(x: Tensor, axis: int, width: int, mode: str, *, before: bool) -> list[Tensor]:
     """Return the blocks that continue x beyond one end, innermost first, mirrored or wrapped."""
     length = x.shape[axis]
-    skip = 1 if mode == "reflect" and length > 1 else 0  # the mirror's own element
+    skip = 1 if mode == "reflect" and length > 1 else 0  # skip the edge element
     mirrored = mode != "wrap"
     blocks = []
     while width > 0:
@@ -116,7 +116,9 @@ def _extend(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
     if before == after == 0:
         return x
     if x.shape[axis] == 0:
-        raise ShapeError(f"pad: mode={mode!r} continues nothing: axis {axis} of {x.shape} is empty")
+        raise ShapeError(
+            f"pad: mode={mode!r} needs elements; axis {axis} of shape {x.shape} is empty"
+        )
     if mode == "edge":
         front, back = _edge(x, axis, before, before=True), _edge(x, axis, after, before=False)
     else:

@@ -13,14 +13,14 @@ from ember_ml._core.dtype import DEFAULT_FLOAT, DEFAULT_INT, float64
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.indexing import normalize_axes
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+from ember_ml._core.types import Axis
 from ember_ml.backend.axes import folded_shape, listed
 from ember_ml.ops.dtypes import floating
-from ember_ml.ops.reduction import Axes
 
 __all__ = ["median", "percentile", "quantile"]
 
 Shares: TypeAlias = "Tensor | list[float]"
-"""A vector of quantiles: plain numbers are placed exactly, a tensor is traced."""
+"""Vector of fractions: Python numbers are located exactly, a tensor is traced."""
 
 METHODS: dict[str, Callable[[Any, Any, Callable[[Any], Any]], Any]] = {
     "linear": lambda position, low, nearest: position - low,
@@ -29,7 +29,7 @@ METHODS: dict[str, Callable[[Any, Any, Callable[[Any], Any]], Any]] = {
     "midpoint": lambda position, low, nearest: low - low + 0.5,
     "nearest": lambda position, low, nearest: nearest(position) - low,
 }
-"""The weight of the element above a position, of which `low` is the index below."""
+"""Weight of the element above a position; `low` is the index below it."""
 
 
 def _shares(q: Any) -> tuple[Shares, tuple[int, ...]]:
@@ -40,13 +40,13 @@ def _shares(q: Any) -> tuple[Shares, tuple[int, ...]]:
     return (list(plain), (len(plain),)) if isinstance(plain, (list, tuple)) else ([plain], ())
 
 
-def _merged(name: str, x: Tensor, axis: Axes) -> Tensor:
+def _merged(name: str, x: Tensor, axis: Axis) -> Tensor:
     """Return the tensor with the reduced axes merged into one, at the end."""
     axes = normalize_axes(name, range(x.ndim) if axis is None else listed(axis), x.ndim)
-    kept = [one for one in range(x.ndim) if one not in axes]
+    others = [one for one in range(x.ndim) if one not in axes]
     length = math.prod([x.shape[one] for one in axes])
-    moved = ops.permute_dims(x, (*kept, *axes))
-    return ops.reshape(moved, (*(x.shape[one] for one in kept), length))
+    moved = ops.permute_dims(x, (*others, *axes))
+    return ops.reshape(moved, (*(x.shape[one] for one in others), length))
 
 
 def _fixed(ordered: Tensor, shares: list[float], method: str) -> Tensor:
@@ -81,30 +81,30 @@ def _traced(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
 
 
 def _quantile(
-    name: str, x: Tensor, q: tuple[Shares, tuple[int, ...]], axis: Axes, keepdims: bool, method: str
+    name: str, x: Tensor, q: tuple[Shares, tuple[int, ...]], axis: Axis, keepdims: bool, method: str
 ) -> Tensor:
     shares, shape = q
     if method not in METHODS:
-        raise ArgumentError(f"{name}: method must be one of {', '.join(METHODS)}, not {method!r}")
+        raise ArgumentError(f"{name}: method must be one of {', '.join(METHODS)}; got {method!r}")
     if isinstance(shares, list) and not all(0 <= share <= 1 for share in shares):
-        raise ArgumentError(f"{name}: q is out of range in {shares}; a share is between 0 and 1")
+        raise ArgumentError(f"{name}: q must be between 0 and 1 (100 %); got fractions {shares}")
     values = _merged(name, floating(x), axis)
     shape += folded_shape(x.shape, axis, keepdims)
     if 0 in (values.shape[-1], *shape):
         return ops.add(ops.broadcast_to(ops.sum(values), shape), ops.nan)
     ordered = ops.sort(values, axis=-1)
     if isinstance(shares, list):
-        found = _fixed(ordered, shares, method)
+        values = _fixed(ordered, shares, method)
     else:
-        found = _traced(ordered, shares, method)
-    return ops.reshape(ops.where(ops.isnan(ordered[..., -1]), ops.nan, found), shape)
+        values = _traced(ordered, shares, method)
+    return ops.reshape(ops.where(ops.isnan(ordered[..., -1]), ops.nan, values), shape)
 
 
 @composite(rule=rules.REAL_FLOAT)
 def quantile(
     x: TensorLike,
     q: float | Sequence[float] | Tensor,
-    axis: Axes = None,
+    axis: Axis = None,
     *,
     keepdims: bool = False,
     method: str = "linear",
@@ -126,7 +126,7 @@ def quantile(
 def percentile(
     x: TensorLike,
     q: float | Sequence[float] | Tensor,
-    axis: Axes = None,
+    axis: Axis = None,
     *,
     keepdims: bool = False,
     method: str = "linear",
@@ -151,7 +151,7 @@ def percentile(
 
 
 @composite(rule=rules.REAL_FLOAT)
-def median(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def median(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return the median along axes; NaN if any element is NaN or if there are none.
 
     Args:

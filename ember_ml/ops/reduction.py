@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite, reduction
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
 from ember_ml._core.types import Axis
-from ember_ml.ops._roots import root
+from ember_ml.ops._composite import root
 
 __all__ = [
     "all",
@@ -37,13 +35,10 @@ __all__ = [
     "var",
 ]
 
-Axes: TypeAlias = Axis
-"""The axes to fold: one, several, or all (None)."""
-
 
 @reduction
 def sum(
-    x: TensorLike, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
+    x: TensorLike, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
     """Return the sum along axes; 0 for an empty axis.
 
@@ -59,7 +54,7 @@ def sum(
 
 @reduction
 def prod(
-    x: TensorLike, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
+    x: TensorLike, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
     """Return the product along axes; 1 for an empty axis.
 
@@ -72,7 +67,7 @@ def prod(
 
 
 @reduction(rule=rules.FLOAT)
-def mean(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def mean(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return the mean along axes; NaN for an empty axis.
 
     Args:
@@ -84,7 +79,7 @@ def mean(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
 
 @reduction(rule=rules.FLOAT)
 def var(
-    x: TensorLike, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
+    x: TensorLike, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """Return the variance sum(|x - mean(x)|^2) / (n - correction); NaN unless n > correction.
 
@@ -99,7 +94,7 @@ def var(
 
 @composite(rule=rules.FLOAT)
 def std(
-    x: TensorLike, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
+    x: TensorLike, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """Return the standard deviation along axes; its gradient is zero where all elements are equal.
 
@@ -114,7 +109,7 @@ def std(
 
 
 @reduction(rule=rules.ORDERED)
-def max(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def max(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return the maximum along axes; NaN if any element is NaN. An empty axis raises an error.
 
     Args:
@@ -125,7 +120,7 @@ def max(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
 
 
 @reduction(rule=rules.ORDERED)
-def min(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def min(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return the minimum along axes; NaN if any element is NaN. An empty axis raises an error.
 
     Args:
@@ -136,7 +131,7 @@ def min(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
 
 
 @reduction
-def any(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def any(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return whether any element along axes is nonzero; False for an empty axis.
 
     Args:
@@ -147,7 +142,7 @@ def any(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
 
 
 @reduction
-def all(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def all(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return whether all elements along axes are nonzero; True for an empty axis.
 
     Args:
@@ -158,7 +153,7 @@ def all(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
 
 
 @reduction
-def count_nonzero(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return the number of nonzero elements along axes.
 
     Args:
@@ -169,7 +164,7 @@ def count_nonzero(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -
 
 
 @reduction(rule=rules.FLOAT)
-def logsumexp(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def logsumexp(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return log(sum(exp(x))) along axes without overflow; -inf for an empty axis.
 
     Args:

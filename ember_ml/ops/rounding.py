@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ember_ml._core import rules
 from ember_ml._core.convert import as_backend, convert_to_tensor
@@ -103,13 +102,13 @@ def fmin(x: TensorLike, y: TensorLike) -> Tensor:
     """
 
 
-def _bound(bound: Tensor | float | Sequence[Any], x: Tensor, name: str) -> Any:
+def _bound(bound: Tensor | float | Sequence[float], x: Tensor, name: str) -> Tensor | float | None:
     """Return a bound ready to compare with x: of its kind, and of its dtype if that is floating."""
     if type(bound) is float and x.dtype.is_integer:
         if math.isinf(bound) and (bound > 0) == (name == "max"):
             return None
         if not math.isfinite(bound):
-            raise ArgumentError(f"clip: {name}={bound} is no bound for {x.dtype}")
+            raise ArgumentError(f"clip: {name}={bound} is not a valid bound for {x.dtype}")
         return math.ceil(bound) if name == "min" else math.floor(bound)
     if type(bound) in (bool, int, float):
         return bound
@@ -118,7 +117,7 @@ def _bound(bound: Tensor | float | Sequence[Any], x: Tensor, name: str) -> Any:
         return as_backend(tensor, x.backend, x.dtype)
     if not tensor.dtype.is_integer:
         raise DTypeError(
-            f"clip keeps x's dtype {x.dtype}, but {name} is {tensor.dtype}: cast one of them"
+            f"clip: {name} has dtype {tensor.dtype}, but x has {x.dtype}; cast one of them"
         )
     return tensor
 
@@ -126,8 +125,8 @@ def _bound(bound: Tensor | float | Sequence[Any], x: Tensor, name: str) -> Any:
 @composite(rule=rules.ORDERED)
 def clip(
     x: TensorLike,
-    min: Tensor | float | Sequence[Any] | None = None,
-    max: Tensor | float | Sequence[Any] | None = None,
+    min: Tensor | float | Sequence[float] | None = None,
+    max: Tensor | float | Sequence[float] | None = None,
 ) -> Tensor:
     """Return x limited to the range [min, max], in the dtype of x.
 

@@ -36,17 +36,17 @@ __all__ = [
 ]
 
 
-def _check_slots(name: str, given: dict[str, Any]) -> None:
-    _, ids, count = list(given.values())[:3]
+def _check_slots(name: str, arguments: dict[str, Any]) -> None:
+    _, ids, count = list(arguments.values())[:3]
     where = f"{name} into {'as many slots as needed' if count is None else f'{count} slots'}"
     check_range(host_array(ids), 2**63 if count is None else count, where, negative=False)
 
 
-def _check_tuples(name: str, given: dict[str, Any]) -> None:
-    array, shape = host_array(given["indices"]), tuple(given["shape"])
+def _check_tuples(name: str, arguments: dict[str, Any]) -> None:
+    array, shape = host_array(arguments["indices"]), tuple(arguments["shape"])
     if array is not None and array.ndim:
         for axis, length in zip(range(array.shape[-1]), shape, strict=False):
-            where = f"{name} along axis {axis} of the shape {shape}"
+            where = f"{name} along axis {axis} of shape {shape}"
             check_range(array[..., axis], length, where, negative=False)
 
 
@@ -55,15 +55,15 @@ def slots_needed(name: str, ids: Tensor) -> int:
     if ids.size == 0:
         return 0
     if int(min(ids)) < 0:
-        raise IndexOutOfRangeError(f"{name}: index {int(min(ids))} is negative")
+        raise IndexOutOfRangeError(f"{name}: indices must not be negative; got {int(min(ids))}")
     return int(max(ids)) + 1
 
 
-def _sized(op: Op) -> Callable[..., Any]:
+def _sized(op: Op) -> Callable[..., Tensor]:
     """Read the number of segments before a tape records the call."""
     name, dispatch = op.name, op.function
 
-    def call(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    def call(data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None) -> Tensor:
         if num_segments is None and isinstance(segment_ids, EmberTensor):
             num_segments = slots_needed(name, segment_ids)
         return dispatch(data, segment_ids, num_segments)
@@ -190,13 +190,13 @@ def scatter(
     """
     if aggr not in AGGREGATIONS:
         raise ArgumentError(
-            f"scatter: aggr={aggr!r}; there are {', '.join(map(repr, AGGREGATIONS))}"
+            f"scatter: aggr must be one of {', '.join(map(repr, AGGREGATIONS))}; got {aggr!r}"
         )
     axis = normalize_axis("scatter", axis, values.ndim)
     if indices.ndim != 1 or indices.shape[0] > values.shape[axis]:
         raise ShapeError(
-            f"scatter: indices of shape {indices.shape} for {values.shape[axis]} values along "
-            f"axis {axis} of the shape {values.shape}; one axis of at most as many is needed"
+            f"scatter: indices have shape {indices.shape}; expected a vector of at most "
+            f"{values.shape[axis]} indices, the length of axis {axis} of shape {values.shape}"
         )
     leading = index(moveaxis(values, axis, 0), slice(indices.shape[0]))
     return moveaxis(AGGREGATIONS[aggr](leading, indices, dim_size), 0, axis)
@@ -297,7 +297,7 @@ def scatter_nd(indices: IndexLike, updates: TensorLike, shape: Sequence[int]) ->
     if not 1 <= depth <= len(shape) or updates.shape != (*indices.shape[:-1], *shape[depth:]):
         raise ShapeError(
             f"scatter_nd: indices of shape {indices.shape} and updates of shape {updates.shape} "
-            f"do not fit the shape {shape}"
+            f"do not fit shape {shape}"
         )
     count = math.prod(indices.shape[:-1])
     tuples = reshape(indices, (count, depth))

@@ -7,7 +7,7 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
+from ember_ml.ops._composite import in_float32
 
 __all__ = ["selective_scan"]
 
@@ -57,6 +57,6 @@ def _check(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | N
             return
     shapes = ", ".join(str(x.shape) for x in (u, dt, a, b, c, d) if x is not None)
     raise ShapeError(
-        "selective_scan takes u and dt of (batch, time, channels), a of (channels, states), b and "
-        f"c of (batch, time, states) and d of (channels,), not the shapes {shapes}"
+        f"selective_scan: got shapes {shapes}; expected u and dt (batch, time, channels), "
+        "a (channels, states), b and c (batch, time, states) and d (channels,)"
     )

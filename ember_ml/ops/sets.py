@@ -94,8 +94,8 @@ def unique_counts(x: TensorLike) -> UniqueCounts:
     Args:
         x: Input tensor.
     """
-    found = unique_all(x)
-    return UniqueCounts(found.values, found.counts)
+    unique = unique_all(x)
+    return UniqueCounts(unique.values, unique.counts)
 
 
 @composite
@@ -105,8 +105,8 @@ def unique_inverse(x: TensorLike) -> UniqueInverse:
     Args:
         x: Input tensor.
     """
-    found = unique_all(x)
-    return UniqueInverse(found.values, found.inverse_indices)
+    unique = unique_all(x)
+    return UniqueInverse(unique.values, unique.inverse_indices)
 
 
 @composite
@@ -128,8 +128,8 @@ def unique(
     """
     extras: tuple[Tensor, ...]
     if axis is None:
-        found = unique_all(x)
-        values, extras = found.values, tuple(found[1:])
+        values, *others = unique_all(x)
+        extras = tuple(others)
     else:
         axis = normalize_axis("unique", axis, x.ndim)
         rows = flatten(expand_dims(moveaxis(x, axis, 0), -1), 1)
@@ -172,7 +172,6 @@ def setdiff1d(x: TensorLike, y: TensorLike) -> Tensor:
         y: Elements to exclude.
     """
     own, other = unique_values(x), unique_values(y)
-    found = unique_all(concat([other, own]))
-    places = index(found.inverse_indices, slice(other.shape[0], None))
-    is_own = take(found.counts, places)
-    return take(own, flatnonzero(equal(is_own, 1)))
+    joined = unique_all(concat([other, own]))
+    places = index(joined.inverse_indices, slice(other.shape[0], None))
+    return take(own, flatnonzero(equal(take(joined.counts, places), 1)))

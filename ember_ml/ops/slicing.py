@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ember_ml._core.dispatch import IndexLike, Op, around, op
 from ember_ml._core.errors import ShapeError
@@ -14,13 +13,15 @@ from ember_ml.ops.joining import stack
 __all__ = ["dynamic_slice", "dynamic_update_slice"]
 
 
-def _check(name: str, sizes: Sequence[int], starts: Any, shape: tuple[int, ...]) -> None:
+def _check(name: str, sizes: Sequence[int], starts: TensorLike, shape: tuple[int, ...]) -> None:
     count = starts.shape[0] if isinstance(starts, EmberTensor) else len(starts)
     fits = len(sizes) == len(shape) and all(
         0 <= size <= length for size, length in zip(sizes, shape, strict=True)
     )
     if not fits or count != len(shape):
-        raise ShapeError(f"{name}: {count} starts and the sizes {tuple(sizes)} do not fit {shape}")
+        raise ShapeError(
+            f"{name}: {count} starts and sizes {tuple(sizes)} do not fit shape {shape}"
+        )
 
 
 def _key(starts: Sequence[int], sizes: Sequence[int], shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -32,18 +33,18 @@ def _key(starts: Sequence[int], sizes: Sequence[int], shape: tuple[int, ...]) ->
     return tuple(key)
 
 
-def _is_plain(starts: Any) -> bool:
+def _is_plain(starts: TensorLike) -> bool:
     return isinstance(starts, (list, tuple)) and all(type(start) is int for start in starts)
 
 
-def _joined(starts: Any) -> Any:
+def _joined(starts: TensorLike) -> TensorLike:
     return stack(list(starts)) if isinstance(starts, (list, tuple)) else starts
 
 
-def _read(op: Op) -> Callable[..., Any]:
+def _read(op: Op) -> Callable[..., Tensor]:
     name, dispatch = op.name, op.function
 
-    def call(x: Any, starts: Any, sizes: Sequence[int]) -> Tensor:
+    def call(x: TensorLike, starts: TensorLike, sizes: Sequence[int]) -> Tensor:
         if not isinstance(x, EmberTensor):
             return dispatch(x, starts, sizes)
         _check(name, sizes, starts, x.shape)
@@ -66,10 +67,10 @@ def dynamic_slice(x: TensorLike, starts: IndexLike, sizes: Sequence[int]) -> Ten
     """
 
 
-def _write(op: Op) -> Callable[..., Any]:
+def _write(op: Op) -> Callable[..., Tensor]:
     name, dispatch = op.name, op.function
 
-    def call(x: Any, update: Any, starts: Any) -> Tensor:
+    def call(x: TensorLike, update: TensorLike, starts: TensorLike) -> Tensor:
         if not isinstance(x, EmberTensor):
             return dispatch(x, update, starts)
         update = like(update, x)

@@ -22,7 +22,10 @@ _SIGNATURE = re.compile(f"^{_ARGUMENTS}->{_ARGUMENTS}$")
 
 
 def vectorize(
-    fn: Callable[..., Any], *, signature: str | None = None, dtype: DTypeLike | None = None
+    fn: Callable[..., TensorLike | tuple[TensorLike, ...]],
+    *,
+    signature: str | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Callable[..., Any]:
     """Return a function that applies `fn` to each element of its broadcast arguments.
 
@@ -39,14 +42,14 @@ def vectorize(
         >>> vectorize(lambda x, y: x if x > y else y * 2)([1, 5], [[3], [4]]).tolist()
         [[6, 5], [8, 5]]
     """
-    given = None if signature is None else _parse(signature)
+    core_axes = None if signature is None else _parse(signature)
 
     @functools.wraps(fn)
     def vectorized(*args: TensorLike) -> Any:
-        inputs, outputs = given or ([()] * len(args), None)
+        inputs, outputs = core_axes or ([()] * len(args), None)
         if len(args) != len(inputs) or not args:
             raise ArgumentError(
-                f"vectorize: {len(args)} arguments; it takes {signature or 'one or more'}"
+                f"vectorize: got {len(args)} arguments; expected {signature or 'at least one'}"
             )
         tensors, loop, sizes = _broadcast(args, inputs)
         results = [fn(*(x[at] for x in tensors)) for at in range(math.prod(loop))]
@@ -67,7 +70,9 @@ def _parse(signature: str) -> tuple[list[Dims], list[Dims]]:
     """Return the names of the axes of each input and each output."""
     text = re.sub(r"\s+", "", signature)
     if not _SIGNATURE.match(text):
-        raise ArgumentError(f"vectorize: {signature!r} is no signature such as '(n,k),(k)->(n)'")
+        raise ArgumentError(
+            f"vectorize: signature must look like '(n,k),(k)->(n)'; got {signature!r}"
+        )
     sides = [
         [tuple(filter(None, part.split(","))) for part in re.findall(r"\(([^)]*)\)", side)]
         for side in text.split("->")
@@ -84,7 +89,7 @@ def _broadcast(
     sizes: dict[str, int] = {}
     for x, dims in zip(tensors, inputs, strict=True):
         if x.ndim < len(dims):
-            raise ShapeError(f"vectorize: the shape {x.shape} lacks the axes ({','.join(dims)})")
+            raise ShapeError(f"vectorize: shape {x.shape} lacks the core axes ({','.join(dims)})")
         _bind(sizes, dims, x.shape[x.ndim - len(dims) :])
     loops = [x.shape[: x.ndim - len(dims)] for x, dims in zip(tensors, inputs, strict=True)]
     loop = tuple(ops.broadcast_shapes(*loops))
@@ -97,16 +102,16 @@ def _broadcast(
 
 def _bind(sizes: dict[str, int], dims: Dims, shape: tuple[int, ...]) -> None:
     if len(dims) != len(shape):
-        raise ShapeError(f"vectorize: a result of the shape {shape} for ({','.join(dims)})")
+        raise ShapeError(f"vectorize: a result has shape {shape}; expected axes ({','.join(dims)})")
     for name, length in zip(dims, shape, strict=True):
         if sizes.setdefault(name, length) != length:
             raise ShapeError(
-                f"vectorize: the axis {name} is {sizes[name]} long here and {length} there"
+                f"vectorize: axis {name} has conflicting lengths {sizes[name]} and {length}"
             )
 
 
 def _join(
-    results: Sequence[Any],
+    results: Sequence[TensorLike],
     outputs: list[Dims] | None,
     at: int,
     loop: tuple[int, ...],
@@ -116,7 +121,9 @@ def _join(
 ) -> Tensor:
     """Return the results of all calls, in the shape of the loop."""
     if outputs is not None and at >= len(outputs):
-        raise ArgumentError(f"vectorize: more results than the {len(outputs)} of the signature")
+        raise ArgumentError(
+            f"vectorize: fn returned more than the {len(outputs)} results of the signature"
+        )
     tensors = [convert_to_tensor(value, dtype=dtype, backend=like.backend) for value in results]
     for x in tensors:
         _bind(sizes, () if outputs is None else outputs[at], x.shape)
@@ -129,11 +136,11 @@ def _empty(
     sizes: dict[str, int],
     dtype: DTypeLike | None,
     like: Tensor,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """Return the results of no calls."""
     outputs = outputs or [()]
     if dtype is None or any(name not in sizes for dims in outputs for name in dims):
-        raise ArgumentError(f"vectorize: empty arguments {loop} need a dtype and known axes")
+        raise ArgumentError(f"vectorize: empty arguments {loop} require dtype and known core axes")
     shapes = [loop + tuple(sizes[name] for name in dims) for dims in outputs]
-    made = tuple(ops.astype(ops.broadcast_to(ops.sum(like), shape), dtype) for shape in shapes)
-    return made[0] if len(made) == 1 else made
+    zeros = tuple(ops.astype(ops.broadcast_to(ops.sum(like), shape), dtype) for shape in shapes)
+    return zeros[0] if len(zeros) == 1 else zeros

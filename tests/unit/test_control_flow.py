@@ -185,7 +185,9 @@ def test_branches_must_agree():
                 ops.cond(x[0] > 0, first, second, x)
                 return x.native
 
-            with pytest.raises((TypeError, ValueError), match=f"cond: .*must have one {message}"):
+            with pytest.raises(
+                (TypeError, ValueError), match=f"cond: .*must have the same {message}"
+            ):
                 mx.compile(function)(mx.ones(2))
 
 
@@ -219,7 +221,7 @@ def test_while_loop_in_mlx_compile():
         endless = lambda x: (
             ops.while_loop(lambda x: x < 9, lambda x: x + 1, tensor.convert_to_tensor(x)).native
         )
-        with pytest.raises(ValueError, match="give max_iterations"):
+        with pytest.raises(ValueError, match="pass max_iterations"):
             mx.compile(endless)(mx.array(1.0))
 
 
@@ -310,39 +312,42 @@ BAD = {
     "no pair": (lambda: ops.scan(lambda c, x: c, 0.0, ops.ones((2,))), "f must return a pair"),
     "carry's structure": (
         lambda: ops.scan(lambda c, x: ((c, c), x), 0.0, ops.ones((2,))),
-        "the carry and the one that f returns must have one structure",
+        "the carry and the result of f must have the same structure",
     ),
     "carry's shape": (
         lambda: ops.scan(lambda c, x: ({"h": c["h"] + x}, x), {"h": 0.0}, ops.ones((2, 3))),
-        r"must have one shape at \['h'\], not \(\) and \(3,\)",
+        r"must have the same shape at \['h'\]; got \(\) and \(3,\)",
     ),
     "carry's dtype": (
         lambda: ops.fori_loop(0, 2, lambda i, x: x * 0.5, 1),
-        r"must have one dtype.*int64.*float32.*astype\('int64'\)",
+        r"must have the same dtype.*int64.*float32.*astype\('int64'\)",
     ),
     "body's shape": (
         lambda: ops.while_loop(lambda x: True, lambda x: ops.stack([x, x]), 1.0),
-        "while_loop: the carry and the one that body_fn returns must have one shape",
+        "while_loop: the carry and the result of body_fn must have the same shape",
     ),
     "ys": (
         lambda: ops.scan(lambda c, x: (c + 1, (c,) if c.item() else c), 0, length=2),
-        "one y of f and another must have one structure",
+        "the first y of f and a later one must have the same structure",
     ),
     "lengths": (
         lambda: ops.scan(lambda c, x: (c, None), 0, (ops.ones((2,)), ops.ones((3,)))),
-        r"lengths along axis 0 differ: 2 by tensor 0.*3 by tensor 1",
+        r"lengths along axis 0 must be equal; got 2 \(tensor 0.*3 \(tensor 1",
     ),
-    "length": (lambda: ops.scan(cumulative, 0.0, ops.ones((2,)), length=3), "3 by length, 2 by"),
-    "no length": (lambda: ops.scan(lambda c, x: (c, None), 0), "give xs or length"),
+    "length": (
+        lambda: ops.scan(cumulative, 0.0, ops.ones((2,)), length=3),
+        r"3 \(length\), 2 \(tensor",
+    ),
+    "no length": (lambda: ops.scan(lambda c, x: (c, None), 0), "pass xs or length"),
     "axis": (lambda: ops.scan(cumulative, 0.0, ops.ones((2,)), axis=1), "scan: axis"),
     "combined": (
         lambda: ops.associative_scan(lambda x, y: ops.sum(x), ops.ones((4,))),
-        "an operand of f and its result must have one shape",
+        "an operand of f and its result must have the same shape",
     ),
-    "predicate": (lambda: ops.cond(ops.ones((2,)), ops.sin, ops.cos), "pred must be one element"),
+    "predicate": (lambda: ops.cond(ops.ones((2,)), ops.sin, ops.cos), "pred has shape"),
     "condition": (
         lambda: ops.while_loop(lambda x: x > 0, lambda x: x, ops.ones((2,))),
-        "cond_fn's result must be one element",
+        "the result of cond_fn has shape",
     ),
 }
 

@@ -7,13 +7,13 @@ import math
 from ember_ml import ops
 from ember_ml._core.dtype import EmberDType
 from ember_ml._core.tensor import Tensor
+from ember_ml._core.types import Axis
 from ember_ml.autodiff.rules import vjp_rule, vjps
 from ember_ml.autodiff.rules.helpers import conj, with_keepdims
 from ember_ml.backend.axes import count, normalize
-from ember_ml.ops.reduction import Axes
 
 
-def _expand(x: Tensor, like: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+def _expand(x: Tensor, like: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     """Return a reduced tensor broadcast over the reduced axes of `like`."""
     return ops.broadcast_to(with_keepdims(x, like, axis, keepdims), like.shape)
 
@@ -26,7 +26,7 @@ vjps(
 
 @vjp_rule(ops.mean)
 def _mean(
-    g: Tensor, out: Tensor, x: Tensor, axis: Axes = None, *, keepdims: bool = False
+    g: Tensor, out: Tensor, x: Tensor, axis: Axis = None, *, keepdims: bool = False
 ) -> Tensor:
     return _expand(g / max(count(x.shape, axis), 1), x, axis, keepdims)
 
@@ -36,7 +36,7 @@ def _var(
     g: Tensor,
     out: Tensor,
     x: Tensor,
-    axis: Axes = None,
+    axis: Axis = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
@@ -51,7 +51,7 @@ def _std(
     g: Tensor,
     out: Tensor,
     x: Tensor,
-    axis: Axes = None,
+    axis: Axis = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
@@ -62,7 +62,7 @@ def _std(
 
 
 def _extreme(
-    g: Tensor, out: Tensor, x: Tensor, axis: Axes = None, *, keepdims: bool = False
+    g: Tensor, out: Tensor, x: Tensor, axis: Axis = None, *, keepdims: bool = False
 ) -> Tensor:
     """Share the gradient between equal extremes."""
     is_extreme = ops.astype(ops.equal(x, with_keepdims(out, x, axis, keepdims)), g.dtype)
@@ -77,7 +77,7 @@ vjps(ops.min, x=_extreme)
 
 @vjp_rule(ops.logsumexp)
 def _logsumexp(
-    g: Tensor, out: Tensor, x: Tensor, axis: Axes = None, *, keepdims: bool = False
+    g: Tensor, out: Tensor, x: Tensor, axis: Axis = None, *, keepdims: bool = False
 ) -> Tensor:
     share = conj(ops.exp(x - with_keepdims(out, x, axis, keepdims)))
     return with_keepdims(g, x, axis, keepdims) * share
@@ -96,7 +96,7 @@ def _prod(
     g: Tensor,
     out: Tensor,
     x: Tensor,
-    axis: Axes = None,
+    axis: Axis = None,
     *,
     dtype: EmberDType | None = None,
     keepdims: bool = False,

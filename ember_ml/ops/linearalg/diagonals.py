@@ -44,7 +44,7 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
         k: Diagonal; positive values are above the main diagonal.
     """
     if x.ndim not in (1, 2):
-        raise ShapeError(f"diag takes a vector or a matrix; the shape is {x.shape}")
+        raise ShapeError(f"diag: x has shape {x.shape}; expected a vector or a matrix")
     return diag_embed(x, k) if x.ndim == 1 else diagonal(x, k)
 
 

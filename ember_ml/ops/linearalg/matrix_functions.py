@@ -8,6 +8,7 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import MaskLike, composite, op, unary
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops._composite import default_rtol, narrowed, widened
 from ember_ml.ops.comparison import greater
 from ember_ml.ops.complex_numbers import conj
 from ember_ml.ops.contraction import matmul
@@ -17,7 +18,6 @@ from ember_ml.ops.exponential import log2
 from ember_ml.ops.indexing import where
 from ember_ml.ops.linearalg.decompositions import svd, svdvals
 from ember_ml.ops.linearalg.diagonals import diag_embed, diagonal
-from ember_ml.ops.linearalg.precision import default_rtol, narrowed, widened
 from ember_ml.ops.linearalg.results import SlogdetResult
 from ember_ml.ops.linearalg.solving import inv, solve
 from ember_ml.ops.manipulation import expand_dims, matrix_transpose
@@ -58,7 +58,7 @@ def slogdet(x: TensorLike) -> SlogdetResult:
 
 def _check_square(op_name: str, x: Tensor) -> None:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{op_name} takes square matrices; the shape is {x.shape}")
+        raise ShapeError(f"{op_name}: x has shape {x.shape}; expected square matrices")
 
 
 def identity_like(x: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
     """
     _check_square("matrix_power", x)
     if type(n) is not int:
-        raise ArgumentTypeError(f"matrix_power: n must be an int, not {n!r}")
+        raise ArgumentTypeError(f"matrix_power: n must be an int; got {n!r}")
     square = inv(widened(x)) if n < 0 else widened(x)
     out: Tensor | None = None
     rest = -n if n < 0 else n
@@ -90,9 +90,9 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
 
 MAX_SQUARINGS = 16
 PADE_RADIUS = 5.371920351148152
-"""The 1-norm below which the approximant of degree 13 is exact to float64."""
+"""1-norm below which the Pade approximant of degree 13 is exact to float64."""
 PADE = [1.0]
-"""Its coefficients, that of the constant first."""
+"""Coefficients of the approximant, from the constant up."""
 for _k in range(13):
     PADE.append(PADE[-1] * (13 - _k) / ((26 - _k) * (_k + 1)))
 
@@ -161,7 +161,7 @@ def matrix_rank(x: TensorLike, rtol: MaskLike | None = None) -> Tensor:
 
 def _check_matrix(op_name: str, x: Tensor) -> None:
     if x.ndim != 2:
-        raise ShapeError(f"{op_name} takes one matrix; the shape is {x.shape}")
+        raise ShapeError(f"{op_name}: x has shape {x.shape}; expected one matrix")
 
 
 @composite(rule=rules.FLOAT)

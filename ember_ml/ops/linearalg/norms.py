@@ -10,15 +10,14 @@ from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.backend.axes import listed
+from ember_ml.ops._composite import narrowed, root, widened
 from ember_ml.ops.comparison import equal, not_equal
 from ember_ml.ops.complex_numbers import conj, real
 from ember_ml.ops.dtypes import astype
 from ember_ml.ops.elementwise import abs, divide, multiply, pow
-from ember_ml.ops.exponential import sqrt
 from ember_ml.ops.indexing import where
 from ember_ml.ops.linearalg.decompositions import svdvals
 from ember_ml.ops.linearalg.matrix_functions import identity_like, slogdet
-from ember_ml.ops.linearalg.precision import narrowed, widened
 from ember_ml.ops.linearalg.solving import inv
 from ember_ml.ops.manipulation import expand_dims, moveaxis
 from ember_ml.ops.reduction import max, min, sum
@@ -26,12 +25,6 @@ from ember_ml.ops.reduction import max, min, sum
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
 MatrixOrd: TypeAlias = "float | Literal['fro', 'nuc'] | None"
-
-
-def _root(squared: Tensor) -> Tensor:
-    """Return the square root, with gradient 0 at 0."""
-    is_zero = equal(squared, 0.0)
-    return where(is_zero, 0.0, sqrt(where(is_zero, 1.0, squared)))
 
 
 @composite(rule=rules.FLOAT)
@@ -50,11 +43,11 @@ def vector_norm(
         ord: Order; inf and -inf return the largest and smallest |x|, 0 the number of nonzeros.
     """
     if isinstance(ord, str):
-        raise ArgumentTypeError(f"vector_norm: ord must be a number, not {ord!r}")
+        raise ArgumentTypeError(f"vector_norm: ord must be a number; got {ord!r}")
     wide = widened(x)
     if ord == 2:
         squares = real(multiply(conj(wide), wide)) if x.dtype.is_complex else multiply(wide, wide)
-        return narrowed(_root(sum(squares, axis=axis, keepdims=keepdims)), x)
+        return narrowed(root(sum(squares, axis=axis, keepdims=keepdims)), x)
     size = abs(wide)
     if math.isinf(ord):
         out = (max if ord > 0 else min)(size, axis=axis, keepdims=keepdims)
@@ -79,12 +72,12 @@ def matrix_norm(x: TensorLike, keepdims: bool = False, ord: MatrixOrd = "fro") -
             rows.
     """
     if x.ndim < 2:
-        raise ShapeError(f"matrix_norm takes matrices; the shape is {x.shape}")
+        raise ShapeError(f"matrix_norm: x has shape {x.shape}; expected at least two axes")
     if ord is None or ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord not in ("nuc", 1, -1, 2, -2, math.inf, -math.inf):
         raise ArgumentError(
-            f"matrix_norm: ord must be fro, nuc, 1, 2, inf or negative, not {ord!r}"
+            f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf; got {ord!r}"
         )
     wide = widened(x)
     if ord in ("nuc", 2, -2):
@@ -115,12 +108,14 @@ def norm(
     if axis is None and (ord is None or x.ndim == 1):
         return vector_norm(x, keepdims=keepdims, ord=2 if ord is None else ord)
     if axis is None and x.ndim != 2:
-        raise ShapeError(f"norm: with an ord and no axis x is a vector or a matrix, not {x.shape}")
+        raise ShapeError(
+            f"norm: x has shape {x.shape}; with ord and without axis, expected one or two axes"
+        )
     axes = (-2, -1) if axis is None else listed(axis)
     if len(axes) == 1:
         return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
-        raise ArgumentError(f"norm: axis must be one axis or two, not {axis!r}")
+        raise ArgumentError(f"norm: axis must be one axis or two; got {axis!r}")
     out = matrix_norm(moveaxis(x, axes, (-2, -1)), keepdims=keepdims, ord=ord)
     return moveaxis(out, (-2, -1), axes) if keepdims else out
 

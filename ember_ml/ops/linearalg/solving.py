@@ -9,13 +9,13 @@ from __future__ import annotations
 from ember_ml._core import rules
 from ember_ml._core.dispatch import MaskLike, composite, op, unary
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops._composite import default_rtol, narrowed, widened
 from ember_ml.ops.comparison import greater
 from ember_ml.ops.complex_numbers import conj, real
 from ember_ml.ops.contraction import matmul
 from ember_ml.ops.elementwise import multiply, reciprocal, subtract
 from ember_ml.ops.indexing import where
 from ember_ml.ops.linearalg.decompositions import svd
-from ember_ml.ops.linearalg.precision import default_rtol, narrowed, widened
 from ember_ml.ops.linearalg.results import LstsqResult
 from ember_ml.ops.manipulation import expand_dims, matrix_transpose, squeeze
 from ember_ml.ops.reduction import count_nonzero, max, sum
@@ -76,8 +76,8 @@ def cholesky_solve(x: TensorLike, y: TensorLike, upper: bool = False) -> Tensor:
 def _inverse_values(values: Tensor, rtol: Tensor) -> tuple[Tensor, Tensor]:
     """Return the reciprocals of the nonzero singular values, else 0, and the mask of nonzeros."""
     largest = max(values, axis=-1, keepdims=True)
-    kept = greater(values, multiply(largest, expand_dims(rtol, -1)))
-    return where(kept, reciprocal(where(kept, values, 1.0)), 0.0), kept
+    is_nonzero = greater(values, multiply(largest, expand_dims(rtol, -1)))
+    return where(is_nonzero, reciprocal(where(is_nonzero, values, 1.0)), 0.0), is_nonzero
 
 
 @composite(rule=rules.FLOAT)
@@ -109,12 +109,12 @@ def lstsq(x: TensorLike, y: TensorLike, rtol: MaskLike | None = None) -> LstsqRe
     a, b = widened(x), widened(y)
     b = expand_dims(b, -1) if y.ndim == 1 else b
     u, values, vh = svd(a, full_matrices=False)
-    inverse, kept = _inverse_values(values, default_rtol(x) if rtol is None else rtol)
+    inverse, is_nonzero = _inverse_values(values, default_rtol(x) if rtol is None else rtol)
     parts = multiply(matmul(conj(matrix_transpose(u)), b), expand_dims(inverse, -1))
     solution = matmul(conj(matrix_transpose(vh)), parts)
     rest = subtract(b, matmul(a, solution))
     residuals = sum(real(multiply(conj(rest), rest)), axis=-2)
     if y.ndim == 1:
         solution, residuals = squeeze(solution, -1), squeeze(residuals, -1)
-    rank = count_nonzero(kept, axis=-1)
+    rank = count_nonzero(is_nonzero, axis=-1)
     return LstsqResult(narrowed(solution, x), narrowed(residuals, x), rank, narrowed(values, x))

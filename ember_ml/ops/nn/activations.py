@@ -8,7 +8,7 @@ from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite, unary
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
+from ember_ml.ops._composite import in_float32
 
 __all__ = [
     "celu",

@@ -12,7 +12,7 @@ from ember_ml._core.dtype import bool_
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.rules import Rule
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
+from ember_ml.ops._composite import in_float32
 from ember_ml.ops.nn.probabilities import softmax
 from ember_ml.ops.nn.regularization import dropout as drop
 from ember_ml.ops.random import Generator
@@ -58,11 +58,11 @@ def scaled_dot_product_attention(
     """
     if window is not None and window < 1:
         raise ArgumentError(
-            f"scaled_dot_product_attention: window must be at least 1, not {window}"
+            f"scaled_dot_product_attention: window must be at least 1; got {window}"
         )
     if not 0 <= dropout <= 1:
         raise ArgumentError(
-            f"scaled_dot_product_attention: dropout must be from 0 to 1, not {dropout}"
+            f"scaled_dot_product_attention: dropout must be in [0, 1]; got {dropout}"
         )
     options: dict[str, Any] = {"causal": causal, "window": window, "scale": scale}
     if dropout == 0:
@@ -133,14 +133,15 @@ def _spread(query: Tensor, shared: Tensor) -> Tensor:
     """Return keys or values with each head repeated for the query heads it serves."""
     if query.ndim < 2 or query.ndim != shared.ndim:
         raise ShapeError(
-            "attention takes query, key and value of the shape (..., heads, time, features), "
-            f"not {query.shape} and {shared.shape}"
+            f"attention: query has shape {query.shape} and key or value {shared.shape}; "
+            "expected (..., heads, time, features) with equally many axes"
         )
     if query.ndim == 2 or query.shape[-3] == shared.shape[-3]:
         return shared
     if shared.shape[-3] == 0 or query.shape[-3] % shared.shape[-3]:
         raise ShapeError(
-            f"attention: {query.shape[-3]} query heads, no multiple of {shared.shape[-3]} key heads"
+            f"attention: the number of query heads ({query.shape[-3]}) must be divisible by the "
+            f"number of key heads ({shared.shape[-3]})"
         )
     return ops.repeat(shared, query.shape[-3] // shared.shape[-3], axis=-3)
 
@@ -175,10 +176,10 @@ def band(
     if not causal and window is None:
         return None
 
-    def positions(*span: int) -> Any:
+    def positions(*span: int) -> Tensor:
         return convert_to_tensor(range(*span), dtype="int64", backend=backend)
 
-    behind = positions(keys - queries, keys)[:, None] - positions(keys)  # how far the key lies back
+    behind = positions(keys - queries, keys)[:, None] - positions(keys)  # distance back to the key
     if window is None:
         return behind >= 0
     near = behind < window

@@ -10,8 +10,7 @@ from ember_ml._core.dispatch import IndexLike, MaskLike, composite, host_checked
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.indexing import check_range, host_array, host_shape, normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
-from ember_ml.ops.nn._shapes import along
+from ember_ml.ops._composite import along, in_float32
 from ember_ml.ops.nn.losses import reduce, same_shape
 from ember_ml.ops.nn.probabilities import log_softmax
 
@@ -28,8 +27,8 @@ def _picked(
     """Return the negative scores of the targets, their weights, and the mask of valid targets."""
     if classes.shape != _without(scores.shape, axis):
         raise ShapeError(
-            f"{op}: classes of the shape {classes.shape}; "
-            f"the scores {scores.shape} without axis {axis} take {_without(scores.shape, axis)}"
+            f"{op}: targets have shape {classes.shape}; expected {_without(scores.shape, axis)}, "
+            f"the shape of the scores {scores.shape} without axis {axis}"
         )
     counts = classes != ignore_index
     safe = ops.where(counts, classes, 0)
@@ -48,12 +47,12 @@ def _reduce_weighted(op: str, loss: Tensor, share: Tensor, reduction: str) -> Te
     return ops.where(total == 0, float("nan"), ops.sum(loss) / ops.where(total == 0, 1.0, total))
 
 
-def _check_classes(name: str, given: dict[str, Any]) -> None:
-    array, shape = host_array(given["targets"]), host_shape(next(iter(given.values())))
+def _check_classes(name: str, arguments: dict[str, Any]) -> None:
+    array, shape = host_array(arguments["targets"]), host_shape(next(iter(arguments.values())))
     if array is not None and array.dtype.kind in "iu":
-        length = shape[normalize_axis(name, given["axis"], len(shape))]
+        length = shape[normalize_axis(name, arguments["axis"], len(shape))]
         where = f"{name} of {length} classes"
-        check_range(array[array != given["ignore_index"]], length, where, negative=False)
+        check_range(array[array != arguments["ignore_index"]], length, where, negative=False)
 
 
 @host_checked(_check_classes)
@@ -114,7 +113,7 @@ def cross_entropy(
     """
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(
-            f"cross_entropy: label_smoothing must be from 0 to 1, not {label_smoothing}"
+            f"cross_entropy: label_smoothing must be in [0, 1]; got {label_smoothing}"
         )
     axis = normalize_axis("cross_entropy", axis, logits.ndim)
     scores = log_softmax(logits, axis)

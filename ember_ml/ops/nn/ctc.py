@@ -7,12 +7,12 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, composite
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
+from ember_ml.ops._composite import in_float32
 from ember_ml.ops.nn.losses import reduce
 
 __all__ = ["ctc_loss"]
 
-_IMPOSSIBLE = -1e30  # in place of -inf, whose differences have no gradient
+_IMPOSSIBLE = -1e30  # instead of -inf, whose differences have no gradient
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -41,8 +41,8 @@ def ctc_loss(
     """
     if x.ndim != 3 or targets.ndim != 2 or targets.shape[0] != x.shape[1]:
         raise ShapeError(
-            "ctc_loss takes x (time, batch, classes) and targets (batch, length), "
-            f"not {x.shape} and {targets.shape}"
+            f"ctc_loss: x has shape {x.shape} and targets {targets.shape}; "
+            "expected (time, batch, classes) and (batch, length)"
         )
     labels = _with_blanks(targets, target_lengths, blank)  # (batch, states)
     emitted = ops.take_along_axis(x, ops.broadcast_to(labels, (x.shape[0], *labels.shape)), axis=2)

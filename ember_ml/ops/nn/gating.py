@@ -8,8 +8,7 @@ from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
-from ember_ml.ops.nn._shapes import along
+from ember_ml.ops._composite import along, in_float32
 from ember_ml.ops.nn.activations import silu
 
 __all__ = ["glu", "prelu", "swiglu"]
@@ -17,9 +16,7 @@ __all__ = ["glu", "prelu", "swiglu"]
 
 def _halves(op: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     if x.shape[normalize_axis(op, axis, x.ndim)] % 2:
-        raise ShapeError(
-            f"{op} halves axis {axis} of the shape {x.shape}, whose length must be even"
-        )
+        raise ShapeError(f"{op}: axis {axis} of shape {x.shape} must have even length")
     first, second = ops.split(x, 2, axis=axis)
     return first, second
 

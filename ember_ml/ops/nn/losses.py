@@ -8,8 +8,7 @@ from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
-from ember_ml.ops._roots import root
+from ember_ml.ops._composite import in_float32, root
 from ember_ml.ops.nn.activations import relu
 
 __all__ = [
@@ -30,7 +29,7 @@ def same_shape(op: str, x: Tensor, y: Tensor) -> None:
     """Check that predictions and targets have one shape: broadcasting here would hide mistakes."""
     if x.shape != y.shape:
         raise ShapeError(
-            f"{op}: predictions of the shape {x.shape} and targets of {y.shape}; they must be equal"
+            f"{op}: predictions {x.shape} and targets {y.shape} must have the same shape"
         )
 
 
@@ -42,7 +41,7 @@ def reduce(op: str, loss: Tensor, reduction: str) -> Tensor:
         return ops.sum(loss)
     if reduction == "mean":
         return ops.sum(loss) / loss.size if loss.size else ops.sum(loss) * float("nan")
-    raise ArgumentError(f"{op}: reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
+    raise ArgumentError(f"{op}: reduction must be 'mean', 'sum' or 'none'; got {reduction!r}")
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -85,7 +84,7 @@ def huber_loss(x: TensorLike, y: TensorLike, delta: float = 1.0, reduction: str 
         reduction: "mean", "sum" or "none".
     """
     if not delta > 0:
-        raise ArgumentError(f"huber_loss: delta must be above 0, not {delta}")
+        raise ArgumentError(f"huber_loss: delta must be positive; got {delta}")
     same_shape("huber_loss", x, y)
     distance = ops.abs(x - y)
     near = ops.minimum(distance, delta)
@@ -106,7 +105,7 @@ def smooth_l1_loss(
         reduction: "mean", "sum" or "none".
     """
     if not beta >= 0:
-        raise ArgumentError(f"smooth_l1_loss: beta must not be negative: {beta}")
+        raise ArgumentError(f"smooth_l1_loss: beta must not be negative; got {beta}")
     same_shape("smooth_l1_loss", x, y)
     distance = ops.abs(x - y)
     if beta > 0:
@@ -117,8 +116,9 @@ def smooth_l1_loss(
 
 def _log(p: Tensor) -> Tensor:
     """Return the logarithm, at least -100."""
-    some = p > 0
-    return ops.where(some, ops.maximum(ops.log(ops.where(some, p, 1.0)), -100.0), -100.0)
+    is_positive = p > 0
+    log = ops.log(ops.where(is_positive, p, 1.0))
+    return ops.where(is_positive, ops.maximum(log, -100.0), -100.0)
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -184,8 +184,8 @@ def kl_div(
     if log_target:
         loss = ops.exp(y) * (y - x)
     else:
-        some = y > 0
-        loss = ops.where(some, y * ops.log(ops.where(some, y, 1.0)), 0.0) - y * x
+        is_positive = y > 0
+        loss = ops.where(is_positive, y * ops.log(ops.where(is_positive, y, 1.0)), 0.0) - y * x
     if reduction == "batchmean":
         return ops.sum(loss) / (x.shape[0] if x.ndim else 1)
     return reduce("kl_div", loss, reduction)

@@ -8,9 +8,7 @@ from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
-from ember_ml.ops._roots import root
-from ember_ml.ops.nn._shapes import along, check_trailing
+from ember_ml.ops._composite import along, in_float32, root
 
 __all__ = [
     "batch_norm",
@@ -22,6 +20,14 @@ __all__ = [
     "normalize",
     "rms_norm",
 ]
+
+
+def _check_trailing(op: str, name: str, weight: Tensor | None, x: Tensor, axis: int) -> None:
+    if weight is not None and weight.shape != x.shape[axis:]:
+        raise ShapeError(
+            f"{op}: {name} has shape {weight.shape}; expected {x.shape[axis:]}, "
+            f"the normalized axes of shape {x.shape}"
+        )
 
 
 def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
@@ -56,12 +62,12 @@ def layer_norm(
         axis: First of the axes that are normalized together.
     """
     axis = normalize_axis("layer_norm", axis, x.ndim)
-    check_trailing("layer_norm", "weight", weight, x, axis)
-    check_trailing("layer_norm", "bias", bias, x, axis)
+    _check_trailing("layer_norm", "weight", weight, x, axis)
+    _check_trailing("layer_norm", "bias", bias, x, axis)
     axes = tuple(range(axis, x.ndim))
-    centred = x - ops.mean(x, axis=axes, keepdims=True)
-    variance = ops.mean(centred * centred, axis=axes, keepdims=True)
-    return _affine(centred / ops.sqrt(variance + eps), weight, bias)
+    centered = x - ops.mean(x, axis=axes, keepdims=True)
+    variance = ops.mean(centered * centered, axis=axes, keepdims=True)
+    return _affine(centered / ops.sqrt(variance + eps), weight, bias)
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -78,7 +84,7 @@ def rms_norm(
         axis: First of the axes that are normalized together.
     """
     axis = normalize_axis("rms_norm", axis, x.ndim)
-    check_trailing("rms_norm", "weight", weight, x, axis)
+    _check_trailing("rms_norm", "weight", weight, x, axis)
     square = ops.mean(x * x, axis=tuple(range(axis, x.ndim)), keepdims=True)
     return _affine(x / ops.sqrt(square + eps), weight, None)
 
@@ -103,8 +109,8 @@ def group_norm(
     """
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
         raise ShapeError(
-            f"group_norm: the channels of the shape {x.shape}, its second axis, "
-            f"are no multiple of num_groups={num_groups}"
+            f"group_norm: num_groups={num_groups} must be positive and divide the channels, "
+            f"the second axis of shape {x.shape}"
         )
     if x.size == 0:
         return _affine_along("group_norm", x, weight, bias, 1)
@@ -128,9 +134,7 @@ def instance_norm(
         eps: Added to the variance for numerical stability.
     """
     if x.ndim < 3:
-        raise ShapeError(
-            f"instance_norm takes x of the shape (batch, channels, ...), not {x.shape}"
-        )
+        raise ShapeError(f"instance_norm: x has shape {x.shape}; expected (batch, channels, ...)")
     return group_norm(x, weight, bias, num_groups=max(x.shape[1], 1), eps=eps)
 
 
@@ -158,8 +162,8 @@ def batch_norm(
     """
     axis = normalize_axis("batch_norm", axis, x.ndim)
     scale = 1.0 / ops.sqrt(along("batch_norm", "variance", variance, x, axis) + eps)
-    centred = x - along("batch_norm", "mean", mean, x, axis)
-    return _affine_along("batch_norm", centred * scale, weight, bias, axis)
+    centered = x - along("batch_norm", "mean", mean, x, axis)
+    return _affine_along("batch_norm", centered * scale, weight, bias, axis)
 
 
 @composite(rule=rules.REAL_FLOAT)

@@ -11,7 +11,7 @@ from ember_ml._core.dispatch import MaskLike, composite
 from ember_ml._core.dtype import float32, float64
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
+from ember_ml.ops._composite import in_float32
 
 __all__ = ["alibi_bias", "rope"]
 
@@ -40,7 +40,7 @@ def rope(
     Reference: Su et al., "RoFormer", 2021.
     """
     if x.ndim < 2 or x.shape[-1] % 2:
-        raise ShapeError(f"rope takes (..., time, features) with even features, not {x.shape}")
+        raise ShapeError(f"rope: x has shape {x.shape}; expected (..., time, even features)")
     cos, sin = _turns(x, positions, base, offset)
     if interleaved:
         first, second = x[..., 0::2], x[..., 1::2]
@@ -88,7 +88,7 @@ def alibi_bias(
     """
     keys = queries if keys is None else keys
     if num_heads < 1:
-        raise ArgumentError(f"alibi_bias: num_heads must be at least 1, not {num_heads}")
+        raise ArgumentError(f"alibi_bias: num_heads must be at least 1; got {num_heads}")
     key = convert_to_tensor(range(keys), dtype=float32, device=device)
     query = convert_to_tensor(range(keys - queries, keys), dtype=float32, device=device)
     slopes = convert_to_tensor(_slopes(num_heads), dtype=float32, device=device)

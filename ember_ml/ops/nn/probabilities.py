@@ -7,7 +7,7 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
+from ember_ml.ops._composite import in_float32
 from ember_ml.ops.nn.activations import relu
 from ember_ml.ops.random import Generator
 from ember_ml.ops.random._draw import draw
@@ -96,7 +96,7 @@ def gumbel_softmax(
         seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     if not temperature > 0:
-        raise ArgumentError(f"gumbel_softmax: temperature must be above 0, not {temperature}")
+        raise ArgumentError(f"gumbel_softmax: temperature must be positive; got {temperature}")
     noise = draw("gumbel", x.shape, 0.0, 1.0, like=x, seed=seed)
     soft = softmax((x + noise) / temperature, axis)
     if not hard:

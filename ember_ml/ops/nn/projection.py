@@ -29,11 +29,11 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) ->
     return out if bias is None else out + bias
 
 
-def _check_rows(name: str, given: dict[str, Any]) -> None:
-    shape = host_shape(given["weight"])
+def _check_rows(name: str, arguments: dict[str, Any]) -> None:
+    shape = host_shape(arguments["weight"])
     if shape:
         where = f"{name} of {shape[0]} rows"
-        check_range(host_array(given["indices"]), shape[0], where, negative=False)
+        check_range(host_array(arguments["indices"]), shape[0], where, negative=False)
 
 
 @host_checked(_check_rows)

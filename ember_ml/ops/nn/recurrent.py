@@ -6,7 +6,7 @@ from ember_ml import ops
 from ember_ml._core.dispatch import IndexLike, composite
 from ember_ml._core.rules import Rule
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
+from ember_ml.ops._composite import in_float32
 
 __all__ = ["closed_form", "gru", "liquid", "lstm", "synapses"]
 

@@ -26,10 +26,10 @@ def dropout(
         seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     if not 0 <= rate <= 1:
-        raise ArgumentError(f"dropout: rate must be from 0 to 1, not {rate}")
+        raise ArgumentError(f"dropout: rate must be in [0, 1]; got {rate}")
     if not training or rate == 0:
         return x
     if rate == 1:
         return ops.where(ops.zeros_like(x, dtype="bool"), x, 0.0)
-    kept = draw("uniform", x.shape, 0.0, 1.0, like=x, dtype="float32", seed=seed) >= rate
-    return ops.where(kept, x / (1.0 - rate), 0.0)
+    mask = draw("uniform", x.shape, 0.0, 1.0, like=x, dtype="float32", seed=seed) >= rate
+    return ops.where(mask, x / (1.0 - rate), 0.0)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypedDict
 
 import ember_ml.ops.random.native  # noqa: F401  (declares the draws)
 from ember_ml._core import runtime
@@ -13,6 +12,7 @@ from ember_ml._core.dispatch import OPS
 from ember_ml._core.dtype import DEFAULT_FLOAT, DEFAULT_INT, EmberDType
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import DTypeLike, Tensor, wrap
+from ember_ml._core.types import ShapeLike
 from ember_ml.backend import devices
 
 if TYPE_CHECKING:
@@ -21,8 +21,16 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-Shape: TypeAlias = "int | Sequence[int]"
 Seed: TypeAlias = "int | Generator | None"
+"""Seed or generator of a reproducible draw; None for the backend's own generator."""
+
+
+class DrawOptions(TypedDict, total=False):
+    """Keyword arguments of a draw from a generator."""
+
+    dtype: DTypeLike | None
+    device: str | None
+
 
 _INTEGER_DRAWS = frozenset({"choice", "integers", "permutation", "poisson"})
 
@@ -42,10 +50,10 @@ def draw(
     place = devices.resolve(backend, device) if like is None else like.device
     kind = runtime.native_dtype(backend, target)
     if seed is None:
-        made = OPS[f"random.native.{name}"].natives[backend](
+        drawn = OPS[f"random.native.{name}"].natives[backend](
             shape, *parameters, dtype=kind, device=place
         )
-        return wrap(made, backend)
+        return wrap(drawn, backend)
     array = getattr(stream(seed), name)(shape, *parameters, dtype=target.name)
     return wrap(runtime.LOADED[backend].from_host(array, kind, place, None), backend)
 
@@ -57,7 +65,7 @@ def _dtype(name: str, dtype: DTypeLike | None, like: Tensor | None) -> EmberDTyp
         return like.dtype if like is not None and like.dtype.is_floating else DEFAULT_FLOAT
     target = as_dtype(dtype)
     if not target.is_floating:
-        raise ArgumentTypeError(f"{name} draws floating-point numbers, not {target}")
+        raise ArgumentTypeError(f"{name}: dtype must be floating; got {target}")
     return target
 
 
@@ -69,35 +77,35 @@ def stream(seed: int | Generator) -> Stream:
     return seed.stream if isinstance(seed, Generator) else Stream(check_seed(seed))
 
 
-def check_seed(seed: Any) -> int:
+def check_seed(seed: SupportsIndex) -> int:
     """Return the seed as an int."""
     try:
         value = operator.index(seed)
     except TypeError:
         raise ArgumentTypeError(
-            f"seed must be an int or a random.Generator, not {seed!r}"
+            f"seed must be an int or a random.Generator; got {seed!r}"
         ) from None
     if value < 0:
-        raise ArgumentError(f"seed must not be negative: {value}")
+        raise ArgumentError(f"seed must not be negative; got {value}")
     return value
 
 
-def as_shape(op: str, shape: Shape) -> tuple[int, ...]:
+def as_shape(op: str, shape: ShapeLike) -> tuple[int, ...]:
     """Return the shape as a tuple."""
     try:
         lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
-        found = tuple([operator.index(length) for length in lengths])
+        out = tuple([operator.index(length) for length in lengths])
     except TypeError:
         raise ArgumentTypeError(
-            f"{op}: shape must be an int or a tuple or list of ints, not {shape!r}"
+            f"{op}: shape must be an int or a tuple or list of ints; got {shape!r}"
         ) from None
-    if any(length < 0 for length in found):
-        raise ArgumentError(f"{op}: the shape {found} has a negative length")
-    return found
+    if any(length < 0 for length in out):
+        raise ArgumentError(f"{op}: lengths must not be negative; got shape {out}")
+    return out
 
 
-def check(op: str, holds: bool, rule: str, **given: Any) -> None:
+def check(op: str, holds: bool, rule: str, **values: object) -> None:
     """Raise unless a condition on the parameters holds."""
     if not holds:
-        values = ", ".join(f"{name}={value}" for name, value in given.items())
-        raise ArgumentError(f"{op}: {rule}, not {values}")
+        listed = ", ".join(f"{name}={value}" for name, value in values.items())
+        raise ArgumentError(f"{op}: {rule}; got {listed}")

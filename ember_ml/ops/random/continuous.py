@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Unpack
 
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import DTypeLike, Tensor
-from ember_ml.ops.random._draw import Seed, Shape, as_shape, check, draw
+from ember_ml._core.types import ShapeLike
+from ember_ml.ops.random._draw import DrawOptions, Seed, as_shape, check, draw
 
 __all__ = [
     "beta",
@@ -31,8 +32,14 @@ __all__ = [
 ]
 
 
+class SeededOptions(DrawOptions, total=False):
+    """Keyword arguments of all distributions."""
+
+    seed: Seed
+
+
 def normal(
-    shape: Shape,
+    shape: ShapeLike,
     mean: float = 0.0,
     std: float = 1.0,
     *,
@@ -57,7 +64,7 @@ def normal(
 
 
 def uniform(
-    shape: Shape,
+    shape: ShapeLike,
     low: float = 0.0,
     high: float = 1.0,
     *,
@@ -84,7 +91,7 @@ def uniform(
 
 
 def truncated_normal(
-    shape: Shape,
+    shape: ShapeLike,
     mean: float = 0.0,
     std: float = 1.0,
     lower: float = -2.0,
@@ -115,7 +122,7 @@ def truncated_normal(
 
 
 def exponential(
-    shape: Shape,
+    shape: ShapeLike,
     rate: float = 1.0,
     *,
     dtype: DTypeLike | None = None,
@@ -131,14 +138,14 @@ def exponential(
         device: Device of the result. Default: the device of new tensors.
         seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
-    check("exponential", rate > 0, "rate must be above 0", rate=rate)
+    check("exponential", rate > 0, "rate must be positive", rate=rate)
     return draw(
         "exponential", as_shape("exponential", shape), rate, dtype=dtype, device=device, seed=seed
     )
 
 
 def laplace(
-    shape: Shape,
+    shape: ShapeLike,
     loc: float = 0.0,
     scale: float = 1.0,
     *,
@@ -163,7 +170,7 @@ def laplace(
 
 
 def gumbel(
-    shape: Shape,
+    shape: ShapeLike,
     loc: float = 0.0,
     scale: float = 1.0,
     *,
@@ -188,7 +195,7 @@ def gumbel(
 
 
 def cauchy(
-    shape: Shape,
+    shape: ShapeLike,
     loc: float = 0.0,
     scale: float = 1.0,
     *,
@@ -213,7 +220,7 @@ def cauchy(
 
 
 def gamma(
-    shape: Shape,
+    shape: ShapeLike,
     alpha: float,
     beta: float = 1.0,
     *,
@@ -233,14 +240,16 @@ def gamma(
         device: Device of the result. Default: the device of new tensors.
         seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
-    check("gamma", alpha > 0 and beta > 0, "alpha and beta must be above 0", alpha=alpha, beta=beta)
+    check(
+        "gamma", alpha > 0 and beta > 0, "alpha and beta must be positive", alpha=alpha, beta=beta
+    )
     return draw(
         "gamma", as_shape("gamma", shape), alpha, beta, dtype=dtype, device=device, seed=seed
     )
 
 
 def beta(
-    shape: Shape,
+    shape: ShapeLike,
     a: float,
     b: float,
     *,
@@ -260,12 +269,12 @@ def beta(
         device: Device of the result. Default: the device of new tensors.
         seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
-    check("beta", a > 0 and b > 0, "a and b must be above 0", a=a, b=b)
+    check("beta", a > 0 and b > 0, "a and b must be positive", a=a, b=b)
     return draw("beta", as_shape("beta", shape), a, b, dtype=dtype, device=device, seed=seed)
 
 
 def orthogonal(
-    shape: Shape,
+    shape: ShapeLike,
     gain: float = 1.0,
     *,
     dtype: DTypeLike | None = None,
@@ -283,7 +292,7 @@ def orthogonal(
     """
     shape = as_shape("orthogonal", shape)
     if len(shape) < 2:
-        raise ShapeError(f"orthogonal needs two axes or more; the shape is {shape}")
+        raise ShapeError(f"orthogonal: shape must have at least two axes; got {shape}")
     rows, columns = shape[0], math.prod(shape[1:])
     if rows == 0 or columns == 0:
         return draw("normal", shape, 0.0, 1.0, dtype=dtype, device=device, seed=seed)
@@ -297,7 +306,7 @@ def orthogonal(
     return ops.astype(ops.reshape(flat, shape), "float32" if dtype is None else dtype)
 
 
-def randn(*shape: Any, **options: Any) -> Tensor:
+def randn(*shape: ShapeLike, **options: Unpack[SeededOptions]) -> Tensor:
     """Return samples of the standard normal distribution.
 
     Args:
@@ -307,7 +316,7 @@ def randn(*shape: Any, **options: Any) -> Tensor:
     return normal(shape[0] if len(shape) == 1 else shape, **options)
 
 
-def rand(*shape: Any, **options: Any) -> Tensor:
+def rand(*shape: ShapeLike, **options: Unpack[SeededOptions]) -> Tensor:
     """Return samples of the uniform distribution on [0, 1).
 
     Args:

@@ -18,7 +18,8 @@ from ember_ml._core.dtype import (
 )
 from ember_ml._core.errors import ArgumentTypeError, AxisError, ShapeError
 from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor, TensorLike
-from ember_ml.ops.random._draw import Seed, Shape, as_shape, check, draw
+from ember_ml._core.types import ShapeLike
+from ember_ml.ops.random._draw import Seed, as_shape, check, draw
 
 __all__ = ["bernoulli", "categorical", "choice", "permutation", "poisson", "randint", "shuffle"]
 
@@ -26,7 +27,7 @@ __all__ = ["bernoulli", "categorical", "choice", "permutation", "poisson", "rand
 def randint(
     low: int,
     high: int | None = None,
-    shape: Shape = (),
+    shape: ShapeLike = (),
     *,
     dtype: DTypeLike | None = None,
     device: str | None = None,
@@ -46,10 +47,10 @@ def randint(
     check("randint", low < high, "low must be below high", low=low, high=high)
     target = DEFAULT_INT if dtype is None else as_dtype(dtype)
     if not target.is_integer:
-        raise ArgumentTypeError(f"randint draws integers, not {target}")
+        raise ArgumentTypeError(f"randint: dtype must be an integer dtype; got {target}")
     first = max(INTEGER_RANGES[target][0], INTEGER_RANGES[int64][0])
     last = min(INTEGER_RANGES[target][1], INTEGER_RANGES[int64][1] - 1)
-    rule = f"the bounds for {target} are {first} and {last + 1}"
+    rule = f"bounds of {target} must be in [{first}, {last + 1}]"
     check("randint", first <= low and high - 1 <= last, rule, low=low, high=high)
     return draw(
         "integers", as_shape("randint", shape), low, high, dtype=target, device=device, seed=seed
@@ -58,7 +59,7 @@ def randint(
 
 def bernoulli(
     p: TensorLike = 0.5,
-    shape: Shape | None = None,
+    shape: ShapeLike | None = None,
     *,
     dtype: DTypeLike | None = None,
     device: str | None = None,
@@ -74,7 +75,7 @@ def bernoulli(
         seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     if isinstance(p, (bool, int, float)):
-        check("bernoulli", 0 <= p <= 1, "p must be from 0 to 1", p=p)
+        check("bernoulli", 0 <= p <= 1, "p must be in [0, 1]", p=p)
         size = as_shape("bernoulli", () if shape is None else shape)
         drawn = draw("uniform", size, 0.0, 1.0, device=device, seed=seed) < p
     else:
@@ -101,9 +102,9 @@ def categorical(
     """
     logits = convert_to_tensor(logits)
     if not -logits.ndim <= axis < logits.ndim:
-        raise AxisError(f"categorical: axis={axis} is out of range for the shape {logits.shape}")
+        raise AxisError(f"categorical: axis={axis} is out of range for shape {logits.shape}")
     if logits.shape[axis] == 0:
-        raise ShapeError(f"categorical: no classes on axis {axis} of the shape {logits.shape}")
+        raise ShapeError(f"categorical: axis {axis} of shape {logits.shape} must not be empty")
     scores = ops.moveaxis(logits, axis, -1)
     shape = scores.shape
     if num_samples is not None:
@@ -115,7 +116,7 @@ def categorical(
 
 def poisson(
     rate: TensorLike,
-    shape: Shape | None = None,
+    shape: ShapeLike | None = None,
     *,
     dtype: DTypeLike | None = None,
     device: str | None = None,
@@ -136,8 +137,8 @@ def poisson(
         return draw("poisson", size, float(rate), dtype=dtype, device=device, seed=seed)
     rate = convert_to_tensor(rate)
     size = rate.shape if shape is None else as_shape("poisson", shape)
-    given = rate.native if seed is None else _host(rate)
-    return draw("poisson", size, given, dtype=dtype, like=rate, seed=seed)
+    rates = rate.native if seed is None else _host(rate)
+    return draw("poisson", size, rates, dtype=dtype, like=rate, seed=seed)
 
 
 def _host(x: Tensor) -> object:
@@ -160,7 +161,7 @@ def permutation(
         return draw("permutation", x, device=device, seed=seed)
     x = convert_to_tensor(x)
     if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"permutation: axis={axis} is out of range for the shape {x.shape}")
+        raise AxisError(f"permutation: axis={axis} is out of range for shape {x.shape}")
     return ops.take(x, draw("permutation", x.shape[axis], like=x, seed=seed), axis=axis)
 
 
@@ -177,7 +178,7 @@ def shuffle(x: TensorLike, axis: int = 0, *, seed: Seed = None) -> Tensor:
 
 def choice(
     a: int | TensorLike,
-    shape: Shape = (),
+    shape: ShapeLike = (),
     replace: bool = True,
     p: TensorLike | None = None,
     axis: int = 0,
@@ -202,7 +203,7 @@ def choice(
         return _choose(a, size, replace, p, like, device, seed)
     a = convert_to_tensor(a)
     if not -a.ndim <= axis < a.ndim:
-        raise AxisError(f"choice: axis={axis} is out of range for the shape {a.shape}")
+        raise AxisError(f"choice: axis={axis} is out of range for shape {a.shape}")
     axis %= a.ndim
     chosen = _choose(a.shape[axis], (math.prod(size),), replace, p, a, None, seed)
     picked = ops.take(a, chosen, axis=axis)
@@ -223,7 +224,7 @@ def _choose(
     check(
         "choice",
         enough,
-        "there are too few to choose from",
+        "too few elements to choose from",
         count=count,
         shape=shape,
         replace=replace,
@@ -243,15 +244,16 @@ def _choose_weighted(
 ) -> Tensor:
     total = math.prod(shape)
     if p.shape != (count,):
-        raise ShapeError(
-            f"choice: p has the shape {p.shape}; {count} to choose from take ({count},)"
-        )
+        raise ShapeError(f"choice: p has shape {p.shape}; expected ({count},), one per element")
     p = ops.astype(p, _precision(p))
     valid = bool(ops.all(p >= 0)) and 0 < float(ops.sum(p)) < math.inf
-    check("choice", valid, "p must be probabilities with a positive sum", p=p.tolist()[:8])
+    check("choice", valid, "p must be nonnegative with a positive finite sum", p=p.tolist()[:8])
     possible = int(ops.sum(ops.astype(p > 0, int64)))
     check(
-        "choice", replace or total <= possible, "p leaves too few to choose from", possible=possible
+        "choice",
+        replace or total <= possible,
+        "too few elements with positive p",
+        possible=possible,
     )
     if seed is not None:
         return draw("choice", shape, count, replace, _host(p), like=p, seed=seed)
@@ -261,5 +263,4 @@ def _choose_weighted(
         return ops.reshape(ops.argsort(keys, descending=True)[:total], shape)
     edges = ops.cumulative_sum(p / ops.sum(p))
     spots = draw("uniform", (total,), 0.0, 1.0, like=p)
-    found = ops.searchsorted(edges[:-1], spots, side="right")
-    return ops.reshape(found, shape)
+    return ops.reshape(ops.searchsorted(edges[:-1], spots, side="right"), shape)

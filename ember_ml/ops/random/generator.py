@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Unpack
 
 from ember_ml._core import runtime
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.types import ShapeLike
 from ember_ml.backend import selection
 from ember_ml.ops.random import continuous, discrete
-from ember_ml.ops.random._draw import Shape, check_seed
+from ember_ml.ops.random._draw import DrawOptions, check_seed
 
 __all__ = ["Generator", "default_generator", "get_state", "set_seed", "set_state"]
 
@@ -53,61 +55,83 @@ class Generator:
         """
         return [Generator(self.stream.fresh_seed()) for _ in range(count)]
 
-    def normal(self, shape: Shape, mean: float = 0.0, std: float = 1.0, **options: Any) -> Tensor:
+    def normal(
+        self, shape: ShapeLike, mean: float = 0.0, std: float = 1.0, **options: Unpack[DrawOptions]
+    ) -> Tensor:
         """Draw from this stream; see `random.normal` for the arguments."""
         return continuous.normal(shape, mean, std, seed=self, **options)
 
-    def uniform(self, shape: Shape, low: float = 0.0, high: float = 1.0, **options: Any) -> Tensor:
+    def uniform(
+        self, shape: ShapeLike, low: float = 0.0, high: float = 1.0, **options: Unpack[DrawOptions]
+    ) -> Tensor:
         """Draw from this stream; see `random.uniform` for the arguments."""
         return continuous.uniform(shape, low, high, seed=self, **options)
 
     def truncated_normal(
         self,
-        shape: Shape,
+        shape: ShapeLike,
         mean: float = 0.0,
         std: float = 1.0,
         lower: float = -2.0,
         upper: float = 2.0,
-        **options: Any,
+        **options: Unpack[DrawOptions],
     ) -> Tensor:
         """Draw from this stream; see `random.truncated_normal` for the arguments."""
         return continuous.truncated_normal(shape, mean, std, lower, upper, seed=self, **options)
 
-    def exponential(self, shape: Shape, rate: float = 1.0, **options: Any) -> Tensor:
+    def exponential(
+        self, shape: ShapeLike, rate: float = 1.0, **options: Unpack[DrawOptions]
+    ) -> Tensor:
         """Draw from this stream; see `random.exponential` for the arguments."""
         return continuous.exponential(shape, rate, seed=self, **options)
 
-    def laplace(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, **options: Any) -> Tensor:
+    def laplace(
+        self, shape: ShapeLike, loc: float = 0.0, scale: float = 1.0, **options: Unpack[DrawOptions]
+    ) -> Tensor:
         """Draw from this stream; see `random.laplace` for the arguments."""
         return continuous.laplace(shape, loc, scale, seed=self, **options)
 
-    def gumbel(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, **options: Any) -> Tensor:
+    def gumbel(
+        self, shape: ShapeLike, loc: float = 0.0, scale: float = 1.0, **options: Unpack[DrawOptions]
+    ) -> Tensor:
         """Draw from this stream; see `random.gumbel` for the arguments."""
         return continuous.gumbel(shape, loc, scale, seed=self, **options)
 
-    def cauchy(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, **options: Any) -> Tensor:
+    def cauchy(
+        self, shape: ShapeLike, loc: float = 0.0, scale: float = 1.0, **options: Unpack[DrawOptions]
+    ) -> Tensor:
         """Draw from this stream; see `random.cauchy` for the arguments."""
         return continuous.cauchy(shape, loc, scale, seed=self, **options)
 
-    def gamma(self, shape: Shape, alpha: float, beta: float = 1.0, **options: Any) -> Tensor:
+    def gamma(
+        self, shape: ShapeLike, alpha: float, beta: float = 1.0, **options: Unpack[DrawOptions]
+    ) -> Tensor:
         """Draw from this stream; see `random.gamma` for the arguments."""
         return continuous.gamma(shape, alpha, beta, seed=self, **options)
 
-    def beta(self, shape: Shape, a: float, b: float, **options: Any) -> Tensor:
+    def beta(self, shape: ShapeLike, a: float, b: float, **options: Unpack[DrawOptions]) -> Tensor:
         """Draw from this stream; see `random.beta` for the arguments."""
         return continuous.beta(shape, a, b, seed=self, **options)
 
-    def orthogonal(self, shape: Shape, gain: float = 1.0, **options: Any) -> Tensor:
+    def orthogonal(
+        self, shape: ShapeLike, gain: float = 1.0, **options: Unpack[DrawOptions]
+    ) -> Tensor:
         """Draw from this stream; see `random.orthogonal` for the arguments."""
         return continuous.orthogonal(shape, gain, seed=self, **options)
 
     def randint(
-        self, low: int, high: int | None = None, shape: Shape = (), **options: Any
+        self,
+        low: int,
+        high: int | None = None,
+        shape: ShapeLike = (),
+        **options: Unpack[DrawOptions],
     ) -> Tensor:
         """Draw from this stream; see `random.randint` for the arguments."""
         return discrete.randint(low, high, shape, seed=self, **options)
 
-    def bernoulli(self, p: TensorLike = 0.5, shape: Shape | None = None, **options: Any) -> Tensor:
+    def bernoulli(
+        self, p: TensorLike = 0.5, shape: ShapeLike | None = None, **options: Unpack[DrawOptions]
+    ) -> Tensor:
         """Draw from this stream; see `random.bernoulli` for the arguments."""
         return discrete.bernoulli(p, shape, seed=self, **options)
 
@@ -117,13 +141,17 @@ class Generator:
         """Draw from this stream; see `random.categorical` for the arguments."""
         return discrete.categorical(logits, num_samples, axis, seed=self)
 
-    def poisson(self, rate: TensorLike, shape: Shape | None = None, **options: Any) -> Tensor:
+    def poisson(
+        self, rate: TensorLike, shape: ShapeLike | None = None, **options: Unpack[DrawOptions]
+    ) -> Tensor:
         """Draw from this stream; see `random.poisson` for the arguments."""
         return discrete.poisson(rate, shape, seed=self, **options)
 
-    def permutation(self, x: int | TensorLike, axis: int = 0, **options: Any) -> Tensor:
+    def permutation(
+        self, x: int | TensorLike, axis: int = 0, *, device: str | None = None
+    ) -> Tensor:
         """Draw from this stream; see `random.permutation` for the arguments."""
-        return discrete.permutation(x, axis, seed=self, **options)
+        return discrete.permutation(x, axis, device=device, seed=self)
 
     def shuffle(self, x: TensorLike, axis: int = 0) -> Tensor:
         """Draw from this stream; see `random.shuffle` for the arguments."""
@@ -132,17 +160,26 @@ class Generator:
     def choice(
         self,
         a: int | TensorLike,
-        shape: Shape = (),
+        shape: ShapeLike = (),
         replace: bool = True,
         p: TensorLike | None = None,
         axis: int = 0,
-        **options: Any,
+        *,
+        device: str | None = None,
     ) -> Tensor:
         """Draw from this stream; see `random.choice` for the arguments."""
-        return discrete.choice(a, shape, replace, p, axis, seed=self, **options)
+        return discrete.choice(a, shape, replace, p, axis, device=device, seed=self)
 
 
-_waiting: dict[str, Any] = {"seed": None, "states": {}}
+@dataclass
+class _Pending:
+    """Seed and states for backends that are not loaded yet."""
+
+    seed: int | None = None
+    states: dict[str, Any] = field(default_factory=dict)
+
+
+_pending = _Pending()
 
 
 @functools.cache
@@ -161,9 +198,9 @@ def set_seed(seed: int) -> None:
     """
     value = check_seed(seed)
     if value >= 2**64:
-        raise ArgumentError(f"set_seed: the seed must be below 2**64, not {value}")
+        raise ArgumentError(f"set_seed: seed must be below 2**64; got {value}")
     default_generator().stream.reseed(value)
-    _waiting.update(seed=value, states={})
+    _pending.seed, _pending.states = value, {}
     for backend in runtime.LOADED:
         runtime.LOADED[backend].random.seed(value)
 
@@ -173,8 +210,8 @@ def get_state() -> dict[str, Any]:
     states = {name: runtime.LOADED[name].random.get_state() for name in runtime.LOADED}
     return {
         "default": default_generator().state,
-        "seed": _waiting["seed"],
-        "backends": {**_waiting["states"], **states},
+        "seed": _pending.seed,
+        "backends": {**_pending.states, **states},
     }
 
 
@@ -185,18 +222,18 @@ def set_state(state: dict[str, Any]) -> None:
         state: Result of `get_state`.
     """
     default_generator().state = state["default"]
-    _waiting.update(seed=state["seed"], states=dict(state["backends"]))
+    _pending.seed, _pending.states = state["seed"], dict(state["backends"])
     for backend in runtime.LOADED:
-        if backend in state["backends"]:
-            runtime.LOADED[backend].random.set_state(_waiting["states"].pop(backend))
+        if backend in _pending.states:
+            runtime.LOADED[backend].random.set_state(_pending.states.pop(backend))
 
 
 def _on_load(backend: str) -> None:
     random = selection.import_backend(backend).random
-    if backend in _waiting["states"]:
-        random.set_state(_waiting["states"].pop(backend))
-    elif _waiting["seed"] is not None:
-        random.seed(_waiting["seed"])
+    if backend in _pending.states:
+        random.set_state(_pending.states.pop(backend))
+    elif _pending.seed is not None:
+        random.seed(_pending.seed)
 
 
 runtime.on_load.append(_on_load)

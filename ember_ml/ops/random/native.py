@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ember_ml._core.dispatch import creation
 from ember_ml._core.dtype import DEFAULT_INT, EmberDType
 from ember_ml._core.tensor import DTypeLike, Tensor
+from ember_ml._core.types import NativeArray
 
 __all__: list[str] = []
 
-Shape = tuple[int, ...]
 
-
-def _integer(*args: Any, **kwargs: Any) -> EmberDType:
+def _integer(*args: object, **kwargs: object) -> EmberDType:
     return DEFAULT_INT
 
 
 @creation
 def normal(
-    shape: Shape,
+    shape: tuple[int, ...],
     mean: float,
     std: float,
     *,
@@ -39,7 +36,7 @@ def normal(
 
 @creation
 def uniform(
-    shape: Shape,
+    shape: tuple[int, ...],
     low: float,
     high: float,
     *,
@@ -59,7 +56,7 @@ def uniform(
 
 @creation
 def truncated_normal(
-    shape: Shape,
+    shape: tuple[int, ...],
     mean: float,
     std: float,
     lower: float,
@@ -83,7 +80,11 @@ def truncated_normal(
 
 @creation
 def exponential(
-    shape: Shape, rate: float, *, dtype: DTypeLike | None = None, device: str | None = None
+    shape: tuple[int, ...],
+    rate: float,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
 ) -> Tensor:
     """Return samples of the exponential distribution with mean 1 / rate.
 
@@ -97,7 +98,7 @@ def exponential(
 
 @creation
 def laplace(
-    shape: Shape,
+    shape: tuple[int, ...],
     loc: float,
     scale: float,
     *,
@@ -117,7 +118,7 @@ def laplace(
 
 @creation
 def gumbel(
-    shape: Shape,
+    shape: tuple[int, ...],
     loc: float,
     scale: float,
     *,
@@ -137,7 +138,7 @@ def gumbel(
 
 @creation
 def cauchy(
-    shape: Shape,
+    shape: tuple[int, ...],
     loc: float,
     scale: float,
     *,
@@ -157,7 +158,7 @@ def cauchy(
 
 @creation
 def gamma(
-    shape: Shape,
+    shape: tuple[int, ...],
     alpha: float,
     beta: float,
     *,
@@ -177,7 +178,12 @@ def gamma(
 
 @creation
 def beta(
-    shape: Shape, a: float, b: float, *, dtype: DTypeLike | None = None, device: str | None = None
+    shape: tuple[int, ...],
+    a: float,
+    b: float,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
 ) -> Tensor:
     """Return samples of the beta distribution.
 
@@ -192,7 +198,12 @@ def beta(
 
 @creation(dtype=_integer)
 def integers(
-    shape: Shape, low: int, high: int, *, dtype: DTypeLike | None = None, device: str | None = None
+    shape: tuple[int, ...],
+    low: int,
+    high: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
 ) -> Tensor:
     """Return random integers from [low, high).
 
@@ -207,7 +218,11 @@ def integers(
 
 @creation(dtype=_integer)
 def poisson(
-    shape: Shape, rate: Any, *, dtype: DTypeLike | None = None, device: str | None = None
+    shape: tuple[int, ...],
+    rate: float | NativeArray,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
 ) -> Tensor:
     """Return samples of the Poisson distribution.
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from ember_ml import ops
-from ember_ml._core.dtype import EmberDType, float32
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.rules import REAL_FLOAT, Rule
 from ember_ml._core.tensor import Tensor
@@ -27,14 +26,14 @@ def channels_first(
         x = ops.moveaxis(x, -1, 1)
     elif data_format not in ("channels_first", "channels_last"):
         raise ArgumentError(
-            f"{op}: data_format={data_format!r} is neither 'channels_first' nor 'channels_last'"
+            f"{op}: data_format must be 'channels_first' or 'channels_last'; got {data_format!r}"
         )
     shape = x.shape
     if len(shape) != rank + 2 or not 1 <= rank <= 3:
         wanted = f"{rank + 2} axes" if 1 <= rank <= 3 else "3 to 5 axes"
-        raise ShapeError(f"{op}: x must have {wanted} (batch, channels, space); got {shape}")
+        raise ShapeError(f"{op}: x has shape {shape}; expected {wanted} (batch, channels, space)")
     if 0 in shape[1:]:
-        raise ShapeError(f"{op}: only the batch axis of x may be empty; the shape is {shape}")
+        raise ShapeError(f"{op}: x has shape {shape}; only the batch axis may be empty")
     return x, shape
 
 
@@ -42,16 +41,6 @@ def floating(op: str, x: Tensor) -> Tensor:
     """Return integers as floats; complex numbers raise an error."""
     dtype = REAL_FLOAT.resolve(op, x.dtype)
     return x if x.dtype is dtype else ops.astype(x, dtype)
-
-
-def widen(x: Tensor) -> Tensor:
-    """Return half precision as float32."""
-    return ops.astype(x, float32) if x.dtype.is_floating and x.dtype.bits == 16 else x
-
-
-def narrow(x: Tensor, dtype: EmberDType) -> Tensor:
-    """Return x rounded to `dtype` if that is half precision."""
-    return ops.astype(x, dtype) if dtype.is_floating and dtype.bits == 16 else x
 
 
 def restore(x: Tensor, data_format: str) -> Tensor:
@@ -66,9 +55,9 @@ def per_axis(op: str, name: str, value: Lengths, rank: int, least: int = 1) -> t
     values: tuple[Any, ...] = tuple(value) if isinstance(value, (list, tuple)) else (value,) * rank
     wanted = f"an integer of at least {least}" + (f", or {rank} of them" if rank > 1 else "")
     if not all(isinstance(length, int) for length in values):
-        raise ArgumentTypeError(f"{op}: {name}={value!r} must be {wanted}")
+        raise ArgumentTypeError(f"{op}: {name} must be {wanted}; got {value!r}")
     if len(values) != rank or min(values) < least:
-        raise ArgumentError(f"{op}: {name}={value!r} must be {wanted}")
+        raise ArgumentError(f"{op}: {name} must be {wanted}; got {value!r}")
     return values
 
 
@@ -84,12 +73,12 @@ def pairs(op: str, padding: Padding, rank: int) -> Pairs:
     if type(padding) is int and padding >= 0:
         return ((padding, padding),) * rank
     if isinstance(padding, str):
-        raise ArgumentError(f"{op}: padding={padding!r} is not known here; give integers")
+        raise ArgumentError(f"{op}: padding must be integers; got {padding!r}")
     given: Any = padding
     if isinstance(given, (list, tuple)) and all(isinstance(pad, (list, tuple)) for pad in given):
         if len(given) != rank:
             raise ArgumentError(
-                f"{op}: padding={padding!r} must have a pair for each of {rank} axes"
+                f"{op}: padding must have one pair for each of {rank} axes; got {padding!r}"
             )
         sides = [per_axis(op, "padding", pad, 2, 0) for pad in given]
         return tuple([(before, after) for before, after in sides])
@@ -111,15 +100,15 @@ def resolve_padding(
         return ((spans[0] - 1, 0),)
     if isinstance(padding, str) and padding != "valid":
         raise ArgumentError(
-            f"{op}: padding={padding!r}; there are 'same', 'valid' and, in one dimension, 'causal'"
+            f"{op}: padding must be 'same', 'valid' or, in one dimension, 'causal'; got {padding!r}"
         )
-    found = pairs(op, 0 if padding == "valid" else padding, len(lengths))
-    for length, (low, high), span in zip(lengths, found, spans, strict=True):
+    sides = pairs(op, 0 if padding == "valid" else padding, len(lengths))
+    for length, (low, high), span in zip(lengths, sides, spans, strict=True):
         if low + length + high < span:
             raise ShapeError(
-                f"{op}: a window of {span} exceeds an axis of {length} with padding {padding}"
+                f"{op}: a window of {span} exceeds an axis of {length} with padding={padding}"
             )
-    return found
+    return sides
 
 
 def check_filters(
@@ -133,15 +122,17 @@ def check_filters(
 ) -> None:
     """Check that weight (of shape `filters`), bias and groups fit x."""
     if len(filters) != rank + 2 or 0 in filters:
-        raise ShapeError(f"{name}: weight must have {rank + 2} axes, none empty; got {filters}")
+        raise ShapeError(f"{name}: weight has shape {filters}; expected {rank + 2} nonempty axes")
     first, second, *_ = filters
     if not isinstance(groups, int) or groups < 1 or first % groups:
-        raise ArgumentError(f"{name}: groups={groups} must divide {first}, weight's first axis")
-    taken, made = (first, second * groups) if transposed else (second * groups, first)
+        raise ArgumentError(
+            f"{name}: groups ({groups}) must divide the first axis of weight ({first})"
+        )
+    taken, returned = (first, second * groups) if transposed else (second * groups, first)
     if taken != channels:
         raise ShapeError(
             f"{name}: weight of shape {filters} with groups={groups} takes {taken} channels; "
             f"x has {channels}"
         )
-    if bias is not None and bias.shape != (made,):
-        raise ShapeError(f"{name}: bias must have the shape ({made},), not {bias.shape}")
+    if bias is not None and bias.shape != (returned,):
+        raise ShapeError(f"{name}: bias has shape {bias.shape}; expected ({returned},)")

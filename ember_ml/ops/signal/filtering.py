@@ -7,8 +7,9 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite, op
 from ember_ml._core.errors import ArgumentError, AxisError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops._composite import narrowed
 from ember_ml.ops.fft import fft, ifft, irfft, rfft
-from ember_ml.ops.signal._geometry import CONVOLUTION, narrow
+from ember_ml.ops.signal._geometry import CONVOLUTION
 from ember_ml.ops.signal.convolution import conv_general
 
 __all__ = ["causal_conv1d", "convolve", "correlate", "fast_fft_length", "fft_conv"]
@@ -36,7 +37,7 @@ def convolve(x: TensorLike, y: TensorLike, mode: str = "full") -> Tensor:
         mode: "full", "valid" or "same", as in `correlate`.
     """
     if x.ndim != 1 or y.ndim != 1:
-        raise ShapeError(f"convolve takes two vectors, not shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"convolve: x has shape {x.shape} and y {y.shape}; expected two vectors")
     longer, shorter = (x, y) if len(x) >= len(y) else (y, x)
     return correlate(longer, ops.flip(ops.conj(shorter)), mode)
 
@@ -69,7 +70,7 @@ def _span(mode: str, length: int, taps: int) -> slice:
         return slice(0, length + taps - 1)
     if mode == "same":
         return slice((taps - 1) // 2, (taps - 1) // 2 + length)
-    raise ArgumentError(f"fft_conv: mode={mode!r}; there are 'causal', 'full' and 'same'")
+    raise ArgumentError(f"fft_conv: mode must be 'causal', 'full' or 'same'; got {mode!r}")
 
 
 def _last(x: Tensor, axis: int) -> Tensor:
@@ -89,13 +90,13 @@ def fft_conv(x: TensorLike, kernel: TensorLike, mode: str = "causal", axis: int 
         axis: Axis of the signal in x, and of the taps unless the kernel is a vector.
     """
     if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"fft_conv: axis={axis} is out of range for the shape {x.shape}")
+        raise AxisError(f"fft_conv: axis={axis} is out of range for shape {x.shape}")
     axis = axis - x.ndim if axis >= 0 else axis
-    dtype = x.dtype
+    source = x
     x, kernel = _last(x, axis), _last(kernel, axis)
     length, taps = x.shape[-1], kernel.shape[-1]
     if length == 0 or taps == 0:
-        raise ShapeError(f"fft_conv: a signal of {length} and a kernel of {taps} elements")
+        raise ShapeError(f"fft_conv: signal ({length}) and kernel ({taps} taps) must not be empty")
     part = _span(mode, length, taps)
     size = fast_fft_length(length + (min(taps, length) if mode == "causal" else taps) - 1)
     kernel = kernel[..., :length] if mode == "causal" else kernel
@@ -104,7 +105,7 @@ def fft_conv(x: TensorLike, kernel: TensorLike, mode: str = "causal", axis: int 
     else:
         y = irfft(ops.multiply(rfft(x, size), rfft(kernel, size)), size)
     y = y[..., part] if axis == -1 else ops.moveaxis(y[..., part], -1, axis)
-    return narrow(y, dtype)
+    return narrowed(y, source)
 
 
 @composite(rule=CONVOLUTION)
@@ -120,11 +121,11 @@ def causal_conv1d(x: TensorLike, weight: TensorLike, bias: TensorLike | None = N
     """
     if x.ndim != 3 or weight.ndim != 2 or weight.shape[0] != x.shape[1] or 0 in weight.shape:
         raise ShapeError(
-            f"causal_conv1d takes x (batch, channels, length) and weight (channels, taps), "
-            f"not shapes {x.shape} and {weight.shape}"
+            f"causal_conv1d: x has shape {x.shape} and weight {weight.shape}; "
+            "expected (batch, channels, length) and (channels, taps)"
         )
     channels, taps = weight.shape
     if bias is not None and bias.shape != (channels,):
-        raise ShapeError(f"causal_conv1d: bias must have the shape ({channels},), not {bias.shape}")
+        raise ShapeError(f"causal_conv1d: bias has shape {bias.shape}; expected ({channels},)")
     filters = ops.reshape(weight, (channels, 1, taps))
     return conv_general(x, filters, bias, (1,), ((taps - 1, 0),), (1,), channels)

@@ -14,9 +14,9 @@ def check_steps(op: str, **steps: int) -> None:
     """Check that lengths in samples are positive integers."""
     for name, value in steps.items():
         if not isinstance(value, int):
-            raise ArgumentTypeError(f"{op}: {name} must be an integer, not {value!r}")
+            raise ArgumentTypeError(f"{op}: {name} must be an integer; got {value!r}")
         if value < 1:
-            raise ArgumentError(f"{op}: {name}={value} must be at least 1")
+            raise ArgumentError(f"{op}: {name} must be at least 1; got {value}")
 
 
 @composite
@@ -35,7 +35,7 @@ def frame(
     """
     check_steps("frame", frame_length=frame_length, hop_length=hop_length)
     if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"frame: axis={axis} is out of range for the shape {x.shape}")
+        raise AxisError(f"frame: axis={axis} is out of range for shape {x.shape}")
     axis %= x.ndim
     samples = x.shape[axis]
     if pad_end and samples:
@@ -44,7 +44,7 @@ def frame(
     elif samples < frame_length:
         raise ShapeError(
             f"frame: frame_length={frame_length} exceeds the {samples} samples of axis {axis}; "
-            "pad_end=True fills up with zeros"
+            "pad_end=True pads with zeros"
         )
     return ops.moveaxis(ops.unfold(x, axis, frame_length, hop_length), -1, axis + 1)
 
@@ -61,7 +61,9 @@ def overlap_add(x: TensorLike, hop_length: int) -> Tensor:
     """
     check_steps("overlap_add", hop_length=hop_length)
     if x.ndim < 2 or 0 in x.shape[-2:]:
-        raise ShapeError(f"overlap_add takes (..., frames, frame_length), not the shape {x.shape}")
+        raise ShapeError(
+            f"overlap_add: x has shape {x.shape}; expected (..., frames, frame_length)"
+        )
     *batch, frames, length = x.shape
     parts = -(-length // hop_length)
     blocks = frames + parts
@@ -69,7 +71,7 @@ def overlap_add(x: TensorLike, hop_length: int) -> Tensor:
     x = ops.pad_constant(x, [*keep, (0, 0), (0, parts * hop_length - length)])
     x = ops.reshape(x, (*batch, frames, parts, hop_length))
     x = ops.pad_constant(ops.swapaxes(x, -3, -2), [*keep, (0, 0), (0, parts), (0, 0)])
-    # rows of frames + parts blocks, read as rows of one block less: each row moves one block on
+    # read rows of frames + parts blocks as rows of one block less: each row shifts by one block
     x = ops.reshape(x, (*batch, parts * blocks, hop_length))[..., : parts * (blocks - 1), :]
     x = ops.sum(ops.reshape(x, (*batch, parts, (blocks - 1) * hop_length)), axis=-2, dtype=x.dtype)
     return x[..., : (frames - 1) * hop_length + length]

@@ -12,7 +12,7 @@ from ember_ml.ops.signal.filtering import causal_conv1d, fft_conv
 __all__ = ["causal_toeplitz", "gated_long_conv", "long_conv"]
 
 DIRECT = 256
-"""Up to this length products with Toeplitz matrices, for many sequences, beat the transforms."""
+"""Longest sequence for which products with Toeplitz matrices are faster than the FFT."""
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -30,8 +30,8 @@ def long_conv(x: TensorLike, kernel: TensorLike) -> Tensor:
     """
     if x.ndim != 3 or kernel.ndim != 2 or kernel.shape[0] != x.shape[1] or 0 in kernel.shape:
         raise ShapeError(
-            f"long_conv takes x (batch, channels, length) and kernel (channels, taps), "
-            f"not shapes {x.shape} and {kernel.shape}"
+            f"long_conv: x has shape {x.shape} and kernel {kernel.shape}; "
+            "expected (batch, channels, length) and (channels, taps)"
         )
     batch, _, length = x.shape
     if length > DIRECT or 2 * batch < length:
@@ -57,7 +57,7 @@ def causal_toeplitz(kernel: TensorLike, length: int) -> Tensor:
     row = ops.pad_constant(kernel, [(0, 0), (0, 2 * length - min(taps, length))])
     rows = ops.broadcast_to(ops.expand_dims(row, 1), (channels, length, 2 * length))
     flat = ops.reshape(rows, (channels, -1))[:, : length * (2 * length - 1)]
-    # each row begins one place before the one above it, and so shows its taps one place later
+    # each row starts one element earlier than the previous one, which shifts its taps by one
     return ops.reshape(flat, (channels, length, 2 * length - 1))[:, :, :length]
 
 
@@ -102,7 +102,7 @@ def _check(x: Tensor, weight: Tensor, bias: Tensor, kernel: Tensor, mask: Tensor
             return
     shapes = ", ".join(str(a.shape) for a in (x, weight, bias, kernel, mask) if a is not None)
     raise ShapeError(
-        "gated_long_conv takes x of (batch, shared, length), where shared divides 3 * channels, "
-        "weight of (3 * channels, taps), bias of (3 * channels,), kernel of (channels, taps) and "
-        f"mask of (batch, length), not the shapes {shapes}"
+        f"gated_long_conv: got shapes {shapes}; expected x (batch, shared, length), where shared "
+        "divides 3 * channels, weight (3 * channels, taps), bias (3 * channels,), kernel "
+        "(channels, taps) and mask (batch, length)"
     )

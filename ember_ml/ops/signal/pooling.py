@@ -11,7 +11,7 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
+from ember_ml.ops._composite import in_float32
 from ember_ml.ops.signal import _geometry as geometry
 from ember_ml.ops.signal._geometry import Lengths, Padding, Pairs
 
@@ -94,12 +94,12 @@ def _completed(
     lengths: tuple[int, ...], padding: Pairs, spans: tuple[int, ...], stride: tuple[int, ...]
 ) -> Pairs:
     """Return the padding with ceil_mode's: the end of a last window that starts in the input."""
-    found = []
+    pairs = []
     for length, (low, high), span, step in zip(lengths, padding, spans, stride, strict=True):
         missing = -(length + low + high - span) % step
         starts_outside = length + low + high + missing - span >= length + low
-        found.append((low, high if starts_outside else high + missing))
-    return tuple(found)
+        pairs.append((low, high if starts_outside else high + missing))
+    return tuple(pairs)
 
 
 def _windows(
@@ -118,7 +118,7 @@ def _windows(
     spans = geometry.extents(kernel, dilations)
     pads = geometry.resolve_padding(name, padding, lengths, spans, strides)
     if any(2 * max(pair) > span for pair, span in zip(pads, spans, strict=True)):
-        raise ArgumentError(f"{name}: padding={padding} is more than half of the window {spans}")
+        raise ArgumentError(f"{name}: padding={padding} must be at most half of the window {spans}")
     return kernel, strides, pads, dilations
 
 

@@ -11,7 +11,7 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._precision import in_float32
+from ember_ml.ops._composite import in_float32
 from ember_ml.ops.signal import _geometry as geometry
 from ember_ml.ops.signal._geometry import Lengths
 
@@ -167,12 +167,12 @@ def interpolate_general(
 
 
 def _factors(scale_factor: float | Sequence[float], rank: int) -> tuple[float, ...]:
-    given = scale_factor if isinstance(scale_factor, Sequence) else [scale_factor] * rank
-    if len(given) != rank or min(given) <= 0:
+    factors = scale_factor if isinstance(scale_factor, Sequence) else [scale_factor] * rank
+    if len(factors) != rank or min(factors) <= 0:
         raise ArgumentError(
-            f"interpolate: scale_factor={scale_factor} must be positive, {rank} times"
+            f"interpolate: scale_factor must be {rank} positive numbers; got {scale_factor}"
         )
-    return tuple(map(float, given))
+    return tuple(map(float, factors))
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -198,8 +198,8 @@ def interpolate(
     x, shape = geometry.channels_first("interpolate", x, rank, data_format)
     if (size is None) == (scale_factor is None) or mode not in ("nearest", "linear"):
         raise ArgumentError(
-            f"interpolate takes size or scale_factor and mode 'nearest' or 'linear'; "
-            f"got size={size}, scale_factor={scale_factor}, mode={mode!r}"
+            f"interpolate: got size={size}, scale_factor={scale_factor}, mode={mode!r}; "
+            "expected either size or scale_factor, and mode 'nearest' or 'linear'"
         )
     scale = None
     if scale_factor is not None:

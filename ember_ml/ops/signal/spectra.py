@@ -10,9 +10,9 @@ from ember_ml._core.dtype import DEFAULT_FLOAT, real_part
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.runtime import native_dtype
 from ember_ml._core.tensor import Tensor, TensorLike, wrap
+from ember_ml.ops._composite import narrowed, widened
 from ember_ml.ops.fft import irfft, rfft
 from ember_ml.ops.signal import windows
-from ember_ml.ops.signal._geometry import narrow, widen
 from ember_ml.ops.signal.framing import check_steps, frame, overlap_add
 
 __all__ = ["istft", "spectrogram", "stft"]
@@ -24,15 +24,13 @@ def _window(op: str, window: TensorLike | str, length: int, like: Tensor) -> Ten
     if not isinstance(window, str):
         window = as_backend(window, like.backend, dtype)
         if window.shape != (length,):
-            raise ShapeError(
-                f"{op}: window has the shape {window.shape}; a frame takes ({length},)"
-            )
+            raise ShapeError(f"{op}: window has shape {window.shape}; expected ({length},)")
         return window
-    made = getattr(windows, f"{window}_window", None)
-    if made is None:
+    create = getattr(windows, f"{window}_window", None)
+    if create is None:
         names = ", ".join([name.removesuffix("_window") for name in windows.__all__])
-        raise ArgumentError(f"{op}: window={window!r} is not known; there are {names}")
-    native = made.op.natives[like.backend]
+        raise ArgumentError(f"{op}: unknown window {window!r}; expected one of {names}")
+    native = create.op.natives[like.backend]
     values = native(length, dtype=native_dtype(like.backend, dtype), device=like.device)
     return wrap(values, like.backend)
 
@@ -46,9 +44,11 @@ def _surround(x: Tensor, margin: int, pad_mode: str) -> Tensor:
     if pad_mode == "constant":
         return ops.pad_constant(x, [*[(0, 0)] * (x.ndim - 1), (margin, margin)])
     if pad_mode != "reflect":
-        raise ArgumentError(f"stft: pad_mode={pad_mode!r}; there are 'reflect' and 'constant'")
+        raise ArgumentError(f"stft: pad_mode must be 'reflect' or 'constant'; got {pad_mode!r}")
     if x.shape[-1] <= margin:
-        raise ShapeError(f"stft: {x.shape[-1]} samples cannot be reflected to {margin} more")
+        raise ShapeError(
+            f"stft: cannot reflect {margin} of {x.shape[-1]} samples; use a longer signal"
+        )
     before = ops.flip(x[..., 1 : margin + 1], axis=-1)
     after = ops.flip(x[..., x.shape[-1] - margin - 1 : -1], axis=-1)
     return ops.concat([before, x, after], axis=-1)
@@ -81,16 +81,14 @@ def stft(
     """
     if frame_length is None:
         if hop_length is not None:
-            raise ArgumentError(
-                f"stft: hop_length={hop_length} has no meaning without frame_length"
-            )
+            raise ArgumentError(f"stft: hop_length={hop_length} requires frame_length")
         return rfft(x, fft_length)
     check_steps("stft", frame_length=frame_length)
     if fft_length is not None and fft_length < frame_length:
         raise ArgumentError(
-            f"stft: fft_length={fft_length} is less than frame_length={frame_length}"
+            f"stft: fft_length ({fft_length}) must be at least frame_length ({frame_length})"
         )
-    x = widen(x)
+    x = widened(x)
     x = _surround(x, frame_length // 2, pad_mode) if center else x
     frames = frame(x, frame_length, _hop(hop_length, frame_length))
     if window is not None:
@@ -131,7 +129,7 @@ def istft(
         length: Number of samples of the result. Default: as many as the frames cover.
     """
     if x.ndim < 2 or 0 in x.shape[-2:]:
-        raise ShapeError(f"istft takes (..., frames, bins), not the shape {x.shape}")
+        raise ShapeError(f"istft: x has shape {x.shape}; expected (..., frames, bins)")
     count, bins = x.shape[-2:]
     size = fft_length or frame_length or 2 * (bins - 1)
     span = frame_length or size
@@ -182,4 +180,4 @@ def spectrogram(
         y = ops.add(ops.square(ops.real(spectrum)), ops.square(ops.imag(spectrum)))
     else:
         y = ops.pow(ops.abs(spectrum), power)
-    return narrow(y, x.dtype)
+    return narrowed(y, x)

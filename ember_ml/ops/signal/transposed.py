@@ -53,10 +53,10 @@ def _crops(
     more = geometry.per_axis(name, "output_padding", output_padding, rank, 0)
     if padding == "same":
         total = [span - step for span, step in zip(spans, stride, strict=True)]
-        found = tuple([(max(cut, 0) // 2, cut - max(cut, 0) // 2) for cut in total])
+        crops = tuple([(max(cut, 0) // 2, cut - max(cut, 0) // 2) for cut in total])
     else:
-        found = geometry.pairs(name, 0 if padding == "valid" else padding, rank)
-    return tuple([(low, high - extra) for (low, high), extra in zip(found, more, strict=True)])
+        crops = geometry.pairs(name, 0 if padding == "valid" else padding, rank)
+    return tuple([(low, high - extra) for (low, high), extra in zip(crops, more, strict=True)])
 
 
 def _conv_transpose(
@@ -81,7 +81,9 @@ def _conv_transpose(
     crops = _crops(name, padding, output_padding, spans, strides)
     for length, step, span, (low, high) in zip(shape[2:], strides, spans, crops, strict=True):
         if (length - 1) * step + span - low - high < 1:
-            raise ShapeError(f"{name}: padding={padding} leaves nothing of an axis of {length}")
+            raise ShapeError(
+                f"{name}: padding={padding} crops everything from an axis of length {length}"
+            )
     return geometry.restore(
         conv_transpose_general(x, weight, bias, strides, crops, dilations, groups), data_format
     )

@@ -9,8 +9,8 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.types import Axis
 from ember_ml.ops.dtypes import floating
-from ember_ml.ops.reduction import Axes
 
 __all__ = ["corrcoef", "cov", "gaussian", "kurtosis", "skew", "standardize"]
 
@@ -32,7 +32,7 @@ def gaussian(x: TensorLike, mean: TensorLike = 0.0, std: TensorLike = 1.0) -> Te
 def _rows(name: str, x: Tensor) -> Tensor:
     """Return the variables as rows, in floating point."""
     if x.ndim > 2:
-        raise ShapeError(f"{name} takes a vector or a matrix; the shape is {x.shape}")
+        raise ShapeError(f"{name}: x has shape {x.shape}; expected a vector or a matrix")
     x = floating(x)
     return ops.reshape(x, (1, -1)) if x.ndim < 2 else x
 
@@ -49,8 +49,8 @@ def cov(x: TensorLike, *, rowvar: bool = True, correction: float = 1.0) -> Tenso
     rows = _rows("cov", x)
     rows = rows if rowvar or x.ndim < 2 else ops.swapaxes(rows, 0, 1)
     freedom = rows.shape[1] - correction
-    centred = ops.subtract(rows, ops.mean(rows, 1, keepdims=True))
-    product = ops.matmul(centred, ops.conj(ops.swapaxes(centred, 0, 1)))
+    centered = ops.subtract(rows, ops.mean(rows, 1, keepdims=True))
+    product = ops.matmul(centered, ops.conj(ops.swapaxes(centered, 0, 1)))
     out = ops.multiply(product, 1 / freedom if freedom > 0 else math.nan)
     return out if x.ndim == 2 else ops.reshape(out, ())
 
@@ -72,7 +72,7 @@ def corrcoef(x: TensorLike, *, rowvar: bool = True) -> Tensor:
 
 
 @composite(rule=rules.FLOAT)
-def standardize(x: TensorLike, axis: Axes = None, *, correction: float = 0.0) -> Tensor:
+def standardize(x: TensorLike, axis: Axis = None, *, correction: float = 0.0) -> Tensor:
     """Return the z-scores (x - mean(x)) / std(x) along axes; NaN where std(x) is 0.
 
     Args:
@@ -86,7 +86,7 @@ def standardize(x: TensorLike, axis: Axes = None, *, correction: float = 0.0) ->
 
 
 @composite(rule=rules.REAL_FLOAT)
-def skew(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
+def skew(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Return the skewness along axes: the third moment of the z-scores; NaN for a constant.
 
     Args:
@@ -100,7 +100,7 @@ def skew(x: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
 
 @composite(rule=rules.REAL_FLOAT)
 def kurtosis(
-    x: TensorLike, axis: Axes = None, *, excess: bool = True, keepdims: bool = False
+    x: TensorLike, axis: Axis = None, *, excess: bool = True, keepdims: bool = False
 ) -> Tensor:
     """Return the kurtosis along axes: the fourth moment of the z-scores.
 

@@ -8,7 +8,7 @@ from ember_ml.autodiff.rules import vjp_rule, vjps
 from ember_ml.autodiff.rules.helpers import adjoint, conj
 from ember_ml.autodiff.rules.linearalg.helpers import scale_columns
 from ember_ml.ops import linearalg
-from ember_ml.ops.linearalg.precision import narrowed, widened
+from ember_ml.ops._composite import narrowed, widened
 from ember_ml.ops.linearalg.solving import _inverse_values
 
 vjps(

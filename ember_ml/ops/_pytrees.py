@@ -4,40 +4,41 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeVar
 
 from ember_ml import ops
 from ember_ml._core import runtime, tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.errors import ArgumentTypeError, DTypeError, ShapeError
-from ember_ml._core.tensor import EmberTensor
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 
-Nest: TypeAlias = Any
-"""Tensors in tuples, lists and dicts, however deep."""
+T = TypeVar("T")
 
 
-def home_of(*nests: Nest) -> str:
+def home_of(*trees: object) -> str:
     """Return the backend of the first tensor, else the active one."""
-    for x in tree.leaves_of(nests):
+    for x in tree.leaves_of(trees):
         if isinstance(x, EmberTensor):
             return x._backend
     return runtime.active()
 
 
-def as_tensors(nest: Nest, home: str) -> Nest:
+def as_tensors(x: T, home: str) -> T:
     """Return the pytree with every leaf except None as a tensor."""
-    if type(nest) is EmberTensor:
-        return nest
+    if type(x) is EmberTensor:
+        return x
     return tree.map_leaves(
-        lambda x: (
-            x if x is None or isinstance(x, EmberTensor) else convert_to_tensor(x, backend=home)
+        lambda leaf: (
+            leaf
+            if leaf is None or isinstance(leaf, EmberTensor)
+            else convert_to_tensor(leaf, backend=home)
         ),
-        nest,
+        x,
     )
 
 
-def kept(op: str, name: str, carry: Nest, new: Nest) -> Nest:
+def matched(op: str, name: str, carry: T, new: T) -> T:
     """Return the new carry if it matches the previous one; Python numbers take its dtypes."""
     if alike(carry, new):
         return new
@@ -51,24 +52,24 @@ def kept(op: str, name: str, carry: Nest, new: Nest) -> Nest:
             for x, old in zip(leaves, before, strict=True)
         ]
         new = tree.unflatten(structure, leaves)
-    agree(op, "the carry", f"the one that {name} returns", carry, new)
+    agree(op, "the carry", f"the result of {name}", carry, new)
     return new
 
 
-def selected(op: str, pred: Any, first: tuple[str, Nest], second: tuple[str, Nest]) -> Nest:
+def selected(op: str, pred: TensorLike, first: tuple[str, T], second: tuple[str, T]) -> T:
     """Return the first pytree where pred is true, else the second."""
     choice = ops.reshape(convert_to_tensor(pred), ())
-    x, y = (as_tensors(nest, choice.backend) for _, nest in (first, second))
+    x, y = (as_tensors(value, choice.backend) for _, value in (first, second))
     agree(op, first[0], second[0], x, y)
     choice = choice if choice.dtype.kind == "bool" else ops.not_equal(choice, 0)
 
-    def select(one: Any, other: Any) -> Any:
+    def select(one: Tensor | None, other: Tensor | None) -> Tensor | None:
         return None if one is None else ops.where(choice, one, other)
 
     return tree.map_leaves(select, x, y)
 
 
-def agree(op: str, one: str, other: str, x: Nest, y: Nest) -> None:
+def agree(op: str, one: str, other: str, x: object, y: object) -> None:
     """Raise if two pytrees differ in structure, shapes or dtypes."""
     if alike(x, y):
         return
@@ -76,7 +77,7 @@ def agree(op: str, one: str, other: str, x: Nest, y: Nest) -> None:
     others, second = tree.flatten(y)
     if structure != second:
         raise ArgumentTypeError(
-            f"{op}: {one} and {other} must have one structure, not {described(x)} and "
+            f"{op}: {one} and {other} must have the same structure; got {described(x)} and "
             f"{described(y)}"
         )
     for at, (a, b) in enumerate(zip(leaves, others, strict=True)):
@@ -84,23 +85,23 @@ def agree(op: str, one: str, other: str, x: Nest, y: Nest) -> None:
             continue
         if not isinstance(a, EmberTensor) or not isinstance(b, EmberTensor):
             raise ArgumentTypeError(
-                f"{op}: {one} and {other} must hold tensors{_place(structure, at)}, not "
+                f"{op}: {one} and {other} must hold tensors{_place(structure, at)}; got "
                 f"{described(a)} and {described(b)}"
             )
         if a.shape != b.shape:
             raise ShapeError(
-                f"{op}: {one} and {other} must have one shape{_place(structure, at)}, not "
+                f"{op}: {one} and {other} must have the same shape{_place(structure, at)}; got "
                 f"{a.shape} and {b.shape}"
             )
         if a._tag is not b._tag:
             raise DTypeError(
-                f"{op}: {one} and {other} must have one dtype and backend{_place(structure, at)}, "
-                f"not {a.dtype} on {a.backend} and {b.dtype} on {b.backend}; "
-                f"cast with astype({a.dtype.name!r})"
+                f"{op}: {one} and {other} must have the same dtype and backend"
+                f"{_place(structure, at)}; got {a.dtype} on {a.backend} and {b.dtype} on "
+                f"{b.backend}; cast with astype({a.dtype.name!r})"
             )
 
 
-def alike(x: Nest, y: Nest) -> bool:
+def alike(x: Any, y: Any) -> bool:
     """Return whether two pytrees agree by a quick check; False is inconclusive."""
     kind = type(x)
     if kind is not type(y):
@@ -128,12 +129,11 @@ def _paths(structure: tree.Structure, path: str = "") -> Iterator[str]:
         yield from _paths(part, f"{path}[{key!r}]")
 
 
-def described(nest: Nest) -> str:
+def described(x: object) -> str:
     """Return the containers of a pytree as text, with leaves as *."""
-    if nest is None or not isinstance(nest, (dict, list, tuple)):
-        return f"a {type(nest).__name__}" if nest is not None else "None"
-    marked = tree.map_leaves(lambda x: None if x is None else _Star(), nest)
-    return repr(marked)
+    if not isinstance(x, (dict, list, tuple)):
+        return "None" if x is None else f"a {type(x).__name__}"
+    return repr(tree.map_leaves(lambda leaf: None if leaf is None else _Star(), x))
 
 
 class _Star:
