@@ -1,4 +1,4 @@
-"""Nested tuples, lists and dicts of values."""
+"""Pytrees: leaves in nested tuples, named tuples, lists and dicts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 
 
 class Structure(NamedTuple):
-    """How a nest was built: of a leaf (kind None), or of a container's parts."""
+    """Containers of a tree: the type of one, its keys if it is a dict, and its parts.
+
+    The type of a leaf is None.
+    """
 
     kind: type | None
     keys: tuple[Any, ...]
@@ -18,50 +21,103 @@ class Structure(NamedTuple):
 _LEAF = Structure(None, (), ())
 
 
-def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """The leaves of a nest from left to right (dicts by key), and its structure."""
+def flatten(tree: object) -> tuple[list[Any], Structure]:
+    """Return the leaves from left to right (dicts sorted by key), and the structure.
+
+    Args:
+        tree: Pytree.
+    """
     leaves: list[Any] = []
     return leaves, _flatten(tree, leaves)
 
 
-def _flatten(tree: Any, leaves: list[Any]) -> Structure:
+def _flatten(tree: object, leaves: list[Any]) -> Structure:
     if isinstance(tree, dict):
-        keys = _sorted(tree)
-        return Structure(type(tree), keys, tuple(_flatten(tree[key], leaves) for key in keys))
+        # The order must not depend on how the dict was filled.
+        keys = tuple(sorted(tree, key=lambda key: (type(key).__name__, key)))
+        return Structure(type(tree), keys, tuple([_flatten(tree[key], leaves) for key in keys]))
     if isinstance(tree, (list, tuple)):
         return Structure(type(tree), (), tuple([_flatten(part, leaves) for part in tree]))
     leaves.append(tree)
     return _LEAF
 
 
-def _sorted(keys: Iterable[Any]) -> tuple[Any, ...]:
-    """In an order that does not depend on how a dict was filled."""
-    return tuple(sorted(keys, key=lambda key: (type(key).__name__, key)))
+def unflatten(structure: Structure, leaves: Iterable[object]) -> Any:
+    """Return the tree of a structure with other leaves.
+
+    Args:
+        structure: Second result of `flatten`.
+        leaves: One for each leaf of the structure.
+    """
+    return _unflatten(structure, iter(leaves))
 
 
-def unflatten(structure: Structure, leaves: Iterator[Any] | list[Any]) -> Any:
-    """The nest of that structure with other leaves."""
-    return _build(structure, iter(leaves))
-
-
-def _build(structure: Structure, leaves: Iterator[Any]) -> Any:
-    kind: Any = structure.kind
+def _unflatten(structure: Structure, leaves: Iterator[object]) -> Any:
+    kind = structure.kind
     if kind is None:
         return next(leaves)
-    parts = [_build(part, leaves) for part in structure.parts]
-    if structure.keys or issubclass(kind, dict):
-        made = dict(zip(structure.keys, parts, strict=True))
-        return kind(made) if kind in (dict, OrderedDict) else made
+    parts = [_unflatten(part, leaves) for part in structure.parts]
+    if issubclass(kind, dict):
+        return _dict_like(kind, dict(zip(structure.keys, parts, strict=True)))
+    return sequence_like(kind, parts)
+
+
+def _dict_like(kind: type, items: dict[Any, Any]) -> dict[Any, Any]:
+    return OrderedDict(items) if kind is OrderedDict else items
+
+
+def sequence_like(kind: type, parts: list[Any]) -> Any:
+    """Return a tuple, named tuple or list of some parts.
+
+    Args:
+        kind: Type of the result.
+        parts: Elements of the result.
+    """
     return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
 
 
-def leaves_of(tree: Any) -> list[Any]:
-    """The leaves of a nest."""
+def leaves_of(tree: object) -> list[Any]:
+    """Return the leaves from left to right (dicts sorted by key).
+
+    Args:
+        tree: Pytree.
+    """
     return flatten(tree)[0]
 
 
-def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """The nest with `function(leaf, ...)` in place of each leaf, of one or several like nests."""
+def map_leaves(function: Callable[..., object], tree: object, *others: object) -> Any:
+    """Return the tree with `function(leaf, ...)` in place of each leaf.
+
+    Args:
+        function: Called with a leaf of each tree.
+        tree: Pytree. Its dicts keep the order of their keys.
+        others: Pytrees of the same structure.
+    """
+    if not others:
+        return _map(function, tree)
     leaves, structure = flatten(tree)
     columns = [leaves_of(other) for other in others]
     return unflatten(structure, [function(*row) for row in zip(leaves, *columns, strict=True)])
+
+
+def _map(function: Callable[[Any], object], tree: object) -> Any:
+    if isinstance(tree, dict):
+        return _dict_like(type(tree), {key: _map(function, tree[key]) for key in tree})
+    if isinstance(tree, (list, tuple)):
+        return sequence_like(type(tree), [_map(function, part) for part in tree])
+    return function(tree)
+
+
+def paths(structure: Structure, path: str = "") -> Iterator[str]:
+    """Yield the place of each leaf, such as "['state'][0]"; "" if the tree is a leaf.
+
+    Args:
+        structure: Second result of `flatten`.
+        path: Place of the tree itself.
+    """
+    if structure.kind is None:
+        yield path
+        return
+    keys = structure.keys or range(len(structure.parts))
+    for key, part in zip(keys, structure.parts, strict=True):
+        yield from paths(part, f"{path}[{key!r}]")

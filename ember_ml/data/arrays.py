@@ -6,7 +6,7 @@ from typing import Any
 
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml.data import _checks, host_arrays
-from ember_ml.data._nests import Nest, to_host
+from ember_ml.data.conversion import Nest, to_host
 from ember_ml.data.dataset import Dataset
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ember_ml._core import tree
 from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml.data import _checks, host_arrays
-from ember_ml.data._nests import Nest, is_numeric, rebuilt, to_host
+from ember_ml.data.conversion import Nest, is_numeric, to_host
 
 
 def default_collate(items: Sequence[Nest]) -> Nest:
@@ -116,7 +117,9 @@ def _collate(
         return {key: inner([item[key] for item in items], key) for key in first}
     if isinstance(first, (tuple, list)) and not _is_list_of_numbers(first):
         columns = zip(*items, strict=True)
-        return rebuilt(first, [inner(column, place) for place, column in enumerate(columns)])
+        return tree.sequence_like(
+            type(first), [inner(column, place) for place, column in enumerate(columns)]
+        )
     numeric = isinstance(first, list) or is_numeric(first)
     return join(_arrays(items), path, value) if numeric else rest(items)
 

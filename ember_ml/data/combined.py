@@ -10,7 +10,7 @@ from typing import Any
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml.data import _checks, host_arrays
-from ember_ml.data._nests import Nest, host_nest
+from ember_ml.data.conversion import Nest, host_nest
 from ember_ml.data.dataset import Dataset, check_dataset
 
 

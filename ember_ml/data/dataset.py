@@ -6,10 +6,11 @@ import abc
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml.data import _checks
-from ember_ml.data._nests import Nest, map_nest
 from ember_ml.data.collate import default_collate
+from ember_ml.data.conversion import Nest
 
 
 class Dataset(abc.ABC):
@@ -104,7 +105,7 @@ class MapDataset(Dataset):
         if not self.batched:
             return self.function(self.dataset[index])
         place = _checks.index("MapDataset", index, len(self))
-        return map_nest(lambda leaf: leaf[0], self.batch([place]))
+        return tree.map_leaves(lambda leaf: leaf[0], self.batch([place]))
 
     def batch(self, indices: Any) -> Nest:
         """The examples at the indices as one nest."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.data import _checks, host_arrays
-from ember_ml.data._nests import Nest, host_nest, map_nest
+from ember_ml.data.conversion import Nest, host_nest
 from ember_ml.data.dataset import Dataset
 
 
@@ -60,7 +61,7 @@ class GeneratedDataset(Dataset):
         place = _checks.index("GeneratedDataset", index, self.length)
         if self.function is not None:
             return self.function(place, random_stream(self.seed, place))
-        return map_nest(lambda leaf: leaf[0], host_nest(self.batch([place])))
+        return tree.map_leaves(lambda leaf: leaf[0], host_nest(self.batch([place])))
 
     def batch(self, indices: Any) -> Nest:
         """The examples at the indices as one nest."""

@@ -12,7 +12,7 @@ from ember_ml._core import runtime
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.backend import selection
 from ember_ml.data import _checks
-from ember_ml.data._nests import Nest, Placer
+from ember_ml.data.conversion import Nest, Placer
 from ember_ml.data.dataset import Dataset
 from ember_ml.data.plan import Plan, check_shard
 from ember_ml.data.processes import Remote

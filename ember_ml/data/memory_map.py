@@ -14,8 +14,8 @@ from ember_ml._core.convert import as_dtype
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import DTypeLike
 from ember_ml.data import host_arrays
-from ember_ml.data._nests import to_host
 from ember_ml.data.arrays import Columns
+from ember_ml.data.conversion import to_host
 from ember_ml.data.errors import DataFileError
 
 PathLike: TypeAlias = str | os.PathLike[str]

@@ -12,9 +12,10 @@ from multiprocessing.connection import Connection
 from pickle import PicklingError
 from typing import Any
 
+from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml.data import host_arrays
-from ember_ml.data._nests import Nest, host_nest, map_nest
+from ember_ml.data.conversion import Nest, host_nest
 from ember_ml.data.errors import WorkerError
 from ember_ml.data.reading import End, Reader, Task
 
@@ -139,7 +140,7 @@ def _send(connection: Connection[Any, Any], reply: Nest) -> None:
         arrays.append(leaf)
         return Slot(leaf.dtype.str, leaf.shape)
 
-    connection.send(map_nest(slot, reply))
+    connection.send(tree.map_leaves(slot, reply))
     for array in arrays:
         connection.send_bytes(host_arrays.bytes_of(array))
 
@@ -154,4 +155,4 @@ def _receive(connection: Connection[Any, Any]) -> Nest:
         connection.recv_bytes_into(host_arrays.bytes_of(array))
         return array
 
-    return map_nest(fill, connection.recv())
+    return tree.map_leaves(fill, connection.recv())

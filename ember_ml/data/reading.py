@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ember_ml.data._nests import Nest
 from ember_ml.data.collate import default_collate
+from ember_ml.data.conversion import Nest
 from ember_ml.data.dataset import Dataset, examples
 from ember_ml.data.plan import Plan
 from ember_ml.data.stream import IterableDataset

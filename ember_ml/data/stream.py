@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml.data._nests import Nest
+from ember_ml.data.conversion import Nest
 
 
 class IterableDataset:

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ember_ml.data._nests import Nest, host_nest
+from ember_ml.data.conversion import Nest, host_nest
 from ember_ml.data.errors import WorkerError
 from ember_ml.data.processes import Remote
 from ember_ml.data.reading import End, Reader, Task

@@ -1,11 +1,10 @@
-"""Nests of host arrays and of tensors: from one to the other."""
+"""Conversion between host arrays and tensors, in pytrees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from ember_ml._core import runtime
+from ember_ml._core import runtime, tree
 from ember_ml._core.convert import convert_to_tensor, native_backend
 from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.tensor import EmberTensor, wrap
@@ -14,21 +13,6 @@ from ember_ml.data import host_arrays
 
 Nest: TypeAlias = Any
 """Arrays or tensors in tuples, lists and dicts, however deep."""
-
-
-def rebuilt(like: Any, parts: list[Any]) -> Any:
-    """A tuple, named tuple or list of the kind of `like` with other parts."""
-    kind = type(like)
-    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
-
-
-def map_nest(function: Callable[[Any], Any], nest: Nest) -> Nest:
-    """The nest with `function(leaf)` for each leaf; the keys of a dict keep their order."""
-    if isinstance(nest, (tuple, list)):
-        return rebuilt(nest, [map_nest(function, part) for part in nest])
-    if isinstance(nest, dict):
-        return {key: map_nest(function, part) for key, part in nest.items()}
-    return function(nest)
 
 
 def is_numeric(leaf: Any) -> bool:
@@ -56,7 +40,7 @@ def host_nest(nest: Nest) -> Nest:
     def place(leaf: Any) -> Any:
         return to_host(leaf) if not host_arrays.is_array(leaf) and is_numeric(leaf) else leaf
 
-    return map_nest(place, nest)
+    return tree.map_leaves(place, nest)
 
 
 class Placer:
@@ -73,7 +57,7 @@ class Placer:
 
     def nest(self, nest: Nest) -> Nest:
         """The nest with a tensor for each array and number."""
-        return map_nest(self._leaf, nest)
+        return tree.map_leaves(self._leaf, nest)
 
     def _leaf(self, leaf: Any) -> Any:
         if not host_arrays.is_array(leaf):
