@@ -5,9 +5,9 @@ BACKEND ?=
 ARCHITECTURES ?= attention+swiglu mamba+swiglu hyena+swiglu
 
 .DEFAULT_GOAL := help
-.PHONY: help setup mad docs browser demo test lint stubs types imports check bench clean
+.PHONY: help setup mad docs browser demo test quick lint stubs types imports check bench clean
 
-help: ## show this list
+help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -15,7 +15,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,mlx,cluster,test]'
 	touch $@
 
-setup: $(VENV)/.installed ## make the virtual environment with every backend and the test tools
+setup: $(VENV)/.installed ## create .venv with every backend and the test tools
 
 $(VENV)/.package: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -26,23 +26,26 @@ $(VENV)/.package-%: $(VENV)/.package
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	touch $@
 
-mad: $(VENV)/.package $(if $(BACKEND),$(VENV)/.package-$(BACKEND)) ## compare three architectures; BACKEND=torch or mlx installs and uses that
+mad: $(VENV)/.package $(if $(BACKEND),$(VENV)/.package-$(BACKEND)) ## compare three architectures; BACKEND=torch or mlx installs and uses that backend
 	$(BIN)/ember $(if $(BACKEND),--backend $(BACKEND)) mad run $(ARCHITECTURES) --scale mini
 
 demo: setup ## run the same computation on every installed backend
 	$(BIN)/python examples/demo.py
 
-browser: ## have Chromium for the tests of the report, where apt-get can install it
+browser: ## install Chromium for the tests of the report, if apt-get can
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
 	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 	    && apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	      apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
-	} || echo "no Chromium, and it cannot be installed here: its tests are left out, or fail in CI"
+	} || echo "Chromium is missing and cannot be installed here: its tests are skipped, or fail in CI"
 
 test: setup browser ## run the tests on every backend
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
-lint: setup ## style
+quick: setup ## run a sample of the tests in under 3 minutes
+	$(BIN)/python -m pytest -n 2 --quick $(ARGS)
+
+lint: setup ## check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
@@ -53,7 +56,7 @@ types: setup ## type check the package, and user code against the built wheel
 	$(BIN)/mypy
 	$(BIN)/python tests/typing/check.py
 
-imports: setup ## which part may import which
+imports: setup ## check the import rules between packages
 	$(BIN)/lint-imports
 
 docs: setup ## build the documentation into site/
@@ -62,7 +65,7 @@ docs: setup ## build the documentation into site/
 
 check: lint types imports docs test ## everything CI runs
 
-bench: setup ## what calls, gradients, training steps and the import cost, against the frameworks and Keras
+bench: setup ## measure calls, gradients, training steps and import time against the frameworks and Keras
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt autograd jax keras
 	$(BIN)/python benchmarks/dispatch.py
 	$(BIN)/python benchmarks/autodiff.py
@@ -70,5 +73,5 @@ bench: setup ## what calls, gradients, training steps and the import cost, again
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/import_time.py
 
-clean: ## remove what make made
+clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import zlib
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +20,42 @@ def pytest_configure() -> None:
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if ignored and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --quick, which `make quick` uses."""
+    help_text = "run a sample: every test function on the first backend, and one row on another"
+    parser.addoption("--quick", action="store_true", help=help_text)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --quick, keep a sample of the rows of every test function."""
+    if not config.getoption("--quick"):
+        return
+    functions: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {id(item) for name, rows in functions.items() for item in _sample(name, rows)}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = [item for item in items if id(item) in kept]
+
+
+ROWS = 20
+"""Number of rows of a test function that --quick runs on the first backend."""
+
+
+def _sample(name: str, rows: list[pytest.Item]) -> list[pytest.Item]:
+    """Return rows spread over the first backend's, and one row of another backend."""
+    backends = [getattr(item, "callspec", None) for item in rows]
+    names = [spec.params.get("backend") if spec is not None else None for spec in backends]
+    if name.startswith("tests/integration/") and names[0] is None:
+        return []  # these start processes, clusters and browsers
+    first = next(iter(BACKENDS))
+    near = [item for item, each in zip(rows, names, strict=True) if each in (None, first)]
+    far = [item for item, each in zip(rows, names, strict=True) if each not in (None, first)]
+    step = -(-len(near) // ROWS) or 1
+    at = zlib.crc32(name.encode())
+    return near[at % step :: step] + (far[at % len(far) :][:1] if far else [])
 
 
 @pytest.fixture(params=list(BACKENDS))
