@@ -27,11 +27,7 @@ class Initializer:
     config: Config | None = None
 
     def __call__(
-        self,
-        shape: Shape,
-        dtype: DTypeLike | None = None,
-        *,
-        seed: int | Generator | None = None,
+        self, shape: Shape, dtype: DTypeLike | None = None, *, seed: int | Generator | None = None
     ) -> Tensor:
         """Return a tensor on the active backend.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from ember_ml import ops
 from ember_ml._core.dtype import bool_
 from ember_ml._core.errors import ShapeError
@@ -9,6 +11,8 @@ from ember_ml._core.tensor import DTypeLike, Tensor
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.sequence_module import SequenceModule
 from ember_ml.nn.sequence_module import State as State
+
+TensorPair: TypeAlias = tuple[Tensor, Tensor]
 
 
 def new_zeros(like: Tensor, shape: tuple[int, ...], dtype: DTypeLike | None = None) -> Tensor:

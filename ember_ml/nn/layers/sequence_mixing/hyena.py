@@ -9,7 +9,7 @@ from ember_ml.nn._checks import require_divisible
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing.dense import Dense, bias_of
 from ember_ml.nn.layers.sequence_mixing._filters import HyenaFilter
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, TensorPair
 from ember_ml.nn.layers.sequence_mixing.fft_conv import (
     device_kernel,
     empty_window,
@@ -100,9 +100,7 @@ class HyenaBase(SequenceMixer):
         query, key, value = self.filtered(u)
         return query * conv(_mask_channels(key * value, mask), kernel)
 
-    def mix_step(
-        self, x: Tensor, state: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def mix_step(self, x: Tensor, state: TensorPair) -> tuple[Tensor, TensorPair]:
         """Return the result of `mix` at one position, (batch, inner), and the next state."""
         (query, key, value), short = self.project_step(x, state[0])
         window = push(key * value, state[1])
@@ -169,23 +167,15 @@ class Hyena(HyenaBase):
         max_length: Size = 1280,
     ) -> None:
         inner = features * inner_factor
-        super().__init__(
-            features,
-            inner,
-            outputs=inner,
-            filters=inner,
-            groups=projection_groups,
-            short_kernel_size=short_kernel_size,
-            filter_order=filter_order,
-            max_length=max_length,
-        )
+        sizes = short_kernel_size, filter_order, max_length
+        super().__init__(features, inner, inner, inner, projection_groups, *sizes)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Mix the sequence."""
         self.check_sequence(x, mask)
         return self.read_out(self.mix(x, mask)) if x.size else x
 
-    def initial_state(self, batch: int) -> tuple[Tensor, Tensor]:
+    def initial_state(self, batch: int) -> TensorPair:
         """Return the inputs of the short and of the long filters before the first position."""
         return self.short.initial_state(batch), self.window(batch)
 
@@ -239,16 +229,8 @@ class MultiHeadHyena(HyenaBase):
         inner = features * inner_factor
         require_divisible(self, **{"inner channels": inner}, num_heads=num_heads)
         self.num_heads = num_heads
-        super().__init__(
-            features,
-            inner,
-            outputs=inner,
-            filters=inner // num_heads,
-            groups=projection_groups,
-            short_kernel_size=short_kernel_size,
-            filter_order=filter_order,
-            max_length=max_length,
-        )
+        sizes = short_kernel_size, filter_order, max_length
+        super().__init__(features, inner, inner, inner // num_heads, projection_groups, *sizes)
 
     @property
     def state_size(self) -> int:

@@ -7,6 +7,7 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Size
 from ember_ml.nn._checks import require_at_most
 from ember_ml.nn.layers.channel_mixing.dense import Dense
+from ember_ml.nn.layers.sequence_mixing.base import TensorPair
 from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
 from ember_ml.registry import register
 
@@ -55,16 +56,8 @@ class HyenaExperts(HyenaBase):
         self.num_experts = num_experts
         self.top_k = top_k
         inner = num_experts * expert_features
-        super().__init__(
-            features,
-            inner,
-            outputs=expert_features,
-            filters=inner,
-            groups=1,
-            short_kernel_size=short_kernel_size,
-            filter_order=filter_order,
-            max_length=max_length,
-        )
+        sizes = short_kernel_size, filter_order, max_length
+        super().__init__(features, inner, expert_features, inner, 1, *sizes)
         self.router = Dense(features, num_experts)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -86,7 +79,7 @@ class HyenaExperts(HyenaBase):
         weights = ops.expand_dims(self.route(x), -2)
         return self.out_proj(ops.sum(experts * weights, axis=-1))
 
-    def initial_state(self, batch: int) -> tuple[Tensor, Tensor]:
+    def initial_state(self, batch: int) -> TensorPair:
         """Return the inputs of the short and of the long filters before the first position."""
         return self.short.initial_state(batch), self.window(batch)
 

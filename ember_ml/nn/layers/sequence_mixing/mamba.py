@@ -10,7 +10,12 @@ from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn._checks import require_at_most
 from ember_ml.nn.initializers import Uniform
 from ember_ml.nn.layers.channel_mixing.dense import Dense
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding, new_zeros
+from ember_ml.nn.layers.sequence_mixing.base import (
+    SequenceMixer,
+    TensorPair,
+    mask_padding,
+    new_zeros,
+)
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
@@ -110,7 +115,7 @@ class Mamba(SequenceMixer):
         low_rank, write, read = ops.split(self.x_proj(u), boundaries, axis=-1)
         return ops.softplus(ops.linear(low_rank, self.dt_weight, self.dt_bias)), write, read
 
-    def initial_state(self, batch: int) -> tuple[Tensor, Tensor]:
+    def initial_state(self, batch: int) -> TensorPair:
         """Return the inputs of the convolution and the states, (batch, inner, d_state): zeros."""
         states = new_zeros(self.D, (batch, self.inner, self.d_state), "float32")
         return self.conv.initial_state(batch), states

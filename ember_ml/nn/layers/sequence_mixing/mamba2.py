@@ -9,7 +9,12 @@ from ember_ml.nn._checks import require_at_most, require_divisible
 from ember_ml.nn.initializers import Uniform
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.norms import RMSNorm
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding, new_zeros
+from ember_ml.nn.layers.sequence_mixing.base import (
+    SequenceMixer,
+    TensorPair,
+    mask_padding,
+    new_zeros,
+)
 from ember_ml.nn.layers.sequence_mixing.mamba import step_size_bias
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
 from ember_ml.nn.parameter import Parameter
@@ -120,10 +125,7 @@ class Mamba2(SequenceMixer):
         require_at_most(self, dt_min=dt_min, dt_max=dt_max)
         self.features = features
         self.inner = features * expand
-        sizes = {
-            "features * expand": self.inner,
-            "head_dim * num_groups": head_dim * num_groups,
-        }
+        sizes = {"features * expand": self.inner, "head_dim * num_groups": head_dim * num_groups}
         require_divisible(self, **sizes)
         self.d_state, self.head_dim, self.num_groups = d_state, head_dim, num_groups
         self.num_heads = self.inner // head_dim
@@ -174,7 +176,7 @@ class Mamba2(SequenceMixer):
         y = ops.cast(ops.reshape(y, gate.shape), gate.dtype) * ops.silu(gate)
         return self.out_proj(self.norm(y))
 
-    def initial_state(self, batch: int) -> tuple[Tensor, Tensor]:
+    def initial_state(self, batch: int) -> TensorPair:
         """Return the inputs of the convolution and the states of the heads: zeros."""
         shape = (batch, self.num_heads, self.head_dim, self.d_state)
         return self.conv.initial_state(batch), new_zeros(self.D, shape, "float32")

@@ -12,7 +12,7 @@ from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn._checks import require_divisible
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing import _chunked
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, TensorPair, mask_padding
 from ember_ml.registry import register
 
 
@@ -87,7 +87,7 @@ class Retention(SequenceMixer):
         y = _chunked.attend(query, key, value, self._log_decay(query, mask))
         return self._read_out(ops.permute_dims(y, (0, 2, 1, 3)), gate)
 
-    def initial_state(self, batch: int) -> tuple[Tensor, Tensor]:
+    def initial_state(self, batch: int) -> TensorPair:
         """Return the state before the first position, zeros, and the position of the next step."""
         weight = self.out.weight
         sizes = self.features // self.num_heads, self.value_features // self.num_heads

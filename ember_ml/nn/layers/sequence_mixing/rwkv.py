@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Size
@@ -10,9 +12,17 @@ from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.channel_mixing.dense import Dense, bias_of
 from ember_ml.nn.layers.channel_mixing.norms import GroupNorm
 from ember_ml.nn.layers.sequence_mixing import _chunked
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding, new_zeros
+from ember_ml.nn.layers.sequence_mixing.base import (
+    SequenceMixer,
+    TensorPair,
+    mask_padding,
+    new_zeros,
+)
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
+
+Projections: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+"""Receptance, key, value, gate and log decay."""
 
 
 def token_shift(x: Tensor) -> Tensor:
@@ -88,7 +98,7 @@ class TimeMixer(SequenceMixer):
         y = _chunked.attend(r, k, v, decay, upcast_half(self.bonus))
         return self._read_out(ops.permute_dims(y, (0, 2, 1, 3)), gate)
 
-    def initial_state(self, batch: int) -> tuple[Tensor, Tensor]:
+    def initial_state(self, batch: int) -> TensorPair:
         """Return the input before the first position and the matrices of the heads: zeros."""
         size = self.features // self.num_heads
         previous = new_zeros(self.out.weight, (batch, self.features))

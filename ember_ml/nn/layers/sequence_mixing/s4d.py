@@ -13,7 +13,12 @@ from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn._checks import require_at_most
 from ember_ml.nn.initializers import Normal, Uniform
 from ember_ml.nn.layers.channel_mixing.dense import Dense
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding, new_zeros
+from ember_ml.nn.layers.sequence_mixing.base import (
+    SequenceMixer,
+    TensorPair,
+    mask_padding,
+    new_zeros,
+)
 from ember_ml.nn.layers.sequence_mixing.fft_conv import long_conv
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
@@ -104,7 +109,7 @@ class S4D(SequenceMixer):
         y = long_conv(ops.swapaxes(x, 1, 2), kernel, self.skip)
         return self.out_proj(ops.gelu(ops.swapaxes(y, 1, 2)))
 
-    def initial_state(self, batch: int) -> tuple[Tensor, Tensor]:
+    def initial_state(self, batch: int) -> TensorPair:
         """Return the real and imaginary parts of the state before the first position: zeros."""
         zeros = new_zeros(self.skip, (batch, self.features, self.d_state // 2), "float32")
         return zeros, zeros

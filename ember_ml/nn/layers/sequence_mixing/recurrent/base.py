@@ -114,11 +114,7 @@ class Recurrent(SequenceMixer):
         return y, _unwrap_single(next_states)
 
     def _run_unbatched(
-        self,
-        x: Tensor,
-        state: State | None,
-        timespans: TensorLike | None,
-        mask: Tensor | None,
+        self, x: Tensor, state: State | None, timespans: TensorLike | None, mask: Tensor | None
     ) -> tuple[Tensor, State]:
         """Run a sequence without a batch axis."""
         state = None if state is None else tree.map_leaves(lambda part: part[None], state)

@@ -18,6 +18,8 @@ from ember_ml.nn.parameter import Parameter
 
 Timespan: TypeAlias = float | Tensor
 """Time since the previous position: a number, or a tensor that broadcasts to the batch."""
+Mask: TypeAlias = Tensor | None
+"""Padding mask, (batch, time), False for padding; None without padding."""
 T = TypeVar("T")
 Weights = TypeVar("Weights")
 Entry = TypeVar("Entry")
@@ -173,12 +175,7 @@ class HoistedCell(RecurrentCell, Generic[Weights, Entry]):
         return upcast_half(x), _upcast_leaves(state), _upcast_leaves(weights)
 
     def sweep(
-        self,
-        x: Tensor,
-        state: State,
-        timespans: Timespan,
-        mask: Tensor | None,
-        weights: Weights,
+        self, x: Tensor, state: State, timespans: Timespan, mask: Mask, weights: Weights
     ) -> tuple[Tensor, State]:
         """Compute `walk` with gathered weights."""
         length = x.shape[1]

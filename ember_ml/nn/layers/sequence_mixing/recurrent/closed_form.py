@@ -16,6 +16,7 @@ from ember_ml.nn.layers.channel_mixing import Dense, Dropout
 from ember_ml.nn.layers.channel_mixing.dense import bias_of
 from ember_ml.nn.layers.sequence_mixing.recurrent.cells import (
     HoistedCell,
+    Mask,
     Timespan,
     varying_timespans,
 )
@@ -186,12 +187,7 @@ class CfCCell(HoistedCell[CfCWeights, Tensor]):
         return f1 + t * f2 if self.mode == "no_gate" else f1 + t * (f2 - f1)
 
     def sweep(
-        self,
-        x: Tensor,
-        state: Tensor,
-        timespans: Timespan,
-        mask: Tensor | None,
-        weights: CfCWeights,
+        self, x: Tensor, state: Tensor, timespans: Timespan, mask: Mask, weights: CfCWeights
     ) -> tuple[Tensor, Tensor]:
         """Compute all steps by one op if it supports the configuration."""
         spans = varying_timespans(timespans)

@@ -168,7 +168,7 @@ class LTC(Recurrent):
 
     The synapse e from i to j has the conductance :math:`s_e = w_e \sigma(\sigma_e (v_i - \mu_e))`
     and the reversal potential :math:`E_e`. Inputs have synapses of the same kind. A step has
-    `ode_unfolds` substeps of time d, each of which computes
+    `ode_unfolds` substeps of time d. Each substep computes
 
     .. math::
         v_j \leftarrow \frac{c_j v_j + d (g_j v^{leak}_j + \sum_e s_e E_e)}

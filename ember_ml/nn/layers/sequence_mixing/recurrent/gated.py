@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml._core.types import Tree
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.nn import activations, initializers
-from ember_ml.nn.layers.sequence_mixing.base import State
-from ember_ml.nn.layers.sequence_mixing.recurrent.cells import HoistedCell, Timespan
+from ember_ml.nn.layers.sequence_mixing.base import State, TensorPair
+from ember_ml.nn.layers.sequence_mixing.recurrent.cells import HoistedCell, Mask, Timespan
 from ember_ml.nn.parameter import Parameter
+
+LinearWeights: TypeAlias = tuple[Tensor, Tensor | None]
+"""Weight and bias."""
 
 
 class GateWeights(NamedTuple):
@@ -135,12 +138,8 @@ class LSTMCell(_GatedCell):
         return ops.concat([zeros, ops.ones((hidden_size,)), zeros, zeros])
 
     def advance(
-        self,
-        entry: Tensor,
-        state: tuple[Tensor, Tensor],
-        timespan: Timespan,
-        weights: GateWeights,
-    ) -> tuple[Tensor, Tensor]:
+        self, entry: Tensor, state: TensorPair, timespan: Timespan, weights: GateWeights
+    ) -> TensorPair:
         """Return the next h and c."""
         h, c = state
         gates = entry + ops.linear(h, weights.weight_hh, weights.bias_hh)
@@ -148,18 +147,13 @@ class LSTMCell(_GatedCell):
         c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
         return ops.sigmoid(o) * ops.tanh(c), c
 
-    def output(self, state: tuple[Tensor, Tensor], weights: GateWeights) -> Tensor:
+    def output(self, state: TensorPair, weights: GateWeights) -> Tensor:
         """Return the hidden state h."""
         return state[0]
 
     def sweep(
-        self,
-        x: Tensor,
-        state: tuple[Tensor, Tensor],
-        timespans: Timespan,
-        mask: Tensor | None,
-        weights: GateWeights,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        self, x: Tensor, state: TensorPair, timespans: Timespan, mask: Mask, weights: GateWeights
+    ) -> tuple[Tensor, TensorPair]:
         """Compute all steps by one op if there is no padding."""
         if mask is not None:
             return super().sweep(x, state, timespans, mask, weights)
@@ -206,12 +200,7 @@ class GRUCell(_GatedCell):
         return n + ops.sigmoid(z + hz) * (state - n)
 
     def sweep(
-        self,
-        x: Tensor,
-        state: Tensor,
-        timespans: Timespan,
-        mask: Tensor | None,
-        weights: GateWeights,
+        self, x: Tensor, state: Tensor, timespans: Timespan, mask: Mask, weights: GateWeights
     ) -> tuple[Tensor, Tensor]:
         """Compute all steps by one op if there is no padding."""
         if mask is not None:
@@ -220,7 +209,7 @@ class GRUCell(_GatedCell):
         return ops.gru(x, state, weight_ih, weight_hh, bias_ih, bias_hh)
 
 
-class MinGRUCell(HoistedCell[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor]]):
+class MinGRUCell(HoistedCell[LinearWeights, TensorPair]):
     r"""Minimal gated recurrent unit cell: the gate depends on the input only.
 
     .. math:: z = \sigma(W_z x + b_z), \quad h' = (1 - z) \odot h + z \odot (W_h x + b_h)
@@ -251,36 +240,27 @@ class MinGRUCell(HoistedCell[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor]
         self.weight = Parameter(uniform((2 * hidden_size, in_features)))
         self.bias = Parameter(ops.zeros((2 * hidden_size,)), decay=False) if bias else None
 
-    def gather(self, timespan: Timespan | None) -> tuple[Tensor, Tensor | None]:
+    def gather(self, timespan: Timespan | None) -> LinearWeights:
         """Return the weight and the bias."""
         return self.weight, self.bias
 
-    def prepare(self, x: Tensor, weights: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor]:
+    def prepare(self, x: Tensor, weights: LinearWeights) -> TensorPair:
         """Return the factor 1 - z of the state, and what is added to it."""
         gate, value = ops.split(ops.linear(x, *weights), 2, axis=-1)
         return ops.sigmoid(-gate), ops.sigmoid(gate) * value
 
     def advance(
-        self,
-        entry: tuple[Tensor, Tensor],
-        state: Tensor,
-        timespan: Timespan,
-        weights: tuple[Tensor, Tensor | None],
+        self, entry: TensorPair, state: Tensor, timespan: Timespan, weights: LinearWeights
     ) -> Tensor:
         """Return the next h."""
         return entry[0] * state + entry[1]
 
-    def output(self, state: Tensor, weights: tuple[Tensor, Tensor | None]) -> Tensor:
+    def output(self, state: Tensor, weights: LinearWeights) -> Tensor:
         """Return the hidden state h."""
         return state
 
     def sweep(
-        self,
-        x: Tensor,
-        state: Tensor,
-        timespans: Timespan,
-        mask: Tensor | None,
-        weights: tuple[Tensor, Tensor | None],
+        self, x: Tensor, state: Tensor, timespans: Timespan, mask: Mask, weights: LinearWeights
     ) -> tuple[Tensor, Tensor]:
         """Compute all steps as one linear recurrence."""
         factor, update = self.prepare(x, weights)

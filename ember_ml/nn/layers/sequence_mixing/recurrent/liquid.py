@@ -11,6 +11,7 @@ from ember_ml.nn.layers.sequence_mixing.recurrent._stages import LiquidWeights, 
 from ember_ml.nn.layers.sequence_mixing.recurrent._synapses import Strengths, Synapses
 from ember_ml.nn.layers.sequence_mixing.recurrent.cells import (
     HoistedCell,
+    Mask,
     Timespan,
     varying_timespans,
 )
@@ -34,7 +35,7 @@ class LTCCell(HoistedCell[LiquidWeights, Tensor]):
 
     The synapse e from i to j has the conductance :math:`s_e = w_e \sigma(\sigma_e (v_i - \mu_e))`
     and the reversal potential :math:`E_e`. Inputs have synapses of the same kind. A step of time
-    :math:`\Delta` has `ode_unfolds` substeps of time d, each of which computes
+    :math:`\Delta` has `ode_unfolds` substeps of time d. Each substep computes
 
     .. math::
         v_j \leftarrow \frac{c_j v_j + d (g_j v^{leak}_j + \sum_e s_e E_e)}
@@ -179,12 +180,7 @@ class LTCCell(HoistedCell[LiquidWeights, Tensor]):
         return _affine(state[..., : self.out_features], *weights["output"])
 
     def sweep(
-        self,
-        x: Tensor,
-        state: Tensor,
-        timespans: Timespan,
-        mask: Tensor | None,
-        weights: LiquidWeights,
+        self, x: Tensor, state: Tensor, timespans: Timespan, mask: Mask, weights: LiquidWeights
     ) -> tuple[Tensor, Tensor]:
         """Compute the whole sequence stage by stage."""
         if not x.shape[1]:

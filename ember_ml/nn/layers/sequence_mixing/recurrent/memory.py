@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.nn.layers.sequence_mixing.recurrent.cells import (
-    Entry,
-    HoistedCell,
-    Timespan,
-    Weights,
-)
+from ember_ml.nn.layers.sequence_mixing.base import TensorPair
+from ember_ml.nn.layers.sequence_mixing.recurrent.cells import Entry, HoistedCell, Timespan, Weights
 from ember_ml.nn.layers.sequence_mixing.recurrent.gated import GateWeights, LSTMCell
 
 
@@ -55,14 +51,14 @@ class MixedMemoryCell(HoistedCell[tuple[GateWeights, Weights], tuple[Tensor, Ent
     def advance(
         self,
         entry: tuple[Tensor, Entry],
-        state: tuple[Tensor, Tensor],
+        state: TensorPair,
         timespan: Timespan,
         weights: tuple[GateWeights, Weights],
-    ) -> tuple[Tensor, Tensor]:
+    ) -> TensorPair:
         """Apply the LSTM, and then the cell to the resulting h."""
         h, c = self.memory.advance(entry[0], state, timespan, weights[0])
         return self.cell.advance(entry[1], h, timespan, weights[1]), c
 
-    def output(self, state: tuple[Tensor, Tensor], weights: tuple[GateWeights, Weights]) -> Tensor:
+    def output(self, state: TensorPair, weights: tuple[GateWeights, Weights]) -> Tensor:
         """Return the output of the cell."""
         return self.cell.output(state[0], weights[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.nn.layers.sequence_mixing.recurrent.cells import HoistedCell, Timespan
+from ember_ml.nn.layers.sequence_mixing.recurrent.cells import HoistedCell, Mask, Timespan
 from ember_ml.nn.layers.sequence_mixing.recurrent.closed_form import CfCCell, CfCWeights, Mode
 from ember_ml.nn.wirings.base import NeuronWiring
 
@@ -70,12 +70,7 @@ class WiredCfCCell(HoistedCell[list[CfCWeights], Tensor]):
         return state[..., -self.out_features :]
 
     def sweep(
-        self,
-        x: Tensor,
-        state: Tensor,
-        timespans: Timespan,
-        mask: Tensor | None,
-        weights: list[CfCWeights],
+        self, x: Tensor, state: Tensor, timespans: Timespan, mask: Mask, weights: list[CfCWeights]
     ) -> tuple[Tensor, Tensor]:
         """Run each layer over the whole sequence, because none reads a later layer."""
         after = []
