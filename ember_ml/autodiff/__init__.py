@@ -1,6 +1,6 @@
-"""Gradients on every backend: the tape, and transforms of functions."""
+"""Gradients on every backend: gradient tapes and function transforms."""
 
-from ember_ml.autodiff import gaps as gaps
+from ember_ml.autodiff import missing_gradients as missing_gradients
 from ember_ml.autodiff.causal import CausalContext as CausalContext
 from ember_ml.autodiff.tape import GradientTape as GradientTape
 from ember_ml.autodiff.transforms.batching import vmap as vmap

@@ -1,23 +1,23 @@
-"""Ops whose results are constants to a gradient, whatever their operands."""
+"""Ops whose results are constants to gradients."""
 
 from __future__ import annotations
 
-_STEPS = "the slope is zero, but for the steps"
-_DISTINCT = "elements are told apart by equality, and their number changes in steps"
-_VALUES = "the result does not depend on the values, only on shape and dtype"
+_PIECEWISE = "the result is piecewise constant in the values"
+_DISTINCT = "elements are compared for equality, and the number of distinct ones is discrete"
+_SHAPE_ONLY = "the result depends on the shape and dtype only, not on the values"
 
 CONSTANT: dict[str, str] = {
-    "elementwise.floor_divide": _STEPS,
-    "floating.nextafter": "a neighbour in the dtype, not a function of real numbers",
-    "gradients.stop_gradient": "that is what it is for",
-    "creation.zeros_like": _VALUES,
-    "creation.ones_like": _VALUES,
-    "creation.empty_like": _VALUES,
-    "creation.full_like": _VALUES,
-    "rounding.ceil": _STEPS,
-    "rounding.floor": _STEPS,
-    "rounding.round": _STEPS,
-    "rounding.trunc": _STEPS,
+    "elementwise.floor_divide": _PIECEWISE,
+    "floating.nextafter": "the result is a neighbor in the dtype, not a function of real numbers",
+    "gradients.stop_gradient": "the op is meant to stop gradients",
+    "creation.zeros_like": _SHAPE_ONLY,
+    "creation.ones_like": _SHAPE_ONLY,
+    "creation.empty_like": _SHAPE_ONLY,
+    "creation.full_like": _SHAPE_ONLY,
+    "rounding.ceil": _PIECEWISE,
+    "rounding.floor": _PIECEWISE,
+    "rounding.round": _PIECEWISE,
+    "rounding.trunc": _PIECEWISE,
     "sets.intersect1d": _DISTINCT,
     "sets.setdiff1d": _DISTINCT,
     "sets.union1d": _DISTINCT,
@@ -27,4 +27,4 @@ CONSTANT: dict[str, str] = {
     "sets.unique_inverse": _DISTINCT,
     "sets.unique_values": _DISTINCT,
 }
-"""Op -> why. Results of integers and bools are constants anyway."""
+"""Key of an op -> the reason. Integer and bool results are constants in any case."""

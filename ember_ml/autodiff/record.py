@@ -1,17 +1,17 @@
-"""The way of a call through the open tapes."""
+"""Recording of calls on the open tapes."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from ember_ml import ops
 from ember_ml._core import recording, runtime
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor
 from ember_ml.autodiff.constants import CONSTANT
-from ember_ml.autodiff.quick import QuickLog
+from ember_ml.autodiff.log import Args, KwArgs, Log, Recordable, Result
+from ember_ml.autodiff.program import ProgramLog
 from ember_ml.autodiff.values import Values
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def call(
-    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tapes: tuple[GradientTape, ...]
-) -> Any:
-    """Compute a call, and write it on those of the tapes that track an operand."""
+    op: Recordable, args: Args, kwargs: KwArgs, tapes: tuple[GradientTape | Scope, ...]
+) -> Result:
+    """Compute a call, and record it on the tapes that track an operand."""
     operands = [value for value in args if isinstance(value, EmberTensor)]
     if len(operands) < len(args) or kwargs:
-        operands += _hidden(args, kwargs)
+        operands += _nested_operands(args, kwargs)
     logs = [log for tape in tapes if (log := tape.log_of(operands)) is not None]
     if not logs:
         return op.plain(*args, **kwargs)
@@ -35,8 +35,9 @@ def call(
     for x in operands:
         if x._backend != backend:
             raise ArgumentTypeError(
-                f"{op.key}: a tape records a tensor of the {backend} backend, which meets one of "
-                f"{x._backend}; gradients do not cross backends: move one before the tape"
+                f"{op.key}: a tape records a tensor of the {backend} backend, but another operand "
+                f"is on {x._backend}; gradients do not cross backends: call to_backend before the "
+                "tape records"
             )
     out = logs[-1].execute(op, args, kwargs, logs)
     for tape in tapes:
@@ -45,30 +46,34 @@ def call(
     return out
 
 
-def _hidden(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[EmberTensor]:
-    """The tensors in sequences and in keyword arguments."""
-    found = [x for x in kwargs.values() if isinstance(x, EmberTensor)]
+def _nested_operands(args: Args, kwargs: KwArgs) -> Values:
+    """Return the tensors in sequences and in keyword arguments."""
+    operands = [x for x in kwargs.values() if isinstance(x, EmberTensor)]
     for value in args:
         if type(value) is list or type(value) is tuple:
-            found += [part for part in value if isinstance(part, EmberTensor)]
-    return found
+            operands += [part for part in value if isinstance(part, EmberTensor)]
+    return operands
 
 
 class Scope:
-    """The least of a tape: the ops on the tensors given, on one backend, while it is entered.
+    """Minimal tape of the transforms: records the ops on the given tensors, on one backend.
 
-    The tensors are aliases of those given, so that one tensor given twice is two sources. It can be
-    asked for one gradient, or for any number if it is persistent.
+    Args:
+        tensors: Tensors to differentiate with respect to.
+        persistent: Whether gradients may be computed more than once.
+
+    Attributes:
+        sources: Aliases of the tensors, so that a tensor passed twice is two sources.
     """
 
     causal = None
     call = staticmethod(call)
 
     def __init__(self, tensors: Values, persistent: bool = False) -> None:
-        self._log = make_log(tensors[0]._backend)
+        self._log = create_log(tensors[0]._backend)
         self._log.rebinds = False
         self._log.retains = persistent
-        self.quick = self._log if isinstance(self._log, QuickLog) else None
+        self.quick = self._log if isinstance(self._log, ProgramLog) else None
         self.sources = [ops.gradients.alias(x) for x in tensors]
 
     def __enter__(self) -> Self:
@@ -80,34 +85,33 @@ class Scope:
     def __exit__(self, *error: object) -> None:
         recording.remove(self)
 
-    def log(self, backend: str) -> Any:
-        """What was written down on a backend; None if nothing."""
+    def log(self, backend: str) -> Log | None:
+        """Return the log if it is of this backend, else None."""
         return self._log if backend == self._log.backend else None
 
-    def log_of(self, operands: Values) -> Any:
-        """The log, if it tracks one of the operands."""
+    def log_of(self, operands: Values) -> Log | None:
+        """Return the log if it tracks an operand, else None."""
         values = self._log.values
         return self._log if any(id(x._data) in values for x in operands) else None
 
     def gradient(self, targets: Values, cotangents: Values) -> Values:
-        """The gradients of the sources; zeros where no path leads to a target."""
-        found = self._log.gradient(targets, self.sources, cotangents)
+        """Return the gradients of the sources, zeros where no path leads to a target."""
+        grads = self._log.gradient(targets, self.sources, cotangents)
         return [
-            ops.zeros_like(x) if g is None else g for g, x in zip(found, self.sources, strict=True)
+            ops.zeros_like(x) if g is None else g for g, x in zip(grads, self.sources, strict=True)
         ]
 
 
-def make_log(backend: str) -> Any:
-    """A new log of the kind that suits the backend."""
-    return _kind_of_log(backend)(backend)
+def create_log(backend: str) -> Log:
+    """Return a new log for a backend, by its autodiff engine."""
+    return _log_class(backend)(backend)
 
 
 @functools.cache
-def _kind_of_log(backend: str) -> Callable[[str], Any]:
+def _log_class(backend: str) -> type[Log]:
     from ember_ml.autodiff import graph, replay, rules, sweep
 
-    engines = {"graph": graph.GraphLog, "replay": replay.ReplayLog, "rules": sweep.SweepLog}
     engine = runtime.load(backend).autodiff.ENGINE
     if engine == "rules":
         rules.load()
-    return engines[engine]
+    return {"graph": graph.GraphLog, "replay": replay.ReplayLog, "rules": sweep.SweepLog}[engine]

@@ -1,84 +1,77 @@
-"""Gradients by running the program again inside the framework's own transform."""
+"""Gradients by running the recorded program again inside the framework's `vjp`."""
 
 from __future__ import annotations
 
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Hashable, Sequence
+from typing import cast
 
 from ember_ml._core import runtime
-from ember_ml._core.tensor import EmberTensor, wrap
-from ember_ml.autodiff.extraction import Program, extract
+from ember_ml._core.tensor import Tensor, wrap
+from ember_ml._core.types import NativeArray
+from ember_ml.autodiff.extraction import Procedure, Program, ValuesFunction, extract
 from ember_ml.autodiff.fallback import check_tracing_error
-from ember_ml.autodiff.procedure import Procedure
 from ember_ml.autodiff.program import ProgramLog, Step
 from ember_ml.autodiff.values import Values, like
 from ember_ml.backend.interface import ReplayAutodiff
 
 _CACHE_SIZE = 256
-_WORTH_COMPILING = 8  # a compiler may take seconds; a training loop meets a program often
-
+_COMPILE_AFTER = 8  # runs; compilation may take seconds, and pays off in a training loop
 
 _live: weakref.WeakSet[ReplayLog] = weakref.WeakSet()
 
 
 class ReplayLog(ProgramLog):
-    """A program that is differentiated by running it inside the framework's `vjp`."""
-
-    rebinds = True
-    """Whether the targets are given the values of the second run."""
+    """Program that is differentiated by the framework's `vjp`."""
 
     def __init__(self, backend: str) -> None:
         super().__init__(backend)
-        self._kept: Values = []
+        self._alive: Values = []
         _live.add(self)
 
-    def gradient(
-        self, given: Values, sources: Values, cotangents: Values
-    ) -> list[EmberTensor | None]:
-        """The gradients of the sources; None where no path leads to a target.
+    def gradient(self, targets: Values, sources: Values, cotangents: Values) -> list[Tensor | None]:
+        """Return the gradients of the sources, None where no path leads to a target.
 
-        The targets are given the values of the second run, so that the first is never computed
-        where nobody reads another of its results.
+        The targets get the values of the second run, so that a lazy framework computes the first
+        run only if another of its results is read.
         """
-        targets = [like(self.values.get(id(x._data), x._data), x) for x in given]
+        recorded = [like(self.values.get(id(x._data), x._data), x) for x in targets]
         sources = [like(self.values[id(x._data)], x) for x in sources]
-        needed, numbers = self.depending(sources)
+        dependent, numbers = self.dependents(sources)
         pairs = [
             (x, g)
-            for x, g in zip(targets, cotangents, strict=True)
-            if id(x._data) in needed and id(x._data) in self.values
+            for x, g in zip(recorded, cotangents, strict=True)
+            if id(x._data) in dependent and id(x._data) in self.values
         ]
-        steps, reached = self._leading([x for x, _ in pairs], numbers)
-        wanted = {id(x._data): x for x in sources if id(x._data) in reached}
-        if not wanted:
+        steps, reached = self._leading_to([x for x, _ in pairs], numbers)
+        connected = {id(x._data): x for x in sources if id(x._data) in reached}
+        if not connected:
             return [None] * len(sources)
-        chosen = list(wanted.values()), [x for x, _ in pairs]
-        program, primals, constants = extract(steps, *chosen, self.since)
-        pull = _puller(program, self.backend)
-        procedure = Procedure("gradient", program.key, self.backend, pull)
+        outputs = [x for x, _ in pairs]
+        program, primals, constants = extract(steps, list(connected.values()), outputs, self.since)
+        procedure = Procedure("gradient", program.key, self.backend, _vjp(program, self.backend))
         results = procedure([*primals, *constants, *[g for _, g in pairs]])
         if self.rebinds:
-            self._rebind(given, dict(zip([id(x._data) for x in chosen[1]], results, strict=False)))
-        found = dict(zip(wanted, results[len(pairs) :], strict=True))
-        return [found.get(id(x._data)) for x in sources]
+            self._rebind(targets, dict(zip(map(_id, outputs), results, strict=False)))
+        grads = dict(zip(connected, results[len(pairs) :], strict=True))
+        return [grads.get(id(x._data)) for x in sources]
 
-    def _leading(
+    def _leading_to(
         self, targets: Values, numbers: Sequence[int]
     ) -> tuple[list[tuple[int, Step]], set[int]]:
-        """Those of the steps that lead to the targets, and the values on the way."""
+        """Return the steps that lead to the targets, and the ids of the values on the way."""
         reached = {id(x._data) for x in targets}
-        chosen = []
+        steps = []
         for number in reversed(numbers):
             step = self.step(number)
             if any(id(getattr(x, "_data", x)) in reached for x in step.outs):
-                chosen.append((number, step))
+                steps.append((number, step))
                 reached.update(id(x._data) for _, _, x in step.inputs)
-        return chosen[::-1], reached
+        return steps[::-1], reached
 
-    def _rebind(self, targets: Values, computed: dict[int, EmberTensor]) -> None:
+    def _rebind(self, targets: Values, computed: dict[int, Tensor]) -> None:
         """Give the targets the values of the second run."""
         for x in targets:
             known = self.values.get(id(x._data))
@@ -86,47 +79,54 @@ class ReplayLog(ProgramLog):
                 value = computed[id(known)]
                 for log in _live:
                     if id(x._data) in log.values:
-                        log._kept.append(value)
+                        log._alive.append(value)
                         log.values[id(value._data)] = log.values[id(x._data)]
                 x._data = value._data
 
 
-_pullers: OrderedDict[Any, tuple[int, Callable[[Values], Values]]] = OrderedDict()
-"""A program's key -> how often it was met, and its function; the last ones met."""
+def _id(x: Tensor) -> int:
+    return id(x._data)
+
+
+_cache: OrderedDict[Hashable, tuple[int, ValuesFunction]] = OrderedDict()
+"""Key of a program -> (number of runs, its VJP); least recently used first."""
 _lock = threading.Lock()
 
 
-def _puller(program: Program, backend: str) -> Callable[[Values], Values]:
-    """A program's targets and gradients, as a function; compiled when it is met often."""
+def _vjp(program: Program, backend: str) -> ValuesFunction:
+    """Return the VJP of a program, compiled if the program runs often.
+
+    It maps the sources, constants and cotangents to the targets and gradients.
+    """
     if program.key is None:
-        return _pull(program, backend, compiled=False)
+        return _build_vjp(program, backend, compiled=False)
     with _lock:
-        count, pull = _pullers.pop(program.key, (0, None))
+        count, vjp = _cache.pop(program.key, (0, None))
         count += 1
-        if pull is None or count == _WORTH_COMPILING:
-            pull = _pull(program, backend, compiled=count == _WORTH_COMPILING)
-        _pullers[program.key] = count, pull
-        if len(_pullers) > _CACHE_SIZE:
-            _pullers.popitem(last=False)
-    return pull
+        if vjp is None or count == _COMPILE_AFTER:
+            vjp = _build_vjp(program, backend, compiled=count == _COMPILE_AFTER)
+        _cache[program.key] = count, vjp
+        if len(_cache) > _CACHE_SIZE:
+            _cache.popitem(last=False)
+    return vjp
 
 
-def _pull(program: Program, backend: str, *, compiled: bool) -> Callable[[Values], Values]:
+def _build_vjp(program: Program, backend: str, *, compiled: bool) -> ValuesFunction:
     native = cast(ReplayAutodiff, runtime.load(backend).autodiff)
     count = len(program.sources)
     end = count + len(program.constants)
 
-    def pull(*data: Any) -> list[Any]:
+    def vjp(*data: NativeArray) -> list[NativeArray]:
         constants = [wrap(part, backend) for part in data[count:end]]
 
-        def forward(*primals: Any) -> list[Any]:
+        def forward(*primals: NativeArray) -> list[NativeArray]:
             values = program.run([wrap(part, backend) for part in primals], constants)
             return [x._data for x in values]
 
         values, grads = native.run_vjp(forward, data[:count], data[end:])
         return [*values, *grads]
 
-    run = native.compile(pull) if compiled else pull
+    run = native.compile(vjp) if compiled else vjp
 
     def call(values: Values) -> Values:
         nonlocal run
@@ -134,10 +134,10 @@ def _pull(program: Program, backend: str, *, compiled: bool) -> Callable[[Values
         try:
             results = run(*arrays)
         except Exception as error:
-            if run is pull:
+            if run is vjp:
                 raise
             check_tracing_error(error, native, "a gradient cannot be compiled and runs uncompiled")
-            run = pull
+            run = vjp
             results = run(*arrays)
         return [wrap(part, backend) for part in results]
 

@@ -1,22 +1,24 @@
-"""Tensors as a tape keeps them."""
+"""Tensors as the tapes store them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.tensor import EmberTensor
+from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml._core.types import NativeArray
 
-Values: TypeAlias = list[EmberTensor]
+Values: TypeAlias = list[Tensor]
 _new = object.__new__
 
 
-def like(data: Any, x: EmberTensor) -> EmberTensor:
-    """A native array as a tensor of the backend and dtype of x."""
+def like(data: NativeArray, x: Tensor) -> Tensor:
+    """Return a native array as a tensor with the backend and dtype of x."""
     tensor = _new(EmberTensor)
     tensor._data = data
     tensor._backend = x._backend
@@ -24,29 +26,41 @@ def like(data: Any, x: EmberTensor) -> EmberTensor:
     return tensor
 
 
-def snapshot(x: EmberTensor) -> EmberTensor:
-    """A tensor of the same native array, which keeps it when x is given another value."""
+def snapshot(x: Tensor) -> Tensor:
+    """Return a tensor with the current value of x, which later updates of x do not change."""
     return like(x._data, x)
 
 
-FLOWING: set[str] = set()
-"""The tags met so far of the dtypes to which gradients flow."""
+DIFFERENTIABLE_TAGS: set[str] = set()
+"""Cache of the tags of floating-point and complex dtypes."""
 
 
-def flows(tag: str) -> bool:
-    """Whether gradients flow to tensors of this tag, which is entered in `FLOWING` if so."""
+def is_differentiable_tag(tag: str) -> bool:
+    """Return whether tensors with this tag have gradients; fill `DIFFERENTIABLE_TAGS`."""
     if runtime.DTYPE_OF_TAG[tag].kind in ("float", "complex"):
-        FLOWING.add(tag)
-    return tag in FLOWING
+        DIFFERENTIABLE_TAGS.add(tag)
+    return tag in DIFFERENTIABLE_TAGS
 
 
-def is_differentiable(x: EmberTensor) -> bool:
-    """Whether gradients flow to tensors of this dtype."""
-    return x._tag in FLOWING or flows(x._tag)
+def is_differentiable(x: Tensor) -> bool:
+    """Return whether tensors of this dtype have gradients."""
+    return x._tag in DIFFERENTIABLE_TAGS or is_differentiable_tag(x._tag)
 
 
-def basis(x: EmberTensor, shape: Sequence[int]) -> EmberTensor:
-    """A batch of tensors of that shape, each with a single 1, on the backend of x in its dtype."""
+def one_backend(name: str, tensors: Sequence[Tensor]) -> str:
+    """Return the backend of all tensors; raise an error if there are several, or no tensors."""
+    backends = sorted({x._backend for x in tensors})
+    if len(backends) > 1:
+        raise ArgumentTypeError(
+            f"{name}: the arguments are on {' and '.join(backends)}; move them to one backend"
+        )
+    if not backends:
+        raise ArgumentTypeError(f"{name}: there is no floating-point tensor to differentiate for")
+    return backends[0]
+
+
+def basis(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """Return the standard basis of a shape along a new first axis, in the dtype of x."""
     count = math.prod(shape)
     eye = convert_to_tensor(ops.eye(count), dtype=x.dtype, backend=x._backend)
     return ops.reshape(eye, (count, *shape))

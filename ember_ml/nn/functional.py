@@ -7,10 +7,10 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ember_ml import autodiff
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, wrap
+from ember_ml.autodiff.transforms.gradients import differentiate as gradients_of
 from ember_ml.nn import _traversal
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Variable
@@ -47,7 +47,7 @@ def differentiate(
     buffers: Sequence[Buffer],
     kept: Sequence[Tensor],
     cast: Callable[[Tensor], Tensor] | None = None,
-) -> tuple[Any, Any, list[Tensor], list[Tensor]]:
+) -> tuple[Any, Any, list[Tensor | None], list[Tensor]]:
     """The loss of (loss, aux) = compute(), aux, the gradients, and what the buffers became.
 
     Args:
@@ -58,14 +58,21 @@ def differentiate(
         kept: what stands in for them.
         cast: applied to the values on their way in.
     """
+    floating = [at for at, x in enumerate(values) if x.dtype.kind in ("float", "complex")]
 
-    def run(values: list[Tensor]) -> tuple[Any, Any]:
-        given = values if cast is None else [cast(x) for x in values]
+    def run(tensors: list[Tensor]) -> tuple[Any, Any]:
+        given = list(values)
+        for at, x in zip(floating, tensors, strict=True):
+            given[at] = x if cast is None else cast(x)
         with substitute(buffers, kept), substitute(parameters, given):
             loss, aux = compute()
             return loss, (aux, current_values(buffers))
 
-    (loss, (aux, changed)), grads = autodiff.value_and_grad(run, has_aux=True)(values)
+    tensors = [values[at] for at in floating]
+    loss, (aux, changed), gradients = gradients_of(run, tensors)
+    grads: list[Tensor | None] = [None] * len(values)
+    for at, g in zip(floating, gradients, strict=True):
+        grads[at] = g
     return loss, aux, grads, changed
 
 

@@ -1,1 +1,1 @@
-"""Functions made of functions: gradients, batching, compilation."""
+"""Function transforms: gradients, batching, checkpointing and compilation."""

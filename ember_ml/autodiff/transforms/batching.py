@@ -1,38 +1,45 @@
-"""Functions of one example, made functions of a batch."""
+"""Vectorized functions: a function of one example, applied to a batch."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar, Union, cast
 
 from ember_ml import ops
 from ember_ml._core import recording, tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.indexing import normalize_axis
-from ember_ml._core.tensor import EmberTensor
+from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.fallback import check_tracing_error
-from ember_ml.autodiff.transforms._arguments import (
+from ember_ml.autodiff.transforms.arguments import (
     as_tensor,
     engine,
     natives,
-    one_backend,
     wrapped,
 )
-from ember_ml.autodiff.values import Values
+from ember_ml.autodiff.values import Values, one_backend
+
+F = TypeVar("F", bound=Callable[..., Any])
+AxisTree: TypeAlias = Union[int, "Sequence[AxisTree]", "Mapping[str, AxisTree]", None]
+"""An axis, None for "not batched", or a tree of them."""
 
 
-def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """fn over a new axis of its arguments.
+def vmap(fn: F, in_axes: AxisTree = 0, out_axes: AxisTree = 0) -> F:
+    """Return fn vectorized over a new axis of its arguments.
+
+    The framework batches the ops. On NumPy, on a tape, and if the framework cannot batch an op,
+    the examples are computed one by one.
 
     Args:
-        fn: a function of tensors and nests of them, written for one example.
-        in_axes: the axis of the examples in every tensor, or a tuple with an entry (an axis, None
-            for what is the same for all examples, or a nest of them) for each argument.
-        out_axes: the axis of the examples in the results, or a nest like the result.
+        fn: Function of tensors and trees of tensors, written for one example.
+        in_axes: Batch axis of all tensors, or a tuple with an entry per argument: an axis, None
+            for an argument that all examples share, or a tree of these.
+        out_axes: Batch axis of the results, or a tree in the structure of the result.
 
-    The framework batches the ops. NumPy, and an op that the framework cannot batch, computes the
-    examples one after another.
+    Returns:
+        A function with the arguments of fn, with batched tensors.
 
     Example:
         >>> vmap(lambda x, y: (x * y).sum(), in_axes=(0, None))(ops.eye(2), ops.ones(2)).tolist()
@@ -40,39 +47,43 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
     """
 
     @functools.wraps(fn)
-    def batched(*args: Any) -> Any:
+    def batched(*args: object) -> Any:
         leaves, structure = tree.flatten(list(args))
         leaves = [as_tensor(leaf, numbers=False) for leaf in leaves]
-        axes = _in_axes(in_axes, list(args), leaves)
-        places = [at for at, axis in enumerate(axes) if axis is not None]
-        size = _size(leaves, axes, places)
+        axes = _leaf_axes(in_axes, list(args), leaves)
+        indices = list(axes)
+        size = _batch_size(leaves, axes)
 
-        def run(tensors: Values) -> Any:
+        def run(tensors: Values) -> object:
             values = list(leaves)
-            for at, x in zip(places, tensors, strict=True):
-                values[at] = x
+            for index, x in zip(indices, tensors, strict=True):
+                values[index] = x
             return fn(*tree.unflatten(structure, values))
 
-        chosen = [leaves[at] for at in places]
-        along = [normalize_axis("vmap", axes[at], leaves[at].ndim) for at in places]
-        out, results = _batched(run, chosen, along, size)
-        return tree.unflatten(out, _moved(results, out_axes, out))
+        tensors = [leaves[index] for index in indices]
+        result_structure, results = _batched(run, tensors, list(axes.values()), size)
+        nest = tree.unflatten(result_structure, results)
+        moved = [
+            x if axis == 0 else ops.moveaxis(x, 0, axis)
+            for x, axis in zip(results, _spread(out_axes, nest), strict=True)
+        ]
+        return tree.unflatten(result_structure, moved)
 
-    return batched
+    return cast(F, batched)
 
 
 def _batched(
-    run: Callable[[Values], Any], tensors: Values, axes: list[int], size: int
-) -> tuple[tree.Structure, list[Any]]:
-    """The structure of the result, and its leaves with the examples along axis 0."""
+    run: Callable[[Values], object], tensors: Values, axes: list[int], size: int
+) -> tuple[tree.Structure, Values]:
+    """Return the structure of the result and its leaves, batched along axis 0."""
     backend = one_backend("vmap", tensors)
     native = engine(backend).vmap
     structure: Any = None
 
-    def function(*arrays: Any) -> list[Any]:
+    def function(*arrays: NativeArray) -> list[NativeArray]:
         nonlocal structure
-        found, structure = tree.flatten(run(wrapped(arrays, backend)))
-        return natives([_tensor(leaf, backend) for leaf in found])
+        leaves, structure = tree.flatten(run(wrapped(arrays, backend)))
+        return natives([_tensor(leaf, backend) for leaf in leaves])
 
     if native is not None and not recording.tapes():
         try:
@@ -84,64 +95,58 @@ def _batched(
         else:
             return structure, wrapped(results, backend)
     if size == 0:
-        raise ShapeError("vmap: no examples (an axis of length 0) to compute one by one")
+        raise ShapeError("vmap: the batch is empty, so the function cannot be called")
     rows = []
     for at in range(size):
         example = [x[(slice(None),) * axis + (at,)] for x, axis in zip(tensors, axes, strict=True)]
-        found, structure = tree.flatten(run(example))
-        rows.append([_tensor(leaf, backend) for leaf in found])
+        leaves, structure = tree.flatten(run(example))
+        rows.append([_tensor(leaf, backend) for leaf in leaves])
     return structure, [ops.stack(column) for column in zip(*rows, strict=True)]
 
 
-def _tensor(leaf: Any, backend: str) -> EmberTensor:
+def _tensor(leaf: object, backend: str) -> Tensor:
     x = as_tensor(leaf, backend)
     if not isinstance(x, EmberTensor):
-        raise ArgumentTypeError(f"vmap: the function gives {type(leaf).__name__}, not a tensor")
+        raise ArgumentTypeError(
+            f"vmap: the function must return tensors, not {type(leaf).__name__}"
+        )
     return x
 
 
-def _in_axes(in_axes: Any, args: list[Any], leaves: list[Any]) -> list[Any]:
-    """An axis for each leaf; None for what is not batched."""
+def _leaf_axes(in_axes: AxisTree, args: list[object], leaves: list[Any]) -> dict[int, int]:
+    """Return index -> batch axis of the batched leaves."""
     if isinstance(in_axes, (tuple, list)) and len(in_axes) != len(args):
         raise ArgumentError(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments")
     given = list(in_axes) if isinstance(in_axes, (tuple, list)) else [in_axes] * len(args)
     axes = [axis for part, arg in zip(given, args, strict=True) for axis in _spread(part, arg)]
-    found = [
-        axis if isinstance(leaf, EmberTensor) else None
-        for axis, leaf in zip(axes, leaves, strict=True)
-    ]
-    if all(axis is None for axis in found):
-        raise ArgumentError(f"vmap: in_axes={in_axes} leaves no tensor to go over")
-    return found
+    batched = {
+        index: normalize_axis("vmap", axis, leaf.ndim)
+        for index, (axis, leaf) in enumerate(zip(axes, leaves, strict=True))
+        if axis is not None and isinstance(leaf, EmberTensor)
+    }
+    if not batched:
+        raise ArgumentError(f"vmap: in_axes={in_axes} selects no tensor; at least one is needed")
+    return batched
 
 
-def _spread(axis: Any, like: Any) -> list[Any]:
-    """An entry of in_axes or out_axes for each leaf of what it stands for."""
+def _spread(axis: AxisTree, nest: object) -> list[Any]:
+    """Return an entry of in_axes or out_axes for each leaf that it stands for."""
     if axis is None or isinstance(axis, int):
-        return [axis] * len(tree.leaves_of(like))
-    if isinstance(axis, dict) and isinstance(like, dict) and axis.keys() != like.keys():
-        raise ArgumentError(f"vmap: the axes {axis} do not have the keys of {sorted(like)}")
-    parts, values = _parts(axis), _parts(like)
+        return [axis] * len(tree.leaves_of(nest))
+    if isinstance(axis, dict) and isinstance(nest, dict) and axis.keys() != nest.keys():
+        raise ArgumentError(f"vmap: the axes {axis} must have the keys {sorted(nest)}")
+    parts, values = _children(axis), _children(nest)
     if len(parts) != len(values):
-        raise ArgumentError(f"vmap: the axes {axis} do not have the structure of their argument")
-    return [one for pair in zip(parts, values, strict=True) for one in _spread(*pair)]
+        raise ArgumentError(f"vmap: the axes {axis} must have the structure of their argument")
+    return [leaf for pair in zip(parts, values, strict=True) for leaf in _spread(*pair)]
 
 
-def _parts(nest: Any) -> list[Any]:
+def _children(nest: Any) -> list[Any]:
     return [nest[key] for key in sorted(nest)] if isinstance(nest, dict) else list(nest)
 
 
-def _size(leaves: list[Any], axes: list[Any], places: list[int]) -> int:
-    """How many examples there are."""
-    sizes = {leaves[at].shape[normalize_axis("vmap", axes[at], leaves[at].ndim)] for at in places}
+def _batch_size(leaves: list[Any], axes: dict[int, int]) -> int:
+    sizes = {leaves[index].shape[axis] for index, axis in axes.items()}
     if len(sizes) != 1:
-        raise ShapeError(f"vmap: the axes to go over have the lengths {sorted(sizes)}; one is due")
+        raise ShapeError(f"vmap: the batch axes must have one length, not {sorted(sizes)}")
     return sizes.pop()
-
-
-def _moved(results: list[Any], out_axes: Any, structure: tree.Structure) -> list[Any]:
-    nest = tree.unflatten(structure, results)
-    axes = _spread(out_axes, nest)
-    return [
-        x if axis == 0 else ops.moveaxis(x, 0, axis) for x, axis in zip(results, axes, strict=True)
-    ]

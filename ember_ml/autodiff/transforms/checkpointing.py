@@ -1,19 +1,18 @@
-"""Memory for time: intermediate values computed again in the backward pass."""
+"""Gradient checkpointing: less memory for more computation."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ember_ml._core import recording
-from ember_ml._core.tensor import EmberTensor
-from ember_ml.autodiff.capture import capture
-from ember_ml.autodiff.extraction import Program
-from ember_ml.autodiff.procedure import Procedure
+from ember_ml._core.tensor import Tensor
+from ember_ml._core.types import NativeArray
+from ember_ml.autodiff.extraction import Procedure, Program, capture
 from ember_ml.autodiff.record import Scope
 from ember_ml.autodiff.rules import VJPRule
-from ember_ml.autodiff.transforms._arguments import (
+from ember_ml.autodiff.transforms.arguments import (
     Arguments,
     Results,
     engine,
@@ -22,12 +21,24 @@ from ember_ml.autodiff.transforms._arguments import (
 )
 from ember_ml.autodiff.values import Values, is_differentiable
 
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import Checkpoint
 
-def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """fn, which keeps no intermediate values for its gradient but computes them again.
+F = TypeVar("F", bound=Callable[..., Any])
 
-    Gradients flow to its arguments and to the tensors it reads from elsewhere. Random numbers are
-    those of the first run.
+
+def checkpoint(fn: F) -> F:
+    """Return fn with gradient checkpointing.
+
+    The backward pass computes the intermediate values of fn again instead of storing them.
+    Gradients flow to the arguments and to the tensors that fn closes over. Random numbers are the
+    same in both passes.
+
+    Args:
+        fn: Function of tensors and trees of tensors.
+
+    Returns:
+        A function with the arguments, result and gradient of fn.
 
     Example:
         >>> block = checkpoint(lambda x: ops.tanh(ops.exp(x)))
@@ -36,9 +47,9 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         given = Arguments("checkpoint", args, range(len(args)), needed=False)
-        if not given.tensors:  # nothing to come back to
+        if not given.tensors:  # nothing to differentiate
             return fn(*args, **kwargs)
         native = engine(given.backend)
         results: Any = None
@@ -49,54 +60,53 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
             return results.tensors
 
         if not recording.tapes():
-            if native.checkpoint is None:  # no tape, no gradient
+            if native.checkpoint is None:  # without a tape there is no gradient
                 return fn(*args, **kwargs)
             if native.CHECKPOINT_SEES_CLOSURES:
 
-                def function(*arrays: Any) -> list[Any]:
+                def function(*arrays: NativeArray) -> list[NativeArray]:
                     return natives(run(wrapped(arrays, given.backend)))
 
                 outputs = native.checkpoint(function, natives(given.tensors))
-                return results.nest(wrapped(outputs, given.backend))
-        program, values, found = capture(run, given.tensors, given.backend)
-        return results.nest(_procedure(program, given.backend, found)(values))
+                return results.unflatten(wrapped(outputs, given.backend))
+        program, values, computed = capture(run, given.tensors, given.backend)
+        return results.unflatten(_procedure(program, given.backend, computed)(values))
 
-    return call
+    return cast(F, call)
 
 
-def _natively(native: Any, program: Program, values: Values, backend: str) -> Values:
-    """By the framework's own checkpoint: a function of the differentiable values."""
-    count = len(program.sources)
-    places = [at for at, x in enumerate(values) if is_differentiable(x)]
+def _natively(native: Checkpoint, program: Program, values: Values, backend: str) -> Values:
+    """Run the program in the framework's checkpoint, as a function of its differentiable inputs."""
+    indices = [index for index, x in enumerate(values) if is_differentiable(x)]
 
-    def function(*arrays: Any) -> list[Any]:
-        given = list(values)
-        for at, x in zip(places, wrapped(arrays, backend), strict=True):
-            given[at] = x
-        return natives(program.run(given[:count], given[count:]))
+    def function(*arrays: NativeArray) -> list[NativeArray]:
+        return natives(program.call(_replaced(values, indices, wrapped(arrays, backend))))
 
-    return wrapped(native(function, natives([values[at] for at in places])), backend)
+    return wrapped(native(function, natives([values[index] for index in indices])), backend)
+
+
+def _replaced(values: Values, indices: list[int], tensors: Values) -> Values:
+    replaced = list(values)
+    for index, x in zip(indices, tensors, strict=True):
+        replaced[index] = x
+    return replaced
 
 
 def _procedure(program: Program, backend: str, results: Values) -> Procedure:
-    """The program as one call on the tapes."""
+    """Return the program as one step on the tapes."""
     native = engine(backend).checkpoint
-    count = len(program.sources)
     computed: list[Values] = [results] if native is None else []
 
     def plain(values: Values) -> Values:
         if native is not None:
             return _natively(native, program, values, backend)
-        return computed.pop() if computed else program.run(values[:count], values[count:])
+        return computed.pop() if computed else program.call(values)
 
-    def pull(g: tuple[EmberTensor, ...], out: Any, values: Values) -> tuple[list[Any]]:
-        places = [at for at, x in enumerate(values) if is_differentiable(x)]
-        with Scope([values[at] for at in places]) as scope:
-            given = list(values)
-            for at, x in zip(places, scope.sources, strict=True):
-                given[at] = x
-            outs = program.run(given[:count], given[count:], recorded=True)
-        grads = dict(zip(places, scope.gradient(outs, list(g)), strict=True))
-        return ([grads.get(at) for at in range(len(values))],)
+    def rule(g: tuple[Tensor, ...], out: object, values: Values) -> tuple[list[Tensor | None]]:
+        indices = [index for index, x in enumerate(values) if is_differentiable(x)]
+        with Scope([values[index] for index in indices]) as scope:
+            outs = program.call(_replaced(values, indices, scope.sources), recorded=True)
+        grads = dict(zip(indices, scope.gradient(outs, list(g)), strict=True))
+        return ([grads.get(index) for index in range(len(values))],)
 
-    return Procedure("checkpoint", program.key, backend, plain, VJPRule(joint=pull))
+    return Procedure("checkpoint", program.key, backend, plain, VJPRule(joint=rule))

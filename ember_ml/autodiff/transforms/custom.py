@@ -1,20 +1,20 @@
-"""Functions with gradients of their own."""
+"""Functions with custom gradients."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from ember_ml import ops
 from ember_ml._core import recording, tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.tensor import EmberTensor
-from ember_ml.autodiff.capture import capture
-from ember_ml.autodiff.procedure import Procedure
+from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml._core.types import NativeArray
+from ember_ml.autodiff.extraction import Procedure, ValuesFunction, capture
 from ember_ml.autodiff.rules import VJPRule
-from ember_ml.autodiff.transforms._arguments import (
+from ember_ml.autodiff.transforms.arguments import (
     Arguments,
     Results,
     engine,
@@ -23,15 +23,21 @@ from ember_ml.autodiff.transforms._arguments import (
 )
 from ember_ml.autodiff.values import Values
 
-Pull = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+Pullback: TypeAlias = Callable[..., Any]
 
 
-def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with a gradient that it gives itself, as TensorFlow's.
+def custom_gradient(fn: Callable[P, tuple[R, Pullback]]) -> Callable[P, R]:
+    """Return a function with a custom gradient, like TensorFlow's `custom_gradient`.
 
-    `fn` gives (result, pull): `pull` takes a cotangent for each tensor of the result and gives the
-    gradient of each floating tensor among fn's arguments: a tensor, None, or a sequence of them.
-    fn is called again where its gradient is differentiated once more.
+    Args:
+        fn: Function that returns (result, pullback). The pullback takes a cotangent per tensor of
+            the result. It returns the gradient of each floating-point tensor among fn's arguments:
+            a tensor, None, or a sequence of these. fn is called again for higher derivatives.
+
+    Returns:
+        A function with the arguments of fn that returns the result alone.
 
     Example:
         >>> @custom_gradient
@@ -42,68 +48,66 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
         given = Arguments("custom_gradient", args, range(len(args)), needed=False)
         if any(isinstance(leaf, EmberTensor) for leaf in tree.leaves_of(kwargs)):
             raise ArgumentTypeError("custom_gradient: pass tensors by position, not by keyword")
         if not given.tensors:
             return fn(*args, **kwargs)[0]
-        run = _Call(fn, given, kwargs)
-        outputs = run()
-        return run.results.nest(outputs)
+        custom = _Call(fn, given, dict(kwargs))
+        outputs = custom()
+        return custom.results.unflatten(outputs)
 
     return call
 
 
 class _Call:
-    """One call of such a function."""
+    """One call of a function with a custom gradient."""
 
-    def __init__(self, fn: Callable[..., Any], given: Arguments, kwargs: dict[str, Any]) -> None:
+    results: Results
+    _pullback: Pullback
+
+    def __init__(
+        self, fn: Callable[..., object], given: Arguments, kwargs: dict[str, object]
+    ) -> None:
         self.given = given
-        self.results: Any = None
         self._fn = fn
         self._kwargs = kwargs
-        self._pull: Any = None
 
     def __call__(self) -> Values:
-        """The results, on the tapes of this thread."""
+        """Return the results, recorded on this thread's tapes."""
         tapes = recording.tapes()
-        again = len(tapes) > 1
-        if not tapes or engine(self.given.backend).ENGINE != "replay":
-            plain, values = functools.partial(self._plain, self._forward), self.given.tensors
-        else:  # to be run again as it was now, whatever becomes of what fn reads
+        values, rerun = self.given.tensors, None
+        forward: ValuesFunction = self._forward
+        if tapes and engine(self.given.backend).ENGINE == "replay":
+            # the replay runs the program of this call, even if fn would read other values later
             program, values, _ = capture(self._forward, self.given.tensors, self.given.backend)
-            count = len(program.sources)
+            forward, rerun = program.call, len(tapes) > 1
+        plain = functools.partial(self._plain, forward, rerun=rerun)
+        rule = VJPRule(joint=self._rule)
+        return Procedure("custom_gradient", None, self.given.backend, plain, rule)(values)
 
-            def recorded(tensors: Values) -> Values:
-                return program.run(tensors[:count], tensors[count:])
-
-            plain = functools.partial(self._plain, recorded, again=again)
-        procedure = Procedure(
-            "custom_gradient", None, self.given.backend, plain, VJPRule(joint=self.rule)
-        )
-        return procedure(values)
-
-    def _run(self, tensors: Values) -> tuple[Results, Pull]:
-        made = self.given.call(self._fn, tensors, self._kwargs)
-        if not isinstance(made, tuple) or len(made) != 2 or not callable(made[1]):
+    def _run(self, tensors: Values) -> tuple[Results, Pullback]:
+        both = self.given.call(self._fn, tensors, self._kwargs)
+        if not isinstance(both, tuple) or len(both) != 2 or not callable(both[1]):
             raise ArgumentTypeError(
-                "custom_gradient: the function must give (result, function from the result's "
-                f"gradient to the arguments' gradients), not {type(made).__name__}"
+                "custom_gradient: the function must return (result, function from the result's "
+                f"gradient to the arguments' gradients), not {type(both).__name__}"
             )
-        return Results(made[0]), made[1]
+        return Results(both[0]), both[1]
 
     def _forward(self, tensors: Values) -> Values:
-        self.results, self._pull = self._run(tensors)
+        self.results, self._pullback = self._run(tensors)
         return [ops.gradients.alias(x) for x in self.results.tensors]
 
-    def _plain(
-        self, forward: Callable[[Values], Values], tensors: Values, again: bool | None = None
-    ) -> Values:
-        """The results, unseen by tapes.
+    def _plain(self, forward: ValuesFunction, tensors: Values, rerun: bool | None = None) -> Values:
+        """Return the results without recording them.
 
-        `again` says whether fn is run anew for its gradient; None leaves it to the framework, which
-        knows whether the gradient is differentiated.
+        Args:
+            forward: Function that computes the results.
+            tensors: The arguments' tensors, then the other inputs of `forward`.
+            rerun: Whether fn runs again for its gradient. None: if the framework differentiates
+                the gradient.
         """
         backend = self.given.backend
         native = engine(backend).custom_vjp
@@ -112,15 +116,17 @@ class _Call:
             with recording.only():
                 return forward(tensors)
 
-        def outputs(*arrays: Any) -> list[Any]:
+        def outputs(*arrays: NativeArray) -> list[NativeArray]:
             with recording.only():
                 return natives(forward([*wrapped(arrays, backend), *tensors[count:]]))
 
-        def pull(primals: Sequence[Any], cotangents: Sequence[Any], nested: bool) -> list[Any]:
-            anew = nested if again is None else again
+        def pullback(
+            primals: Sequence[NativeArray], cotangents: Sequence[NativeArray], nested: bool
+        ) -> list[NativeArray]:
+            again = nested if rerun is None else rerun
             with recording.only():
                 values = wrapped(primals, backend)
-                grads = self._gradients(values, wrapped(cotangents, backend), anew)
+                grads = self._gradients(values, wrapped(cotangents, backend), again)
                 return natives(
                     [
                         ops.zeros_like(x) if g is None else g
@@ -128,28 +134,29 @@ class _Call:
                     ]
                 )
 
-        return wrapped(native(outputs, pull, natives(tensors[:count])), backend)
+        return wrapped(native(outputs, pullback, natives(tensors[:count])), backend)
 
-    def rule(self, g: tuple[EmberTensor, ...], out: Any, values: Values) -> tuple[list[Any]]:
-        """The gradients of the values."""
-        return (self._gradients(values, list(g), again=bool(recording.tapes())),)
+    def _rule(
+        self, g: tuple[Tensor, ...], out: object, values: Values
+    ) -> tuple[list[Tensor | None]]:
+        """Return the gradients of the values, as a VJP rule."""
+        return (self._gradients(values, list(g), rerun=bool(recording.tapes())),)
 
-    def _gradients(self, values: Values, cotangents: Values, again: bool) -> list[Any]:
-        pull = self._run(values)[1] if again else self._pull
-        made = pull(*cotangents)
-        grads = tree.leaves_of(made)
+    def _gradients(self, values: Values, cotangents: Values, rerun: bool) -> list[Tensor | None]:
+        pullback = self._run(values)[1] if rerun else self._pullback
+        grads = tree.leaves_of(pullback(*cotangents))
         if len(grads) != len(values):
             raise ArgumentError(
-                f"custom_gradient: {len(grads)} gradients for {len(values)} floating tensors among "
-                "the arguments; give one for each, or None"
+                f"custom_gradient: got {len(grads)} gradients for {len(values)} floating-point "
+                "tensors among the arguments; return one per tensor, or None"
             )
         return [None if g is None else _checked(g, x) for g, x in zip(grads, values, strict=True)]
 
 
-def _checked(g: Any, x: EmberTensor) -> EmberTensor:
-    made = convert_to_tensor(g, dtype=x.dtype, backend=x._backend)
-    if made.shape != x.shape:
+def _checked(gradient: Any, x: Tensor) -> Tensor:
+    g = convert_to_tensor(gradient, dtype=x.dtype, backend=x._backend)
+    if g.shape != x.shape:
         raise ShapeError(
-            f"custom_gradient: a gradient of the shape {made.shape} for an argument of {x.shape}"
+            f"custom_gradient: a gradient has the shape {g.shape}, but its argument {x.shape}"
         )
-    return made
+    return g

@@ -4,36 +4,58 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Literal, TypeVar, overload
 
 from ember_ml import ops
-from ember_ml._core import recording, tree
+from ember_ml._core import recording, runtime, tree
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
-from ember_ml._core.tensor import EmberTensor, wrap
+from ember_ml._core.tensor import EmberTensor, Tensor, wrap
+from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.record import Scope
-from ember_ml.autodiff.transforms._arguments import (
-    Arguments,
-    as_tensor,
-    engine,
-    natives,
-    wrapped,
-)
-from ember_ml.autodiff.values import Values
+from ember_ml.autodiff.transforms.arguments import Arguments, as_tensor
+from ember_ml.autodiff.values import Values, one_backend
+
+Arg = TypeVar("Arg")
+Aux = TypeVar("Aux")
+
+
+@overload
+def value_and_grad(
+    fn: Callable[Concatenate[Arg, ...], Tensor],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[Arg, ...], tuple[Tensor, Arg]]: ...
+
+
+@overload
+def value_and_grad(
+    fn: Callable[Concatenate[Arg, ...], tuple[Tensor, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[Arg, ...], tuple[tuple[Tensor, Aux], Arg]]: ...
+
+
+@overload
+def value_and_grad(
+    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]: ...
 
 
 def value_and_grad(
     fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives fn's value and its gradient.
+    """Return a function that computes the value of fn and its gradient.
 
     Args:
-        fn: a function with a scalar result, of tensors and nests of them.
-        argnums: the position of the argument to differentiate for, or several positions.
-        has_aux: whether fn gives (value, anything); the gradient function then gives
-            ((value, anything), gradient).
+        fn: Function of tensors and trees of tensors that returns a scalar tensor.
+        argnums: Position of the argument to differentiate with respect to, or several positions.
+        has_aux: Whether fn returns (value, aux). The value is then returned as (value, aux).
 
-    The gradient has the structure of the argument (a tuple of such for several positions): zeros
-    where the value does not depend on a tensor, None for leaves that are no floating tensors.
+    Returns:
+        A function with the arguments of fn that returns (value, gradient). The gradient has the
+        structure of the argument, or is a tuple with one gradient per position. It is zero for
+        tensors that the value does not depend on, and None for leaves without a gradient.
 
     Example:
         >>> value, slope = value_and_grad(lambda x: (x * x).sum())(tensor.array([1.0, 2.0]))
@@ -43,12 +65,38 @@ def value_and_grad(
     return _value_and_grad(fn, argnums, has_aux, "value_and_grad")
 
 
+@overload
+def grad(
+    fn: Callable[Concatenate[Arg, ...], Tensor],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[Arg, ...], Arg]: ...
+
+
+@overload
+def grad(
+    fn: Callable[Concatenate[Arg, ...], tuple[Tensor, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[Arg, ...], tuple[Arg, Aux]]: ...
+
+
+@overload
+def grad(
+    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]: ...
+
+
 def grad(
     fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives fn's gradient; as `value_and_grad`, without the value.
+    """Return a function that computes the gradient of fn, like `value_and_grad` without the value.
 
-    With `has_aux` it gives (gradient, aux).
+    Args:
+        fn: Function of tensors and trees of tensors that returns a scalar tensor.
+        argnums: Position of the argument to differentiate with respect to, or several positions.
+        has_aux: Whether fn returns (value, aux). The function then returns (gradient, aux).
 
     Example:
         >>> float(grad(lambda x: x**3)(2.0))
@@ -57,9 +105,9 @@ def grad(
     both = _value_and_grad(fn, argnums, has_aux, "grad")
 
     @functools.wraps(fn)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+    def gradient(*args: object, **kwargs: object) -> Any:
+        value, gradients = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
 
     return gradient
 
@@ -68,70 +116,84 @@ def _value_and_grad(
     fn: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool, name: str
 ) -> Callable[..., Any]:
     @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         given = Arguments(name, args, argnums)
 
-        def run(tensors: Values) -> tuple[EmberTensor, Any]:
+        def run(tensors: Values) -> tuple[object, object]:
             result = given.call(fn, tensors, kwargs)
-            value, aux = _split(result, name) if has_aux else (result, None)
-            return _scalar(as_tensor(value, given.backend), name), aux
+            return _split(result, name) if has_aux else (result, None)
 
-        native = engine(given.backend).value_and_grad
-        differentiate = _by_tape if native is None or recording.tapes() else _natively
-        value, aux, grads = differentiate(run, given.tensors, given.backend)
-        return ((value, aux) if has_aux else value), given.nest(grads)
+        value, aux, grads = differentiate(run, given.tensors, name)
+        return ((value, aux) if has_aux else value), given.unflatten(grads)
 
     return call
 
 
-def _by_tape(run: Callable[[Values], Any], tensors: Values, backend: str) -> tuple[Any, Any, Any]:
-    with Scope(tensors) as scope:
-        value, aux = run(scope.sources)
-    return value, aux, scope.gradient([value], [ops.ones_like(value)])
+def differentiate(
+    run: Callable[[Values], tuple[object, Aux]], tensors: Values, name: str = "value_and_grad"
+) -> tuple[Tensor, Aux, Values]:
+    """Return value, aux and the gradients of `value, aux = run(tensors)`.
 
+    Args:
+        run: Function of a list of tensors. Its value must be a scalar.
+        tensors: Floating-point tensors of one backend.
+        name: Name of the transform, for errors.
 
-def _natively(run: Callable[[Values], Any], tensors: Values, backend: str) -> tuple[Any, Any, Any]:
-    """By the framework's own transform; tensors among aux go through it as results."""
+    Returns:
+        The value, aux, and one gradient per tensor.
+    """
+    backend = one_backend(name, tensors)
+    native = runtime.load(backend).autodiff.value_and_grad
+    if native is None or recording.tapes():
+        with Scope(tensors) as scope:
+            result, aux = run(scope.sources)
+        value = _scalar(result, backend, name)
+        return value, aux, scope.gradient([value], [ops.ones_like(value)])
+    leaves: list[object] = []
     structure: Any = None
-    leaves: list[Any] = []
 
-    def function(*arrays: Any) -> tuple[Any, list[Any]]:
-        nonlocal structure, leaves
-        value, aux = run(wrapped(arrays, backend))
+    def function(*arrays: NativeArray) -> tuple[NativeArray, list[NativeArray]]:
+        """Run on native arrays; the tensors in aux are results, so that they are detached."""
+        nonlocal leaves, structure
+        value, aux = run([wrap(data, backend) for data in arrays])
         leaves, structure = tree.flatten(aux)
-        inside = [x for x in leaves if isinstance(x, EmberTensor) and x._backend == backend]
-        return value._data, natives(inside)
+        return _scalar(value, backend, name)._data, [
+            x._data for x in leaves if isinstance(x, EmberTensor) and x._backend == backend
+        ]
 
-    native = engine(backend).value_and_grad
-    assert native is not None
-    value, found, grads = native(function, natives(tensors))
-    arrays = iter(found)
-    aux = [
+    data, outputs, grads = native(function, [x._data for x in tensors])
+    arrays = iter(outputs)
+    aux_leaves = [
         wrap(next(arrays), backend) if isinstance(x, EmberTensor) and x._backend == backend else x
         for x in leaves
     ]
-    return wrap(value, backend), tree.unflatten(structure, aux), wrapped(grads, backend)
+    aux = tree.unflatten(structure, aux_leaves)
+    return wrap(data, backend), aux, [wrap(g, backend) for g in grads]
 
 
-def _split(result: Any, name: str) -> tuple[Any, Any]:
+def _split(result: object, name: str) -> tuple[object, object]:
     if not isinstance(result, tuple) or len(result) != 2:
-        raise ArgumentTypeError(f"{name}: with has_aux the function must give (value, aux)")
+        raise ArgumentTypeError(
+            f"{name}: with has_aux=True the function must return (value, aux), not "
+            f"{type(result).__name__}"
+        )
     return result
 
 
-def _scalar(value: Any, name: str) -> EmberTensor:
+def _scalar(value: object, backend: str, name: str) -> Tensor:
+    value = value if isinstance(value, EmberTensor) else as_tensor(value, backend)
     if not isinstance(value, EmberTensor):
         raise ArgumentTypeError(
-            f"{name}: the function must give a scalar tensor, not {type(value).__name__}"
-            + ("; say has_aux=True if it gives (value, aux)" if isinstance(value, tuple) else "")
+            f"{name}: the function must return a scalar tensor, not {type(value).__name__}"
+            + ("; pass has_aux=True if it returns (value, aux)" if isinstance(value, tuple) else "")
         )
     if value.ndim:
         raise ShapeError(
-            f"{name}: the function must give a scalar, not the shape {value.shape}; take its sum "
-            "or mean, or use vjp or jacobian"
+            f"{name}: the function must return a scalar, not a tensor of shape {value.shape}; "
+            "take the sum or mean, or use vjp or jacobian"
         )
     if value.dtype.kind != "float":
         raise ArgumentTypeError(
-            f"{name}: the function must give a real floating scalar, not {value.dtype}"
+            f"{name}: the function must return a real floating-point scalar, not {value.dtype}"
         )
     return value

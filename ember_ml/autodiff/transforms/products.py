@@ -1,16 +1,18 @@
-"""Products of a function's Jacobian with vectors."""
+"""Vector-Jacobian and Jacobian-vector products."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ember_ml import ops
 from ember_ml._core import recording
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from ember_ml._core.types import NativeArray
+from ember_ml.autodiff.extraction import ValuesFunction
 from ember_ml.autodiff.record import Scope
-from ember_ml.autodiff.transforms._arguments import (
+from ember_ml.autodiff.transforms.arguments import (
     Arguments,
     Results,
     engine,
@@ -19,36 +21,50 @@ from ember_ml.autodiff.transforms._arguments import (
 )
 from ember_ml.autodiff.values import Values
 
+R = TypeVar("R")
 
-def vjp(fn: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """fn's result, and the function from a cotangent of it to the gradients of the primals.
+
+def vjp(fn: Callable[..., R], *primals: object) -> tuple[R, Callable[[R], tuple[Any, ...]]]:
+    """Return the result of fn and its pullback.
+
+    Args:
+        fn: Function of tensors and trees of tensors.
+        primals: Arguments of fn.
+
+    Returns:
+        The result of `fn(*primals)`, and a function that maps a cotangent of the result to a tuple
+        with the gradient of each primal.
 
     Example:
-        >>> value, pull = vjp(lambda x, y: x * y, tensor.array(2.0), tensor.array(3.0))
-        >>> [float(g) for g in pull(tensor.array(1.0))]
+        >>> value, pullback = vjp(lambda x, y: x * y, tensor.array(2.0), tensor.array(3.0))
+        >>> [float(g) for g in pullback(tensor.array(1.0))]
         [3.0, 2.0]
     """
     given = Arguments("vjp", primals, range(len(primals)))
-    results, pull = _vjp(lambda tensors: given.call(fn, tensors, {}), given.tensors, given.backend)
+    results, pull = flat_vjp(
+        lambda tensors: given.call(fn, tensors, {}), given.tensors, given.backend
+    )
 
-    def gradients(cotangents: Any) -> tuple[Any, ...]:
-        return given.nest(pull(results.pick("vjp", cotangents)))
+    def pullback(cotangents: R) -> tuple[Any, ...]:
+        return given.unflatten(pull(results.flatten_cotangents("vjp", cotangents)))
 
-    return results.nest(results.tensors), gradients
+    return results.unflatten(results.tensors), pullback
 
 
-def _vjp(
-    run: Callable[[Values], Any], tensors: Values, backend: str
-) -> tuple[Results, Callable[[Values], Values]]:
-    """The results of a function of tensors, and from cotangents of them to gradients."""
+def flat_vjp(
+    run: Callable[[Values], object], tensors: Values, backend: str
+) -> tuple[Results, ValuesFunction]:
+    """Return the results of a function of a list of tensors, and its pullback."""
     native = engine(backend).vjp
     if native is None or recording.tapes():
-        return _vjp_by_tape(run, tensors)
+        with Scope(tensors, persistent=True) as scope:
+            recorded = _checked(Results(run(scope.sources)))
+        return recorded, lambda cotangents: scope.gradient(recorded.tensors, cotangents)
     results: Any = None
 
-    def function(*arrays: Any) -> list[Any]:
+    def function(*arrays: NativeArray) -> list[NativeArray]:
         nonlocal results
-        results = _with_tensors(Results(run(wrapped(arrays, backend))), "vjp")
+        results = _checked(Results(run(wrapped(arrays, backend))))
         return natives(results.tensors)
 
     outputs, pull = native(function, natives(tensors))
@@ -56,77 +72,78 @@ def _vjp(
     return results, lambda cotangents: wrapped(pull(natives(cotangents)), backend)
 
 
-def _with_tensors(results: Results, name: str) -> Results:
+def _checked(results: Results) -> Results:
     if not results.tensors:
-        raise ArgumentTypeError(f"{name}: the function gives no floating tensor")
+        raise ArgumentTypeError("vjp: the function must return a floating-point tensor")
     return results
 
 
-def _vjp_by_tape(
-    run: Callable[[Values], Any], tensors: Values
-) -> tuple[Results, Callable[[Values], Values]]:
-    with Scope(tensors, persistent=True) as scope:
-        results = _with_tensors(Results(run(scope.sources)), "vjp")
-    return results, lambda cotangents: scope.gradient(results.tensors, cotangents)
+def jvp(fn: Callable[..., R], primals: Sequence[object], tangents: Sequence[object]) -> tuple[R, R]:
+    """Return the result of fn and its derivative along the tangents.
 
+    Args:
+        fn: Function of tensors and trees of tensors.
+        primals: Arguments of fn.
+        tangents: Directions, in the structure of `primals`.
 
-def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """fn's result, and its change along the tangents of the primals.
+    Returns:
+        The result of `fn(*primals)`, and its derivative in the same structure.
 
     Example:
-        >>> value, change = jvp(lambda x: x**2, (tensor.array(3.0),), (tensor.array(1.0),))
-        >>> float(value), float(change)
+        >>> value, tangent = jvp(lambda x: x**2, (tensor.array(3.0),), (tensor.array(1.0),))
+        >>> float(value), float(tangent)
         (9.0, 6.0)
     """
     given = Arguments("jvp", primals, range(len(primals)))
-    along = _tangents(given, primals, tangents)
+    directions = _tangents(given, primals, tangents)
 
-    def run(values: Values) -> Any:
-        return given.call(fn, values, {})
+    def run(tensors: Values) -> R:
+        return given.call(fn, tensors, {})
 
-    results, changes = _jvp(run, given.tensors, along, given.backend)
-    return results.nest(results.tensors), results.nest(changes)
+    results, derivatives = flat_jvp(run, given.tensors, directions, given.backend)
+    return results.unflatten(results.tensors), results.unflatten(derivatives)
 
 
-def _tangents(given: Arguments, primals: Sequence[Any], tangents: Sequence[Any]) -> Values:
+def _tangents(given: Arguments, primals: Sequence[object], tangents: Sequence[object]) -> Values:
     if len(primals) != len(tangents):
-        raise ArgumentError(f"jvp: {len(tangents)} tangents for {len(primals)} primals")
+        raise ArgumentError(f"jvp: got {len(tangents)} tangents for {len(primals)} primals")
     other = Arguments("jvp", tangents, range(len(tangents)))
-    if not given.agrees(other):
+    if not given.matches(other):
         raise ArgumentError("jvp: the tangents must have the structure of the primals")
-    found = []
+    directions = []
     for v, x in zip(other.tensors, given.tensors, strict=True):
         if v.shape != x.shape:
-            raise ShapeError(f"jvp: a tangent of the shape {v.shape} for a primal of {x.shape}")
-        found.append(convert_to_tensor(v, dtype=x.dtype, backend=x._backend))
-    return found
+            raise ShapeError(f"jvp: a tangent has the shape {v.shape}, but its primal {x.shape}")
+        directions.append(convert_to_tensor(v, dtype=x.dtype, backend=x._backend))
+    return directions
 
 
-def _jvp(
-    run: Callable[[Values], Any], tensors: Values, tangents: Values, backend: str
+def flat_jvp(
+    run: Callable[[Values], object], tensors: Values, tangents: Values, backend: str
 ) -> tuple[Results, Values]:
+    """Return the results of a function of a list of tensors, and their derivatives."""
     native = engine(backend).jvp
     if native is None or recording.tapes():
         return _jvp_by_vjp(run, tensors, tangents, backend)
     results: Any = None
 
-    def function(*arrays: Any) -> list[Any]:
+    def function(*arrays: NativeArray) -> list[NativeArray]:
         nonlocal results
         results = Results(run(wrapped(arrays, backend)))
         return natives(results.tensors)
 
-    found = native(function, natives(tensors), natives(tangents))
-    if found is None:  # an op without a forward derivative
+    both = native(function, natives(tensors), natives(tangents))
+    if both is None:  # an op has no JVP
         return _jvp_by_vjp(run, tensors, tangents, backend)
-    results.tensors = wrapped(found[0], backend)
-    changes = zip(wrapped(found[1], backend), results.tensors, strict=True)
-    return results, [convert_to_tensor(change, dtype=x.dtype) for change, x in changes]
+    results.tensors = wrapped(both[0], backend)
+    derivatives = zip(wrapped(both[1], backend), results.tensors, strict=True)
+    return results, [convert_to_tensor(v, dtype=x.dtype) for v, x in derivatives]
 
 
 def _jvp_by_vjp(
-    run: Callable[[Values], Any], tensors: Values, tangents: Values, backend: str
+    run: Callable[[Values], object], tensors: Values, tangents: Values, backend: str
 ) -> tuple[Results, Values]:
-    """The gradient is linear in the cotangent; the gradient of that map is the change."""
-    results, pull = _vjp(run, tensors, backend)
-    _, push = _vjp(pull, [ops.zeros_like(x) for x in results.tensors], backend)
+    """Compute a JVP as the VJP of the pullback, which is linear in the cotangents."""
+    results, pullback = flat_vjp(run, tensors, backend)
+    _, push = flat_vjp(pullback, [ops.zeros_like(x) for x in results.tensors], backend)
     return results, push(tangents)

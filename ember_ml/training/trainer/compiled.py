@@ -8,7 +8,7 @@ from typing import Any
 from ember_ml._core import recording, runtime
 from ember_ml._core.dtype import float32
 from ember_ml._core.tensor import Tensor, wrap
-from ember_ml.autodiff.transforms.variants import Variants
+from ember_ml.autodiff.transforms.compiling import CompileCache
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.trainer.gradients import Gradients
 
@@ -30,7 +30,7 @@ class CompiledStep:
         self._clip = clip
         self._backend = gradients.parameters[0]._backend
         self._scalars: list[tuple[float, Any]] = []
-        self._variants = Variants(self._flat, {})
+        self._variants = CompileCache(self._flat, {})
 
     def suits(self) -> bool:
         """Whether it can be used: all parameters learn, and no tape wants to see the ops."""

@@ -9,7 +9,7 @@ from ember_ml import ops
 from ember_ml._core import recording, tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.tensor import EmberTensor, Tensor, wrap
-from ember_ml.autodiff.transforms.variants import Variants
+from ember_ml.autodiff.transforms.compiling import CompileCache
 from ember_ml.nn.functional import current_values, differentiate, substitute
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
@@ -52,7 +52,7 @@ class Gradients:
         self._modules = list(modules)
         self._compute = compute
         self._precision = precision
-        self._variants = Variants(self._flat, {}) if compiled else None
+        self._variants = CompileCache(self._flat, {}) if compiled else None
 
     def __call__(self, batch: Any, scale: float | None = None) -> Found:
         """The loss, its gradients (times `scale`, if there is one) and what the buffers became."""
