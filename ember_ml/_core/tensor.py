@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, NoReturn, TypeAlias, Union
 
 from ember_ml._core import runtime
@@ -239,6 +239,16 @@ class EmberTensor(TensorMethods):
 
 Tensor = EmberTensor
 _new = object.__new__
+
+
+def native_arrays(tensors: Iterable[EmberTensor]) -> list[NativeArray]:
+    """Return the native array of each tensor."""
+    return [x._data for x in tensors]
+
+
+def placements(tensors: Iterable[EmberTensor]) -> list[str]:
+    """Return "backend:dtype" of each tensor."""
+    return [x._tag for x in tensors]
 
 
 def wrap(data: Any, backend: str) -> EmberTensor:

@@ -307,3 +307,126 @@ class Backend(Protocol):
 
     def memory_usage(self) -> dict[str, int]:
         """Return the bytes in use on the device, as far as the framework counts them."""
+
+
+Arrays: TypeAlias = Sequence[Array]
+StepNumber: TypeAlias = float | Array
+"""A number of an optimizer's step; a 0-d array while a compiler traces the step."""
+
+
+class Optimization(Protocol):
+    """A backend's `optimization.py`: arithmetic on lists of arrays, for optimizers.
+
+    Each function returns a list with one result for each array of its lists. A function whose name
+    ends in "_" may overwrite the arrays of its first list.
+    """
+
+    CHUNK_BYTES: int | None
+    """Maximum size of the parameters that one call updates; None: no limit."""
+
+    def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a compiled function of (params, grads, state, values), or the function itself."""
+
+    def fused(self, name: str, values: Sequence[StepNumber]) -> Callable[..., Any] | None:
+        """Return a kernel (params, grads, state, options, values) for a whole update, or None."""
+
+    def shapes(self, xs: Arrays) -> list[tuple[int, ...]]:
+        """Return the shapes, in a form that can be compared."""
+
+    def epsilon(self, xs: Arrays) -> float:
+        """Return the machine epsilon of the first array's dtype."""
+
+    def full(self, like: Array, shape: tuple[int, ...], value: float, dtype: str) -> Array:
+        """Return a constant array on the device of `like`."""
+
+    def copy(self, xs: Arrays) -> list[Array]:
+        """Return copies that share no memory with `xs`."""
+
+    def own(self, xs: Arrays) -> list[Array]:
+        """Return arrays that may be overwritten: copies where somebody else can see the memory."""
+
+    def cast(self, xs: Arrays, dtype: str) -> list[Array]:
+        """Return the arrays in a dtype; those that have it already are returned as they are."""
+
+    def scale(self, xs: Arrays, factor: StepNumber) -> list[Array]:
+        """Return factor * x."""
+
+    def scale_(self, xs: Arrays, factor: StepNumber) -> list[Array]:
+        """Return factor * x."""
+
+    def scale_each_(self, xs: Arrays, factors: Sequence[float]) -> list[Array]:
+        """Return factor * x, with one factor for each array."""
+
+    def shift_(self, xs: Arrays, amount: float) -> list[Array]:
+        """Return x + amount."""
+
+    def add(self, xs: Arrays, ys: Arrays, factor: StepNumber = 1.0) -> list[Array]:
+        """Return x + factor * y."""
+
+    def add_(self, xs: Arrays, ys: Arrays, factor: StepNumber = 1.0) -> list[Array]:
+        """Return x + factor * y."""
+
+    def multiply_(self, xs: Arrays, ys: Arrays) -> list[Array]:
+        """Return x * y; y may be 0-d."""
+
+    def divide(self, xs: Arrays, ys: Arrays) -> list[Array]:
+        """Return x / y; y may be 0-d."""
+
+    def divide_(self, xs: Arrays, ys: Arrays) -> list[Array]:
+        """Return x / y; y may be 0-d."""
+
+    def lerp_(self, xs: Arrays, ys: Arrays, weight: StepNumber) -> list[Array]:
+        """Return x + weight * (y - x)."""
+
+    def addcmul_(self, xs: Arrays, ys: Arrays, zs: Arrays, factor: float) -> list[Array]:
+        """Return x + factor * y * z."""
+
+    def addcdiv_(self, xs: Arrays, ys: Arrays, zs: Arrays, factor: StepNumber) -> list[Array]:
+        """Return x + factor * y / z."""
+
+    def maximum_(self, xs: Arrays, ys: Arrays) -> list[Array]:
+        """Return the elementwise maximum."""
+
+    def clamp_(
+        self, xs: Arrays, low: float | None = None, high: float | None = None
+    ) -> list[Array]:
+        """Return x limited to [low, high]."""
+
+    def sqrt(self, xs: Arrays) -> list[Array]:
+        """Return the square roots."""
+
+    def sign_(self, xs: Arrays) -> list[Array]:
+        """Return the signs."""
+
+    def norms(self, xs: Arrays) -> list[Array]:
+        """Return the Euclidean norm of each array, 0-d."""
+
+    def root_mean_square(self, xs: Arrays) -> list[Array]:
+        """Return the root mean square of each array, 0-d."""
+
+    def global_norm(self, xs: Arrays) -> Array:
+        """Return the Euclidean norm of all arrays together, 0-d."""
+
+    def clip_factor(self, norm: Array, most: float) -> Array:
+        """Return min(1, most / norm), 0-d."""
+
+    def scale_by(self, xs: Arrays, factor: Array) -> list[Array]:
+        """Return factor * x in the dtype of x; the factor is a 0-d array."""
+
+    def trust_ratios(self, xs: Arrays, ys: Arrays) -> list[Array]:
+        """Return x / y of 0-d arrays; 1 where one of them is zero."""
+
+    def mean_squares(self, xs: Arrays, axis: int) -> list[Array]:
+        """Return the mean of the squares along an axis, which is kept with length 1."""
+
+    def means(self, xs: Arrays, axis: int) -> list[Array]:
+        """Return the mean along an axis, which is kept with length 1."""
+
+    def matmul(self, xs: Arrays, ys: Arrays) -> list[Array]:
+        """Return the matrix products."""
+
+    def addmm(self, xs: Arrays, ys: Arrays, zs: Arrays, scale: float, factor: float) -> list[Array]:
+        """Return scale * x + factor * (y @ z)."""
+
+    def transpose(self, xs: Arrays) -> list[Array]:
+        """Return the transposed matrices."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 from ember_ml import ops
@@ -9,6 +10,7 @@ from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor, TensorLike
+from ember_ml.backend.interface import Arrays
 
 
 class Variable(EmberTensor):
@@ -55,6 +57,12 @@ class Variable(EmberTensor):
         return f"{super().__repr__()[:-1]}{self._details()})".replace(
             "tensor(", f"{type(self).__name__.lower()}(", 1
         )
+
+
+def set_natives(variables: Sequence[Variable], arrays: Arrays) -> None:
+    """Replace the native array of each variable by another of its dtype and backend."""
+    for variable, data in zip(variables, arrays, strict=True):
+        variable._data = data
 
 
 class Parameter(Variable):

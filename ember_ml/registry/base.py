@@ -164,6 +164,11 @@ class Registry:
             raise UnknownComponentError(self._unknown(full))
         return self._entries[self._names[full]]
 
+    def entry_of(self, target: object) -> Entry | None:
+        """Return the entry of a class that is registered, or None."""
+        entries = self._entries.values()
+        return next((entry for entry in entries if entry.target is target), None)
+
     def _unknown(self, full: str) -> str:
         kind, _, name = full.partition("/")
         if not name:

@@ -12,7 +12,7 @@ from ember_ml._core.tensor import Tensor, wrap
 from ember_ml.nn import Module, Parameter
 from ember_ml.nn.functional import substitute
 from ember_ml.nn.state_dict import checked_state
-from ember_ml.training.optimizer.plan import kernels, wide
+from ember_ml.training.optimizer.plan import kernels, state_dtype
 
 
 class EMA:
@@ -50,7 +50,7 @@ class EMA:
         self.updates = 0
         self._averages = {
             name: convert_to_tensor(
-                parameter, dtype=wide(parameter), backend=parameter.backend, copy=True
+                parameter, dtype=state_dtype(parameter), backend=parameter.backend, copy=True
             )
             for name, parameter in self._parameters().items()
         }
@@ -65,7 +65,7 @@ class EMA:
             k = kernels(first.backend)
             mixed = k.lerp_(
                 [self._average(name, parameter)._data for name, parameter in alike.items()],
-                k.cast([parameter._data for parameter in alike.values()], wide(first)),
+                k.cast([parameter._data for parameter in alike.values()], state_dtype(first)),
                 1.0 - self._decay_now(),
             )
             made = [wrap(value, first.backend) for value in mixed]
@@ -99,7 +99,7 @@ class EMA:
         def placed(name: str, value: Any) -> Tensor:
             like = parameters[name]
             where = {"device": like.device, "backend": like.backend}
-            return convert_to_tensor(value, dtype=wide(like), copy=True, **where)
+            return convert_to_tensor(value, dtype=state_dtype(like), copy=True, **where)
 
         shapes = {name: parameter.shape for name, parameter in parameters.items()}
         self._averages = checked_state("EMA", shapes, state["tensors"], placed)
@@ -125,7 +125,7 @@ class EMA:
         """The average where its parameter is now."""
         return convert_to_tensor(
             self._averages[name],
-            dtype=wide(parameter),
+            dtype=state_dtype(parameter),
             device=parameter.device,
             backend=parameter.backend,
         )

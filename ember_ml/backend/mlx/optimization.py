@@ -1,204 +1,211 @@
-"""Arithmetic on lists of arrays, for optimizers. Native arrays in, native arrays out.
+"""Arithmetic on lists of arrays, for optimizers: `ember_ml.backend.interface.Optimization`.
 
-Each function takes lists of arrays of any shapes and gives a list. One whose name ends in "_" may
-overwrite its first list, which the caller gives up; MLX's arrays are values, so here none does.
-Nothing is evaluated.
+MLX arrays are immutable: functions whose name ends in "_" overwrite nothing. Nothing is evaluated.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import mlx.core as mx
 
 from ember_ml.backend.mlx import DTYPES
 
-Arrays = Sequence[Any]
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import Optimization
+    from ember_ml.backend.mlx import optimization
+
+    _checked: Optimization = optimization
+
+Arrays: TypeAlias = Sequence[mx.array]
+State: TypeAlias = Mapping[str, Arrays]
+T = TypeVar("T")
 
 CHUNK_BYTES: int | None = None
-"""How many bytes of parameters are renewed at once; MLX frees as it evaluates."""
+"""Maximum size of the parameters that one call updates; MLX frees memory as it evaluates."""
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of (params, grads, state, scalars), compiled.
+def compiled(function: Callable[..., T]) -> Callable[..., T]:
+    """Return a compiled function of (params, grads, state, values).
 
-    The scalars go in as arrays, so that another learning rate does not compile it anew.
+    The values, a NamedTuple of numbers, become arrays: another learning rate is no new compilation.
     """
-    traced = mx.compile(function)
+    traced: dict[type, Callable[..., T]] = {}
 
-    def call(params: Arrays, grads: Arrays, state: Any, scalars: Sequence[Any]) -> Any:
-        numbers = [mx.array(value, mx.float32) for value in scalars]
-        return traced(params, grads, state, numbers)
+    def call(params: Arrays, grads: Arrays, state: State, values: tuple[float, ...]) -> T:
+        cls = type(values)
+        if cls not in traced:
+            traced[cls] = mx.compile(lambda *args: function(*args[:3], cls(*args[3])))
+        numbers = [mx.array(value, mx.float32) for value in values]
+        return traced[cls](params, grads, state, numbers)
 
     return call
 
 
-def fused(rule: str) -> Callable[..., Any] | None:
-    """A kernel that replaces a rule's arithmetic as a whole; the compiler fuses by itself."""
-    return None
+def fused(name: str, values: Sequence[float | mx.array]) -> None:
+    """Return None: MLX's compiler fuses the arithmetic of an update itself."""
 
 
-def shapes(xs: Arrays) -> list[Any]:
-    """The shapes, to be compared."""
+def shapes(xs: Arrays) -> list[tuple[int, ...]]:
+    """Return the shapes, in a form that can be compared."""
     return [x.shape for x in xs]
 
 
 def epsilon(xs: Arrays) -> float:
-    """The distance from 1 to the next number, in the dtype of the first."""
+    """Return the machine epsilon of the first array's dtype."""
     return float(mx.finfo(xs[0].dtype).eps)
 
 
-def full(like: Any, shape: tuple[int, ...], value: float, dtype: str) -> Any:
-    """A new array, on the device of another."""
+def full(like: mx.array, shape: tuple[int, ...], value: float, dtype: str) -> mx.array:
+    """Return a constant array on the device of `like`."""
     return mx.full(shape, value, DTYPES[dtype])
 
 
-def copy(xs: Arrays) -> list[Any]:
-    """Copies; MLX's arrays are values."""
+def copy(xs: Arrays) -> list[mx.array]:
+    """Return the arrays; MLX arrays are immutable."""
     return list(xs)
 
 
 own = copy
-"""Arrays to overwrite in place of these, which others may hold."""
 
 
-def cast(xs: Arrays, dtype: str) -> list[Any]:
-    """In another dtype; what has it already is given as it is."""
+def cast(xs: Arrays, dtype: str) -> list[mx.array]:
+    """Return the arrays in a dtype; those that have it already are returned as they are."""
     return [x.astype(DTYPES[dtype]) for x in xs]
 
 
-def scale(xs: Arrays, factor: Any) -> list[Any]:
-    """Factor x."""
+def scale(xs: Arrays, factor: float | mx.array) -> list[mx.array]:
+    """Return factor * x."""
     return [x * factor for x in xs]
 
 
 scale_ = scale
 
 
-def scale_each_(xs: Arrays, factors: Sequence[float]) -> list[Any]:
-    """Each with a factor of its own."""
+def scale_each_(xs: Arrays, factors: Sequence[float]) -> list[mx.array]:
+    """Return factor * x, with one factor for each array."""
     return [x * factor for x, factor in zip(xs, factors, strict=True)]
 
 
-def shift_(xs: Arrays, amount: float) -> list[Any]:
-    """Amount + x."""
+def shift_(xs: Arrays, amount: float) -> list[mx.array]:
+    """Return x + amount."""
     return [x + amount for x in xs]
 
 
-def add(xs: Arrays, ys: Arrays, factor: Any = 1.0) -> list[Any]:
-    """Factor y + x."""
+def add(xs: Arrays, ys: Arrays, factor: float | mx.array = 1.0) -> list[mx.array]:
+    """Return x + factor * y."""
     return [x + factor * y for x, y in zip(xs, ys, strict=True)]
 
 
 add_ = add
 
 
-def multiply_(xs: Arrays, ys: Arrays) -> list[Any]:
-    """Product; y may be 0-d."""
+def multiply_(xs: Arrays, ys: Arrays) -> list[mx.array]:
+    """Return x * y; y may be 0-d."""
     return [x * y for x, y in zip(xs, ys, strict=True)]
 
 
-def divide(xs: Arrays, ys: Arrays) -> list[Any]:
-    """Quotient; y may be 0-d."""
+def divide(xs: Arrays, ys: Arrays) -> list[mx.array]:
+    """Return x / y; y may be 0-d."""
     return [x / y for x, y in zip(xs, ys, strict=True)]
 
 
 divide_ = divide
 
 
-def lerp_(xs: Arrays, ys: Arrays, weight: Any) -> list[Any]:
-    """Weight y + (1 - weight) x."""
+def lerp_(xs: Arrays, ys: Arrays, weight: float | mx.array) -> list[mx.array]:
+    """Return x + weight * (y - x)."""
     return [x + weight * (y - x) for x, y in zip(xs, ys, strict=True)]
 
 
-def addcmul_(xs: Arrays, ys: Arrays, zs: Arrays, factor: float) -> list[Any]:
-    """Factor y z + x."""
+def addcmul_(xs: Arrays, ys: Arrays, zs: Arrays, factor: float) -> list[mx.array]:
+    """Return x + factor * y * z."""
     return [x + factor * y * z for x, y, z in zip(xs, ys, zs, strict=True)]
 
 
-def addcdiv_(xs: Arrays, ys: Arrays, zs: Arrays, factor: Any) -> list[Any]:
-    """Factor y / z + x."""
+def addcdiv_(xs: Arrays, ys: Arrays, zs: Arrays, factor: float | mx.array) -> list[mx.array]:
+    """Return x + factor * y / z."""
     return [x + factor * (y / z) for x, y, z in zip(xs, ys, zs, strict=True)]
 
 
-def maximum_(xs: Arrays, ys: Arrays) -> list[Any]:
-    """The greater of the two."""
+def maximum_(xs: Arrays, ys: Arrays) -> list[mx.array]:
+    """Return the elementwise maximum."""
     return [mx.maximum(x, y) for x, y in zip(xs, ys, strict=True)]
 
 
-def clamp_(xs: Arrays, low: float | None = None, high: float | None = None) -> list[Any]:
-    """Between two bounds."""
+def clamp_(xs: Arrays, low: float | None = None, high: float | None = None) -> list[mx.array]:
+    """Return x limited to [low, high]."""
     return [mx.clip(x, low, high) for x in xs]
 
 
-def sqrt(xs: Arrays) -> list[Any]:
-    """Square roots."""
+def sqrt(xs: Arrays) -> list[mx.array]:
+    """Return the square roots."""
     return [mx.sqrt(x) for x in xs]
 
 
-def sign_(xs: Arrays) -> list[Any]:
-    """Signs."""
+def sign_(xs: Arrays) -> list[mx.array]:
+    """Return the signs."""
     return [mx.sign(x) for x in xs]
 
 
-def norms(xs: Arrays) -> list[Any]:
-    """The Euclidean norm of each, as a 0-d array."""
+def norms(xs: Arrays) -> list[mx.array]:
+    """Return the Euclidean norm of each array, 0-d."""
     return [mx.sqrt(mx.sum(mx.square(x.astype(mx.float32)))) for x in xs]
 
 
-def global_norm(xs: Arrays) -> Any:
-    """The Euclidean norm of all together."""
+def global_norm(xs: Arrays) -> mx.array:
+    """Return the Euclidean norm of all arrays together, 0-d."""
     return mx.sqrt(sum(mx.sum(mx.square(x.astype(mx.float32))) for x in xs))
 
 
-def clip_factor(norm: Any, most: float) -> Any:
-    """What brings a norm, a 0-d array, down to the most allowed; at most 1.
+def clip_factor(norm: mx.array, most: float) -> mx.array:
+    """Return min(1, most / norm), 0-d.
 
-    The small number is torch's, against a division by zero.
+    The small constant is torch's, against division by zero.
     """
     return mx.minimum(most / (norm + 1e-6), 1.0)
 
 
-def scale_by(xs: Arrays, factor: Any) -> list[Any]:
-    """Factor x, of a 0-d array; the dtypes stay."""
+def scale_by(xs: Arrays, factor: mx.array) -> list[mx.array]:
+    """Return factor * x in the dtype of x; the factor is a 0-d array."""
     return [(x * factor).astype(x.dtype) for x in xs]
 
 
-def trust_ratios(xs: Arrays, ys: Arrays) -> list[Any]:
-    """x / y of 0-d arrays; 1 where one of them is zero."""
+def trust_ratios(xs: Arrays, ys: Arrays) -> list[mx.array]:
+    """Return x / y of 0-d arrays; 1 where one of them is zero."""
     return [
         mx.where(mx.logical_and(x > 0, y > 0), x / y, mx.ones_like(x))
         for x, y in zip(xs, ys, strict=True)
     ]
 
 
-def mean_squares(xs: Arrays, axis: int) -> list[Any]:
-    """The mean of the squares along an axis, which stays with length 1."""
+def mean_squares(xs: Arrays, axis: int) -> list[mx.array]:
+    """Return the mean of the squares along an axis, which is kept with length 1."""
     return [mx.mean(x * x, axis=axis, keepdims=True) for x in xs]
 
 
-def means(xs: Arrays, axis: int) -> list[Any]:
-    """The mean along an axis, which stays with length 1."""
+def means(xs: Arrays, axis: int) -> list[mx.array]:
+    """Return the mean along an axis, which is kept with length 1."""
     return [mx.mean(x, axis=axis, keepdims=True) for x in xs]
 
 
-def matmul(xs: Arrays, ys: Arrays) -> list[Any]:
-    """Matrix products."""
+def matmul(xs: Arrays, ys: Arrays) -> list[mx.array]:
+    """Return the matrix products."""
     return [x @ y for x, y in zip(xs, ys, strict=True)]
 
 
-def addmm(xs: Arrays, ys: Arrays, zs: Arrays, scale: float, factor: float) -> list[Any]:
-    """Scale x + factor (y z), of matrices."""
+def addmm(xs: Arrays, ys: Arrays, zs: Arrays, scale: float, factor: float) -> list[mx.array]:
+    """Return scale * x + factor * (y @ z)."""
     return [mx.addmm(x, y, z, alpha=factor, beta=scale) for x, y, z in zip(xs, ys, zs, strict=True)]
 
 
-def transpose(xs: Arrays) -> list[Any]:
-    """The transposes of matrices."""
+def transpose(xs: Arrays) -> list[mx.array]:
+    """Return the transposed matrices."""
     return [x.T for x in xs]
 
 
-def root_mean_square(xs: Arrays) -> list[Any]:
-    """The root of the mean of the squares, as a 0-d array."""
+def root_mean_square(xs: Arrays) -> list[mx.array]:
+    """Return the root mean square of each array, 0-d."""
     return [norm / math.sqrt(max(x.size, 1)) for norm, x in zip(norms(xs), xs, strict=True)]

@@ -1,209 +1,210 @@
-"""Arithmetic on lists of arrays, for optimizers. Native arrays in, native arrays out.
-
-Each function takes lists of arrays of any shapes and gives a list. One whose name ends in "_" may
-overwrite its first list, which the caller gives up.
-"""
+"""Arithmetic on lists of arrays, for optimizers: `ember_ml.backend.interface.Optimization`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
 from ember_ml.backend.numpy import DTYPES
 
-Arrays = Sequence[Any]
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import Optimization
+    from ember_ml.backend.numpy import optimization
+
+    _checked: Optimization = optimization
+
+Arrays: TypeAlias = Sequence[np.ndarray]
+T = TypeVar("T")
 
 CHUNK_BYTES: int | None = 64 << 20
-"""How many bytes of parameters are renewed at once: so much is held twice for a moment."""
+"""Maximum size of the parameters that one call updates: the extra memory of a step."""
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of (params, grads, state, scalars), made fast; here it is so already."""
+def compiled(function: Callable[..., T]) -> Callable[..., T]:
+    """Return the function; NumPy does not compile."""
     return function
 
 
-def fused(rule: str) -> Callable[..., Any] | None:
-    """A kernel that replaces a rule's arithmetic as a whole; NumPy has none."""
-    return None
+def fused(name: str, values: Sequence[float | np.ndarray]) -> None:
+    """Return None: NumPy has no fused kernels."""
 
 
-def shapes(xs: Arrays) -> list[Any]:
-    """The shapes, to be compared."""
+def shapes(xs: Arrays) -> list[tuple[int, ...]]:
+    """Return the shapes, in a form that can be compared."""
     return [x.shape for x in xs]
 
 
 def epsilon(xs: Arrays) -> float:
-    """The distance from 1 to the next number, in the dtype of the first."""
+    """Return the machine epsilon of the first array's dtype."""
     return float(np.finfo(xs[0].dtype).eps)
 
 
-def full(like: Any, shape: tuple[int, ...], value: float, dtype: str) -> Any:
-    """A new array, on the device of another."""
+def full(like: np.ndarray, shape: tuple[int, ...], value: float, dtype: str) -> np.ndarray:
+    """Return a constant array on the device of `like`."""
     return np.full(shape, value, DTYPES[dtype])
 
 
-def copy(xs: Arrays) -> list[Any]:
-    """Copies with memory of their own."""
+def copy(xs: Arrays) -> list[np.ndarray]:
+    """Return copies that share no memory with `xs`."""
     return [np.array(x) for x in xs]
 
 
 own = copy
-"""Arrays to overwrite in place of these, which others may hold."""
 
 
-def cast(xs: Arrays, dtype: str) -> list[Any]:
-    """In another dtype; what has it already is given as it is."""
+def cast(xs: Arrays, dtype: str) -> list[np.ndarray]:
+    """Return the arrays in a dtype; those that have it already are returned as they are."""
     return [np.asarray(x, DTYPES[dtype]) for x in xs]
 
 
-def scale(xs: Arrays, factor: Any) -> list[Any]:
-    """Factor x."""
+def scale(xs: Arrays, factor: float | np.ndarray) -> list[np.ndarray]:
+    """Return factor * x."""
     return [_asarray(x * factor) for x in xs]
 
 
-def scale_(xs: Arrays, factor: Any) -> list[Any]:
-    """Factor x."""
+def scale_(xs: Arrays, factor: float | np.ndarray) -> list[np.ndarray]:
+    """Return factor * x."""
     return [np.multiply(x, factor, out=x) for x in xs]
 
 
-def scale_each_(xs: Arrays, factors: Sequence[float]) -> list[Any]:
-    """Each with a factor of its own."""
+def scale_each_(xs: Arrays, factors: Sequence[float]) -> list[np.ndarray]:
+    """Return factor * x, with one factor for each array."""
     return [np.multiply(x, factor, out=x) for x, factor in zip(xs, factors, strict=True)]
 
 
-def shift_(xs: Arrays, amount: float) -> list[Any]:
-    """Amount + x."""
+def shift_(xs: Arrays, amount: float) -> list[np.ndarray]:
+    """Return x + amount."""
     return [np.add(x, amount, out=x) for x in xs]
 
 
-def add(xs: Arrays, ys: Arrays, factor: Any = 1.0) -> list[Any]:
-    """Factor y + x."""
+def add(xs: Arrays, ys: Arrays, factor: float | np.ndarray = 1.0) -> list[np.ndarray]:
+    """Return x + factor * y."""
     return [_asarray(x + factor * y) for x, y in zip(xs, ys, strict=True)]
 
 
-def add_(xs: Arrays, ys: Arrays, factor: Any = 1.0) -> list[Any]:
-    """Factor y + x."""
+def add_(xs: Arrays, ys: Arrays, factor: float | np.ndarray = 1.0) -> list[np.ndarray]:
+    """Return x + factor * y."""
     return [np.add(x, factor * y, out=x) for x, y in zip(xs, ys, strict=True)]
 
 
-def multiply_(xs: Arrays, ys: Arrays) -> list[Any]:
-    """Product; y may be 0-d."""
+def multiply_(xs: Arrays, ys: Arrays) -> list[np.ndarray]:
+    """Return x * y; y may be 0-d."""
     return [np.multiply(x, y, out=x) for x, y in zip(xs, ys, strict=True)]
 
 
-def divide(xs: Arrays, ys: Arrays) -> list[Any]:
-    """Quotient."""
+def divide(xs: Arrays, ys: Arrays) -> list[np.ndarray]:
+    """Return x / y; y may be 0-d."""
     return [_asarray(x / y) for x, y in zip(xs, ys, strict=True)]
 
 
-def divide_(xs: Arrays, ys: Arrays) -> list[Any]:
-    """Quotient; y may be 0-d."""
+def divide_(xs: Arrays, ys: Arrays) -> list[np.ndarray]:
+    """Return x / y; y may be 0-d."""
     return [np.divide(x, y, out=x) for x, y in zip(xs, ys, strict=True)]
 
 
-def lerp_(xs: Arrays, ys: Arrays, weight: Any) -> list[Any]:
-    """Weight y + (1 - weight) x."""
+def lerp_(xs: Arrays, ys: Arrays, weight: float | np.ndarray) -> list[np.ndarray]:
+    """Return x + weight * (y - x)."""
     return [np.add(x, weight * (y - x), out=x) for x, y in zip(xs, ys, strict=True)]
 
 
-def addcmul_(xs: Arrays, ys: Arrays, zs: Arrays, factor: float) -> list[Any]:
-    """Factor y z + x."""
+def addcmul_(xs: Arrays, ys: Arrays, zs: Arrays, factor: float) -> list[np.ndarray]:
+    """Return x + factor * y * z."""
     return [np.add(x, factor * y * z, out=x) for x, y, z in zip(xs, ys, zs, strict=True)]
 
 
-def addcdiv_(xs: Arrays, ys: Arrays, zs: Arrays, factor: Any) -> list[Any]:
-    """Factor y / z + x."""
+def addcdiv_(xs: Arrays, ys: Arrays, zs: Arrays, factor: float | np.ndarray) -> list[np.ndarray]:
+    """Return x + factor * y / z."""
     return [np.add(x, factor * (y / z), out=x) for x, y, z in zip(xs, ys, zs, strict=True)]
 
 
-def maximum_(xs: Arrays, ys: Arrays) -> list[Any]:
-    """The greater of the two."""
+def maximum_(xs: Arrays, ys: Arrays) -> list[np.ndarray]:
+    """Return the elementwise maximum."""
     return [np.maximum(x, y, out=x) for x, y in zip(xs, ys, strict=True)]
 
 
-def clamp_(xs: Arrays, low: float | None = None, high: float | None = None) -> list[Any]:
-    """Between two bounds."""
+def clamp_(xs: Arrays, low: float | None = None, high: float | None = None) -> list[np.ndarray]:
+    """Return x limited to [low, high]."""
     return [np.clip(x, low, high, out=x) for x in xs]
 
 
-def sqrt(xs: Arrays) -> list[Any]:
-    """Square roots."""
+def sqrt(xs: Arrays) -> list[np.ndarray]:
+    """Return the square roots."""
     return [_asarray(np.sqrt(x)) for x in xs]
 
 
-def sign_(xs: Arrays) -> list[Any]:
-    """Signs."""
+def sign_(xs: Arrays) -> list[np.ndarray]:
+    """Return the signs."""
     return [np.sign(x, out=x) for x in xs]
 
 
-def norms(xs: Arrays) -> list[Any]:
-    """The Euclidean norm of each, as a 0-d array."""
+def norms(xs: Arrays) -> list[np.ndarray]:
+    """Return the Euclidean norm of each array, 0-d."""
     return [_norm(x) for x in xs]
 
 
-def _norm(x: Any) -> Any:
+def _norm(x: np.ndarray) -> np.ndarray:
     wide = x.astype(np.float32) if x.dtype == np.float16 else x
     flat = wide.ravel()
     return _asarray(np.sqrt(np.dot(flat, flat)))
 
 
-def global_norm(xs: Arrays) -> Any:
-    """The Euclidean norm of all together."""
+def global_norm(xs: Arrays) -> np.ndarray:
+    """Return the Euclidean norm of all arrays together, 0-d."""
     return _asarray(np.sqrt(np.sum(np.square(norms(xs)))))
 
 
-def clip_factor(norm: Any, most: float) -> Any:
-    """What brings a norm, a 0-d array, down to the most allowed; at most 1.
+def clip_factor(norm: np.ndarray, most: float) -> np.ndarray:
+    """Return min(1, most / norm), 0-d.
 
-    The small number is torch's, against a division by zero.
+    The small constant is torch's, against division by zero.
     """
     return _asarray(np.minimum(most / (norm + 1e-6), 1.0))
 
 
-def scale_by(xs: Arrays, factor: Any) -> list[Any]:
-    """Factor x, of a 0-d array; the dtypes stay."""
+def scale_by(xs: Arrays, factor: np.ndarray) -> list[np.ndarray]:
+    """Return factor * x in the dtype of x; the factor is a 0-d array."""
     return [_asarray(x * factor).astype(x.dtype, copy=False) for x in xs]
 
 
-def trust_ratios(xs: Arrays, ys: Arrays) -> list[Any]:
-    """x / y of 0-d arrays; 1 where one of them is zero."""
+def trust_ratios(xs: Arrays, ys: Arrays) -> list[np.ndarray]:
+    """Return x / y of 0-d arrays; 1 where one of them is zero."""
     return [
         _asarray(x / y if x > 0 and y > 0 else np.ones_like(x)) for x, y in zip(xs, ys, strict=True)
     ]
 
 
-def mean_squares(xs: Arrays, axis: int) -> list[Any]:
-    """The mean of the squares along an axis, which stays with length 1."""
+def mean_squares(xs: Arrays, axis: int) -> list[np.ndarray]:
+    """Return the mean of the squares along an axis, which is kept with length 1."""
     return means([x * x for x in xs], axis)
 
 
-def means(xs: Arrays, axis: int) -> list[Any]:
-    """The mean along an axis, which stays with length 1."""
+def means(xs: Arrays, axis: int) -> list[np.ndarray]:
+    """Return the mean along an axis, which is kept with length 1."""
     return [np.sum(x, axis=axis, keepdims=True) / max(x.shape[axis], 1) for x in xs]
 
 
-def matmul(xs: Arrays, ys: Arrays) -> list[Any]:
-    """Matrix products."""
+def matmul(xs: Arrays, ys: Arrays) -> list[np.ndarray]:
+    """Return the matrix products."""
     return [x @ y for x, y in zip(xs, ys, strict=True)]
 
 
-def addmm(xs: Arrays, ys: Arrays, zs: Arrays, scale: float, factor: float) -> list[Any]:
-    """Scale x + factor (y z), of matrices."""
+def addmm(xs: Arrays, ys: Arrays, zs: Arrays, scale: float, factor: float) -> list[np.ndarray]:
+    """Return scale * x + factor * (y @ z)."""
     return [scale * x + factor * (y @ z) for x, y, z in zip(xs, ys, zs, strict=True)]
 
 
-def transpose(xs: Arrays) -> list[Any]:
-    """The transposes of matrices."""
+def transpose(xs: Arrays) -> list[np.ndarray]:
+    """Return the transposed matrices."""
     return [x.T for x in xs]
 
 
-def root_mean_square(xs: Arrays) -> list[Any]:
-    """The root of the mean of the squares, as a 0-d array."""
+def root_mean_square(xs: Arrays) -> list[np.ndarray]:
+    """Return the root mean square of each array, 0-d."""
     return [_asarray(_norm(x) / math.sqrt(max(x.size, 1))) for x in xs]
 
 
-def _asarray(x: Any) -> Any:
-    return np.asarray(x)  # an op on 0-d arrays gives a scalar
+def _asarray(x: np.ndarray | float) -> np.ndarray:
+    return np.asarray(x)  # NumPy returns scalars for 0-d arrays

@@ -1,8 +1,6 @@
-"""Arithmetic on lists of tensors, for optimizers. Native tensors in, native tensors out.
+"""Arithmetic on lists of tensors, for optimizers: `ember_ml.backend.interface.Optimization`.
 
-Each function takes lists of tensors of any shapes and gives a list. One whose name ends in "_" may
-overwrite its first list, which the caller gives up. A factor is a number, or a 0-d tensor while
-torch's compiler traces.
+A factor is a number, or a 0-d tensor while torch's compiler traces.
 """
 
 from __future__ import annotations
@@ -10,139 +8,147 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 
 from ember_ml.backend.torch import DTYPES
 
-Arrays = Sequence[Any]
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import Optimization
+    from ember_ml.backend.torch import optimization
+
+    _checked: Optimization = optimization
+
+Arrays: TypeAlias = Sequence[torch.Tensor]
+State: TypeAlias = Mapping[str, Arrays]
+T = TypeVar("T")
 
 CHUNK_BYTES: int | None = 64 << 20
-"""How many bytes of parameters are renewed at once: so much is held twice for a moment."""
+"""Maximum size of the parameters that one call updates: the extra memory of a step."""
 
 
 _clone = getattr(torch, "_foreach_clone", lambda xs: [x.clone() for x in xs])  # newer than 2.5
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of (params, grads, state, scalars), made fast; here: without a graph."""
+def compiled(function: Callable[..., T]) -> Callable[..., T]:
+    """Return the function of (params, grads, state, values), run without recording a graph."""
 
     @functools.wraps(function)
-    def call(params: Arrays, grads: Arrays, state: Any, scalars: Sequence[Any]) -> Any:
+    def call(params: Arrays, grads: Arrays, state: State, values: tuple[float, ...]) -> T:
         if not torch.is_grad_enabled():
-            return function(params, grads, state, scalars)
+            return function(params, grads, state, values)
         with torch.no_grad():
-            return function(params, grads, state, scalars)
+            return function(params, grads, state, values)
 
     return call
 
 
-def shapes(xs: Arrays) -> list[Any]:
-    """The shapes, to be compared."""
+def shapes(xs: Arrays) -> list[tuple[int, ...]]:
+    """Return the shapes, in a form that can be compared."""
     return [x.shape for x in xs]
 
 
 def epsilon(xs: Arrays) -> float:
-    """The distance from 1 to the next number, in the dtype of the first."""
+    """Return the machine epsilon of the first array's dtype."""
     return float(torch.finfo(xs[0].dtype).eps)
 
 
-def full(like: Any, shape: tuple[int, ...], value: float, dtype: str) -> Any:
-    """A new tensor, on the device of another."""
+def full(like: torch.Tensor, shape: tuple[int, ...], value: float, dtype: str) -> torch.Tensor:
+    """Return a constant array on the device of `like`."""
     return torch.full(shape, value, dtype=DTYPES[dtype], device=like.device)
 
 
-def copy(xs: Arrays) -> list[Any]:
-    """Copies with memory of their own."""
+def copy(xs: Arrays) -> list[torch.Tensor]:
+    """Return copies that share no memory with `xs`."""
     return list(_clone(xs))
 
 
-def own(xs: Arrays) -> list[Any]:
-    """Tensors to overwrite in place of these: copies, or their own memory where nobody sees it.
+def own(xs: Arrays) -> list[torch.Tensor]:
+    """Return tensors that may be overwritten: copies where somebody else can see the memory.
 
-    Each must be held by one owner, and by this list.
+    Each tensor must be referenced by one owner and by this list.
     """
-    if not _TELLS_SHARED:
+    if not _CAN_DETECT_SHARED:
         return copy(xs)
     return [x.clone() if shared else x.detach() for x, shared in zip(xs, _shared(xs), strict=True)]
 
 
 def _shared(xs: Arrays) -> list[bool]:
-    """Whether anybody but one owner and this list can see the memory.
+    """Return whether anybody but one owner and this list can see the memory of each tensor.
 
-    A name, a container or a graph counts as a reference to the tensor; a view or a NumPy array of
-    the same memory as a use of its storage. Memory that came from elsewhere, as NumPy's, is shared.
+    Names, containers and graphs count as references to the tensor; views and NumPy arrays of the
+    same memory as uses of its storage. Memory of other libraries, such as NumPy's, is shared.
     """
-    found = []
+    shared = []
     for x in xs:
         storage = x.untyped_storage()
         alone = sys.getrefcount(x) == _HELD and torch._C._storage_Use_Count(storage._cdata) == 2
-        found.append(not (alone and storage.resizable()))
-    return found
+        shared.append(not (alone and storage.resizable()))
+    return shared
 
 
 _HELD = 4
-"""References to a tensor that is alone: its owner's, the list's, the loop's, the count's own."""
+"""References to a tensor that is not shared: its owner, the list, the loop, getrefcount."""
 
 
-def _tells_shared() -> bool:
-    """Whether this Python and this torch count references as `_shared` takes them to."""
+def _can_detect_shared() -> bool:
+    """Return whether this Python and this torch count references as `_shared` expects."""
     try:
         alone, named, viewed, saved = (torch.ones(1) for _ in range(4))
         also, view = named, viewed[:]
         with torch.enable_grad():
             graph = torch.ones(1, requires_grad=True) * saved
-        found = _shared([alone, named, viewed, saved, torch.from_numpy(np.ones(1))])
+        shared = _shared([alone, named, viewed, saved, torch.from_numpy(np.ones(1))])
         del also, view, graph
-    except (AttributeError, RuntimeError):  # these counts are no public part of torch
+    except (AttributeError, RuntimeError):  # these counts are not a public API of torch
         return False
-    return found == [False, True, True, True, True]
+    return shared == [False, True, True, True, True]
 
 
-_TELLS_SHARED = _tells_shared()
+_CAN_DETECT_SHARED = _can_detect_shared()
 
 
-def cast(xs: Arrays, dtype: str) -> list[Any]:
-    """In another dtype; what has it already is given as it is."""
+def cast(xs: Arrays, dtype: str) -> list[torch.Tensor]:
+    """Return the arrays in a dtype; those that have it already are returned as they are."""
     wanted = DTYPES[dtype]
     return [x if x.dtype is wanted else x.to(wanted) for x in xs]
 
 
-def scale(xs: Arrays, factor: Any) -> list[Any]:
-    """Factor x."""
+def scale(xs: Arrays, factor: float | torch.Tensor) -> list[torch.Tensor]:
+    """Return factor * x."""
     return list(torch._foreach_mul(xs, factor))
 
 
-def scale_(xs: Arrays, factor: Any) -> list[Any]:
-    """Factor x."""
+def scale_(xs: Arrays, factor: float | torch.Tensor) -> list[torch.Tensor]:
+    """Return factor * x."""
     torch._foreach_mul_(xs, factor)
     return list(xs)
 
 
-def scale_each_(xs: Arrays, factors: Sequence[float]) -> list[Any]:
-    """Each with a factor of its own."""
+def scale_each_(xs: Arrays, factors: Sequence[float]) -> list[torch.Tensor]:
+    """Return factor * x, with one factor for each array."""
     torch._foreach_mul_(xs, list(factors))
     return list(xs)
 
 
-def shift_(xs: Arrays, amount: float) -> list[Any]:
-    """Amount + x."""
+def shift_(xs: Arrays, amount: float) -> list[torch.Tensor]:
+    """Return x + amount."""
     torch._foreach_add_(xs, amount)
     return list(xs)
 
 
-def add(xs: Arrays, ys: Arrays, factor: Any = 1.0) -> list[Any]:
-    """Factor y + x."""
+def add(xs: Arrays, ys: Arrays, factor: float | torch.Tensor = 1.0) -> list[torch.Tensor]:
+    """Return x + factor * y."""
     if isinstance(factor, torch.Tensor):
         return list(torch._foreach_add(xs, torch._foreach_mul(ys, factor)))
     return list(torch._foreach_add(xs, ys, alpha=factor))
 
 
-def add_(xs: Arrays, ys: Arrays, factor: Any = 1.0) -> list[Any]:
-    """Factor y + x."""
+def add_(xs: Arrays, ys: Arrays, factor: float | torch.Tensor = 1.0) -> list[torch.Tensor]:
+    """Return x + factor * y."""
     if isinstance(factor, torch.Tensor):
         torch._foreach_add_(xs, torch._foreach_mul(ys, factor))
     else:
@@ -150,53 +156,55 @@ def add_(xs: Arrays, ys: Arrays, factor: Any = 1.0) -> list[Any]:
     return list(xs)
 
 
-def multiply_(xs: Arrays, ys: Arrays) -> list[Any]:
-    """Product; y may be 0-d."""
+def multiply_(xs: Arrays, ys: Arrays) -> list[torch.Tensor]:
+    """Return x * y; y may be 0-d."""
     torch._foreach_mul_(xs, ys)
     return list(xs)
 
 
-def divide(xs: Arrays, ys: Arrays) -> list[Any]:
-    """Quotient."""
+def divide(xs: Arrays, ys: Arrays) -> list[torch.Tensor]:
+    """Return x / y; y may be 0-d."""
     return list(torch._foreach_div(xs, ys))
 
 
-def divide_(xs: Arrays, ys: Arrays) -> list[Any]:
-    """Quotient; y may be 0-d."""
+def divide_(xs: Arrays, ys: Arrays) -> list[torch.Tensor]:
+    """Return x / y; y may be 0-d."""
     torch._foreach_div_(xs, ys)
     return list(xs)
 
 
-def lerp_(xs: Arrays, ys: Arrays, weight: Any) -> list[Any]:
-    """Weight y + (1 - weight) x."""
+def lerp_(xs: Arrays, ys: Arrays, weight: float | torch.Tensor) -> list[torch.Tensor]:
+    """Return x + weight * (y - x)."""
     if isinstance(weight, torch.Tensor):
         return [x.lerp_(y, weight.to(x.dtype)) for x, y in zip(xs, ys, strict=True)]
     torch._foreach_lerp_(xs, ys, weight)
     return list(xs)
 
 
-def addcmul_(xs: Arrays, ys: Arrays, zs: Arrays, factor: float) -> list[Any]:
-    """Factor y z + x."""
+def addcmul_(xs: Arrays, ys: Arrays, zs: Arrays, factor: float) -> list[torch.Tensor]:
+    """Return x + factor * y * z."""
     torch._foreach_addcmul_(xs, ys, zs, factor)
     return list(xs)
 
 
-def addcdiv_(xs: Arrays, ys: Arrays, zs: Arrays, factor: Any) -> list[Any]:
-    """Factor y / z + x."""
+def addcdiv_(
+    xs: Arrays, ys: Arrays, zs: Arrays, factor: float | torch.Tensor
+) -> list[torch.Tensor]:
+    """Return x + factor * y / z."""
     if isinstance(factor, torch.Tensor):
         return add_(xs, torch._foreach_div(ys, zs), factor)
     torch._foreach_addcdiv_(xs, ys, zs, factor)
     return list(xs)
 
 
-def maximum_(xs: Arrays, ys: Arrays) -> list[Any]:
-    """The greater of the two."""
+def maximum_(xs: Arrays, ys: Arrays) -> list[torch.Tensor]:
+    """Return the elementwise maximum."""
     torch._foreach_maximum_(xs, ys)
     return list(xs)
 
 
-def clamp_(xs: Arrays, low: float | None = None, high: float | None = None) -> list[Any]:
-    """Between two bounds."""
+def clamp_(xs: Arrays, low: float | None = None, high: float | None = None) -> list[torch.Tensor]:
+    """Return x limited to [low, high]."""
     if low is not None:
         torch._foreach_clamp_min_(xs, low)
     if high is not None:
@@ -204,102 +212,126 @@ def clamp_(xs: Arrays, low: float | None = None, high: float | None = None) -> l
     return list(xs)
 
 
-def sqrt(xs: Arrays) -> list[Any]:
-    """Square roots."""
+def sqrt(xs: Arrays) -> list[torch.Tensor]:
+    """Return the square roots."""
     return list(torch._foreach_sqrt(xs))
 
 
-def sign_(xs: Arrays) -> list[Any]:
-    """Signs."""
+def sign_(xs: Arrays) -> list[torch.Tensor]:
+    """Return the signs."""
     torch._foreach_sign_(xs)
     return list(xs)
 
 
-def norms(xs: Arrays) -> list[Any]:
-    """The Euclidean norm of each, as a 0-d tensor."""
+def norms(xs: Arrays) -> list[torch.Tensor]:
+    """Return the Euclidean norm of each array, 0-d."""
     return list(torch._foreach_norm([x.float() if x.dtype.itemsize < 4 else x for x in xs]))
 
 
-def global_norm(xs: Arrays) -> Any:
-    """The Euclidean norm of all together."""
+def global_norm(xs: Arrays) -> torch.Tensor:
+    """Return the Euclidean norm of all arrays together, 0-d."""
     return torch.linalg.vector_norm(torch.stack(norms(xs)))
 
 
-def clip_factor(norm: Any, most: float) -> Any:
-    """What brings a norm, a 0-d array, down to the most allowed; at most 1.
+def clip_factor(norm: torch.Tensor, most: float) -> torch.Tensor:
+    """Return min(1, most / norm), 0-d.
 
-    The small number is torch's, against a division by zero.
+    The small constant is torch's, against division by zero.
     """
     return torch.clamp(most / (norm + 1e-6), max=1.0)
 
 
-def scale_by(xs: Arrays, factor: Any) -> list[Any]:
-    """Factor x, of a 0-d array; the dtypes stay."""
+def scale_by(xs: Arrays, factor: torch.Tensor) -> list[torch.Tensor]:
+    """Return factor * x in the dtype of x; the factor is a 0-d array."""
     return list(torch._foreach_mul(xs, factor))
 
 
-def trust_ratios(xs: Arrays, ys: Arrays) -> list[Any]:
-    """x / y of 0-d tensors; 1 where one of them is zero."""
+def trust_ratios(xs: Arrays, ys: Arrays) -> list[torch.Tensor]:
+    """Return x / y of 0-d arrays; 1 where one of them is zero."""
     tops, bottoms = torch.stack(list(xs)), torch.stack(list(ys))
     ones = torch.ones_like(tops)
     return list(torch.where((tops > 0) & (bottoms > 0), tops / bottoms, ones).unbind())
 
 
-def mean_squares(xs: Arrays, axis: int) -> list[Any]:
-    """The mean of the squares along an axis, which stays with length 1."""
+def mean_squares(xs: Arrays, axis: int) -> list[torch.Tensor]:
+    """Return the mean of the squares along an axis, which is kept with length 1."""
     return [(x * x).mean(dim=axis, keepdim=True) for x in xs]
 
 
-def means(xs: Arrays, axis: int) -> list[Any]:
-    """The mean along an axis, which stays with length 1."""
+def means(xs: Arrays, axis: int) -> list[torch.Tensor]:
+    """Return the mean along an axis, which is kept with length 1."""
     return [x.mean(dim=axis, keepdim=True) for x in xs]
 
 
-def matmul(xs: Arrays, ys: Arrays) -> list[Any]:
-    """Matrix products."""
+def matmul(xs: Arrays, ys: Arrays) -> list[torch.Tensor]:
+    """Return the matrix products."""
     return [x @ y for x, y in zip(xs, ys, strict=True)]
 
 
-def addmm(xs: Arrays, ys: Arrays, zs: Arrays, scale: float, factor: float) -> list[Any]:
-    """Scale x + factor (y z), of matrices."""
+def addmm(xs: Arrays, ys: Arrays, zs: Arrays, scale: float, factor: float) -> list[torch.Tensor]:
+    """Return scale * x + factor * (y @ z)."""
     return [
         torch.addmm(x, y, z, beta=scale, alpha=factor) for x, y, z in zip(xs, ys, zs, strict=True)
     ]
 
 
-def transpose(xs: Arrays) -> list[Any]:
-    """The transposes of matrices."""
+def transpose(xs: Arrays) -> list[torch.Tensor]:
+    """Return the transposed matrices."""
     return [x.T for x in xs]
 
 
-def root_mean_square(xs: Arrays) -> list[Any]:
-    """The root of the mean of the squares, as a 0-d tensor."""
+def root_mean_square(xs: Arrays) -> list[torch.Tensor]:
+    """Return the root mean square of each array, 0-d."""
     return [norm / math.sqrt(max(x.numel(), 1)) for norm, x in zip(norms(xs), xs, strict=True)]
 
 
-def fused(rule: str) -> Callable[..., Any] | None:
-    """A kernel (params, grads, state, options, scalars) that replaces a rule's arithmetic."""
-    return _FUSED.get(rule)
+class AdamValues(Protocol):
+    """What the fused Adam kernels read of the numbers of a step."""
+
+    learning_rate: float
+    step: float
 
 
-def _dense(xs: Arrays) -> list[Any]:
-    # The fused kernels walk through memory and do not look at strides.
+class SGDValues(Protocol):
+    """What the fused SGD kernel reads of the numbers of a step."""
+
+    learning_rate: float
+    gradient_weight: float
+
+
+class AdagradValues(Protocol):
+    """What the fused Adagrad kernel reads of the numbers of a step."""
+
+    learning_rate: float
+
+
+def fused(name: str, values: Sequence[float | torch.Tensor]) -> Callable[..., Any] | None:
+    """Return a kernel (params, grads, state, options, values) for a whole update, or None.
+
+    Args:
+        name: Name of the algorithm, such as "adamw".
+        values: Numbers of the step; the kernels take no tensors, as the compiler passes them.
+    """
+    return _FUSED.get(name) if type(values[0]) is float else None
+
+
+def _dense(xs: Arrays) -> list[torch.Tensor]:
+    # The fused kernels ignore strides.
     return [x if x.is_contiguous() else x.contiguous() for x in xs]
 
 
-def _steps(params: Arrays, step: float) -> list[Any]:
+def _steps(params: Arrays, step: float) -> list[torch.Tensor]:
     return [torch.full((), step, device=params[0].device)] * len(params)
 
 
 def _fused_adam(
-    kernel: Callable[..., Any],
+    kernel: Callable[..., None],
     params: Arrays,
     grads: Arrays,
-    state: dict[str, Any],
-    options: Any,
-    scalars: Sequence[float],
-) -> tuple[list[Any], dict[str, Any]]:
-    *_, rate, step = scalars
+    state: State,
+    options: Mapping[str, Any],
+    values: AdamValues,
+) -> tuple[Arrays, State]:
     beta1, beta2 = options["betas"]
     params = _dense(params)
     kernel(
@@ -308,8 +340,8 @@ def _fused_adam(
         state["exp_avg"],
         state["exp_avg_sq"],
         state.get("max_exp_avg_sq", []),
-        _steps(params, step),
-        lr=rate,
+        _steps(params, values.step),
+        lr=values.learning_rate,
         beta1=beta1,
         beta2=beta2,
         weight_decay=options["weight_decay"],
@@ -321,13 +353,8 @@ def _fused_adam(
 
 
 def _fused_sgd(
-    params: Arrays,
-    grads: Arrays,
-    state: dict[str, Any],
-    options: Any,
-    scalars: Sequence[float],
-) -> tuple[list[Any], dict[str, Any]]:
-    rate, share = scalars
+    params: Arrays, grads: Arrays, state: State, options: Mapping[str, Any], values: SGDValues
+) -> tuple[Arrays, State]:
     params = _dense(params)
     torch._fused_sgd_(
         params,
@@ -335,8 +362,8 @@ def _fused_sgd(
         state.get("momentum_buffer", []),
         weight_decay=options["weight_decay"],
         momentum=options["momentum"],
-        lr=-rate,
-        dampening=1.0 - share,
+        lr=values.learning_rate,
+        dampening=1.0 - values.gradient_weight,
         nesterov=options["nesterov"],
         maximize=False,
         is_first_step=False,
@@ -345,21 +372,16 @@ def _fused_sgd(
 
 
 def _fused_adagrad(
-    params: Arrays,
-    grads: Arrays,
-    state: dict[str, Any],
-    options: Any,
-    scalars: Sequence[float],
-) -> tuple[list[Any], dict[str, Any]]:
-    (rate,) = scalars  # the decay of the rate is in it already
+    params: Arrays, grads: Arrays, state: State, options: Mapping[str, Any], values: AdagradValues
+) -> tuple[Arrays, State]:
     params = _dense(params)
     torch._fused_adagrad_(
         params,
         _dense(grads),
         state["sum"],
         _steps(params, 1.0),
-        lr=-rate,
-        lr_decay=0.0,
+        lr=values.learning_rate,
+        lr_decay=0.0,  # the learning rate is decayed already
         weight_decay=options["weight_decay"],
         eps=options["eps"],
         maximize=False,

@@ -1,112 +1,42 @@
-"""Adagrad, and Adadelta, which came from it."""
+"""Adagrad and Adadelta."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
-
-from ember_ml.configs.optimizers import AdadeltaConfig, AdagradConfig
+from ember_ml.backend.interface import Arrays, Optimization
+from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
-from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.rules import Arrays, Options, Rule, Shape, Slot, State
+from ember_ml.training.optimizer.base import Optimizer, StepValues
+from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.plan import Shape, Slot, State
 
 
-class AdagradRule(Rule):
-    """p - rate g / (sqrt(sum of squares) + eps)."""
-
-    name = "adagrad"
-
-    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
-        """The sum of the squares."""
-        return {"sum": Slot(shape, options["initial_accumulator"])}
-
-    def scalars(self, options: Options, rate: float, step: int) -> tuple[float, ...]:
-        """Minus the rate."""
-        return (-rate / (1.0 + (step - 1) * options["learning_rate_decay"]),)
-
-    def advance(
-        self,
-        k: Any,
-        params: Arrays,
-        grads: Arrays,
-        state: State,
-        options: Options,
-        scalars: Sequence[Any],
-    ) -> tuple[Arrays, State]:
-        """A step."""
-        (rate,) = scalars
-        if options["weight_decay"]:
-            grads = k.add(grads, params, options["weight_decay"])
-        sums = k.addcmul_(state["sum"], grads, grads, 1.0)
-        bottom = k.shift_(k.sqrt(sums), options["eps"])
-        return k.addcdiv_(params, grads, bottom, rate), {"sum": sums}
-
-
-class AdadeltaRule(Rule):
-    """p - rate g sqrt(mean squared step + eps) / sqrt(mean squared gradient + eps)."""
-
-    name = "adadelta"
-
-    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
-        """The two means of squares."""
-        return {"square_avg": Slot(shape), "acc_delta": Slot(shape)}
-
-    def scalars(self, options: Options, rate: float, step: int) -> tuple[float, ...]:
-        """Minus the rate."""
-        return (-rate,)
-
-    def advance(
-        self,
-        k: Any,
-        params: Arrays,
-        grads: Arrays,
-        state: State,
-        options: Options,
-        scalars: Sequence[Any],
-    ) -> tuple[Arrays, State]:
-        """A step."""
-        (rate,) = scalars
-        rho, eps = options["rho"], options["eps"]
-        if options["weight_decay"]:
-            grads = k.add(grads, params, options["weight_decay"])
-        squares = k.addcmul_(k.scale_(state["square_avg"], rho), grads, grads, 1.0 - rho)
-        top = k.sqrt(k.shift_(k.copy(state["acc_delta"]), eps))
-        bottom = k.sqrt(k.shift_(k.copy(squares), eps))
-        change = k.multiply_(k.divide_(top, bottom), grads)
-        steps = k.addcmul_(k.scale_(state["acc_delta"], rho), change, change, 1.0 - rho)
-        return k.add_(params, change, rate), {"square_avg": squares, "acc_delta": steps}
-
-
-ADAGRAD_RULE = AdagradRule()
-ADADELTA_RULE = AdadeltaRule()
-
-
-@register("optimizers/adagrad", config=AdagradConfig)
+@register("optimizers/adagrad")
 class Adagrad(Optimizer):
     r"""Gradients divided by the root of the sum of their squares so far.
 
     .. math:: s \leftarrow s + g^2, \quad p \leftarrow p - \gamma g / (\sqrt{s} + \epsilon)
 
     Args:
-        params: a module, parameters, or groups.
-        learning_rate_decay: the rate of step t is learning_rate / (1 + (t - 1) decay).
-        weight_decay: times the parameter is added to its gradient.
-        initial_accumulator: what the sum begins with.
+        params: A module, parameters, or groups.
+        learning_rate: Step size.
+        learning_rate_decay: Decay d of the learning rate, which is
+            :math:`\gamma / (1 + (t - 1) d)` in step t.
+        weight_decay: L2 penalty coefficient, added to the gradient.
+        initial_accumulator: Initial value of the sum of squares.
+        eps: Added to the denominator for numerical stability.
 
     Reference: Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and
     Stochastic Optimization", 2011.
     """
 
-    options_type: ClassVar[Any] = AdagradConfig
-
     def __init__(
         self,
-        params: Any,
-        learning_rate: float = 1e-2,
-        learning_rate_decay: float = 0.0,
-        weight_decay: float = 0.0,
-        initial_accumulator: float = 0.0,
-        eps: float = 1e-10,
+        params: Unconfigured[ParametersLike],
+        learning_rate: NonNegative = 1e-2,
+        learning_rate_decay: NonNegative = 0.0,
+        weight_decay: NonNegative = 0.0,
+        initial_accumulator: NonNegative = 0.0,
+        eps: NonNegative = 1e-10,
     ) -> None:
         super().__init__(
             params,
@@ -117,12 +47,35 @@ class Adagrad(Optimizer):
             eps=eps,
         )
 
-    def rule(self, shape: Shape, options: Options) -> Rule:
-        """The same for all."""
-        return ADAGRAD_RULE
+    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
+        """Return the sum of the squares."""
+        return {"sum": Slot(shape, options["initial_accumulator"])}
+
+    def step_values(self, options: Options, learning_rate: float, step: int) -> StepValues:
+        """Return the decayed learning rate."""
+        return StepValues(learning_rate / (1.0 + (step - 1) * options["learning_rate_decay"]))
+
+    def update_step(
+        self,
+        k: Optimization,
+        params: Arrays,
+        grads: Arrays,
+        state: State,
+        options: Options,
+        values: StepValues,
+    ) -> tuple[Arrays, State]:
+        """Return the updated parameters and sum of squares."""
+        fused = k.fused("adagrad", values)
+        if fused is not None:
+            return fused(params, grads, state, options, values)
+        if options["weight_decay"]:
+            grads = k.add(grads, params, options["weight_decay"])
+        sums = k.addcmul_(state["sum"], grads, grads, 1.0)
+        denominator = k.shift_(k.sqrt(sums), options["eps"])
+        return k.addcdiv_(params, grads, denominator, -values.learning_rate), {"sum": sums}
 
 
-@register("optimizers/adadelta", config=AdadeltaConfig)
+@register("optimizers/adadelta")
 class Adadelta(Optimizer):
     r"""Gradients scaled to the size of earlier steps.
 
@@ -130,30 +83,51 @@ class Adadelta(Optimizer):
         \Delta = g \sqrt{u + \epsilon} / \sqrt{v + \epsilon}, \quad
         p \leftarrow p - \gamma \Delta
 
-    with v and u the moving averages of the squares of g and of the steps.
+    where v and u are moving averages of the squares of the gradients and of the steps.
 
     Args:
-        params: a module, parameters, or groups.
-        rho: decay rate of the averages.
-        weight_decay: times the parameter is added to its gradient.
+        params: A module, parameters, or groups.
+        learning_rate: Factor on the steps.
+        rho: Decay rate of the moving averages.
+        eps: Added to the moving averages for numerical stability.
+        weight_decay: L2 penalty coefficient, added to the gradient.
 
     Reference: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
     """
 
-    options_type: ClassVar[Any] = AdadeltaConfig
-
     def __init__(
         self,
-        params: Any,
-        learning_rate: float = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
+        params: Unconfigured[ParametersLike],
+        learning_rate: NonNegative = 1.0,
+        rho: Below1 = 0.9,
+        eps: NonNegative = 1e-6,
+        weight_decay: NonNegative = 0.0,
     ) -> None:
         super().__init__(
             params, learning_rate=learning_rate, rho=rho, eps=eps, weight_decay=weight_decay
         )
 
-    def rule(self, shape: Shape, options: Options) -> Rule:
-        """The same for all."""
-        return ADADELTA_RULE
+    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
+        """Return the moving averages of the squared gradients and of the squared steps."""
+        return {"square_avg": Slot(shape), "acc_delta": Slot(shape)}
+
+    def update_step(
+        self,
+        k: Optimization,
+        params: Arrays,
+        grads: Arrays,
+        state: State,
+        options: Options,
+        values: StepValues,
+    ) -> tuple[Arrays, State]:
+        """Return the updated parameters and moving averages."""
+        rho, eps = options["rho"], options["eps"]
+        if options["weight_decay"]:
+            grads = k.add(grads, params, options["weight_decay"])
+        squares = k.addcmul_(k.scale_(state["square_avg"], rho), grads, grads, 1.0 - rho)
+        numerator = k.sqrt(k.shift_(k.copy(state["acc_delta"]), eps))
+        denominator = k.sqrt(k.shift_(k.copy(squares), eps))
+        change = k.multiply_(k.divide_(numerator, denominator), grads)
+        steps = k.addcmul_(k.scale_(state["acc_delta"], rho), change, change, 1.0 - rho)
+        new: State = {"square_avg": squares, "acc_delta": steps}
+        return k.add_(params, change, -values.learning_rate), new

@@ -3,83 +3,82 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import NamedTuple
 
-from ember_ml.configs.optimizers import AdamConfig, AdamWConfig
+from ember_ml.backend.interface import Arrays, Optimization
+from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.rules import Arrays, Options, Rule, Shape, Slot, State
+from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.plan import Shape, Slot, State
+
+
+class AdamValues(NamedTuple):
+    """The numbers of a step of Adam."""
+
+    learning_rate: float
+    step: float
+    decay: float
+    """Factor of decoupled weight decay on the parameters, 1 - learning_rate weight_decay."""
+    step_size: float
+    """Learning rate with the bias correction of m, learning_rate / (1 - beta1^step)."""
+    correction: float
+    """Bias correction of sqrt(v), 1 / sqrt(1 - beta2^step)."""
+
+
+def adam_values(options: Options, learning_rate: float, step: int) -> AdamValues:
+    """Return the numbers of a step of Adam or AdamW."""
+    beta1, beta2 = options["betas"]
+    return AdamValues(
+        learning_rate=learning_rate,
+        step=float(step),
+        decay=1.0 - learning_rate * options["weight_decay"],
+        step_size=learning_rate / (1.0 - beta1**step),
+        correction=1.0 / math.sqrt(1.0 - beta2**step),
+    )
 
 
 def moments(
-    k: Any, grads: Arrays, state: State, betas: tuple[float, float]
+    k: Optimization, grads: Arrays, state: State, betas: tuple[float, float]
 ) -> tuple[Arrays, Arrays]:
-    """The moving averages of the gradients and of their squares, with these gradients."""
-    beta1, beta2 = betas
-    first = k.lerp_(state["exp_avg"], grads, 1.0 - beta1)
-    return first, second_moment(k, grads, state, beta2)
+    """Return the updated moving averages of the gradients and of their squares."""
+    first = k.lerp_(state["exp_avg"], grads, 1.0 - betas[0])
+    return first, second_moment(k, grads, state, betas[1])
 
 
-def second_moment(k: Any, grads: Arrays, state: State, beta2: float) -> Arrays:
-    """The moving average of the squares, with these gradients."""
-    averages: Arrays = k.scale_(state["exp_avg_sq"], beta2)
-    return k.addcmul_(averages, grads, grads, 1.0 - beta2)
+def second_moment(k: Optimization, grads: Arrays, state: State, beta2: float) -> Arrays:
+    """Return the updated moving average of the squared gradients."""
+    return k.addcmul_(k.scale_(state["exp_avg_sq"], beta2), grads, grads, 1.0 - beta2)
 
 
-class AdamRule(Rule):
-    """p - rate m / (sqrt(v) + eps), both averages corrected for their start at zero.
-
-    Args:
-        name: "adam", or "adamw" for weight decay apart from the gradient.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
-        """The two averages, and for AMSGrad the greatest second one."""
-        names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * options["amsgrad"]
-        return dict.fromkeys(names, Slot(shape))
-
-    def scalars(self, options: Options, rate: float, step: int) -> tuple[float, ...]:
-        """What decay leaves, minus the corrected rate, the other correction; rate and step."""
-        beta1, beta2 = options["betas"]
-        size = rate / (1.0 - beta1**step)
-        root = math.sqrt(1.0 - beta2**step)
-        return 1.0 - rate * options["weight_decay"], -size, 1.0 / root, rate, float(step)
-
-    def advance(
-        self,
-        k: Any,
-        params: Arrays,
-        grads: Arrays,
-        state: State,
-        options: Options,
-        scalars: Sequence[Any],
-    ) -> tuple[Arrays, State]:
-        """A step."""
-        kept, size, correction, *_ = scalars
-        if options["weight_decay"]:
-            if self.name == "adam":
-                grads = k.add(grads, params, options["weight_decay"])
-            else:
-                params = k.scale_(params, kept)
-        first, second = moments(k, grads, state, options["betas"])
-        new = {"exp_avg": first, "exp_avg_sq": second}
-        if options["amsgrad"]:
-            new["max_exp_avg_sq"] = second = k.maximum_(state["max_exp_avg_sq"], second)
-        bottom = k.shift_(k.scale_(k.sqrt(second), correction), options["eps"])
-        return k.addcdiv_(params, first, bottom, size), new
+def adam_step(
+    k: Optimization,
+    params: Arrays,
+    grads: Arrays,
+    state: State,
+    options: Options,
+    values: AdamValues,
+    decoupled: bool,
+) -> tuple[Arrays, State]:
+    """Return the parameters and the state after a step of Adam, or of AdamW if `decoupled`."""
+    fused = k.fused("adamw" if decoupled else "adam", values)
+    if fused is not None:
+        return fused(params, grads, state, options, values)
+    if options["weight_decay"] and decoupled:
+        params = k.scale_(params, values.decay)
+    elif options["weight_decay"]:
+        grads = k.add(grads, params, options["weight_decay"])
+    first, second = moments(k, grads, state, options["betas"])
+    new: State = {"exp_avg": first, "exp_avg_sq": second}
+    if options["amsgrad"]:
+        new["max_exp_avg_sq"] = second = k.maximum_(state["max_exp_avg_sq"], second)
+    denominator = k.shift_(k.scale_(k.sqrt(second), values.correction), options["eps"])
+    return k.addcdiv_(params, first, denominator, -values.step_size), new
 
 
-ADAM_RULE = AdamRule("adam")
-ADAMW_RULE = AdamRule("adamw")
-
-
-@register("optimizers/adam", config=AdamConfig)
+@register("optimizers/adam")
 class Adam(Optimizer):
-    r"""Adam: steps by the mean of the gradients over the root of their mean square.
+    r"""Adam: adaptive moment estimation.
 
     .. math::
         m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad
@@ -87,23 +86,25 @@ class Adam(Optimizer):
         p \leftarrow p - \gamma \hat m / (\sqrt{\hat v} + \epsilon)
 
     Args:
-        params: a module, parameters, or groups.
-        betas: decay rates of the two averages.
-        weight_decay: times the parameter is added to its gradient.
-        amsgrad: divide by the greatest mean square so far.
+        params: A module, parameters, or groups.
+        learning_rate: Step size.
+        betas: Decay rates of the moving averages of the gradient and of its square.
+        eps: Added to the denominator for numerical stability.
+        weight_decay: L2 penalty coefficient, added to the gradient.
+        amsgrad: Whether to divide by the maximum of the second moments so far.
 
     Reference: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015.
     """
 
-    options_type: ClassVar[Any] = AdamConfig
+    _decoupled = False
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
+        params: Unconfigured[ParametersLike],
+        learning_rate: NonNegative = 1e-3,
+        betas: tuple[Below1, Below1] = (0.9, 0.999),
+        eps: NonNegative = 1e-8,
+        weight_decay: NonNegative = 0.0,
         amsgrad: bool = False,
     ) -> None:
         super().__init__(
@@ -115,46 +116,54 @@ class Adam(Optimizer):
             amsgrad=amsgrad,
         )
 
-    def rule(self, shape: Shape, options: Options) -> Rule:
-        """The same for all."""
-        return ADAM_RULE
+    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
+        """Return the two moving averages, and for AMSGrad the maximum of the second."""
+        names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * options["amsgrad"]
+        return dict.fromkeys(names, Slot(shape))
+
+    def step_values(self, options: Options, learning_rate: float, step: int) -> AdamValues:
+        """Return the numbers of a step."""
+        return adam_values(options, learning_rate, step)
+
+    def update_step(
+        self,
+        k: Optimization,
+        params: Arrays,
+        grads: Arrays,
+        state: State,
+        options: Options,
+        values: AdamValues,
+    ) -> tuple[Arrays, State]:
+        """Return the updated parameters and moving averages."""
+        return adam_step(k, params, grads, state, options, values, self._decoupled)
 
 
-@register("optimizers/adamw", config=AdamWConfig)
-class AdamW(Optimizer):
-    r"""Adam with weight decay apart from the gradient.
+@register("optimizers/adamw")
+class AdamW(Adam):
+    r"""Adam with decoupled weight decay.
 
     .. math:: p \leftarrow (1 - \gamma \lambda) p - \gamma \hat m / (\sqrt{\hat v} + \epsilon)
 
     Args:
-        params: a module, parameters, or groups.
-        betas: decay rates of the two averages.
-        weight_decay: what share of a parameter goes at each step, times the learning rate.
-        amsgrad: divide by the greatest mean square so far.
+        params: A module, parameters, or groups.
+        learning_rate: Step size.
+        betas: Decay rates of the moving averages of the gradient and of its square.
+        eps: Added to the denominator for numerical stability.
+        weight_decay: Decoupled weight decay coefficient; multiplied by the learning rate.
+        amsgrad: Whether to divide by the maximum of the second moments so far.
 
     Reference: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.
     """
 
-    options_type: ClassVar[Any] = AdamWConfig
+    _decoupled = True
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
+        params: Unconfigured[ParametersLike],
+        learning_rate: NonNegative = 1e-3,
+        betas: tuple[Below1, Below1] = (0.9, 0.999),
+        eps: NonNegative = 1e-8,
+        weight_decay: NonNegative = 1e-2,
         amsgrad: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            learning_rate=learning_rate,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            amsgrad=amsgrad,
-        )
-
-    def rule(self, shape: Shape, options: Options) -> Rule:
-        """The same for all."""
-        return ADAMW_RULE
+        super().__init__(params, learning_rate, betas, eps, weight_decay, amsgrad)

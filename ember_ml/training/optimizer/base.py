@@ -1,42 +1,70 @@
-"""What every optimizer offers."""
+"""The base class of optimizers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from ember_ml._core.tensor import Tensor, TensorLike, native_arrays
+from ember_ml.backend.interface import Array, Arrays, Optimization, StepNumber
+from ember_ml.configs import Config
 from ember_ml.nn import Parameter
-from ember_ml.training.optimizer.groups import read_groups, saved_options
-from ember_ml.training.optimizer.plan import Member, Piece, Planner
-from ember_ml.training.optimizer.reading import by_parameter, read_gradients
-from ember_ml.training.optimizer.rules import Options, Rule, Shape
-from ember_ml.training.optimizer.store import Layout
+from ember_ml.nn.parameter import set_natives
+from ember_ml.registry import REGISTRY
+from ember_ml.registry.base import close_matches
+from ember_ml.training.optimizer.groups import (
+    Options,
+    ParametersLike,
+    read_groups,
+    saved_options,
+)
+from ember_ml.training.optimizer.plan import Batch, Plan, Shape, Slot, State
+
+GradientsLike: TypeAlias = Mapping[str, TensorLike | None] | Iterable[TensorLike | None]
+"""Gradients by parameter name, or in the order of the parameters."""
+
+
+class StepValues(NamedTuple):
+    """The numbers of a step: what changes from step to step, by name."""
+
+    learning_rate: float
+
+
+class OptimizerState(TypedDict):
+    """The state of an optimizer: plain data, and tensors."""
+
+    type: str
+    step: int
+    groups: list[dict[str, Any]]
+    extra: dict[str, Any]
+    tensors: dict[str, Tensor]
 
 
 class Optimizer:
-    """Changes parameters by their gradients.
+    """Base class of optimizers, which update parameters by their gradients.
 
-    What others hold of a parameter's old value, or of a view of it, stays as it is. While a step is
-    made, no other thread may use the parameters.
+    To write an optimizer, pass the options to this `__init__` and define `update_step`; define
+    `slots` if it stores arrays for each parameter, and `step_values` if it needs other numbers than
+    the learning rate.
 
-    Weight decay is for parameters whose `decay` is True. Parameters of half precision have their
-    state, and compute their steps, in float32.
-
-    Subclasses give their options to this `__init__` and say by which rule a parameter learns.
+    A step leaves the old values of a parameter, and views of them, unchanged where somebody holds
+    them. No other thread may use the parameters during a step. Weight decay applies to parameters
+    whose `decay` is True. Half-precision parameters have float32 state and updates.
 
     Args:
-        params: a module, parameters, (name, parameter) pairs, or groups: dicts with "params" and
+        params: A module, parameters, (name, parameter) pairs, or groups: dicts with "params" and
             options of their own.
-        options: what a group that does not say otherwise has.
+        options: The learning rate and the other options of groups that do not set their own.
 
     Attributes:
-        groups: the parameters with their options.
-        names: the parameters' names, in the order of their gradients.
-        parameters: the parameters.
-        step_count: how many steps were made.
-        training: whether the parameters are those to train with.
-        factor: what a schedule multiplies the learning rates by.
+        groups: Parameter groups with their options.
+        names: Names of the parameters, in the order of their gradients.
+        parameters: The parameters.
+        step_count: Number of steps done.
+        training: Whether the parameters have their training values (see `train` and `eval`).
+        factor: Factor on the learning rates, set by a schedule.
 
     Example:
         >>> from ember_ml.training.optimizer import SGD
@@ -47,12 +75,10 @@ class Optimizer:
         [0.5, 1.5]
     """
 
-    config: Any = None
-    """What it was built by, if its class is registered."""
-    options_type: ClassVar[Any] = None
-    """The config class that checks the options of groups."""
+    config: Config | None = None
+    """The config it was built from, if its class is registered."""
 
-    def __init__(self, params: Any, **options: Any) -> None:
+    def __init__(self, params: ParametersLike, **options: Any) -> None:
         self.groups = read_groups(type(self).__name__, params, options)
         for group in self.groups:
             group.set_options(self._checked(group.all_options()))
@@ -62,17 +88,64 @@ class Optimizer:
         self.training = True
         self.factor = 1.0
         self._lags = [0] * len(self.names)
-        self._state: list[Any] = []
-        self._tags: list[str] = []
+        self._plan: Plan | None = None
         self._absent: tuple[int, ...] | None = None
 
-    def rule(self, shape: Shape, options: Options) -> Rule:
-        """By which rule a parameter of a shape learns."""
+    def options_for(self, parameter: Parameter, options: Options) -> Options:
+        """Return the options of a parameter; by default, the options of its group.
+
+        Args:
+            parameter: The parameter.
+            options: The options of its group, without the learning rate.
+        """
+        return options
+
+    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
+        """Return the arrays to store for a parameter from step to step; by default, none.
+
+        Args:
+            shape: The shape of the parameter.
+            options: The options of the parameter.
+        """
+        return {}
+
+    def step_values(self, options: Options, learning_rate: float, step: int) -> tuple[float, ...]:
+        """Return the numbers of a step as a NamedTuple of floats; by default, `StepValues`.
+
+        What `update_step` reads from here may change from step to step; a compiler treats
+        everything else as constant.
+
+        Args:
+            options: The options of the parameters.
+            learning_rate: The learning rate of this step, including the schedule's factor.
+            step: Number of the step: 1, 2, 3 ...
+        """
+        return StepValues(learning_rate)
+
+    def update_step(
+        self,
+        k: Optimization,
+        params: Arrays,
+        grads: Arrays,
+        state: State,
+        options: Options,
+        values: Any,
+    ) -> tuple[Arrays, State]:
+        """Return the updated parameters and their new state.
+
+        Args:
+            k: The backend's arithmetic on lists of arrays.
+            params: Arrays of parameters that share their options; may be overwritten.
+            grads: Their gradients; must not be overwritten.
+            state: The arrays of each slot; may be overwritten.
+            options: Options, which are the same in every step.
+            values: The result of `step_values`. Its numbers are 0-d arrays during compilation.
+        """
         raise NotImplementedError
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the first group, before a schedule's factor; setting it sets all."""
+        """Learning rate of the first group without the schedule's factor; setting it sets all."""
         return self.groups[0].learning_rate
 
     @learning_rate.setter
@@ -81,112 +154,140 @@ class Optimizer:
             group.learning_rate = value
 
     def train(self) -> Self:
-        """Make the parameters those to train with; most optimizers have no others."""
+        """Give the parameters their training values; most optimizers have no others."""
         self.training = True
         return self
 
     def eval(self) -> Self:
-        """Make the parameters those to use; most optimizers have no others."""
+        """Give the parameters their values for evaluation; most optimizers have no others."""
         self.training = False
         return self
 
-    def step(self, grads: Any) -> None:
-        """Change the parameters.
+    def step(self, grads: GradientsLike) -> None:
+        """Update the parameters.
 
         Args:
-            grads: by name, or in the parameters' order; one that is None, or whose name is left
-                out, leaves its parameter as it is.
+            grads: Gradients by name, or in the order of the parameters. A parameter whose gradient
+                is None, or whose name is missing, stays unchanged.
         """
-        arrays = self._read(grads)
+        plan = self._current_plan()
+        arrays = self._native_gradients(plan, grads)
         absent = tuple(at for at, array in enumerate(arrays) if array is None)
-        for piece in self._pieces(absent):
-            params, state = piece.run(
-                [self.parameters[at]._data for at in piece.indices],
-                [arrays[at] for at in piece.indices],
-                {slot: [self._state[at] for at in places] for slot, places in piece.slots.items()},
-                self._scalars_of(piece),
+        for batch in self._batches(plan, absent):
+            params, state = batch.run(
+                native_arrays(batch.parameters),
+                [arrays[at] for at in batch.indices],
+                batch.read(plan.state),
+                self._values(batch),
             )
-            self._store(piece, params, state)
+            set_natives(batch.parameters, params)
+            batch.write(state, plan.state)
         self._count(absent)
 
-    def apply_gradients(self, grads_and_params: Iterable[tuple[Any, Parameter]]) -> None:
-        """Change the parameters by (gradient, parameter) pairs."""
-        self.step(by_parameter(type(self).__name__, grads_and_params, self.parameters))
+    def apply_gradients(
+        self, grads_and_params: Iterable[tuple[TensorLike | None, Parameter]]
+    ) -> None:
+        """Update the parameters.
+
+        Args:
+            grads_and_params: (gradient, parameter) pairs, such as a tape's gradients with the
+                parameters.
+        """
+        places = {id(parameter): at for at, parameter in enumerate(self.parameters)}
+        grads: list[TensorLike | None] = [None] * len(self.parameters)
+        for grad, parameter in grads_and_params:
+            if id(parameter) not in places:
+                raise ArgumentError(
+                    f"{type(self).__name__}.apply_gradients: {parameter!r:.60} is not one of the "
+                    "optimizer's parameters"
+                )
+            grads[places[id(parameter)]] = grad
+        self.step(grads)
 
     def scalars(self) -> list[float]:
-        """The numbers of the next step that change from step to step, for `update`."""
-        self._prepare()
-        return [value for piece in self._pieces(()) for value in self._scalars_of(piece)]
+        """Return the numbers of the next step that change from step to step, for `update`."""
+        batches = self._batches(self._current_plan(), ())
+        return [value for batch in batches for value in self._values(batch)]
 
-    def state_arrays(self) -> list[Any]:
-        """The native arrays that are kept from step to step, for `update`."""
-        self._prepare()
-        return list(self._state)
+    def state_arrays(self) -> list[Array]:
+        """Return the native arrays that are stored from step to step, for `update`."""
+        return list(self._current_plan().state)
 
     def update(
         self,
-        params: Sequence[Any],
-        grads: Sequence[Any],
-        state: Sequence[Any],
-        scalars: Sequence[Any],
-    ) -> tuple[list[Any], list[Any]]:
-        """A step as a pure function of native arrays, which a compiler can trace.
+        params: Arrays,
+        grads: Arrays,
+        state: Arrays,
+        scalars: Sequence[StepNumber],
+    ) -> tuple[list[Array], list[Array]]:
+        """Compute a step as a pure function of native arrays, which a compiler can trace.
 
         Args:
-            params: the parameters' arrays, in order.
-            grads: their gradients.
-            state: what `state_arrays` gave.
-            scalars: what `scalars` gave, as numbers or 0-d arrays.
+            params: Arrays of the parameters, in order.
+            grads: Their gradients.
+            state: The result of `state_arrays`.
+            scalars: The result of `scalars`, as numbers or 0-d arrays.
 
         Returns:
             The new parameters and the new state, for `commit`.
         """
         new_params, new_state, at = list(params), list(state), 0
-        for piece, count in zip(self._pieces(()), self._counts, strict=True):
-            renewed, kept = piece.pure(
-                [params[index] for index in piece.indices],
-                [grads[index] for index in piece.indices],
-                {slot: [state[place] for place in places] for slot, places in piece.slots.items()},
-                scalars[at : at + count],
+        batches = self._batches(self._current_plan(), ())
+        for batch, values_cls in zip(batches, self._values_classes, strict=True):
+            count = len(values_cls._fields)
+            updated, batch_state = batch.pure(
+                [params[index] for index in batch.indices],
+                [grads[index] for index in batch.indices],
+                batch.read(state),
+                values_cls(*scalars[at : at + count]),
             )
             at += count
-            for index, value in zip(piece.indices, renewed, strict=True):
+            for index, value in zip(batch.indices, updated, strict=True):
                 new_params[index] = value
-            _put(new_state, piece, kept)
+            batch.write(batch_state, new_state)
         return new_params, new_state
 
-    def commit(self, params: Sequence[Any], state: Sequence[Any]) -> None:
-        """Take over what `update` gave, and count the step."""
-        for parameter, value in zip(self.parameters, params, strict=True):
-            parameter._data = value
-        self._state = list(state)
+    def commit(self, params: Arrays, state: Arrays) -> None:
+        """Store the result of `update`, and count the step.
+
+        Args:
+            params: The new arrays of the parameters.
+            state: The new state.
+        """
+        set_natives(self.parameters, params)
+        self._current_plan().state = list(state)
         self._count(())
 
-    def state_dict(self) -> dict[str, Any]:
-        """What a later run goes on from: plain data, and tensors under "tensors"."""
-        self._prepare()
+    def state_dict(self) -> OptimizerState:
+        """Return the state to save: plain data, and tensors under "tensors"."""
         return {
             "type": self._type(),
             "step": self.step_count,
             "groups": [group.plain() for group in self.groups],
             "extra": self._extra(),
-            "tensors": self._layout.saved(self._state),
+            "tensors": self._current_plan().tensors(copy=True),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on from what `state_dict` gave, on any backend; nothing changes if it does not fit."""
+        """Restore a state. If it does not fit, raise an error and change nothing.
+
+        Args:
+            state: The result of `state_dict`, on any backend.
+        """
         if state.get("type") != self._type():
-            raise ArgumentError(f"{self._type()}: this is the state of {state.get('type')!r}")
+            raise ArgumentError(
+                f"{self._type()}: cannot load the state of {state.get('type')!r}; build the "
+                "optimizer that was saved"
+            )
         saved = saved_options(type(self).__name__, self.groups, state.get("groups", []))
         options = [
             self._checked({**group.all_options(), **own})
             for group, own in zip(self.groups, saved, strict=True)
         ]
-        layout = self._make_layout(options)
-        arrays = layout.take(type(self).__name__, state.get("tensors", {}))
+        self._plan = Plan(self, options, state.get("tensors", {}))
+        self._absent = None
         for group, own in zip(self.groups, options, strict=True):
             group.set_options(own)
-        self._settle(layout, arrays)
         self.step_count = int(state["step"])
         self._load_extra(state.get("extra", {}))
         return self
@@ -199,7 +300,7 @@ class Optimizer:
         return self.config.component if self.config is not None else type(self).__name__
 
     def _extra(self) -> dict[str, Any]:
-        """Plain data beside the groups."""
+        """Return further state as plain data."""
         lags = {name: lag for name, lag in zip(self.names, self._lags, strict=True) if lag}
         return {"factor": self.factor, "lags": lags}
 
@@ -208,96 +309,86 @@ class Optimizer:
         lags = extra.get("lags", {})
         self._lags = [int(lags.get(name, 0)) for name in self.names]
 
-    def _scalars_of(self, piece: Piece) -> tuple[float, ...]:
-        rate = piece.group.learning_rate * self.factor
-        return piece.rule.scalars(piece.options, rate, self.step_count + 1 - piece.lag)
+    def _values(self, batch: Batch) -> tuple[float, ...]:
+        """Return the numbers of the next step for a batch of parameters."""
+        learning_rate = batch.group.learning_rate * self.factor
+        return self.step_values(batch.options, learning_rate, self.step_count + 1 - batch.lag)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        if self.options_type is None:
+        """Validate options by the config of this class, or of the registered class it extends."""
+        entry = next(filter(None, map(REGISTRY.entry_of, type(self).__mro__)), None)
+        if entry is None:
             return options
-        checked = self.options_type.check(options, type(self))
+        fields = entry.config.model_fields
+        if entry.target is not type(self) and any(name not in fields for name in options):
+            return options  # a subclass with options of its own
+        checked = entry.config.check(options, type(self))
         return {name: getattr(checked, name) for name in options}
 
-    def _read(self, grads: Any) -> list[Any]:
-        """The native gradients in order; a short way for those that fit as they are."""
-        self._prepare()
-        try:
-            found = [grads[name] for name in self.names] if type(grads) is dict else grads
-            if len(grads) == len(self.names) and {each._backend for each in found} == self._backend:
-                arrays = [each._data for each in found]
-                if self._planner.kernels.shapes(arrays) == self._shapes:
-                    return arrays
-        except (KeyError, AttributeError, TypeError):
-            pass  # the long way names what is wrong
-        return read_gradients(type(self).__name__, grads, self.names, self.parameters)
-
-    def _prepare(self) -> None:
-        """Make the state fit the parameters, which may have moved or not have been used yet."""
-        if self._tags == [parameter._tag for parameter in self.parameters]:
-            return
-        layout = self._make_layout([group.options for group in self.groups])
-        if self._tags:
-            backend = self._tags[0].partition(":")[0]
-            arrays = layout.take(type(self).__name__, self._layout.named(self._state, backend))
-        else:
-            arrays = layout.fresh()
-        self._settle(layout, arrays)
-
-    def _make_layout(self, options: Sequence[Options]) -> Layout:
-        slots = []
-        for group, own in zip(self.groups, options, strict=True):
-            for parameter in group.parameters:
-                rule = self.rule(parameter.shape, own)
-                slots.append(rule.slots(parameter.shape, rule.read(own)))
-        return Layout(self.names, self.parameters, slots)
-
-    def _settle(self, layout: Layout, arrays: list[Any]) -> None:
-        backends = {parameter.backend for parameter in self.parameters}
-        if len(backends) > 1:
-            raise ArgumentTypeError(
-                f"{type(self).__name__}: the parameters are on several backends: "
-                f"{', '.join(sorted(backends))}; move them with module.to_backend(...)"
-            )
-        self._layout, self._state = layout, arrays
-        self._backend = backends
-        self._tags = [parameter._tag for parameter in self.parameters]
-        self._planner = Planner(backends.copy().pop())
-        self._shapes = self._planner.kernels.shapes([each._data for each in self.parameters])
-        self._absent = None
-
-    def _pieces(self, absent: tuple[int, ...]) -> list[Piece]:
-        if absent != self._absent:
-            missing = set(absent)
-            owners = [group for group in self.groups for _ in group.names]
-            members = [
-                Member(
-                    at,
-                    parameter,
-                    group,
-                    self.rule(parameter.shape, group.options),
-                    self._layout.places[at],
-                    self._lags[at],
-                )
-                for at, (parameter, group) in enumerate(zip(self.parameters, owners, strict=True))
-                if at not in missing
-            ]
-            self._plan = self._planner.pieces(members)
-            self._counts = [len(self._scalars_of(piece)) for piece in self._plan]
-            self._absent = absent
+    def _current_plan(self) -> Plan:
+        """Return the plan; a new one if the parameters have moved since the last step."""
+        if self._plan is None or not self._plan.is_current():
+            options = [group.options for group in self.groups]
+            saved = None if self._plan is None else self._plan.tensors()
+            self._plan = Plan(self, options, saved)
+            self._absent = None
         return self._plan
 
-    def _store(self, piece: Piece, params: Sequence[Any], state: Mapping[str, Any]) -> None:
-        for at, value in zip(piece.indices, params, strict=True):
-            self.parameters[at]._data = value
-        _put(self._state, piece, state)
+    def _batches(self, plan: Plan, absent: tuple[int, ...]) -> list[Batch]:
+        if absent != self._absent:
+            self._cached_batches = plan.batches(absent, self._lags)
+            self._values_classes: list[Any] = [
+                type(self._values(batch)) for batch in self._cached_batches
+            ]
+            self._absent = absent
+        return self._cached_batches
 
     def _count(self, absent: tuple[int, ...]) -> None:
         self.step_count += 1
         for at in absent:
             self._lags[at] += 1
 
+    def _native_gradients(self, plan: Plan, grads: GradientsLike) -> Sequence[Array | None]:
+        """Return the gradients in order; fast if they fit as they are."""
+        try:
+            given: Any = [grads[name] for name in self.names] if type(grads) is dict else grads
+            arrays = plan.native_gradients(given)
+            if arrays is not None and len(grads) == len(arrays):  # type: ignore[arg-type]
+                return arrays
+        except (KeyError, AttributeError, TypeError):
+            pass  # the slow path says what is wrong
+        listed = zip(self._listed(grads), self.names, self.parameters, strict=True)
+        return [self._native_gradient(*each) for each in listed]
 
-def _put(arrays: list[Any], piece: Piece, state: Mapping[str, Any]) -> None:
-    for slot, places in piece.slots.items():
-        for place, value in zip(places, state[slot], strict=True):
-            arrays[place] = value
+    def _listed(self, grads: GradientsLike) -> list[TensorLike | None]:
+        owner = f"{type(self).__name__}.step"
+        if isinstance(grads, Mapping):
+            for name in grads:
+                if name not in self.names:
+                    hint = close_matches(name, self.names)
+                    raise ArgumentError(f"{owner}: there is no parameter {name!r}{hint}")
+            return [grads.get(name) for name in self.names]
+        if not isinstance(grads, Iterable):
+            raise ArgumentTypeError(
+                f"{owner}: gradients must be a dict by name or a list, not {grads!r:.60}"
+            )
+        given = list(grads)
+        if len(given) != len(self.names):
+            raise ArgumentError(
+                f"{owner}: expected a gradient for each of {len(self.names)} parameters, got "
+                f"{len(given)}"
+            )
+        return given
+
+    def _native_gradient(
+        self, value: TensorLike | None, name: str, parameter: Parameter
+    ) -> Array | None:
+        if value is None:
+            return None
+        grad = convert_to_tensor(value, backend=parameter.backend)
+        if grad.shape != parameter.shape:
+            raise ShapeError(
+                f"{type(self).__name__}.step: the parameter {name!r} has the shape "
+                f"{parameter.shape}, its gradient {grad.shape}"
+            )
+        return grad.native

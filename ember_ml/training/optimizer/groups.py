@@ -1,27 +1,30 @@
-"""Parameters in groups, each with options of its own."""
+"""Parameter groups, each with its own options."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.nn import Module, Parameter, StateDictError
 from ember_ml.registry.base import close_matches
 
-Named = tuple[str, Parameter]
+Options: TypeAlias = Mapping[str, Any]
+"""Options of an optimizer by name, without the learning rate."""
+Named: TypeAlias = tuple[str, Parameter]
+ParametersLike: TypeAlias = Module | Iterable[Parameter | Named | Mapping[str, Any]]
+"""A module, parameters, (name, parameter) pairs, or groups: dicts with "params" and options."""
 
 
 class Group:
     """Parameters that share their options.
 
     Attributes:
-        names: of the parameters.
-        parameters: the parameters.
-        options: everything but the learning rate, which may change.
-        learning_rate: before a schedule's factor.
+        names: Names of the parameters.
+        parameters: The parameters.
+        options: All options but the learning rate.
     """
 
     def __init__(self, named: list[Named], options: Mapping[str, Any]) -> None:
@@ -30,28 +33,28 @@ class Group:
         self.set_options(options)
 
     def set_options(self, options: Mapping[str, Any]) -> None:
-        """Take other options."""
+        """Replace the options, including the learning rate."""
         self.learning_rate = options["learning_rate"]
         rest = {name: value for name, value in options.items() if name != "learning_rate"}
-        self.options: Mapping[str, Any] = MappingProxyType(rest)
+        self.options: Options = MappingProxyType(rest)
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate, before a schedule's factor."""
+        """Learning rate without the schedule's factor."""
         return self._learning_rate
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
         if not 0.0 <= value < float("inf"):
-            raise ArgumentError(f"a learning rate is a number of at least 0, not {value!r}")
+            raise ArgumentError(f"learning_rate must be finite and at least 0, not {value!r}")
         self._learning_rate = float(value)
 
     def all_options(self) -> dict[str, Any]:
-        """The options, and the learning rate as it is now."""
+        """Return the options, including the learning rate."""
         return {"learning_rate": self.learning_rate, **self.options}
 
     def plain(self) -> dict[str, Any]:
-        """The options and the names, as plain data."""
+        """Return the options and the parameter names as plain data."""
         listed = {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in self.all_options().items()
@@ -63,8 +66,14 @@ class Group:
         return f"Group({len(self.names)} parameters, {inside})"
 
 
-def read_groups(owner: str, params: Any, options: Mapping[str, Any]) -> list[Group]:
-    """The groups that `params` stands for: a module, parameters, or dicts with "params"."""
+def read_groups(owner: str, params: ParametersLike, options: Mapping[str, Any]) -> list[Group]:
+    """Return the groups described by the `params` argument of an optimizer.
+
+    Args:
+        owner: Name of the optimizer's class, for errors.
+        params: A module, parameters, (name, parameter) pairs, or groups.
+        options: Options of groups that do not set their own.
+    """
     if not isinstance(params, Module):
         if isinstance(params, (Parameter, Mapping, str)) or not isinstance(params, Iterable):
             raise ArgumentTypeError(
@@ -73,7 +82,7 @@ def read_groups(owner: str, params: Any, options: Mapping[str, Any]) -> list[Gro
             )
         params = list(params)
     is_grouped = isinstance(params, list) and any(isinstance(part, Mapping) for part in params)
-    parts = params if is_grouped else [{"params": params}]
+    parts: Any = params if is_grouped else [{"params": params}]
     read = [_read_group(owner, part, options) for part in parts]
     named = _unique([_listed(owner, given) for given, _ in read])
     groups = [Group(group, own) for group, (_, own) in zip(named, read, strict=True)]
@@ -81,10 +90,10 @@ def read_groups(owner: str, params: Any, options: Mapping[str, Any]) -> list[Gro
     return groups
 
 
-def _read_group(owner: str, part: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _read_group(owner: str, part: object, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     if not isinstance(part, Mapping) or "params" not in part:
         raise ArgumentTypeError(
-            f"{owner}: a group is a dict with 'params', as all the others must be, not {part!r:.60}"
+            f"{owner}: a list of groups must hold dicts with 'params' only, not {part!r:.60}"
         )
     own = {name: value for name, value in part.items() if name != "params"}
     for name in own:
@@ -96,7 +105,7 @@ def _read_group(owner: str, part: Any, options: Mapping[str, Any]) -> tuple[Any,
 
 
 def _listed(owner: str, given: Any) -> list[Named]:
-    """The trainable parameters, with names; those without one get none."""
+    """Return the trainable parameters with their names, which may be empty."""
     if isinstance(given, Module):
         return list(given.named_parameters(trainable=True))
     pairs: list[Named] = []
@@ -113,7 +122,7 @@ def _listed(owner: str, given: Any) -> list[Named]:
 
 
 def _unique(groups: list[list[Named]]) -> list[list[Named]]:
-    """Each parameter with a name that no other has: its own, or its position."""
+    """Replace names that are empty or not unique by the parameter's position."""
     counts = Counter(name for group in groups for name, _ in group)
     position = 0
     result = []
@@ -132,13 +141,12 @@ def _check(owner: str, groups: list[Group]) -> None:
         for name, parameter in zip(group.names, group.parameters, strict=True):
             if id(parameter) in seen:
                 raise ArgumentError(
-                    f"{owner}: the parameter {name!r} is there twice, also as "
-                    f"{seen[id(parameter)]!r}"
+                    f"{owner}: the parameter {name!r} occurs twice, also as {seen[id(parameter)]!r}"
                 )
             if not parameter.dtype.is_floating:
                 raise ArgumentTypeError(
-                    f"{owner}: the parameter {name!r} is {parameter.dtype}, and only floating "
-                    "ones learn"
+                    f"{owner}: the parameter {name!r} is {parameter.dtype}; only floating-point "
+                    "parameters can be trained"
                 )
             seen[id(parameter)] = name
     if not seen:
@@ -148,9 +156,17 @@ def _check(owner: str, groups: list[Group]) -> None:
 def saved_options(
     owner: str, groups: Sequence[Group], saved: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The options of groups as `Group.plain` gave them, which must hold the same parameters."""
+    """Return the saved options of each group, which must have the same parameters.
+
+    Args:
+        owner: Name of the optimizer's class, for errors.
+        groups: The optimizer's groups.
+        saved: The results of `Group.plain`.
+    """
     if len(saved) != len(groups):
-        raise ArgumentError(f"{owner}: there are {len(groups)} groups, the state has {len(saved)}")
+        raise ArgumentError(
+            f"{owner}: the optimizer has {len(groups)} groups, the state has {len(saved)}"
+        )
     for mine, theirs in zip(groups, saved, strict=True):
         missing = [name for name in mine.names if name not in theirs["params"]]
         unexpected = [name for name in theirs["params"] if name not in mine.names]

@@ -3,84 +3,82 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import NamedTuple
 
-from ember_ml.configs.optimizers import LAMBConfig
+from ember_ml.backend.interface import Arrays, Optimization
+from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.adam import moments
 from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.rules import Arrays, Options, Rule, Shape, Slot, State
+from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.plan import Shape, Slot, State
 
 
-class LAMBRule(Rule):
-    """p - rate (|p| / |u|) u, with u the step of AdamW."""
+class LAMBValues(NamedTuple):
+    """The numbers of a step of LAMB."""
 
-    name = "lamb"
-
-    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
-        """The moving averages of the gradients and their squares."""
-        return {"exp_avg": Slot(shape), "exp_avg_sq": Slot(shape)}
-
-    def scalars(self, options: Options, rate: float, step: int) -> tuple[float, ...]:
-        """Minus the rate, and the corrections of the two averages."""
-        beta1, beta2 = options["betas"]
-        return -rate, 1.0 / (1.0 - beta1**step), 1.0 / math.sqrt(1.0 - beta2**step)
-
-    def advance(
-        self,
-        k: Any,
-        params: Arrays,
-        grads: Arrays,
-        state: State,
-        options: Options,
-        scalars: Sequence[Any],
-    ) -> tuple[Arrays, State]:
-        """A step."""
-        rate, correction1, correction2 = scalars
-        first, second = moments(k, grads, state, options["betas"])
-        bottom = k.shift_(k.scale_(k.sqrt(second), correction2), options["eps"])
-        change = k.divide_(k.scale(first, correction1), bottom)
-        if options["weight_decay"]:
-            change = k.add_(change, params, options["weight_decay"])
-        ratios = k.trust_ratios(k.norms(params), k.norms(change))
-        change = k.multiply_(change, ratios)
-        return k.add_(params, change, rate), {"exp_avg": first, "exp_avg_sq": second}
+    learning_rate: float
+    correction1: float
+    """Bias correction of m, 1 / (1 - beta1^step)."""
+    correction2: float
+    """Bias correction of sqrt(v), 1 / sqrt(1 - beta2^step)."""
 
 
-LAMB_RULE = LAMBRule()
-
-
-@register("optimizers/lamb", config=LAMBConfig)
+@register("optimizers/lamb")
 class LAMB(Optimizer):
-    r"""Adam whose step for each parameter is in proportion to the parameter, for large batches.
+    r"""Adam with layerwise adaptive learning rates, for large batches.
 
     .. math:: u = \hat m / (\sqrt{\hat v} + \epsilon) + \lambda p, \quad
         p \leftarrow p - \gamma \frac{\|p\|}{\|u\|} u
 
     Args:
-        params: a module, parameters, or groups.
-        betas: decay rates of the two averages.
-        weight_decay: times the parameter is added to its step.
+        params: A module, parameters, or groups.
+        learning_rate: Step size relative to the norm of a parameter.
+        betas: Decay rates of the moving averages of the gradient and of its square.
+        eps: Added to the denominator for numerical stability.
+        weight_decay: Weight decay coefficient, :math:`\lambda`.
 
     Reference: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76
     minutes", 2020.
     """
 
-    options_type: ClassVar[Any] = LAMBConfig
-
     def __init__(
         self,
-        params: Any,
-        learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
+        params: Unconfigured[ParametersLike],
+        learning_rate: NonNegative = 1e-3,
+        betas: tuple[Below1, Below1] = (0.9, 0.999),
+        eps: NonNegative = 1e-6,
+        weight_decay: NonNegative = 0.0,
     ) -> None:
         super().__init__(
             params, learning_rate=learning_rate, betas=betas, eps=eps, weight_decay=weight_decay
         )
 
-    def rule(self, shape: Shape, options: Options) -> Rule:
-        """The same for all."""
-        return LAMB_RULE
+    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
+        """Return the moving averages of the gradients and of their squares."""
+        return {"exp_avg": Slot(shape), "exp_avg_sq": Slot(shape)}
+
+    def step_values(self, options: Options, learning_rate: float, step: int) -> LAMBValues:
+        """Return the numbers of a step."""
+        beta1, beta2 = options["betas"]
+        root = math.sqrt(1.0 - beta2**step)
+        return LAMBValues(learning_rate, 1.0 / (1.0 - beta1**step), 1.0 / root)
+
+    def update_step(
+        self,
+        k: Optimization,
+        params: Arrays,
+        grads: Arrays,
+        state: State,
+        options: Options,
+        values: LAMBValues,
+    ) -> tuple[Arrays, State]:
+        """Return the updated parameters and moving averages."""
+        first, second = moments(k, grads, state, options["betas"])
+        denominator = k.shift_(k.scale_(k.sqrt(second), values.correction2), options["eps"])
+        change = k.divide_(k.scale(first, values.correction1), denominator)
+        if options["weight_decay"]:
+            change = k.add_(change, params, options["weight_decay"])
+        change = k.multiply_(change, k.trust_ratios(k.norms(params), k.norms(change)))
+        new: State = {"exp_avg": first, "exp_avg_sq": second}
+        return k.add_(params, change, -values.learning_rate), new

@@ -1,29 +1,38 @@
-"""Which parameters are renewed together, and by which numbers."""
+"""Which parameters are updated together, and where their state is stored."""
 
 from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from ember_ml._core import runtime
-from ember_ml.backend import selection
+from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.tensor import Tensor, TensorLike, native_arrays, placements
+from ember_ml.backend.interface import Array, Arrays, Optimization, StepNumber
 from ember_ml.nn import Parameter
-from ember_ml.training.optimizer.groups import Group
-from ember_ml.training.optimizer.rules import Arrays, Options, Rule, State
+from ember_ml.nn.state_dict import checked_state
+from ember_ml.training.optimizer.groups import Group, Options
 
-HALF = ("float16", "bfloat16")
+if TYPE_CHECKING:
+    from ember_ml.training.optimizer.base import Optimizer
 
+Shape: TypeAlias = tuple[int, ...]
+State: TypeAlias = dict[str, Arrays]
+"""The arrays of each slot, one for each parameter."""
+Update: TypeAlias = Callable[..., tuple[Arrays, State]]
+"""(params, grads, state, values) -> (params, state)."""
 
-_KERNELS: dict[str, Any] = {}
+_KERNELS: dict[str, Optimization] = {}
 
 
 def _load_kernels(backend: str) -> None:
-    # With the backend, not at the first use: that may be inside of a compiler's trace.
-    module: Any = selection.import_backend(backend)
-    _KERNELS[backend] = importlib.import_module(f"{module.__name__}.optimization")
+    # With the backend, not at first use: that may be while a compiler traces.
+    module = importlib.import_module(f"ember_ml.backend.{backend}.optimization")
+    _KERNELS[backend] = cast(Optimization, module)
 
 
 runtime.on_load.append(_load_kernels)
@@ -31,153 +40,242 @@ for _name in runtime.LOADED:
     _load_kernels(_name)
 
 
-def kernels(backend: str) -> Any:
-    """A loaded backend's arithmetic on lists of arrays."""
+def kernels(backend: str) -> Optimization:
+    """Return a loaded backend's arithmetic on lists of arrays."""
     return _KERNELS[backend]
 
 
-def wide(parameter: Parameter) -> str:
-    """The dtype in which a parameter's state is kept and its step is computed."""
-    return "float32" if parameter.dtype.name in HALF else parameter.dtype.name
+def state_dtype(parameter: Parameter) -> str:
+    """Return the dtype of a parameter's state and updates: float32 for half precision."""
+    name = parameter.dtype.name
+    return "float32" if name in ("float16", "bfloat16") else name
+
+
+class Slot(NamedTuple):
+    """An array that is stored for a parameter from step to step, such as a moving average."""
+
+    shape: Shape
+    fill: float | None = 0.0
+    """Initial value of the elements; None: the parameter's own values."""
 
 
 @dataclass(frozen=True)
-class Member:
-    """A parameter, with what decides on its step."""
+class Batch:
+    """Parameters that one call updates: of one group, slots, dtype, device and step count."""
 
-    index: int
-    parameter: Parameter
-    group: Group
-    rule: Rule
-    places: dict[str, int]
-    """Slot -> where its array is in the list of all."""
-    lag: int
-    """How many steps it had no gradient."""
-
-    def key(self) -> tuple[Any, ...]:
-        """Members of one key are renewed together."""
-        parameter = self.parameter
-        return (
-            id(self.rule),
-            id(self.group),
-            parameter.decay,
-            self.lag,
-            parameter._tag,
-            parameter.device,
-        )
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Parameters that are renewed by one call."""
-
-    members: list[Member]
     indices: list[int]
-    slots: dict[str, list[int]]
+    parameters: list[Parameter]
+    places: dict[str, list[int]]
+    """Positions of each slot's arrays in the list of all state arrays."""
     group: Group
-    rule: Rule
     options: Options
     lag: int
-    run: Callable[..., tuple[Arrays, State]]
-    """(params, grads, state, scalars) -> (params, state); may overwrite the state."""
-    pure: Callable[..., tuple[Arrays, State]]
-    """The same, that neither overwrites nor compiles."""
+    """Number of steps in which the parameters had no gradient."""
+    run: Update
+    """The update; it may overwrite the state."""
+    pure: Update
+    """The update without side effects, for compilers."""
+
+    def read(self, arrays: Sequence[Array]) -> State:
+        """Return the batch's part of the state arrays."""
+        return {slot: [arrays[at] for at in places] for slot, places in self.places.items()}
+
+    def write(self, state: State, arrays: list[Array]) -> None:
+        """Replace the batch's part of the state arrays."""
+        for slot, places in self.places.items():
+            for place, value in zip(places, state[slot], strict=True):
+                arrays[place] = value
 
 
-class Planner:
-    """Makes pieces, and keeps the functions that were compiled for them.
+class Plan:
+    """How an optimizer updates its parameters where they are now, and the state it stores for them.
 
     Args:
-        backend: where the parameters are.
+        optimizer: The optimizer.
+        options: Options of each of its groups.
+        saved: Tensors of a saved state, from any backend. Default: the initial state.
+
+    Attributes:
+        kernels: The backend's arithmetic on lists of arrays.
+        state: Native arrays of all slots of all parameters.
     """
 
-    def __init__(self, backend: str) -> None:
-        self.kernels = kernels(backend)
-        self._compiled: dict[tuple[Any, ...], Callable[..., Any]] = {}
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        options: Sequence[Options],
+        saved: Mapping[str, TensorLike] | None = None,
+    ) -> None:
+        self._optimizer = optimizer
+        self._groups = [group for group in optimizer.groups for _ in group.names]
+        self._placements = placements(optimizer.parameters)
+        self._backend = _common_backend(optimizer)
+        self.kernels = kernels(self._backend)
+        self._shapes = self.kernels.shapes(native_arrays(optimizer.parameters))
+        self._options: list[Options] = []
+        self._places: list[dict[str, int]] = []
+        self._slots: dict[str, tuple[Parameter, Slot]] = {}
+        for group, own in zip(optimizer.groups, options, strict=True):
+            for name, parameter in zip(group.names, group.parameters, strict=True):
+                self._add(name, parameter, optimizer.options_for(parameter, own))
+        self.state = self._initial() if saved is None else self._read(saved)
+        self._compiled: dict[tuple[object, ...], Update] = {}
 
-    def pieces(self, members: Iterable[Member]) -> list[Piece]:
-        """The members by key, in pieces that the backend can hold twice."""
-        alike: dict[tuple[Any, ...], list[Member]] = {}
-        for member in members:
-            alike.setdefault(member.key(), []).append(member)
+    def _add(self, name: str, parameter: Parameter, options: Options) -> None:
+        slots = self._optimizer.slots(parameter.shape, options)
+        first = len(self._slots)
+        self._options.append(options)
+        self._places.append({slot: first + at for at, slot in enumerate(slots)})
+        self._slots.update({f"{key}/{name}": (parameter, slot) for key, slot in slots.items()})
+
+    def is_current(self) -> bool:
+        """Return whether the parameters still have the backend and dtype of this plan."""
+        return self._placements == placements(self._optimizer.parameters)
+
+    def native_gradients(self, gradients: Sequence[Tensor]) -> list[Array] | None:
+        """Return native arrays; None if they lack the parameters' backends, dtypes or shapes."""
+        if placements(gradients) != self._placements:
+            return None
+        arrays = native_arrays(gradients)
+        return arrays if self.kernels.shapes(arrays) == self._shapes else None
+
+    def tensors(self, copy: bool = False) -> dict[str, Tensor]:
+        """Return the state as tensors by "slot/parameter name".
+
+        Args:
+            copy: Whether to copy the arrays, which later steps may overwrite.
+        """
+        arrays = self.kernels.copy(self.state) if copy and self.state else self.state
+        pairs = zip(self._slots, arrays, strict=True)
+        return {key: Tensor.from_native(array, self._backend) for key, array in pairs}
+
+    def batches(self, absent: Sequence[int], lags: Sequence[int]) -> list[Batch]:
+        """Return batches of all parameters but the absent ones.
+
+        Args:
+            absent: Indices of the parameters without a gradient.
+            lags: Number of earlier steps in which each parameter had no gradient.
+        """
+        alike: dict[tuple[object, ...], list[int]] = {}
+        for at in sorted(set(range(len(lags))) - set(absent)):
+            device = self._optimizer.parameters[at].device
+            alike.setdefault((*self._kind(at), lags[at], device), []).append(at)
         return [
-            self._piece(part) for batch in alike.values() for part in _split(batch, self.kernels)
+            self._batch(indices, lags[indices[0]])
+            for all_indices in alike.values()
+            for indices in self._chunks(all_indices)
         ]
 
-    def _piece(self, members: list[Member]) -> Piece:
-        first = members[0]
-        parameter, group, rule = first.parameter, first.group, first.rule
-        options = dict(rule.read(group.options))
+    def _kind(self, at: int) -> tuple[object, ...]:
+        """Return what must be the same for parameters that one function updates."""
+        parameter = self._optimizer.parameters[at]
+        slots = tuple(self._places[at])
+        return slots, id(self._groups[at]), parameter.decay, parameter.dtype.name
+
+    def _chunks(self, indices: list[int]) -> Iterator[list[int]]:
+        """Split indices into parts of at most CHUNK_BYTES of parameters."""
+        limit = self.kernels.CHUNK_BYTES
+        part: list[int] = []
+        size = 0
+        for at in indices:
+            nbytes = self._optimizer.parameters[at].nbytes
+            if part and limit is not None and size + nbytes > limit:
+                yield part
+                part, size = [], 0
+            part.append(at)
+            size += nbytes
+        yield part
+
+    def _batch(self, indices: list[int], lag: int) -> Batch:
+        first = indices[0]
+        parameter = self._optimizer.parameters[first]
+        options = dict(self._options[first])
         if not parameter.decay and "weight_decay" in options:
             options["weight_decay"] = 0.0
-        kind = (id(rule), id(group.options), parameter.decay, parameter._tag)
-        k, names = self.kernels, (parameter.dtype.name, wide(parameter))
-        if kind not in self._compiled:
-            self._compiled[kind] = k.compiled(
-                functools.partial(_renew, k, k.own, rule, options, *names)
-            )
-        return Piece(
-            members=members,
-            indices=[member.index for member in members],
-            slots={slot: [member.places[slot] for member in members] for slot in first.places},
-            group=group,
-            rule=rule,
+        dtypes = parameter.dtype.name, state_dtype(parameter)
+        k, optimizer = self.kernels, self._optimizer
+        if self._kind(first) not in self._compiled:
+            in_place = functools.partial(_update, optimizer, k, k.own, options, *dtypes)
+            self._compiled[self._kind(first)] = k.compiled(in_place)
+        return Batch(
+            indices=indices,
+            parameters=[optimizer.parameters[at] for at in indices],
+            places={
+                slot: [self._places[at][slot] for at in indices] for slot in self._places[first]
+            },
+            group=self._groups[first],
             options=options,
-            lag=first.lag,
-            run=self._compiled[kind],
-            pure=functools.partial(_pure, k, rule, options, *names),
+            lag=lag,
+            run=self._compiled[self._kind(first)],
+            pure=functools.partial(_pure_update, optimizer, k, options, *dtypes),
         )
 
+    def _initial(self) -> list[Array]:
+        return [_initial_value(self.kernels, *each) for each in self._slots.values()]
 
-def _split(members: list[Member], k: Any) -> Iterable[list[Member]]:
-    if k.CHUNK_BYTES is None:
-        yield members
-        return
-    part: list[Member] = []
-    held = 0
-    for member in members:
-        size = member.parameter.nbytes
-        if part and held + size > k.CHUNK_BYTES:
-            yield part
-            part, held = [], 0
-        part.append(member)
-        held += size
-    yield part
+    def _read(self, saved: Mapping[str, TensorLike]) -> list[Array]:
+        """Convert saved tensors to native arrays; a StateDictError lists what does not fit."""
+        shapes = {key: slot.shape for key, (_, slot) in self._slots.items()}
+
+        def convert(key: str, value: TensorLike) -> Tensor:
+            parameter, _ = self._slots[key]
+            return convert_to_tensor(
+                value,
+                dtype=state_dtype(parameter),
+                device=parameter.device,
+                backend=parameter.backend,
+                copy=True,
+            )
+
+        values = checked_state(type(self._optimizer).__name__, shapes, saved, convert)
+        return [values[key].native for key in self._slots]
 
 
-def _renew(
-    k: Any,
-    take: Callable[[Arrays], Arrays],
-    rule: Rule,
+def _common_backend(optimizer: Optimizer) -> str:
+    backends = sorted({parameter.backend for parameter in optimizer.parameters})
+    if len(backends) > 1:
+        raise ArgumentTypeError(
+            f"{type(optimizer).__name__}: the parameters must be on one backend, not on "
+            f"{', '.join(backends)}; move them with module.to_backend(...)"
+        )
+    return backends[0]
+
+
+def _initial_value(k: Optimization, parameter: Parameter, slot: Slot) -> Array:
+    if slot.fill is not None:
+        return k.full(parameter.native, slot.shape, slot.fill, state_dtype(parameter))
+    return k.cast(k.copy([parameter.native]), state_dtype(parameter))[0]
+
+
+def _update(
+    optimizer: Optimizer,
+    k: Optimization,
+    own: Callable[[Arrays], Arrays],
     options: Options,
-    narrow: str,
-    broad: str,
+    dtype: str,
+    wide: str,
     params: Arrays,
     grads: Arrays,
     state: State,
-    scalars: Sequence[Any],
+    values: tuple[StepNumber, ...],
 ) -> tuple[Arrays, State]:
-    """One step of alike parameters; `take` gives arrays that may be overwritten for theirs."""
-    params = take(params) if narrow == broad else k.cast(params, broad)
-    grads = k.cast(grads, broad)
-    kernel = k.fused(rule.name) if type(scalars[0]) is float else None
-    if kernel is None:
-        params, state = rule.advance(k, params, grads, state, options, scalars)
-    else:
-        params, state = kernel(params, grads, state, options, scalars)
-    return (params if narrow == broad else k.cast(params, narrow)), state
+    """Update parameters of one dtype; `own` returns arrays that may be overwritten."""
+    params = own(params) if dtype == wide else k.cast(params, wide)
+    grads = k.cast(grads, wide)
+    params, state = optimizer.update_step(k, params, grads, state, options, values)
+    return (params if dtype == wide else k.cast(params, dtype)), state
 
 
-def _pure(
-    k: Any,
-    rule: Rule,
+def _pure_update(
+    optimizer: Optimizer,
+    k: Optimization,
     options: Options,
-    narrow: str,
-    broad: str,
+    dtype: str,
+    wide: str,
     params: Arrays,
     grads: Arrays,
     state: State,
-    scalars: Sequence[Any],
+    values: tuple[StepNumber, ...],
 ) -> tuple[Arrays, State]:
-    copied = {slot: k.copy(xs) for slot, xs in state.items()}
-    return _renew(k, k.copy, rule, options, narrow, broad, params, grads, copied, scalars)
+    copied: State = {slot: k.copy(xs) for slot, xs in state.items()}
+    return _update(optimizer, k, k.copy, options, dtype, wide, params, grads, copied, values)

@@ -3,85 +3,66 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple, Self
+
+from pydantic import Field
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml.configs.optimizers import ScheduleFreeAdamWConfig
+from ember_ml._core.tensor import native_arrays
+from ember_ml.backend.interface import Arrays, Optimization
+from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
+from ember_ml.nn.parameter import set_natives
 from ember_ml.registry import register
 from ember_ml.training.optimizer.adam import second_moment
-from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.plan import Piece
-from ember_ml.training.optimizer.rules import Arrays, Options, Rule, Shape, Slot, State
+from ember_ml.training.optimizer.base import GradientsLike, Optimizer
+from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.plan import Batch, Shape, Slot, State, state_dtype
 
 
-class ScheduleFreeRule(Rule):
-    """Steps of z, whose average is x; the parameters are between the two."""
+class ScheduleFreeValues(NamedTuple):
+    """The numbers of a step of schedule-free AdamW."""
 
-    name = "schedule_free_adamw"
-
-    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
-        """Where the steps lead, z, and the moving average of the squares."""
-        return {"z": Slot(shape, None), "exp_avg_sq": Slot(shape)}
-
-    def scalars(self, options: Options, rate: float, step: int) -> tuple[float, ...]:
-        """Minus the rate, and the correction of the average; the optimizer adds two more."""
-        return -rate, 1.0 / math.sqrt(1.0 - options["betas"][1] ** step)
-
-    def advance(
-        self,
-        k: Any,
-        params: Arrays,
-        grads: Arrays,
-        state: State,
-        options: Options,
-        scalars: Sequence[Any],
-    ) -> tuple[Arrays, State]:
-        """A step."""
-        rate, correction, share, rest = scalars
-        squares = second_moment(k, grads, state, options["betas"][1])
-        bottom = k.shift_(k.scale_(k.sqrt(squares), correction), options["eps"])
-        change = k.divide(grads, bottom)
-        if options["weight_decay"]:
-            change = k.add_(change, params, options["weight_decay"])
-        params = k.add_(k.lerp_(params, state["z"], share), change, rest)
-        return params, {"z": k.add_(state["z"], change, rate), "exp_avg_sq": squares}
+    learning_rate: float
+    correction: float
+    """Bias correction of sqrt(v), 1 / sqrt(1 - beta2^step)."""
+    weight: float
+    """Weight c of z in its average x."""
+    step_size: float
+    """Step size of the parameters y, learning_rate (1 - beta1 (1 - c))."""
 
 
-SCHEDULE_FREE_RULE = ScheduleFreeRule()
-
-
-@register("optimizers/schedule_free_adamw", config=ScheduleFreeAdamWConfig)
+@register("optimizers/schedule_free_adamw")
 class ScheduleFreeAdamW(Optimizer):
-    r"""AdamW that needs no decreasing learning rate: it averages where its steps lead.
+    r"""AdamW that averages its iterates instead of decreasing the learning rate.
 
     .. math::
         z \leftarrow z - \gamma (g(y) / (\sqrt{\hat v} + \epsilon) + \lambda y), \quad
         x \leftarrow (1 - c) x + c z, \quad y = (1 - \beta_1) z + \beta_1 x
 
-    The parameters are y while training; `eval` makes them x, which is what to measure and to keep,
-    and `train` makes them y again. A warm-up is a schedule's factor.
+    The parameters are y during training. `eval` sets them to x, the values to evaluate and to save;
+    `train` sets them to y again. For a warmup, use a schedule.
 
     Args:
-        params: a module, parameters, or groups.
-        betas: how near y is to x, and the decay rate of the squares' average.
-        weight_decay: times the parameter is added to its step.
-        weight_power: a step counts in the average as its greatest learning rate so far to this
-            power.
+        params: A module, parameters, or groups.
+        learning_rate: Step size.
+        betas: Weight of x in y, and decay rate of the moving average of the squared gradients.
+        eps: Added to the denominator for numerical stability.
+        weight_decay: Weight decay coefficient, :math:`\lambda`.
+        weight_power: Exponent p of a step's weight in the average: the maximum learning rate so
+            far to the power of p.
 
     Reference: Defazio et al., "The Road Less Scheduled", 2024.
     """
 
-    options_type: ClassVar[Any] = ScheduleFreeAdamWConfig
-
     def __init__(
         self,
-        params: Any,
-        learning_rate: float = 2.5e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        weight_power: float = 2.0,
+        params: Unconfigured[ParametersLike],
+        learning_rate: NonNegative = 2.5e-3,
+        betas: tuple[Annotated[float, Field(gt=0, lt=1)], Below1] = (0.9, 0.999),
+        eps: NonNegative = 1e-8,
+        weight_decay: NonNegative = 0.0,
+        weight_power: NonNegative = 2.0,
     ) -> None:
         super().__init__(
             params,
@@ -91,85 +72,105 @@ class ScheduleFreeAdamW(Optimizer):
             weight_decay=weight_decay,
             weight_power=weight_power,
         )
-        self._greatest = [0.0] * len(self.groups)
-        self._weights = [0.0] * len(self.groups)
+        self._max_rates = [0.0] * len(self.groups)
+        self._weight_sums = [0.0] * len(self.groups)
 
-    def rule(self, shape: Shape, options: Options) -> Rule:
-        """The same for all."""
-        return SCHEDULE_FREE_RULE
+    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
+        """Return the iterate z and the moving average of the squared gradients."""
+        return {"z": Slot(shape, None), "exp_avg_sq": Slot(shape)}
 
-    def step(self, grads: Any) -> None:
-        """Change the parameters, which must be those to train with."""
-        self._refuse_unless_training()
+    def _values(self, batch: Batch) -> ScheduleFreeValues:
+        beta1, beta2 = batch.options["betas"]
+        step = self.step_count + 1 - batch.lag
+        learning_rate = batch.group.learning_rate * self.factor
+        max_rate, weight_sum = self._next_weights(self.groups.index(batch.group))
+        power = batch.options["weight_power"]
+        weight = max_rate**power / weight_sum if weight_sum else 0.0
+        return ScheduleFreeValues(
+            learning_rate=learning_rate,
+            correction=1.0 / math.sqrt(1.0 - beta2**step),
+            weight=weight,
+            step_size=learning_rate * (1.0 - beta1 * (1.0 - weight)),
+        )
+
+    def update_step(
+        self,
+        k: Optimization,
+        params: Arrays,
+        grads: Arrays,
+        state: State,
+        options: Options,
+        values: ScheduleFreeValues,
+    ) -> tuple[Arrays, State]:
+        """Return the updated parameters y, iterates z and squared gradients."""
+        squares = second_moment(k, grads, state, options["betas"][1])
+        denominator = k.shift_(k.scale_(k.sqrt(squares), values.correction), options["eps"])
+        change = k.divide(grads, denominator)
+        if options["weight_decay"]:
+            change = k.add_(change, params, options["weight_decay"])
+        params = k.add_(k.lerp_(params, state["z"], values.weight), change, -values.step_size)
+        z = k.add_(state["z"], change, -values.learning_rate)
+        return params, {"z": z, "exp_avg_sq": squares}
+
+    def step(self, grads: GradientsLike) -> None:
+        """Update the parameters, which must have their training values."""
+        self._check_training()
         super().step(grads)
 
     def scalars(self) -> list[float]:
-        """The numbers of the next step, whose parameters must be those to train with."""
-        self._refuse_unless_training()
+        """Return the numbers of the next step; the parameters must have their training values."""
+        self._check_training()
         return super().scalars()
 
-    def _refuse_unless_training(self) -> None:
+    def _check_training(self) -> None:
         if not self.training:
             raise ArgumentError(
-                "ScheduleFreeAdamW: the parameters are those to use; call train() before a step"
+                "ScheduleFreeAdamW: the parameters have their evaluation values; call train() "
+                "before a step"
             )
 
     def train(self) -> Self:
-        """Make the parameters y, those to train with."""
+        """Set the parameters to y, their training values."""
         if not self.training:
-            self._blend(lambda beta: 1.0 - beta)
+            self._interpolate(lambda beta: 1.0 - beta)
             self.training = True
         return self
 
     def eval(self) -> Self:
-        """Make the parameters x, those to use."""
+        """Set the parameters to x, their values for evaluation."""
         if self.training:
-            self._blend(lambda beta: 1.0 - 1.0 / beta)
+            self._interpolate(lambda beta: 1.0 - 1.0 / beta)
             self.training = False
         return self
 
-    def _blend(self, weight: Any) -> None:
-        """Move the parameters between x, y and z."""
-        self._prepare()
-        k = self._planner.kernels
-        for piece in self._pieces(()):
-            first = self.parameters[piece.indices[0]]
-            params = [self.parameters[at]._data for at in piece.indices]
-            mixed = k.lerp_(
-                k.cast(k.copy(params), "float64" if first.dtype.name == "float64" else "float32"),
-                [self._state[at] for at in piece.slots["z"]],
-                weight(piece.options["betas"][0]),
-            )
-            for at, value in zip(piece.indices, k.cast(mixed, first.dtype.name), strict=True):
-                self.parameters[at]._data = value
+    def _interpolate(self, weight: Callable[[float], float]) -> None:
+        """Move the parameters on the line through x, y and z by a weight that depends on beta1."""
+        plan = self._current_plan()
+        k = plan.kernels
+        for batch in self._batches(plan, ()):
+            first = batch.parameters[0]
+            params = k.copy(native_arrays(batch.parameters))
+            params = k.cast(params, state_dtype(first))
+            beta1 = batch.options["betas"][0]
+            params = k.lerp_(params, batch.read(plan.state)["z"], weight(beta1))
+            set_natives(batch.parameters, k.cast(params, first.dtype.name))
 
-    def _weighed(self, at: int) -> tuple[float, float]:
-        """A group's greatest rate and the sum of its weights, with the next step."""
+    def _next_weights(self, at: int) -> tuple[float, float]:
+        """Return a group's maximum learning rate and sum of weights after the next step."""
         group = self.groups[at]
-        greatest = max(self._greatest[at], group.learning_rate * self.factor)
-        return greatest, self._weights[at] + greatest ** group.options["weight_power"]
-
-    def _scalars_of(self, piece: Piece) -> tuple[float, ...]:
-        rate, correction = super()._scalars_of(piece)
-        greatest, total = self._weighed(self.groups.index(piece.group))
-        share = greatest ** piece.options["weight_power"] / total if total else 0.0
-        rest = rate * (1.0 - piece.options["betas"][0] * (1.0 - share))
-        return rate, correction, share, rest
+        max_rate = max(self._max_rates[at], group.learning_rate * self.factor)
+        return max_rate, self._weight_sums[at] + max_rate ** group.options["weight_power"]
 
     def _count(self, absent: tuple[int, ...]) -> None:
         for at in range(len(self.groups)):
-            self._greatest[at], self._weights[at] = self._weighed(at)
+            self._max_rates[at], self._weight_sums[at] = self._next_weights(at)
         super()._count(absent)
 
     def _extra(self) -> dict[str, Any]:
-        own = {"training": self.training, "greatest": self._greatest, "weights": self._weights}
-        return {**super()._extra(), **{name: _copied(value) for name, value in own.items()}}
+        own = {"greatest": list(self._max_rates), "weights": list(self._weight_sums)}
+        return {**super()._extra(), "training": self.training, **own}
 
     def _load_extra(self, extra: Mapping[str, Any]) -> None:
         super()._load_extra(extra)
         self.training = bool(extra["training"])
-        self._greatest, self._weights = list(extra["greatest"]), list(extra["weights"])
-
-
-def _copied(value: Any) -> Any:
-    return list(value) if isinstance(value, list) else value
+        self._max_rates, self._weight_sums = list(extra["greatest"]), list(extra["weights"])

@@ -1,76 +1,47 @@
-"""Gradient descent."""
+"""Stochastic gradient descent."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
-from ember_ml.configs.optimizers import SGDConfig
+from ember_ml.backend.interface import Arrays, Optimization
+from ember_ml.configs.fields import NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.rules import Arrays, Options, Rule, Shape, Slot, State
+from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.plan import Shape, Slot, State
 
 
-class SGDRule(Rule):
-    """p - rate (g, or a sum of the gradients that fades by the momentum)."""
+class SGDValues(NamedTuple):
+    """The numbers of a step of SGD."""
 
-    name = "sgd"
-
-    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
-        """The fading sum, if there is one."""
-        return {"momentum_buffer": Slot(shape)} if options["momentum"] else {}
-
-    def scalars(self, options: Options, rate: float, step: int) -> tuple[float, ...]:
-        """Minus the rate, and the share of the gradient that enters the sum: at first all."""
-        return -rate, 1.0 if step == 1 else 1.0 - options["dampening"]
-
-    def advance(
-        self,
-        k: Any,
-        params: Arrays,
-        grads: Arrays,
-        state: State,
-        options: Options,
-        scalars: Sequence[Any],
-    ) -> tuple[Arrays, State]:
-        """A step."""
-        rate, share = scalars
-        momentum = options["momentum"]
-        if options["weight_decay"]:
-            grads = k.add(grads, params, options["weight_decay"])
-        if momentum:
-            buffer = k.add_(k.scale_(state["momentum_buffer"], momentum), grads, share)
-            state = {"momentum_buffer": buffer}
-            grads = k.add(grads, buffer, momentum) if options["nesterov"] else buffer
-        return k.add_(params, grads, rate), state
+    learning_rate: float
+    gradient_weight: float
+    """Factor on a gradient as it enters the momentum buffer, 1 - dampening; 1 at first."""
 
 
-SGD_RULE = SGDRule()
-
-
-@register("optimizers/sgd", config=SGDConfig)
+@register("optimizers/sgd")
 class SGD(Optimizer):
-    r"""Gradient descent, with momentum, as in torch.optim.SGD.
+    r"""Stochastic gradient descent with momentum, as in torch.optim.SGD.
 
     .. math:: b \leftarrow \mu b + (1 - \tau) g, \quad p \leftarrow p - \gamma b
 
     Args:
-        params: a module, parameters, or groups.
-        momentum: how much of the sum of earlier gradients stays.
-        dampening: how much of a gradient does not enter that sum.
-        weight_decay: times the parameter is added to its gradient.
-        nesterov: look ahead by one momentum.
+        params: A module, parameters, or groups.
+        learning_rate: Step size.
+        momentum: Decay rate of the momentum buffer. Default 0: no momentum.
+        dampening: Dampening of the momentum, :math:`\tau`.
+        weight_decay: L2 penalty coefficient, added to the gradient.
+        nesterov: Whether to use Nesterov momentum.
     """
-
-    options_type: ClassVar[Any] = SGDConfig
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: float = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
+        params: Unconfigured[ParametersLike],
+        learning_rate: NonNegative = 1e-3,
+        momentum: NonNegative = 0.0,
+        dampening: NonNegative = 0.0,
+        weight_decay: NonNegative = 0.0,
         nesterov: bool = False,
     ) -> None:
         super().__init__(
@@ -82,6 +53,39 @@ class SGD(Optimizer):
             nesterov=nesterov,
         )
 
-    def rule(self, shape: Shape, options: Options) -> Rule:
-        """The same for all."""
-        return SGD_RULE
+    @staticmethod
+    def check_config(config: Any) -> None:
+        """Raise an error for Nesterov momentum without momentum or with dampening."""
+        if config.nesterov and (config.momentum == 0.0 or config.dampening != 0.0):
+            raise ValueError("nesterov requires momentum > 0 and dampening = 0")
+
+    def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
+        """Return the momentum buffer, if there is momentum."""
+        return {"momentum_buffer": Slot(shape)} if options["momentum"] else {}
+
+    def step_values(self, options: Options, learning_rate: float, step: int) -> SGDValues:
+        """Return the numbers of a step."""
+        return SGDValues(learning_rate, 1.0 if step == 1 else 1.0 - options["dampening"])
+
+    def update_step(
+        self,
+        k: Optimization,
+        params: Arrays,
+        grads: Arrays,
+        state: State,
+        options: Options,
+        values: SGDValues,
+    ) -> tuple[Arrays, State]:
+        """Return the updated parameters and momentum."""
+        fused = k.fused("sgd", values)
+        if fused is not None:
+            return fused(params, grads, state, options, values)
+        momentum = options["momentum"]
+        if options["weight_decay"]:
+            grads = k.add(grads, params, options["weight_decay"])
+        if momentum:
+            buffer = k.scale_(state["momentum_buffer"], momentum)
+            buffer = k.add_(buffer, grads, values.gradient_weight)
+            state = {"momentum_buffer": buffer}
+            grads = k.add(grads, buffer, momentum) if options["nesterov"] else buffer
+        return k.add_(params, grads, -values.learning_rate), state
