@@ -260,6 +260,17 @@ def wrap(data: Any, backend: str) -> EmberTensor:
     return tensor
 
 
+def rebind(tensor: EmberTensor, value: EmberTensor) -> None:
+    """Make a tensor refer to the array of another, with its backend and dtype."""
+    tensor._data, tensor._backend, tensor._tag = value._data, value._backend, value._tag
+
+
+def set_natives(tensors: Sequence[EmberTensor], arrays: Sequence[Any]) -> None:
+    """Replace the native array of each tensor by another of its dtype and backend."""
+    for tensor, data in zip(tensors, arrays, strict=True):
+        tensor._data = data
+
+
 TensorLike: TypeAlias = Union[EmberTensor, NativeArray, Scalar, "Sequence[TensorLike]"]
 """Operand of an op: a tensor, a Parameter, an array of a framework, nested lists or a number.
 

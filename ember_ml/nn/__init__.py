@@ -1,4 +1,4 @@
-"""Neural networks: tensors, parameters and modules; layers and what they are made of."""
+"""Neural networks: tensors, parameters, modules, layers, blocks and models."""
 
 from typing import TYPE_CHECKING
 

@@ -1,28 +1,28 @@
-"""What ops cost, from the shapes of their operands; a multiplication and an addition count as two.
+"""FLOPs of ops from the shapes of their operands; a multiply-add counts as two.
 
-An op that is in no table counts 1 for each element of its result, and a reduction 1 for each
-element that it reads. A formula has the op's parameters, behind its result.
+An op without a formula counts one operation per element of its result; a reduction, one per
+element of its operand. A formula takes the result of the op, then its parameters.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ember_ml._core.tensor import Tensor
 
 Formula: TypeAlias = Callable[..., float]
 
 FORMULAS: dict[str, Formula] = {}
-"""Key of an op -> its cost."""
+"""Key of an op -> its formula."""
 FREE = frozenset({"creation", "dtypes", "gradients", "indexing", "joining", "linearalg.diagonals"})
 FREE |= {"manipulation", "padding", "slicing"}
-"""Families whose ops move numbers, and compute none."""
+"""Families of ops that only move data."""
 
 
 def formula(*keys: str) -> Callable[[Formula], Formula]:
-    """Enter a formula for the ops of these keys."""
+    """Register a formula for the ops with these keys."""
 
     def enter(cost: Formula) -> Formula:
         FORMULAS.update(dict.fromkeys(keys, cost))
@@ -52,9 +52,9 @@ def _vecdot(out: Tensor, x: Tensor, y: Tensor, axis: int) -> int:
 
 
 @formula("contraction.tensordot")
-def _tensordot(out: Tensor, x: Tensor, y: Tensor, axes: Any) -> int:
-    met = range(-axes, 0) if isinstance(axes, int) else axes[0]
-    return 2 * out.size * math.prod(x.shape[axis] for axis in met)
+def _tensordot(out: Tensor, x: Tensor, y: Tensor, axes: int | Sequence[Sequence[int]]) -> int:
+    contracted = range(-axes, 0) if isinstance(axes, int) else axes[0]
+    return 2 * out.size * math.prod(x.shape[axis] for axis in contracted)
 
 
 @formula("contraction.addmm")
@@ -64,7 +64,7 @@ def _addmm(out: Tensor, added: Tensor, x: Tensor, y: Tensor, alpha: float, beta:
 
 @formula("contraction._einsum")
 def _einsum(out: Tensor, tensors: Sequence[Tensor], subscripts: str) -> int:
-    """All operands multiplied at every place of all letters, and added up if a letter goes."""
+    """Count the products over all subscripts, and the sums if subscripts are contracted."""
     sizes: dict[str, int] = {}
     for letters, x in zip(subscripts.partition("->")[0].split(","), tensors, strict=True):
         before, dots, after = letters.partition("...")
@@ -80,13 +80,15 @@ def _einsum(out: Tensor, tensors: Sequence[Tensor], subscripts: str) -> int:
 
 
 @formula("signal.convolution.conv_general")
-def _conv(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *options: Any) -> int:
+def _conv(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *options: object) -> int:
     window = math.prod(weight.shape[1:])
     return out.size * (2 * window + (bias is not None))
 
 
 @formula("signal.transposed.conv_transpose_general")
-def _transposed(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *options: Any) -> int:
+def _transposed(
+    out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *options: object
+) -> int:
     return 2 * x.size * math.prod(weight.shape[1:]) + (bias is not None) * out.size
 
 
@@ -97,16 +99,23 @@ def _correlate(out: Tensor, x: Tensor, y: Tensor, mode: str) -> int:
 
 @formula("nn.attention.attend", "nn.attention.attend_with_dropout")
 def _attend(
-    out: Tensor, query: Tensor, key: Tensor, value: Tensor, *more: Any, **options: Any
+    out: Tensor, query: Tensor, key: Tensor, value: Tensor, *more: object, **options: object
 ) -> int:
-    """All pairs, also those that a mask hides: the products, the scale, and the softmax of five."""
+    """Count all pairs, including masked ones: two products, the scale, and five for softmax."""
     pairs = math.prod(query.shape[:-1]) * key.shape[-2]
     return pairs * (2 * query.shape[-1] + 2 * value.shape[-1] + 6)
 
 
 @formula("nn.recurrent.lstm")
 def _lstm(
-    out: Any, x: Tensor, h0: Tensor, c0: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any
+    out: object,
+    x: Tensor,
+    h0: Tensor,
+    c0: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None,
+    b_hh: Tensor | None,
 ) -> int:
     batch, time, features = x.shape
     hidden = h0.shape[-1]
@@ -115,7 +124,15 @@ def _lstm(
 
 
 @formula("nn.recurrent.gru")
-def _gru(out: Any, x: Tensor, h0: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any) -> int:
+def _gru(
+    out: object,
+    x: Tensor,
+    h0: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None,
+    b_hh: Tensor | None,
+) -> int:
     batch, time, features = x.shape
     hidden = h0.shape[-1]
     biases = (b_ih is not None) + (b_hh is not None)
@@ -128,9 +145,9 @@ def _closed_form(
     x: Tensor,
     h0: Tensor,
     w_hh: Tensor,
-    weight: Any,
-    bias: Any,
-    spans: Any,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    spans: Tensor | None,
     gated: bool,
 ) -> int:
     batch, time, inner = x.shape
@@ -150,13 +167,13 @@ def _liquid(
 
 
 @formula("nn.recurrent.synapses")
-def _synapses(out: Tensor, v: Tensor, slopes: Tensor, b: Tensor, w: Tensor, *places: Any) -> int:
-    """Of the synapses that there are, as a sparse kernel has it."""
+def _synapses(out: Tensor, v: Tensor, slopes: Tensor, b: Tensor, w: Tensor, *places: object) -> int:
+    """Count existing synapses only, like a sparse kernel."""
     return math.prod(v.shape[:-1]) * slopes.size * (3 + 2 * w.shape[0])
 
 
 @formula("recurrence.linear_recurrence")
-def _linear_recurrence(out: tuple[Tensor, Tensor], *arguments: Any) -> int:
+def _linear_recurrence(out: tuple[Tensor, Tensor], *arguments: object) -> int:
     return 2 * out[0].size
 
 
@@ -168,7 +185,7 @@ def _selective_scan(
 
 
 def _transform(places: int, length: int) -> float:
-    """5 n log2 n for a transform of n complex numbers."""
+    """Return 5 n log2 n: the cost of a transform of n complex numbers."""
     return 5.0 * places * math.log2(max(length, 1))
 
 
@@ -179,29 +196,29 @@ def _fft(out: Tensor, x: Tensor, n: int | None, axis: int, norm: str) -> float:
 
 @formula("fft.rfft", "fft.ihfft", "fft.irfft", "fft.hfft")
 def _rfft(out: Tensor, x: Tensor, n: int | None, axis: int, norm: str) -> float:
-    """Half of it for real numbers."""
+    """Count half of a complex transform."""
     real = x if out.dtype.is_complex else out
     length = n or real.shape[axis]
     return _transform(real.size // max(real.shape[axis], 1) * length, length) / 2
 
 
 @formula("fft.fftn", "fft.ifftn", "fft.fft2", "fft.ifft2")
-def _fftn(out: Tensor, x: Tensor, s: Any, axes: Sequence[int] | None, norm: str) -> float:
+def _fftn(out: Tensor, x: Tensor, s: object, axes: Sequence[int] | None, norm: str) -> float:
     return _transform(out.size, math.prod(out.shape[at] for at in axes or range(out.ndim)))
 
 
 @formula("fft.rfftn", "fft.irfftn", "fft.rfft2", "fft.irfft2")
-def _rfftn(out: Tensor, x: Tensor, s: Any, axes: Sequence[int] | None, norm: str) -> float:
+def _rfftn(out: Tensor, x: Tensor, s: object, axes: Sequence[int] | None, norm: str) -> float:
     real = x if out.dtype.is_complex else out
     return _transform(real.size, math.prod(real.shape[at] for at in axes or range(out.ndim))) / 2
 
 
 def _cubic(factor: float) -> Formula:
-    """So many n^3 for each matrix, of n rows or columns, and 2 n for each number beside it."""
+    """Return a formula: factor n^3 per n x n matrix, and 2 n per element of other operands."""
 
-    def cost(out: Any, x: Tensor, *more: Any) -> float:
-        beside = sum(y.size for y in more if isinstance(y, Tensor))
-        return factor * x.size * min(x.shape[-2:]) + 2 * x.shape[-1] * beside
+    def cost(out: object, x: Tensor, *more: object) -> float:
+        others = sum(y.size for y in more if isinstance(y, Tensor))
+        return factor * x.size * min(x.shape[-2:]) + 2 * x.shape[-1] * others
 
     return cost
 
@@ -223,15 +240,15 @@ for _factor, _names in {
 
 
 @formula("linearalg.solving.solve_triangular")
-def _triangular(out: Tensor, x: Tensor, y: Tensor, *options: Any) -> int:
+def _triangular(out: Tensor, x: Tensor, y: Tensor, *options: object) -> int:
     return out.size * x.shape[-1]
 
 
 @formula(*[f"scatter.segment_{how}" for how in ("sum", "prod", "mean", "max", "min")])
-def _segment(out: Tensor, data: Tensor, *more: Any) -> int:
+def _segment(out: Tensor, data: Tensor, *more: object) -> int:
     return data.size
 
 
 @formula("indexing.additem")
-def _additem(out: Tensor, x: Tensor, value: Tensor, key: Any) -> int:
+def _additem(out: Tensor, x: Tensor, value: Tensor, key: object) -> int:
     return value.size

@@ -1,37 +1,39 @@
-"""Modules as text: the repr and the summary."""
+"""The repr and the summary of a module."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core import recording, tree
-from ember_ml._core.tensor import EmberTensor
+from ember_ml._core.tensor import EmberTensor, TensorLike
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ember_ml.nn.module import Module
 
 
 def arguments(module: Module) -> str:
-    """The arguments it was built with that are not the defaults."""
+    """Return the arguments of a module that differ from their defaults, for the repr."""
     if module.config is None:
         return ""
     fields = type(module.config).model_fields
-    given = {name: _short(getattr(module.config, name)) for name in fields}
+    values = {name: _short(getattr(module.config, name)) for name in fields}
     return ", ".join(
-        f"{name}={text}" for name, text in given.items() if text != repr(fields[name].default)
+        f"{name}={text}" for name, text in values.items() if text != repr(fields[name].default)
     )
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     name = getattr(type(value), "component", "")
     return repr(name.partition("/")[2]) if name else repr(value)
 
 
 def text(module: Module) -> str:
-    """The module and those inside of it, one a line, indented."""
+    """Return the repr of a module, with one indented line per submodule."""
     head = f"{type(module).__name__}({module.extra_repr()}"
     lines = []
     for name, child in module.named_children():
@@ -41,7 +43,7 @@ def text(module: Module) -> str:
 
 
 class Row(NamedTuple):
-    """A module in a summary."""
+    """One module of a summary."""
 
     name: str
     layer: str
@@ -52,9 +54,9 @@ class Row(NamedTuple):
 
 
 class Summary:
-    """What a model consists of, as rows and as a table to print."""
+    """Modules of a model with their output shapes, parameters and states, as rows and a table."""
 
-    def __init__(self, module: Module, inputs: Sequence[Any]) -> None:
+    def __init__(self, module: Module, inputs: Sequence[TensorLike]) -> None:
         self.title = type(module).__name__
         shapes: dict[int, str] = {}
         self.flops: int | None = None
@@ -74,7 +76,7 @@ class Summary:
         self.parameters = module.num_parameters()
         self.trainable = module.num_parameters(trainable=True)
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> Table:
         from rich.table import Table
 
         table = Table(title=self.title, caption=self._caption(), title_justify="left")
@@ -92,7 +94,7 @@ class Summary:
         frozen = self.parameters - self.trainable
         text = f"{self.parameters:,} parameters"
         text += f", {frozen:,} of them frozen" if frozen else ""
-        return text if self.flops is None else f"{text}; {self.flops:,} FLOPs a forward"
+        return text if self.flops is None else f"{text}; {self.flops:,} FLOPs per forward pass"
 
     def __str__(self) -> str:
         from rich.console import Console
@@ -105,12 +107,12 @@ class Summary:
 
 
 def _state(row: Row) -> str:
-    growing = f"{row.state_per_token:,} a token" if row.state_per_token else ""
+    growing = f"{row.state_per_token:,} per token" if row.state_per_token else ""
     return " + ".join(filter(None, [f"{row.state:,}" if row.state or not growing else "", growing]))
 
 
-def _forward(module: Module, inputs: Sequence[Any]) -> tuple[dict[int, str], int]:
-    """The shapes that each module gives in one forward, by its id, and what that costs."""
+def _forward(module: Module, inputs: Sequence[TensorLike]) -> tuple[dict[int, str], int]:
+    """Return the output shapes of one forward pass by module id, and its FLOPs."""
     from ember_ml.nn.flops import Counter
     from ember_ml.nn.module import inference_mode
 
@@ -131,12 +133,13 @@ def _forward(module: Module, inputs: Sequence[Any]) -> tuple[dict[int, str], int
     return shapes, counter.total
 
 
-def example_input(value: Any) -> Any:
-    """A tensor; of a shape, one of zeros."""
-    is_shape = isinstance(value, tuple) and all(isinstance(part, int) for part in value)
-    return ops.zeros(value) if is_shape else value
+def example_input(value: TensorLike) -> TensorLike:
+    """Return zeros for a shape; anything else unchanged."""
+    if isinstance(value, tuple) and all(isinstance(size, int) for size in value):
+        return ops.zeros(value)
+    return value
 
 
-def _shape(output: Any) -> str:
+def _shape(output: object) -> str:
     shapes = [str(x.shape) for x in tree.leaves_of(output) if isinstance(x, EmberTensor)]
     return ", ".join(shapes)

@@ -1,29 +1,27 @@
-"""Walks through a module: what its attributes hold, and the modules inside of it."""
+"""Traversal of a module: its parameters, buffers and submodules, with their names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ember_ml.nn.parameter import Variable
 
 if TYPE_CHECKING:
     from ember_ml.nn.module import Module
 
-Named = list[tuple[str, Any]]
-
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
-"""Types of attributes that hold nothing, and are passed over quickly."""
+"""Types of attributes that cannot hold variables or modules, skipped for speed."""
 
 
-def parts(module: Module) -> tuple[Named, Named]:
-    """The variables and the modules in a module's attributes, with the names of their places."""
+def parts(module: Module) -> tuple[list[tuple[str, Variable]], list[tuple[str, Module]]]:
+    """Return the variables and the modules that a module's attributes hold, with their names."""
     from ember_ml.nn.module import Module
 
-    variables: Named = []
-    children: Named = []
+    variables: list[tuple[str, Variable]] = []
+    children: list[tuple[str, Module]] = []
 
-    def visit(value: Any, name: str) -> None:
+    def visit(value: object, name: str) -> None:
         if isinstance(value, Variable):
             variables.append((name, value))
         elif isinstance(value, Module):
@@ -38,8 +36,8 @@ def parts(module: Module) -> tuple[Named, Named]:
     for name, value in vars(module).items():
         if type(value) not in _PLAIN:
             visit(value, name)
-    items = f"{module.ITEMS}."
     if module.ITEMS:
+        items = f"{module.ITEMS}."
         children = [(name.removeprefix(items), child) for name, child in children]
     return variables, children
 
@@ -47,7 +45,7 @@ def parts(module: Module) -> tuple[Named, Named]:
 def named_modules(
     module: Module, prefix: str = "", seen: set[int] | None = None
 ) -> Iterator[tuple[str, Module]]:
-    """The module and all inside of it, each once."""
+    """Return (dotted name, module) for a module and all inside of it, each once."""
     seen = set() if seen is None else seen
     if id(module) in seen:
         return
@@ -58,21 +56,21 @@ def named_modules(
 
 
 def named_variables(module: Module, prefix: str = "") -> list[tuple[str, Variable]]:
-    """The parameters and buffers of the module and all inside of it, each once."""
-    found: list[tuple[str, Variable]] = []
-    _collect(module, f"{prefix}." if prefix else "", set(), found)
-    return found
+    """Return (dotted name, variable) for a module and all inside of it, each once."""
+    named: list[tuple[str, Variable]] = []
+    _collect(module, f"{prefix}." if prefix else "", set(), named)
+    return named
 
 
 def _collect(
-    module: Module, prefix: str, seen: set[int], found: list[tuple[str, Variable]]
+    module: Module, prefix: str, seen: set[int], named: list[tuple[str, Variable]]
 ) -> None:
     seen.add(id(module))
     variables, children = parts(module)
     for name, variable in variables:
         if id(variable) not in seen:
             seen.add(id(variable))
-            found.append((prefix + name, variable))
+            named.append((prefix + name, variable))
     for name, child in children:
         if id(child) not in seen:
-            _collect(child, f"{prefix}{name}.", seen, found)
+            _collect(child, f"{prefix}{name}.", seen, named)

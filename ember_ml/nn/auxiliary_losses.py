@@ -1,7 +1,7 @@
-"""Losses that parts of a model have of their own, such as that of a router's balance.
+"""Losses that modules add to the training loss, such as the load balancing loss of a router.
 
-A part reports them while it runs; whoever trains the model collects them around the call. They are
-kept nowhere else, so that none is left over from another step, or from another trace.
+A module reports a loss during `forward`; the trainer collects the losses around the call. They are
+not stored on the module, where they could leak from one step or trace into another.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ _thread = _Thread()
 
 
 def report_loss(loss: Tensor) -> None:
-    """Have a scalar added to the loss of the training that runs the calling part, if one does.
+    """Add a loss to the innermost `reported_losses` block; outside of one, do nothing.
 
-    Modules call it in `forward`, while `self.training`.
+    Modules call it in `forward`, if `self.training`.
+
+    Args:
+        loss: A scalar.
     """
     if _thread.losses is not None:
         _thread.losses.append(loss)
@@ -33,10 +36,10 @@ def report_loss(loss: Tensor) -> None:
 
 @contextlib.contextmanager
 def reported_losses() -> Iterator[list[Tensor]]:
-    """Collect what modules report within the block.
+    """Collect the losses that modules report within the block.
 
-    Collect within the function that is differentiated, and not across `checkpoint`: a loss belongs
-    to the trace it was computed in.
+    Use it inside of the function that is differentiated, and not across `checkpoint`: a loss
+    belongs to the trace that computed it.
 
     Example:
         >>> from ember_ml.nn.auxiliary_losses import report_loss, reported_losses
@@ -45,17 +48,17 @@ def reported_losses() -> Iterator[list[Tensor]]:
         >>> [float(loss) for loss in losses]
         [2.0]
     """
-    before = _thread.losses
-    found: list[Tensor] = []
-    _thread.losses = found
+    outer = _thread.losses
+    losses: list[Tensor] = []
+    _thread.losses = losses
     try:
-        yield found
+        yield losses
     finally:
-        _thread.losses = before
+        _thread.losses = outer
 
 
 def add_losses(loss: Tensor, reported: list[Tensor]) -> Tensor:
-    """The loss and all that was reported, added up."""
-    for more in reported:
-        loss = loss + more
+    """Return the sum of a loss and the reported losses."""
+    for other in reported:
+        loss = loss + other
     return loss

@@ -1,7 +1,7 @@
-"""Models in folders, from which any backend reads them.
+"""Checkpoints: models saved in folders, which any backend can load.
 
-A checkpoint is a folder with `config.json` (what the model is), `model.safetensors` (its values)
-and, if it was saved in training, `training.json` and `training.safetensors`.
+A checkpoint is a folder with `config.json` (the model's class and config), `model.safetensors` (its
+values) and, if it was saved during training, `training.json` and `training.safetensors`.
 """
 
 from __future__ import annotations
@@ -10,38 +10,41 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import EmberError
 from ember_ml._core.folders import find_folder, write_folder
 from ember_ml._core.tensor import Tensor
+from ember_ml._core.types import NativeArray
 from ember_ml._core.version import VERSION
 from ember_ml.backend import use_backend
 from ember_ml.nn.module import Module
 from ember_ml.nn.state_dict import saved_variables
 
+M = TypeVar("M", bound=Module)
+PathLike = str | os.PathLike[str]
 FORMAT = 1
 
 
 class CheckpointError(EmberError, ValueError):
-    """A folder that is no checkpoint, or one of something else."""
+    """A folder that is not a checkpoint, or holds another kind of model."""
 
 
 def save(
     model: Module,
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     training: tuple[Mapping[str, Any], Mapping[str, Tensor]] | None = None,
 ) -> None:
-    """Write a model to a folder; a folder that is there is replaced once the new one is whole.
+    """Write a model to a folder; an existing checkpoint is replaced atomically.
 
     Args:
-        model: a model of registered classes is built anew by `load`; of any other, or one that
-            was given functions of yours, `load` needs `into`.
-        path: the folder.
-        training: what a trainer needs to go on: plain data, and tensors by name.
+        model: The model. If its class is not registered, or if it holds functions or unregistered
+            modules, `load` needs `into`.
+        path: The folder.
+        training: State of a trainer: plain data, and tensors by name.
 
     Example:
         >>> import tempfile
@@ -70,100 +73,102 @@ def save(
 
 
 def _config(model: Module) -> dict[str, Any] | None:
-    """What the model is, if that can be written."""
+    """Return the model's config as plain data, or None if it cannot be written."""
     from ember_ml.configs import ConfigError
 
-    if model.config is None or _shares(model):
+    if model.config is None or _shares_modules(model):
         return None
     try:
         return dict(model.config.to_dict())
-    except ConfigError:  # it holds a module or a function that has no name
+    except ConfigError:  # it holds a module or a function without a registered name
         return None
 
 
-def _shares(module: Module) -> bool:
-    """Whether one module stands in two places, which a config cannot say."""
+def _shares_modules(module: Module) -> bool:
+    """Return whether one module is used in two places, which a config cannot express."""
     seen: set[int] = set()
 
-    def again(module: Module) -> bool:
+    def is_shared(module: Module) -> bool:
         if id(module) in seen:
             return bool(saved_variables(module))
         seen.add(id(module))
-        return any(again(child) for child in module.children())
+        return any(is_shared(child) for child in module.children())
 
-    return again(module)
+    return is_shared(module)
 
 
-def load(
-    path: str | os.PathLike[str], *, backend: str | None = None, into: Module | None = None
-) -> Any:
-    """The model that was saved in a folder, from any backend.
+@overload
+def load(path: PathLike, *, backend: str | None = None, into: None = None) -> Module: ...
+@overload
+def load(path: PathLike, *, backend: str | None = None, into: M) -> M: ...
+def load(path: PathLike, *, backend: str | None = None, into: Module | None = None) -> Module:
+    """Return the model saved in a folder, by any backend.
 
     Args:
-        path: the folder.
-        backend: where to put it; the active backend if not given.
-        into: a model to take the values over into, instead of building one.
+        path: The folder.
+        backend: Backend of the model. Default: the active backend.
+        into: Model to load the values into, instead of creating one.
+
+    Raises:
+        CheckpointError: If the folder is not a checkpoint, or the model cannot be created.
+        StateDictError: If the values do not fit the model.
     """
     folder = find_folder(path)
     about = read_json(folder, "config.json")
     if about.get("format") != FORMAT:
         raise CheckpointError(
-            f"{path}: the checkpoint has the format {about.get('format')!r}; this version of "
-            f"Ember ML reads {FORMAT}"
+            f"{path}: the checkpoint has format {about.get('format')!r}; this version of Ember ML "
+            f"reads format {FORMAT}"
         )
     contents = _contents(folder / "model.safetensors")
     model = into
     if model is None:
-        model = _build(path, about, backend)
-        _take_dtypes(model, {name: dtype for name, (_, dtype) in contents.items()})
+        model = _create(path, about, backend)
+        _set_dtypes(model, {name: dtype for name, (_, dtype) in contents.items()})
     model.load_state_dict({name: array for name, (array, _) in contents.items()})
     return model
 
 
-def _build(path: Any, about: Mapping[str, Any], backend: str | None) -> Module:
+def _create(path: PathLike, about: Mapping[str, Any], backend: str | None) -> Module:
     from ember_ml.configs import Config
 
     if about.get("config") is None:
         raise CheckpointError(
-            f"{path}: the model is of the class {about.get('class')}, which is not registered, or "
-            "holds something that is not, or one module in two places; build one and give it as "
-            "into=, or register the classes with @register"
+            f"{path}: {about.get('class')} was saved without a config: it is not registered, holds "
+            "an unregistered class or function, or uses one module in two places; create the model "
+            "and pass it as into=, or register the classes with @register"
         )
     with use_backend(backend or runtime.active()):
-        made = Config.from_dict(about["config"]).create()
-    if not isinstance(made, Module):
-        raise CheckpointError(
-            f"{path}: the config is of a {type(made).__name__}, which is no model"
-        )
-    return made
+        model = Config.from_dict(about["config"]).create()
+    if not isinstance(model, Module):
+        raise CheckpointError(f"{path}: the config is of a {type(model).__name__}, not of a model")
+    return model
 
 
 def read_json(folder: Path, name: str) -> dict[str, Any]:
-    """A file of a checkpoint, as plain data."""
+    """Return the content of a JSON file of a checkpoint."""
     try:
         data = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        what = "has no" if folder.is_dir() else "does not exist: no"
-        raise CheckpointError(
-            f"{folder} {what} {name}; a checkpoint is a folder with one"
-        ) from None
+        problem = f"has no {name}" if folder.is_dir() else "does not exist"
+        raise CheckpointError(f"{folder} {problem}; a checkpoint is a folder with {name}") from None
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{folder / name} cannot be read: {error}") from None
     if not isinstance(data, dict):
-        raise CheckpointError(f"{folder / name} holds no keys and values")
+        raise CheckpointError(f"{folder / name} must hold a JSON object")
     return data
 
 
 def read_tensors(folder: Path, name: str) -> dict[str, Tensor]:
-    """The tensors in a file of a checkpoint, on the active backend."""
+    """Return the tensors in a safetensors file of a checkpoint, on the active backend."""
     return {
         key: convert_to_tensor(array, dtype=dtype)
         for key, (array, dtype) in _contents(folder / name).items()
     }
 
 
-def _take_dtypes(model: Module, dtypes: Mapping[str, str]) -> None:
-    """Give variables the dtypes that they were saved in, where their backend has them."""
+def _set_dtypes(model: Module, dtypes: Mapping[str, str]) -> None:
+    """Convert variables to the dtypes they were saved in, if their backend has them."""
     for name, variable in saved_variables(model).items():
         wanted = dtypes.get(name, variable.dtype.name)
         has = wanted in runtime.LOADED[variable.backend].DTYPES
@@ -171,27 +176,27 @@ def _take_dtypes(model: Module, dtypes: Mapping[str, str]) -> None:
             variable.become(convert_to_tensor(variable, dtype=wanted, backend=variable.backend))
 
 
-def _contents(path: Path) -> dict[str, tuple[Any, str]]:
+def _contents(path: Path) -> dict[str, tuple[NativeArray, str]]:
     from ember_ml._core import array_files
 
     try:
         return array_files.deserialize(path)
     except FileNotFoundError:
         raise CheckpointError(f"{path.parent} has no {path.name}") from None
-    except Exception as error:  # the library raises classes of its own
-        raise CheckpointError(f"{path} is no safetensors file: {error}") from None
+    except Exception as error:  # safetensors raises its own classes
+        raise CheckpointError(f"{path} is not a safetensors file: {error}") from None
 
 
 def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
-    """Tensors as the content of a safetensors file."""
+    """Return the content of a safetensors file with tensors."""
     from ember_ml._core import array_files
 
     arrays = {
-        name: (runtime.LOADED[x.backend].to_portable(x._data), x.dtype.name)
+        name: (runtime.LOADED[x.backend].to_portable(x.native), x.dtype.name)
         for name, x in tensors.items()
     }
     return array_files.serialize(arrays, {"format": "ember_ml"})
 
 
-def _json(data: Any) -> bytes:
+def _json(data: object) -> bytes:
     return (json.dumps(data, indent=2) + "\n").encode()

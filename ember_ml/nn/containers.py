@@ -1,22 +1,28 @@
-"""Modules that hold modules."""
+"""Containers of modules."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Generic, Self, TypeVar, overload
 
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml.nn.module import Module
 
+T = TypeVar("T")
+M = TypeVar("M", bound=Module)
 
-def _checked(owner: str, module: Any) -> Module:
+
+def _checked(owner: str, module: M) -> M:
     if not isinstance(module, Module):
-        raise ArgumentTypeError(f"{owner} holds modules, not {module!r:.60}")
+        raise ArgumentTypeError(f"{owner}: expected a module, got {module!r:.60}")
     return module
 
 
-class ModuleList(Module):
-    """Modules in order; to be called one by one.
+class ModuleList(Module, Generic[M]):
+    """List of modules.
+
+    Args:
+        modules: The modules.
 
     Example:
         >>> stack = nn.ModuleList([nn.Identity(), nn.Identity()])
@@ -26,41 +32,48 @@ class ModuleList(Module):
 
     ITEMS = "_items"
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        self._items: list[Module] = []
+    def __init__(self, modules: Iterable[M] = ()) -> None:
+        self._items: list[M] = []
         self.extend(modules)
 
-    def append(self, module: Module) -> ModuleList:
-        """Put a module at the end."""
+    def append(self, module: M) -> Self:
+        """Append a module, and return the list."""
         self._items.append(_checked(type(self).__name__, module))
         return self
 
-    def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Put several modules at the end."""
+    def extend(self, modules: Iterable[M]) -> Self:
+        """Append several modules, and return the list."""
         for module in modules:
             self.append(module)
         return self
 
-    def insert(self, index: int, module: Module) -> None:
-        """Put a module before another."""
+    def insert(self, index: int, module: M) -> None:
+        """Insert a module before the one at an index."""
         self._items.insert(index, _checked(type(self).__name__, module))
 
-    def __getitem__(self, index: int | slice) -> Any:
-        picked = self._items[index]
-        return type(self)(picked) if isinstance(picked, list) else picked
+    @overload
+    def __getitem__(self, index: int) -> M: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> M | Self:
+        selected = self._items[index]
+        return type(self)(selected) if isinstance(selected, list) else selected
 
-    def __setitem__(self, index: int, module: Module) -> None:
+    def __setitem__(self, index: int, module: M) -> None:
         self._items[index] = _checked(type(self).__name__, module)
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def __iter__(self) -> Iterator[Module]:
+    def __iter__(self) -> Iterator[M]:
         return iter(self._items)
 
 
-class ModuleDict(Module):
-    """Modules by name.
+class ModuleDict(Module, Generic[M]):
+    """Dict of modules.
+
+    Args:
+        modules: Name -> module.
 
     Example:
         >>> parts = nn.ModuleDict({"body": nn.Identity()})
@@ -70,17 +83,19 @@ class ModuleDict(Module):
 
     ITEMS = "_items"
 
-    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
-        self._items: dict[str, Module] = {}
+    def __init__(self, modules: Mapping[str, M] | None = None) -> None:
+        self._items: dict[str, M] = {}
         for name, module in (modules or {}).items():
             self[name] = module
 
-    def __getitem__(self, name: str) -> Module:
+    def __getitem__(self, name: str) -> M:
         return self._items[name]
 
-    def __setitem__(self, name: str, module: Module) -> None:
+    def __setitem__(self, name: str, module: M) -> None:
         if not isinstance(name, str) or not name or "." in name:
-            raise ArgumentTypeError(f"ModuleDict: a name is a string without dots, not {name!r}")
+            raise ArgumentTypeError(
+                f"ModuleDict: a name must be a non-empty string without dots, got {name!r}"
+            )
         self._items[name] = _checked("ModuleDict", module)
 
     def __delitem__(self, name: str) -> None:
@@ -96,21 +111,21 @@ class ModuleDict(Module):
         return iter(self._items)
 
     def keys(self) -> Iterable[str]:
-        """The names."""
+        """Return the names."""
         return self._items.keys()
 
-    def values(self) -> Iterable[Module]:
-        """The modules."""
+    def values(self) -> Iterable[M]:
+        """Return the modules."""
         return self._items.values()
 
-    def items(self) -> Iterable[tuple[str, Module]]:
-        """Names and modules."""
+    def items(self) -> Iterable[tuple[str, M]]:
+        """Return (name, module) pairs."""
         return self._items.items()
 
 
 class Identity(Module):
-    """Gives what it is given."""
+    """Module that returns its input."""
 
-    def forward(self, x: Any) -> Any:
-        """The input."""
+    def forward(self, x: T) -> T:
+        """Return the input."""
         return x

@@ -1,26 +1,26 @@
-"""How much a model computes: the floating-point operations of one forward."""
+"""The number of floating-point operations of a model."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ember_ml._core import align, recording, tree
-from ember_ml._core.tensor import EmberTensor
+from ember_ml._core.tensor import EmberTensor, TensorLike
 from ember_ml.nn._flop_formulas import FORMULAS, FREE
 from ember_ml.nn._summary import example_input
 from ember_ml.nn.module import Module, inference_mode
 
 
-def count_flops(model: Module, *inputs: Any) -> int:
-    """The floating-point operations of one forward, not training; the same on every backend.
+def count_flops(model: Module, *inputs: TensorLike) -> int:
+    """Return the number of floating-point operations of one forward pass in inference mode.
 
-    A multiplication and an addition count as two; an element of any other op, such as exp, as one;
-    moving numbers as none. What a backend computes by a kernel of its own is counted as its
-    reference is; pairs of positions that attention masks are counted.
+    A multiply-add counts as two operations, an element of any other op such as exp as one, and
+    data movement as none. Fused kernels count like the reference implementation, so the result is
+    the same on every backend. Masked pairs of positions in attention are counted.
 
     Args:
-        model: a module.
-        inputs: tensors, or shapes of float tensors, for the forward.
+        model: A module.
+        inputs: Arguments of the forward pass: tensors, or shapes of float tensors.
 
     Example:
         >>> from ember_ml.nn.flops import count_flops
@@ -34,7 +34,7 @@ def count_flops(model: Module, *inputs: Any) -> int:
 
 
 class Counter:
-    """A recorder that writes nothing down but what ops cost."""
+    """Recorder that counts operations and records nothing else."""
 
     causal = None
     quick = None
@@ -44,16 +44,16 @@ class Counter:
 
     @property
     def total(self) -> int:
-        """The operations so far."""
+        """Number of operations so far."""
         return round(self._counted)
 
     def log_of(self, operands: list[EmberTensor]) -> None:
-        """None: it tracks no values."""
+        """Return None: the counter tracks no values."""
 
     def call(
         self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tapes: tuple[Any, ...]
     ) -> Any:
-        """Compute the op, and count it; a composite without a formula by what its body does."""
+        """Run an op and count it; a composite without a formula counts as the ops of its body."""
         if not align.is_aligned(op, args, kwargs):
             args, kwargs = align.align(op, args, kwargs)
         cost = FORMULAS.get(op.key)
@@ -71,9 +71,9 @@ class Counter:
 
 
 def is_counting() -> bool:
-    """Whether this thread counts: what must not depend on the backend's habits then."""
+    """Return whether this thread counts operations, so that backend-specific paths are off."""
     return any(isinstance(tape, Counter) for tape in recording.tapes())
 
 
-def _size(nest: Any) -> int:
-    return sum(x.size for x in tree.leaves_of(nest) if isinstance(x, EmberTensor))
+def _size(values: object) -> int:
+    return sum(x.size for x in tree.leaves_of(values) if isinstance(x, EmberTensor))

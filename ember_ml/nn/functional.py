@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.tensor import Tensor, wrap
+from ember_ml._core.tensor import Tensor, TensorLike, rebind, wrap
 from ember_ml.autodiff.transforms.gradients import differentiate as gradients_of
 from ember_ml.nn import _traversal
 from ember_ml.nn.module import Module
@@ -17,27 +17,30 @@ from ember_ml.nn.parameter import Buffer, Variable
 from ember_ml.nn.state_dict import saved_variables
 from ember_ml.registry.base import close_matches
 
+P = ParamSpec("P")
+
 
 @contextlib.contextmanager
 def substitute(variables: Sequence[Variable], values: Sequence[Tensor]) -> Iterator[None]:
-    """Give variables other values within the block, of any dtype and backend."""
-    before = [(variable._data, variable._backend, variable._tag) for variable in variables]
+    """Replace the values of variables within the block.
+
+    Args:
+        variables: Parameters or buffers.
+        values: One tensor per variable, of any dtype and backend.
+    """
+    before = current_values(variables)
     try:
         for variable, value in zip(variables, values, strict=True):
-            variable._data, variable._backend, variable._tag = (
-                value._data,
-                value._backend,
-                value._tag,
-            )
+            rebind(variable, value)
         yield
     finally:
-        for variable, (data, backend, tag) in zip(variables, before, strict=True):
-            variable._data, variable._backend, variable._tag = data, backend, tag
+        for variable, value in zip(variables, before, strict=True):
+            rebind(variable, value)
 
 
 def current_values(variables: Sequence[Variable]) -> list[Tensor]:
-    """The values now, as plain tensors."""
-    return [wrap(variable._data, variable._backend) for variable in variables]
+    """Return the current values of variables as plain tensors, without a copy."""
+    return [wrap(variable.native, variable.backend) for variable in variables]
 
 
 def differentiate(
@@ -45,53 +48,55 @@ def differentiate(
     parameters: Sequence[Variable],
     values: list[Tensor],
     buffers: Sequence[Buffer],
-    kept: Sequence[Tensor],
+    buffer_values: Sequence[Tensor],
     cast: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Any, Any, list[Tensor | None], list[Tensor]]:
-    """The loss of (loss, aux) = compute(), aux, the gradients, and what the buffers became.
+    """Return the loss, the auxiliary output, the gradients and the new values of the buffers.
+
+    The gradient of a value that is not floating-point is None.
 
     Args:
-        compute: reads the parameters and buffers, and may change the buffers.
-        parameters: what to differentiate for.
-        values: what stands in for them.
-        buffers: all that `compute` may change; they are as before afterwards.
-        kept: what stands in for them.
-        cast: applied to the values on their way in.
+        compute: Returns (loss, auxiliary output). It reads the parameters and buffers, and may
+            change the buffers.
+        parameters: Parameters to differentiate with respect to.
+        values: Values to use for the parameters.
+        buffers: All buffers that `compute` may change. Their values are restored afterwards.
+        buffer_values: Values to use for the buffers.
+        cast: Applied to `values` inside of the differentiated function.
     """
     floating = [at for at, x in enumerate(values) if x.dtype.kind in ("float", "complex")]
 
     def run(tensors: list[Tensor]) -> tuple[Any, Any]:
-        given = list(values)
+        used = list(values)
         for at, x in zip(floating, tensors, strict=True):
-            given[at] = x if cast is None else cast(x)
-        with substitute(buffers, kept), substitute(parameters, given):
+            used[at] = x if cast is None else cast(x)
+        with substitute(buffers, buffer_values), substitute(parameters, used):
             loss, aux = compute()
             return loss, (aux, current_values(buffers))
 
-    tensors = [values[at] for at in floating]
-    loss, (aux, changed), gradients = gradients_of(run, tensors)
-    grads: list[Tensor | None] = [None] * len(values)
-    for at, g in zip(floating, gradients, strict=True):
-        grads[at] = g
-    return loss, aux, grads, changed
+    loss, (aux, changed), computed = gradients_of(run, [values[at] for at in floating])
+    gradients: list[Tensor | None] = [None] * len(values)
+    for at, gradient in zip(floating, computed, strict=True):
+        gradients[at] = gradient
+    return loss, aux, gradients, changed
 
 
 def functional_call(
     module: Module,
-    params: Mapping[str, Any],
+    params: Mapping[str, TensorLike],
     inputs: Any = (),
     kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """module(inputs), with other values in place of its parameters and buffers.
+    """Return the output of a module called with other values for its parameters and buffers.
 
-    The module is as before afterwards; what its buffers became is lost. While it runs, no other
-    thread may use the module.
+    The values of the module are restored afterwards, and changes of its buffers are lost. No other
+    thread may use the module during the call.
 
     Args:
-        module: the module to call.
-        params: dotted name -> value; names that are left out keep their own.
-        inputs: the argument, or a tuple of arguments.
-        kwargs: the keyword arguments.
+        module: The module to call.
+        params: Dotted name -> value. Parameters without a value here keep their own.
+        inputs: The argument, or a tuple of arguments.
+        kwargs: The keyword arguments.
 
     Example:
         >>> layer = nn.layers.Dense(2, 1, bias=False)
@@ -101,16 +106,16 @@ def functional_call(
     """
     known = saved_variables(module)
     variables, values = [], []
-    for name, given in params.items():
+    for name, param in params.items():
         if name not in known:
             raise ArgumentError(
                 f"functional_call: {type(module).__name__} has no {name!r}"
                 f"{close_matches(name, known)}"
             )
-        value = convert_to_tensor(given)
+        value = convert_to_tensor(param)
         if value.shape != known[name].shape:
             raise ShapeError(
-                f"functional_call: {name!r} has the shape {known[name].shape}, the value "
+                f"functional_call: {name!r} has shape {known[name].shape}, the value has shape "
                 f"{value.shape}"
             )
         variables.append(known[name])
@@ -122,16 +127,16 @@ def functional_call(
 
 
 def value_and_grad(
-    model: Module, loss_fn: Callable[..., Any], has_aux: bool = False
-) -> Callable[..., Any]:
-    """A function that gives the loss and its gradients for the model's trainable parameters.
+    model: Module, loss_fn: Callable[P, Any], has_aux: bool = False
+) -> Callable[P, tuple[Any, dict[str, Tensor]]]:
+    """Return a function that computes a loss and its gradients for a model's parameters.
+
+    The gradients are a dict by dotted name. Buffers that the model changes keep their new values.
 
     Args:
-        model: whose parameters to differentiate for.
-        loss_fn: a function that calls the model and gives a scalar.
-        has_aux: whether it gives (loss, anything).
-
-    Gradients come as a dict by dotted name. Buffers that the model changes keep their new values.
+        model: Model whose trainable parameters to differentiate with respect to.
+        loss_fn: Function that calls the model and returns a scalar.
+        has_aux: Whether `loss_fn` returns (loss, anything). The first result is then that pair.
 
     Example:
         >>> layer = nn.layers.Dense(2, 1, bias=False)
@@ -142,12 +147,12 @@ def value_and_grad(
     """
 
     @functools.wraps(loss_fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, dict[str, Tensor]]:
         variables = _traversal.named_variables(model)
-        named = {name: x for name, x in variables if x.trainable}
+        trainable = {name: x for name, x in variables if x.trainable}
         buffers = [x for _, x in variables if isinstance(x, Buffer)]
-        parameters = list(named.values())
-        if not named:
+        parameters = list(trainable.values())
+        if not trainable:
             raise ArgumentError(
                 f"value_and_grad: {type(model).__name__} has no trainable parameters"
             )
@@ -156,11 +161,11 @@ def value_and_grad(
             result = loss_fn(*args, **kwargs)
             return result if has_aux else (result, None)
 
-        loss, aux, grads, changed = differentiate(
+        loss, aux, gradients, changed = differentiate(
             compute, parameters, current_values(parameters), buffers, current_values(buffers)
         )
         for buffer, value in zip(buffers, changed, strict=True):
             buffer.become(value)
-        return ((loss, aux) if has_aux else loss), dict(zip(named, grads, strict=True))
+        return ((loss, aux) if has_aux else loss), dict(zip(trainable, gradients, strict=True))
 
     return call

@@ -1,20 +1,19 @@
-"""Tensors that are part of a model."""
+"""Tensors that are part of a model: parameters and buffers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Self
 
 from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ShapeError
-from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor, TensorLike
-from ember_ml.backend.interface import Arrays
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike, rebind, wrap
+from ember_ml._core.types import DTypeLike
 
 
 class Variable(EmberTensor):
-    """A tensor whose value is replaced as a model learns or runs: a Parameter or a Buffer."""
+    """Tensor of a module whose value can be replaced: a Parameter or a Buffer."""
 
     __slots__ = ("name",)
 
@@ -30,24 +29,29 @@ class Variable(EmberTensor):
         self.name = name
 
     def assign(self, value: TensorLike) -> Self:
-        """Give it another value of the same shape, in its own dtype and on its own backend."""
-        made = convert_to_tensor(value, dtype=self.dtype, backend=self._backend)
-        if made.shape != self.shape:
+        """Replace the value, and return the variable.
+
+        Args:
+            value: Value of the same shape. It is converted to the variable's dtype and backend.
+        """
+        converted = convert_to_tensor(value, dtype=self.dtype, backend=self.backend)
+        if converted.shape != self.shape:
             raise ShapeError(
-                f"assign: the {type(self).__name__.lower()} {self.name!r} has the shape "
-                f"{self.shape}, the value {made.shape}"
+                f"assign: the {type(self).__name__.lower()} {self.name!r} has shape {self.shape}, "
+                f"the value has shape {converted.shape}"
             )
-        self._data = made._data
-        if isinstance(value, EmberTensor):  # a handle of its own: a tape knows a value by it
-            self._data = runtime.LOADED[self._backend].adopt(made._data)
+        if isinstance(value, EmberTensor):  # tapes identify values by their array: use a new one
+            native = runtime.LOADED[self.backend].adopt(converted.native)
+            converted = wrap(native, self.backend)
+        rebind(self, converted)
         return self
 
     def become(self, value: Tensor) -> None:
-        """Take another tensor's value, dtype and backend for its own."""
-        self._data, self._backend, self._tag = value._data, value._backend, value._tag
+        """Replace the value, dtype and backend by those of another tensor."""
+        rebind(self, value)
 
     def value(self) -> Tensor:
-        """Its value now, as a tensor that later assignments leave alone."""
+        """Return the current value as a tensor that later assignments do not change."""
         return ops.gradients.alias(self)
 
     def _details(self) -> str:
@@ -59,22 +63,18 @@ class Variable(EmberTensor):
         )
 
 
-def set_natives(variables: Sequence[Variable], arrays: Arrays) -> None:
-    """Replace the native array of each variable by another of its dtype and backend."""
-    for variable, data in zip(variables, arrays, strict=True):
-        variable._data = data
-
-
 class Parameter(Variable):
-    """A tensor that training changes: a tape watches it unasked while it is trainable.
+    """Trainable tensor: tapes watch it automatically while it is trainable.
 
-    Ops take it as any tensor. It costs nothing outside a tape.
+    Ops accept it like any tensor. Outside of a tape it has no overhead.
 
     Args:
-        data: its first value.
-        trainable: whether gradients are taken for it unasked.
-        decay: whether weight decay is meant for it; gains and biases say no.
-        name: for people to read.
+        data: Initial value.
+        trainable: Whether tapes watch it and optimizers update it.
+        decay: Whether weight decay applies; usually False for gains and biases.
+        name: Name in error messages and the repr.
+        dtype: Dtype of the value. Default: that of `data`.
+        device: Device of the value. Default: the default device of the backend.
 
     Example:
         >>> weight = Parameter([1.0, 2.0], name="weight")
@@ -109,12 +109,14 @@ class Parameter(Variable):
 
 
 class Buffer(Variable):
-    """A tensor of a module that is no parameter: a running mean, a mask, a table of positions.
+    """Tensor of a module that is not trained: a running mean, a mask, a position table.
 
     Args:
-        data: its first value.
-        persistent: whether it is saved with the module.
-        name: for people to read.
+        data: Initial value.
+        persistent: Whether it is saved with the module.
+        name: Name in error messages and the repr.
+        dtype: Dtype of the value. Default: that of `data`.
+        device: Device of the value. Default: the default device of the backend.
 
     Example:
         >>> counts = Buffer([0.0, 0.0])

@@ -1,24 +1,23 @@
-"""Modules one after the other."""
+"""Modules in sequence."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.base import Config
 from ember_ml.configs.fields import AnyComponent
 from ember_ml.nn import sequence_module
 from ember_ml.nn.containers import ModuleList
+from ember_ml.nn.module import Module
 from ember_ml.nn.sequence_module import SequenceModule, State
 from ember_ml.registry import build, get, register
 
 
 @register("layers/sequential")
-class Sequential(SequenceModule, ModuleList):
-    """Modules one after the other: the output of each is the input of the next.
+class Sequential(SequenceModule, ModuleList[Module]):
+    """Modules in sequence: the output of each is the input of the next.
 
     Args:
-        layers: modules, or their names or configs; also as one list.
+        layers: Modules, or their names or configs; also as one list.
 
     Example:
         >>> model = nn.Sequential(nn.layers.Dense(4, 8), nn.layers.Dense(8, 2))
@@ -31,43 +30,48 @@ class Sequential(SequenceModule, ModuleList):
 
     @property
     def config(self) -> Config:
-        """The configs of the modules that are here now."""
-        return get("layers/sequential").config(
-            layers=tuple(each.config or each for each in self._items)
+        """Config with the current modules, including those added later."""
+        config: Config = get("layers/sequential").config(
+            layers=tuple(module.config or module for module in self._items)
         )
+        return config
 
     @config.setter
     def config(self, config: Config) -> None:
-        """What it was built by says nothing of modules that were added."""
+        """Ignore the original config, which does not know the modules added later."""
 
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
-        """Whether no module looks ahead."""
+        """Whether all modules are causal."""
         return sequence_module.all_causal(self._items)
 
     @property
     def uses_timespans(self) -> bool:  # type: ignore[override]
-        """Whether a module minds the time between positions."""
+        """Whether any module uses `timespans`."""
         return sequence_module.any_uses_timespans(self._items)
 
-    def forward(self, x: Any, mask: Tensor | None = None, timespans: Any = None) -> Any:
-        """The input through all modules.
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
+    ) -> Tensor:
+        """Return the output of the last module.
 
         Args:
-            x: what the first module takes.
-            mask: (batch, time), False where there is padding, for the modules that mix positions.
-            timespans: the time since the position before, for the modules that mind it.
+            x: Input of the first module.
+            mask: Padding mask of shape (batch, time), False at padding, for sequence modules.
+            timespans: Time since the previous position, for modules that use it.
         """
         return sequence_module.run_all(self._items, x, mask, timespans)
 
     def initial_state(self, batch: int) -> State:
-        """The states of the modules."""
+        """Return the states of the modules before the first position."""
         return sequence_module.initial_states(self._items, batch)
 
-    def step(self, x: Tensor, state: State, timespan: Any = None) -> tuple[Tensor, State]:
-        """One position through all modules, and their states after it."""
+    def step(
+        self, x: Tensor, state: State, timespan: TensorLike | None = None
+    ) -> tuple[Tensor, State]:
+        """Return the output at one position, and the next states of the modules."""
         return sequence_module.step_all(self._items, x, state, timespan)
 
     def extra_repr(self) -> str:
-        """Nothing: the modules are listed below."""
+        """Return "": the repr lists the modules below."""
         return ""

@@ -1,4 +1,4 @@
-"""Modules by another path: what `ember_ml.nn` has, and the activations."""
+"""Alias of the module classes of `ember_ml.nn`, and of its activations."""
 
 from ember_ml.nn import Buffer as Buffer
 from ember_ml.nn import Model as Model

@@ -1,3 +1,3 @@
-"""The activations, under the path `ember_ml.nn.modules.activations`."""
+"""Alias of `ember_ml.nn.activations`."""
 
 from ember_ml.nn.activations import *  # noqa: F403

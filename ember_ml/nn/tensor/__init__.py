@@ -1,4 +1,4 @@
-"""The public face of the tensor: the class, its dtypes, and how tensors are made."""
+"""The tensor class, its dtypes, and functions that create tensors."""
 
 from ember_ml._core.tensor import Tensor as Tensor
 from ember_ml._core.tensor import TensorLike as TensorLike

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.tensor import Tensor, TensorLike, native_arrays
+from ember_ml._core.tensor import Tensor, TensorLike, native_arrays, set_natives
 from ember_ml.backend.interface import Array, Arrays, Optimization, StepNumber
 from ember_ml.configs import Config
 from ember_ml.nn import Parameter
-from ember_ml.nn.parameter import set_natives
 from ember_ml.registry import REGISTRY
 from ember_ml.registry.base import close_matches
 from ember_ml.training.optimizer.groups import (

@@ -9,10 +9,9 @@ from typing import Annotated, Any, NamedTuple, Self
 from pydantic import Field
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml._core.tensor import native_arrays
+from ember_ml._core.tensor import native_arrays, set_natives
 from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
-from ember_ml.nn.parameter import set_natives
 from ember_ml.registry import register
 from ember_ml.training.optimizer.adam import second_moment
 from ember_ml.training.optimizer.base import GradientsLike, Optimizer

@@ -82,7 +82,7 @@ def test_state_moves_and_bad_state_changes_nothing(backend: str) -> None:
     assert caught.value.missing == ["scale"]
     assert caught.value.unexpected == ["extra"]
     assert caught.value.misshaped == {"first.weight": ((4, 3), (4, 5))}
-    for part in ("missing: scale", "unexpected: extra", "first.weight is (4, 3)"):
+    for part in ("missing: scale", "unexpected: extra", "first.weight has shape (4, 3)"):
         assert part in str(caught.value)
     assert other.first.weight.tolist() == before
     other.load_state_dict({"scale": [5.0]}, strict=False)
@@ -167,7 +167,7 @@ def test_containers() -> None:
     assert [type(module).__name__ for module in stack] == ["Dropout", "Identity", "Dropout"]
     assert len(stack[1:]) == 2
     stack[0] = nn.Identity()
-    with pytest.raises(TypeError, match="ModuleList holds modules"):
+    with pytest.raises(TypeError, match="ModuleList: expected a module, got"):
         stack.append(3)
     parts = nn.ModuleDict({"a": nn.Identity()})
     parts["b"] = layers.Dense(2, 2)
@@ -188,7 +188,7 @@ def test_functional_call_leaves_the_module_alone(backend: str) -> None:
     assert net.norm.running_mean.tolist() == mean
     with pytest.raises(ValueError, match="Net has no 'scal'; did you mean 'scale'"):
         nn.functional_call(net, {"scal": array([0.0])}, (x,))
-    with pytest.raises(ValueError, match=r"'scale' has the shape \(1,\)"):
+    with pytest.raises(ValueError, match=r"'scale' has shape \(1,\)"):
         nn.functional_call(net, {"scale": ops.zeros(2)}, (x,))
     grad = ops.asarray(0.0)
     from ember_ml import autodiff
@@ -270,5 +270,5 @@ def test_a_buffer_stays_one_whatever_it_is_set_to(backend: str) -> None:
     module.count = nn.Buffer([0.0, 0.0])
     module.count = [1.0, 2.0]
     assert module.state_dict()["count"].tolist() == [1.0, 2.0]
-    with pytest.raises(ValueError, match="the buffer 'count' has the shape"):
+    with pytest.raises(ValueError, match="the buffer 'count' has shape"):
         module.count = 3.0

@@ -18,10 +18,11 @@ from ember_ml.nn.models.convert.layouts import Piece
 from ember_ml.nn.models.convert.llama import LLAMA
 from ember_ml.nn.models.convert.structure import residuals
 from ember_ml.nn.models.language import LanguageModel
+from ember_ml.nn.module import Module
 from ember_ml.nn.state_dict import saved_variables
 
 
-def export(model: LanguageModel, target: str | os.PathLike[str]) -> None:
+def export(model: Module, target: str | os.PathLike[str]) -> None:
     """Write a model to a folder from which transformers' `from_pretrained` reads it.
 
     A model of Mamba layers is written as "mamba"; one of attention and feed-forward layers with

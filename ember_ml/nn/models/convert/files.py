@@ -82,7 +82,7 @@ def content(values: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, byt
     from ember_ml._core import array_files
 
     arrays = {
-        name: (runtime.LOADED[x.backend].to_portable(x._data), x.dtype.name)
+        name: (runtime.LOADED[x.backend].to_portable(x.native), x.dtype.name)
         for name, x in tensors.items()
     }
     return {

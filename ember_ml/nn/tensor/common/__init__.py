@@ -1,4 +1,4 @@
-"""The tensor class and the ops that make and shape tensors."""
+"""The tensor class, and ops that create and reshape tensors."""
 
 from ember_ml._core.convert import convert_to_tensor as convert_to_tensor
 from ember_ml._core.tensor import EmberTensor as EmberTensor

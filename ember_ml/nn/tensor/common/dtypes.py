@@ -1,4 +1,4 @@
-"""The dtype vocabulary, and conversion from and to the names and dtypes of any library."""
+"""The dtypes, and conversion from and to names and dtypes of other libraries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DType: TypeAlias = EmberDType
 
 
 def dtype(value: DTypeLike) -> EmberDType:
-    """The dtype that a name, a Python type or any framework's dtype means."""
+    """Return the dtype for a name, a Python type or a dtype of any framework."""
     return as_dtype(value)
 
 
@@ -36,10 +36,10 @@ get_dtype = dtype
 
 
 def to_dtype_str(value: DTypeLike) -> str:
-    """The name of a dtype."""
+    """Return the name of a dtype."""
     return as_dtype(value).name
 
 
 def from_dtype_str(name: str) -> EmberDType:
-    """The dtype of that name."""
+    """Return the dtype with a name."""
     return from_name(name)

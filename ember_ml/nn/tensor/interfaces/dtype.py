@@ -1,4 +1,4 @@
-"""What a dtype has, as a protocol."""
+"""Protocol of a dtype."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class DTypeInterface(Protocol):
-    """Anything with a dtype's name and size."""
+    """Object with the name and size of a dtype."""
 
     name: str
     kind: str
@@ -15,4 +15,4 @@ class DTypeInterface(Protocol):
 
     @property
     def itemsize(self) -> int:
-        """Bytes an element takes."""
+        """Bytes per element."""
