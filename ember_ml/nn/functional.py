@@ -166,6 +166,9 @@ def value_and_grad(
         )
         for buffer, value in zip(buffers, changed, strict=True):
             buffer.become(value)
-        return ((loss, aux) if has_aux else loss), dict(zip(trainable, gradients, strict=True))
+        named: Any = dict(
+            zip(trainable, gradients, strict=True)
+        )  # None only for integer parameters
+        return ((loss, aux) if has_aux else loss), named
 
     return call
