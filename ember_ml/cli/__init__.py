@@ -2,7 +2,7 @@
 
 
 def main() -> None:
-    """What `ember` calls."""
+    """Run the command line."""
     from ember_ml.cli.app import app
 
     app(prog_name="ember")

@@ -1,4 +1,4 @@
-"""`ember backends` and `ember info`: what is on this machine."""
+"""`ember backends` and `ember info`: versions and devices of this machine."""
 
 from __future__ import annotations
 
@@ -6,49 +6,63 @@ import contextlib
 import os
 import platform
 import re
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from ember_ml.cli import output
 from ember_ml.cli.settings import JsonOption, Settings
 
 
-def describe_backends() -> list[dict[str, Any]]:
-    """Every backend: its version and devices, or how to install it."""
+class BackendInfo(TypedDict):
+    """Description of a backend; `install` if it is not installed, the other keys if it is."""
+
+    name: str
+    installed: bool
+    active: bool
+    install: NotRequired[str]
+    version: NotRequired[str]
+    devices: NotRequired[list[str]]
+    device: NotRequired[str]
+
+
+def describe_backends() -> list[BackendInfo]:
+    """Return the version and devices of every backend, or how to install it."""
     from ember_ml.backend import devices, selection
 
     active = selection.get_backend()
-    found = []
+    infos = []
     for name, entry in selection.BACKENDS.items():
-        known: dict[str, Any] = {"name": name, "installed": False, "active": name == active}
+        info: BackendInfo = {"name": name, "installed": False, "active": name == active}
         try:
             module = selection.import_backend(name)
         except ImportError:
-            known["install"] = f"pip install '{entry.requirement}'"
+            info["install"] = f"pip install '{entry.requirement}'"
         else:
-            known |= {"installed": True, "version": module.version}
-            known |= {"devices": list(module.devices()), "device": devices.default_device(name)}
-        found.append(known)
-    return found
+            info["installed"] = True
+            info["version"] = module.version
+            info["devices"] = list(module.devices())
+            info["device"] = devices.default_device(name)
+        infos.append(info)
+    return infos
 
 
 def backends(settings: Settings, as_json: JsonOption = False) -> None:
-    """The backends: which are installed, on which devices they compute, which one is active."""
-    found = describe_backends()
+    """List the backends: installed versions, devices, and which one is active."""
+    infos = describe_backends()
     if as_json:
-        output.write_json({"backends": found, "reason": _reason(settings)})
+        output.write_json({"backends": infos, "reason": _reason(settings)})
         return
     rows = [
         (
-            each["name"],
-            "active" if each["active"] else "",
-            each.get("version", "not installed"),
-            ", ".join(each.get("devices", ())) or each["install"],
+            info["name"],
+            "active" if info["active"] else "",
+            info.get("version", "not installed"),
+            ", ".join(info.get("devices", ())) or info["install"],
         )
-        for each in found
+        for info in infos
     ]
     console = output.console()
     console.print(output.table(rows, "backend", "", "version", "devices"))
-    console.print(f"The active one was chosen by {_reason(settings)}.")
+    console.print(f"The active backend was selected by {_reason(settings)}.")
 
 
 def _reason(settings: Settings) -> str:
@@ -58,7 +72,7 @@ def _reason(settings: Settings) -> str:
 
 
 def info(settings: Settings, as_json: JsonOption = False) -> None:
-    """The versions of everything, for a report of a bug."""
+    """Show the versions of Ember ML, Python and all dependencies, for a bug report."""
     from ember_ml import __version__
 
     data = {
@@ -84,16 +98,16 @@ def info(settings: Settings, as_json: JsonOption = False) -> None:
 
 
 def dependencies() -> dict[str, str]:
-    """The versions of the packages that Ember ML can use, as far as they are installed."""
+    """Return the versions of the installed packages that Ember ML requires or can use."""
     from importlib import metadata
 
     try:
-        wanted = metadata.requires("ember-ml") or []
-    except metadata.PackageNotFoundError:  # the source, which nobody has installed
-        wanted = []
-    names = {re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in wanted}
-    found = {}
+        requirements = metadata.requires("ember-ml") or []
+    except metadata.PackageNotFoundError:  # running from source without installation
+        requirements = []
+    names = {re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in requirements}
+    versions = {}
     for name in sorted(names, key=str.lower):
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            versions[name] = metadata.version(name)
+    return versions

@@ -1,4 +1,4 @@
-"""The command `ember` and what it is made of."""
+"""The command `ember` and its subcommands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ember_ml.cli import about, components, convert, generate, mad, train, wiring
+from ember_ml.cli import about, components, convert, examples, generate, mad, train, wiring
 from ember_ml.cli.settings import (
     BackendOption,
     DebugOption,
@@ -19,15 +19,15 @@ from ember_ml.cli.settings import (
 
 app = typer.Typer(
     name="ember",
-    help="Sequence models from mechanistic primitives: compare, train, use and move them.",
+    help="Sequence models from mechanistic primitives: compare, train, use and convert them.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         from ember_ml import __version__
 
         typer.echo(f"ember {__version__}")
@@ -43,19 +43,22 @@ def begin(
     debug: DebugOption = False,
     plugin: PluginOption = None,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which it is.")
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Sequence models from mechanistic primitives: compare, train, use and move them."""
+    """Sequence models from mechanistic primitives: compare, train, use and convert them."""
     ctx.obj = Settings(backend, device, seed, debug, plugin)
 
 
-app.add_typer(mad.app, name="mad", rich_help_panel="Models")
-command(app, "train", rich_help_panel="Models")(train.train)
-command(app, "generate", rich_help_panel="Models")(generate.generate)
-command(app, "convert", rich_help_panel="Models")(convert.convert)
-app.add_typer(wiring.app, name="wiring", rich_help_panel="Models")
+MODELS, COMPONENTS, MACHINE = "Models", "Components and examples", "This machine"
+app.add_typer(mad.app, name="mad", rich_help_panel=MODELS)
+command(app, "train", panel=MODELS)(train.train)
+command(app, "generate", panel=MODELS)(generate.generate)
+command(app, "convert", panel=MODELS)(convert.convert)
+app.add_typer(wiring.app, name="wiring", rich_help_panel=MODELS)
 for kind, summary in components.KINDS.items():
-    command(app, kind, help=summary, rich_help_panel="What there is")(components.lister(kind))
-command(app, "backends", rich_help_panel="This machine")(about.backends)
-command(app, "info", rich_help_panel="This machine")(about.info)
+    command(app, kind, summary=summary, panel=COMPONENTS)(components.lister(kind))
+command(app, "examples", panel=COMPONENTS)(examples.examples)
+command(app, "backends", panel=MACHINE)(about.backends)
+command(app, "info", panel=MACHINE)(about.info)

@@ -1,4 +1,4 @@
-"""Names for the shell to complete."""
+"""Shell completion of names."""
 
 from __future__ import annotations
 
@@ -6,48 +6,48 @@ import re
 from collections.abc import Callable
 
 Completions = list[tuple[str, str]]
-"""Names, with what they are."""
+"""Names with their descriptions."""
 
 
 def backends(incomplete: str) -> list[str]:
-    """Names of backends."""
+    """Return the names of backends that start with the text."""
     from ember_ml.backend import BACKENDS
 
     return [name for name in BACKENDS if name.startswith(incomplete)]
 
 
 def devices(incomplete: str) -> list[str]:
-    """Names of the active backend's devices."""
+    """Return the names of the active backend's devices that start with the text."""
     from ember_ml.backend.devices import available_devices
 
     return [name for name in available_devices() if name.startswith(incomplete)]
 
 
 def scales(incomplete: str) -> Completions:
-    """Names of MAD's scales."""
+    """Return the names of MAD's scales that start with the text."""
     from ember_ml.mad import SCALES
 
     return [(name, each.summary) for name, each in SCALES.items() if name.startswith(incomplete)]
 
 
 def components(*kinds: str) -> Callable[[str], Completions]:
-    """A completion of the names of some kinds."""
+    """Return a completion function for the names of some kinds of components."""
 
     def complete(incomplete: str) -> Completions:
         from ember_ml.registry import available
 
         return [
-            (name, entry.summary)
+            (entry.bare, entry.summary)
             for kind in kinds
             for entry in available(kind)
-            if (name := entry.name.partition("/")[2]).startswith(incomplete)
+            if entry.bare.startswith(incomplete)
         ]
 
     return complete
 
 
 def patterns(incomplete: str) -> Completions:
-    """Patterns such as "attention+swi", whose last name is completed."""
-    found = re.fullmatch(r"(.*[\s+,()=])?([^\s+,()=]*)", incomplete, re.DOTALL)
-    head, last = (found[1] or "", found[2]) if found else ("", incomplete)
+    """Return completions of the last layer name of a pattern such as "attention+swi"."""
+    match = re.fullmatch(r"(.*[\s+,()=])?([^\s+,()=]*)", incomplete, re.DOTALL)
+    head, last = (match[1] or "", match[2]) if match else ("", incomplete)
     return [(head + name, text) for name, text in components("layers", "blocks")(last)]

@@ -1,9 +1,9 @@
-"""`ember layers`, `ember models` ...: what has a name."""
+"""`ember layers`, `ember models` and so on: list and describe components."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
     from ember_ml.registry import Entry
 
 KINDS = {
-    "layers": "The layers that models are made of, or one of them.",
-    "blocks": "The blocks: layers with norms and what goes past them.",
-    "models": "The models.",
-    "wirings": "The wirings, of neurons and of blocks.",
-    "optimizers": "The optimizers.",
-    "schedules": "The schedules of learning rates.",
-    "losses": "The losses.",
-    "metrics": "The metrics.",
+    "layers": "List the layers, or describe one.",
+    "blocks": "List the blocks: layers with normalization and residual connections.",
+    "models": "List the models, or describe one.",
+    "wirings": "List the wirings of neurons and of blocks, or describe one.",
+    "optimizers": "List the optimizers, or describe one.",
+    "schedules": "List the learning rate schedules, or describe one.",
+    "losses": "List the losses, or describe one.",
+    "metrics": "List the metrics, or describe one.",
 }
-"""Kinds of the registry that are commands, and what is said of them."""
+"""Kinds of components that are commands, with their help."""
 
 
 def lister(kind: str) -> Callable[..., None]:
-    """The command that shows a kind."""
+    """Return the command that lists a kind of components."""
     name_argument = Annotated[
         str | None,
         typer.Argument(
-            help="Show this one: what it does, and its fields.",
+            help="Describe this one: docstring and fields.",
             autocompletion=completion.components(kind),
             show_default=False,
         ),
     ]
 
-    def show(settings: Settings, name: Any = None, as_json: Any = False) -> None:
+    def show(settings: Settings, name: str | None = None, as_json: bool = False) -> None:
         from ember_ml.registry import available, get
 
         if name is not None:
@@ -51,39 +51,35 @@ def lister(kind: str) -> Callable[..., None]:
     return show
 
 
-def _as_data(entry: Entry) -> dict[str, Any]:
-    return {"name": _bare(entry.name), "aliases": _aliases(entry), "summary": entry.summary}
-
-
-def _bare(name: str) -> str:
-    return name.partition("/")[2]
+def _as_data(entry: Entry) -> dict[str, object]:
+    return {"name": entry.bare, "aliases": _aliases(entry), "summary": entry.summary}
 
 
 def _aliases(entry: Entry) -> list[str]:
-    return [_bare(alias) for alias in entry.aliases]
+    return [alias.partition("/")[2] for alias in entry.aliases]
 
 
 def _show_all(entries: list[Entry]) -> None:
-    rows = [(_bare(each.name), ", ".join(_aliases(each)), each.summary) for each in entries]
-    output.console().print(output.table(rows, "name", "also", "what it is"))
+    rows = [(entry.bare, ", ".join(_aliases(entry)), entry.summary) for entry in entries]
+    output.console().print(output.table(rows, "name", "aliases", "description"))
 
 
 def _show_one(entry: Entry, as_json: bool) -> None:
-    from ember_ml.cli.describe import fields_of, parts_of
+    from ember_ml.cli.describe import docstring_sections, fields_of
 
-    parts, fields = parts_of(entry.target), fields_of(entry)
+    sections, fields = docstring_sections(entry.target), fields_of(entry)
     if as_json:
-        more = {"fields": [each._asdict() for each in fields], "doc": parts}
+        more = {"fields": [field._asdict() for field in fields], "doc": sections}
         output.write_json({**_as_data(entry), **more})
         return
     console = output.console()
-    also = f"  (also {', '.join(_aliases(entry))})" if entry.aliases else ""
-    console.print(f"[bold cyan]{entry.name}[/]{also}")
-    console.print(parts.pop(""), markup=False)
+    aliases = f"  (alias {', '.join(_aliases(entry))})" if entry.aliases else ""
+    console.print(f"[bold cyan]{entry.name}[/]{aliases}")
+    console.print(sections.pop(""), markup=False)
     if fields:
-        rows = [(each.name, each.type, each.shown_default(), each.help) for each in fields]
+        rows = [(field.name, field.type, field.default_text(), field.help) for field in fields]
         console.print()
-        console.print(output.table(rows, "field", "type", "default", "what it is"))
-    for title, text in parts.items():
+        console.print(output.table(rows, "field", "type", "default", "description"))
+    for title, text in sections.items():
         console.print(f"\n[bold]{title}[/]")
         console.print(text, markup=False)

@@ -1,4 +1,4 @@
-"""`ember convert`: checkpoints from and for transformers."""
+"""`ember convert`: import and export of transformers checkpoints."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ember_ml.cli.settings import Settings
 
 def convert(
     settings: Settings,
-    source: Annotated[Path, typer.Argument(help="The folder to read.")],
-    target: Annotated[Path, typer.Argument(help="The folder to write.")],
+    source: Annotated[Path, typer.Argument(help="Folder to read.")],
+    target: Annotated[Path, typer.Argument(help="Folder to write.")],
     export: Annotated[
-        bool, typer.Option("--export", help="Write a checkpoint of Ember for transformers.")
+        bool, typer.Option("--export", help="Convert an Ember checkpoint for transformers.")
     ] = False,
 ) -> None:
-    """Make a checkpoint of transformers one of Ember; or, with --export, the other way."""
+    """Convert a transformers checkpoint to an Ember checkpoint; with --export, the reverse."""
     import ember_ml
     from ember_ml.nn.models import convert as conversion
 

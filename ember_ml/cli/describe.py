@@ -1,4 +1,4 @@
-"""A component's docstring in parts, and the fields of its config."""
+"""Docstrings and config fields of components."""
 
 from __future__ import annotations
 
@@ -9,10 +9,19 @@ import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from ember_ml.registry import Entry
 
 _SECTION = re.compile(r"^(Args|Shape|References?|Examples?|Attributes|Returns): *(.*)$")
-_ARGUMENT = re.compile(r"^(\w+): (.*)$")
+_TYPES = {
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "string": "text",
+    "object": "mapping",
+}
+"""Names of JSON schema types."""
 
 
 class Field(NamedTuple):
@@ -21,12 +30,12 @@ class Field(NamedTuple):
     name: str
     type: str
     required: bool
-    default: Any
-    """As plain data; nothing if it is required."""
+    default: object
+    """Default as plain data; None if the field is required."""
     help: str
 
-    def shown_default(self) -> str:
-        """The default as people write it."""
+    def default_text(self) -> str:
+        """Return the default as it is written in YAML."""
         if self.required:
             return "required"
         value = self.default
@@ -35,65 +44,48 @@ class Field(NamedTuple):
         return value if isinstance(value, str) else json.dumps(value)
 
 
-def parts_of(target: Any) -> dict[str, str]:
-    """The text before the first section under "", then Shape, Reference and Example by title."""
-    found: dict[str, list[str]] = {"": []}
+def docstring_sections(target: object) -> dict[str, str]:
+    """Return a docstring by section title; the text before the first section has the title "".
+
+    The section "Args" is omitted.
+    """
+    sections: dict[str, list[str]] = {"": []}
     title = ""
     for line in (inspect.getdoc(target) or "").splitlines():
-        section = _SECTION.match(line)
-        if section is not None:
-            title = section[1]
-            found[title] = [section[2]] if section[2] else []
+        heading = _SECTION.match(line)
+        if heading is not None:
+            title = heading[1]
+            sections[title] = [heading[2]] if heading[2] else []
         else:
-            found[title].append(line)
+            sections[title].append(line)
     return {
         title: textwrap.dedent("\n".join(lines)).strip()
-        for title, lines in found.items()
+        for title, lines in sections.items()
         if title != "Args"
     }
 
 
-def arguments_of(target: Any) -> dict[str, str]:
-    """What the docstring says of each argument."""
-    doc = inspect.getdoc(target) or ""
-    _, _, text = doc.partition("\nArgs:\n")
-    found: dict[str, str] = {}
-    name = ""
-    for line in text.splitlines():
-        if line and not line.startswith(" "):
-            break
-        argument = _ARGUMENT.match(line.strip()) if _indent(line) == 4 else None
-        if argument is not None:
-            name = argument[1]
-            found[name] = argument[2]
-        elif name and line.strip():
-            found[name] += f" {line.strip()}"
-    return found
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
 def fields_of(entry: Entry) -> list[Field]:
-    """The fields of a component's config, with their defaults and what the docstring says."""
-    helps = arguments_of(entry.target)
+    """Return the fields of a component's config."""
+    from ember_ml.configs.derive import argument_docs
+
+    docs = argument_docs(entry.target)
     schema = entry.config.json_schema()
-    known = schema["properties"]
+    shared = schema.get("$defs", {})
     return [
         Field(
             name,
-            _type(known[name], schema.get("$defs", {})),
+            _component_kind(field) or _type(schema["properties"][name], shared),
             field.is_required(),
             None if field.is_required() else plain(field.get_default(call_default_factory=True)),
-            helps.get(name, ""),
+            docs.get(name) or field.description or "",
         )
         for name, field in entry.config.model_fields.items()
     ]
 
 
-def plain(value: Any) -> Any:
-    """A default as plain data."""
+def plain(value: object) -> object:
+    """Return a default as plain data."""
     from ember_ml.configs import Config
 
     if isinstance(value, Config):
@@ -103,19 +95,27 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str, dict, type(None))) else repr(value)
 
 
+def _component_kind(field: FieldInfo) -> str:
+    """Return the kind of component a field takes, in the singular; empty for other fields."""
+    from ember_ml.configs.fields import Component
+
+    marker = next((each for each in field.metadata if isinstance(each, Component)), None)
+    if marker is None:
+        return ""
+    kind = marker.kind.removesuffix("es" if marker.kind.endswith("sses") else "s") or "component"
+    return f"{kind} | null" if marker.optional else kind
+
+
 def _type(schema: dict[str, Any], shared: dict[str, Any]) -> str:
-    """A JSON schema in a few words."""
+    """Return a JSON schema in a few words."""
     if "$ref" in schema:
         return _type(shared.get(schema["$ref"].rpartition("/")[2], {}), shared)
     if "enum" in schema or "const" in schema:
         return " | ".join(str(x) for x in schema.get("enum", [schema.get("const")]))
     if "anyOf" in schema:
         return " | ".join(dict.fromkeys(_type(part, shared) for part in schema["anyOf"]))
-    if str(schema.get("description", "")).startswith("one of the "):
-        return str(schema["description"]).removeprefix("one of the ").rstrip("s") or "component"
-    kind = schema.get("type", "any")
-    if kind == "array":
+    kinds = schema.get("type", "any")
+    if kinds == "array":
         return f"list of {_type(schema.get('items', {}), shared)}"
-    names = {"integer": "int", "number": "float", "boolean": "bool", "string": "text"}
-    names |= {"object": "mapping"}
-    return " | ".join(names.get(each, each) for each in ([kind] if isinstance(kind, str) else kind))
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    return " | ".join(_TYPES.get(kind, kind) for kind in kinds)

@@ -1,10 +1,10 @@
-"""`ember generate`: a language model goes on with a prompt."""
+"""`ember generate`: continue a prompt with a language model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,64 +13,67 @@ from ember_ml.cli.settings import JsonOption, Settings
 
 if TYPE_CHECKING:
     from ember_ml.cli.text import Vocabulary
+    from ember_ml.nn.models import Generator
 
 
 def generate(
     settings: Settings,
     checkpoint: Annotated[
-        Path, typer.Argument(help="A checkpoint's folder, or the folder of a training.")
+        Path, typer.Argument(help="Folder of a checkpoint or of a training run.")
     ],
-    prompt: Annotated[str | None, typer.Option(help="Text to go on with.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="Text to continue.")] = None,
     tokens: Annotated[
-        str | None, typer.Option(metavar="1,2,3", help="Tokens to go on with, in place of text.")
+        str | None, typer.Option(metavar="1,2,3", help="Token ids to continue, instead of text.")
     ] = None,
-    max_new_tokens: Annotated[int, typer.Option(min=1, help="How many to add.")] = 200,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Number of tokens to add.")] = 200,
     temperature: Annotated[
-        float, typer.Option(min=0.0, help="0 takes the likeliest; 1 draws as the model says.")
+        float,
+        typer.Option(min=0.0, help="Sampling temperature; 0 takes the most likely token."),
     ] = 0.8,
     top_k: Annotated[
-        int | None, typer.Option(min=1, help="Draw from so many of the likeliest.")
+        int | None, typer.Option(min=1, help="Sample from the k most likely tokens.")
     ] = None,
     top_p: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="Draw from the likeliest of this sum.")
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="Sample from the most likely tokens of total mass p."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with a prompt, token by token."""
+    """Continue a prompt, token by token."""
     folder = find_checkpoint(checkpoint)
     model = _load(folder)
     vocabulary = _vocabulary(folder)
-    given = _prompt(prompt, tokens, vocabulary)
-    new = model.stream(
-        given,
+    prompt_ids = _prompt_ids(prompt, tokens, vocabulary)
+    stream = model.stream(
+        prompt_ids,
         max_new_tokens,
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
         seed=settings.seed,
     )
-    ids = (int(token[0]) for token in new)
+    ids = (int(token[0]) for token in stream)
     if as_json:
-        _write(given, list(ids), vocabulary)
+        _write_json(prompt_ids, list(ids), vocabulary)
     else:
-        _stream(given, ids, vocabulary)
+        _print_stream(prompt_ids, ids, vocabulary)
 
 
 def find_checkpoint(path: Path) -> Path:
-    """The folder of a checkpoint: this one, or the last one of a training's folder."""
+    """Return the folder of a checkpoint: the path, or `last` in the folder of a training run."""
     from ember_ml._core.errors import ArgumentError
     from ember_ml._core.folders import find_folder
 
     for place in (path, path / "last"):
-        found = find_folder(place)
-        if (found / "config.json").is_file():
-            return found
+        folder = find_folder(place)
+        if (folder / "config.json").is_file():
+            return folder
     raise ArgumentError(
-        f"{path} is no checkpoint: there is no config.json in it, nor in its folder last"
+        f"{path} is not a checkpoint: neither it nor its subfolder last contains a config.json"
     )
 
 
-def _load(folder: Path) -> Any:
+def _load(folder: Path) -> Generator:
     import ember_ml
     from ember_ml._core.errors import ArgumentTypeError
     from ember_ml.nn.models import Generator
@@ -90,7 +93,7 @@ def _vocabulary(folder: Path) -> Vocabulary | None:
     return None
 
 
-def _prompt(text: str | None, tokens: str | None, vocabulary: Vocabulary | None) -> list[int]:
+def _prompt_ids(text: str | None, tokens: str | None, vocabulary: Vocabulary | None) -> list[int]:
     from ember_ml._core.errors import ArgumentError
 
     if text is not None and tokens is not None:
@@ -99,31 +102,33 @@ def _prompt(text: str | None, tokens: str | None, vocabulary: Vocabulary | None)
         try:
             return [int(token) for token in tokens.replace(",", " ").split()]
         except ValueError:
-            raise ArgumentError(f"--tokens are numbers such as 1,2,3, not {tokens!r}") from None
+            raise ArgumentError(
+                f"--tokens must be integers such as 1,2,3, not {tokens!r}"
+            ) from None
     if vocabulary is None:
         raise ArgumentError(
-            "there is no vocab.json with the checkpoint, so text means nothing to it; give "
-            "--tokens, such as --tokens 1,2,3"
+            "the checkpoint has no vocab.json, so it cannot encode text; use --tokens, such as "
+            "--tokens 1,2,3"
         )
-    usual = "\n" if "\n" in vocabulary.tokens else vocabulary.tokens[0]
-    return vocabulary.encode(text or usual, "--prompt")
+    default = "\n" if "\n" in vocabulary.tokens else vocabulary.tokens[0]
+    return vocabulary.encode(text or default, "--prompt")
 
 
-def _write(given: list[int], ids: list[int], vocabulary: Vocabulary | None) -> None:
-    data: dict[str, Any] = {"prompt_tokens": given, "tokens": ids}
+def _write_json(prompt_ids: list[int], ids: list[int], vocabulary: Vocabulary | None) -> None:
+    data: dict[str, object] = {"prompt_tokens": prompt_ids, "tokens": ids}
     if vocabulary is not None:
-        data |= {"prompt": vocabulary.decode(given), "text": vocabulary.decode(ids)}
+        data |= {"prompt": vocabulary.decode(prompt_ids), "text": vocabulary.decode(ids)}
     output.write_json(data)
 
 
-def _stream(given: list[int], ids: Iterator[int], vocabulary: Vocabulary | None) -> None:
-    """Write the prompt, and each token as soon as it is known."""
+def _print_stream(prompt_ids: list[int], ids: Iterator[int], vocabulary: Vocabulary | None) -> None:
+    """Print the prompt, then each token as soon as it is sampled."""
     if vocabulary is not None:
-        typer.echo(vocabulary.decode(given).lstrip("\n"), nl=False)
+        typer.echo(vocabulary.decode(prompt_ids).lstrip("\n"), nl=False)
         for token in ids:
             typer.echo(vocabulary.decode([token]), nl=False)
     else:
-        typer.echo(" ".join(map(str, given)), nl=False)
+        typer.echo(" ".join(map(str, prompt_ids)), nl=False)
         for token in ids:
             typer.echo(f" {token}", nl=False)
     typer.echo()

@@ -1,11 +1,11 @@
-"""`ember mad`: which architecture is good at what."""
+"""`ember mad`: compare architectures on synthetic tasks."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,7 +24,7 @@ Architectures = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="ARCH",
-        help="Patterns of layers, such as attention+swiglu, mamba+swiglu.",
+        help="Patterns of layers, such as attention+swiglu or mamba+swiglu.",
         autocompletion=completion.patterns,
         show_default=False,
     ),
@@ -36,40 +36,49 @@ Names = Annotated[
     ),
 ]
 ScaleOption = Annotated[
-    str, typer.Option(help="How large; see `ember mad scales`.", autocompletion=completion.scales)
+    str,
+    typer.Option(
+        help="Size of the comparison; see `ember mad scales`.", autocompletion=completion.scales
+    ),
 ]
 Tasks = Annotated[
     list[str] | None,
     typer.Option(
         "--task",
-        help="Only this task; repeatable.",
+        help="Run only this task; repeatable.",
         autocompletion=completion.components("tasks"),
         show_default="all",
     ),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(help="The sweep's folder.", show_default="runs/mad-<scale>-<backend>"),
+    typer.Option(help="Folder of the sweep.", show_default="runs/mad-<scale>-<backend>"),
 ]
 RayOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS|auto|local",
-        help="Do the runs on a Ray cluster: at an address, the one this machine is part of, or "
-        "one of this machine alone.",
+        help="Run on a Ray cluster: at an address, the one this machine is part of, or a new one "
+        "on this machine.",
     ),
 ]
-
-
-def _factor(text: str) -> Any:
-    return typer.Option(min=1.0, metavar="FACTOR", help=text, show_default="any")
-
-
 SameParameters = Annotated[
-    float | None, _factor("Refuse architectures whose parameters differ by more, such as 1.1.")
+    float | None,
+    typer.Option(
+        min=1.0,
+        metavar="FACTOR",
+        help="Reject architectures whose parameter counts differ by more, such as 1.1.",
+        show_default="no limit",
+    ),
 ]
 SameState = Annotated[
-    float | None, _factor("Refuse architectures whose fixed states differ by more, such as 2.")
+    float | None,
+    typer.Option(
+        min=1.0,
+        metavar="FACTOR",
+        help="Reject architectures whose fixed states differ by more, such as 2.",
+        show_default="no limit",
+    ),
 ]
 
 
@@ -80,10 +89,11 @@ def run(
     name: Names = None,
     scale: ScaleOption = "mini",
     task: Tasks = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, one run for each.")] = 1,
     out: Out = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Runs at a time.", show_default="the cores")
+        int | None,
+        typer.Option(min=1, help="Number of parallel runs.", show_default="number of cores"),
     ] = None,
     ray: RayOption = None,
     same_parameters: SameParameters = None,
@@ -92,8 +102,8 @@ def run(
 ) -> None:
     """Train every architecture on every task, and write a report.
 
-    What the folder has already is not done again: the same command goes on with a sweep that was
-    stopped. The exit code is 1 if runs failed.
+    Runs that the folder already has are skipped, so the same command continues an interrupted
+    sweep. The exit code is 1 if runs failed.
     """
     from ember_ml.backend import get_backend
     from ember_ml.mad import Sweep
@@ -101,8 +111,8 @@ def run(
 
     first = settings.seed or 0
     sweep = Sweep(
-        _given(architectures, name),
-        out or Path("runs", "-".join(["mad", scale, get_backend(), *_stems(settings)])),
+        _architectures(architectures, name),
+        out or Path("runs", "-".join(["mad", scale, get_backend(), *_plugin_names(settings)])),
         scale=scale,
         tasks=task or (),
         seeds=range(first, first + seeds),
@@ -111,32 +121,34 @@ def run(
     )
     console = output.console(to_errors=as_json)
     sweep.open()
-    before = len(sweep.runs) - len(sweep.remaining())
-    if before:
-        console.print(f"{before} of {len(sweep.runs)} runs are done already in {sweep.store.path}")
+    done = len(sweep.runs) - len(sweep.remaining())
+    if done:
+        console.print(f"{done} of {len(sweep.runs)} runs are done already in {sweep.store.path}")
     try:
         progress = watch(sweep, _pool(sweep, workers, ray, settings.device), console)
     except KeyboardInterrupt:
-        _say_stopped(sweep)
+        _report_interrupt(sweep)
         raise typer.Exit(130) from None
     _finish(sweep, progress, as_json)
 
 
-def _stems(settings: Settings) -> list[str]:
-    """The plugins' names, for the results of theirs are not understood without them."""
+def _plugin_names(settings: Settings) -> list[str]:
+    """Return the names of the plugins, which the default folder contains."""
     return [Path(name.removesuffix(".py")).name for name in settings.plugin or ()]
 
 
-def _given(patterns: list[str] | None, named: list[str] | None) -> list[str | tuple[str, str]]:
-    return [*(patterns or ()), *(_named(text) for text in named or ())]
+def _architectures(
+    patterns: list[str] | None, named: list[str] | None
+) -> list[str | tuple[str, str]]:
+    return [*(patterns or ()), *(_parse_named(text) for text in named or ())]
 
 
-def _named(text: str) -> tuple[str, str]:
+def _parse_named(text: str) -> tuple[str, str]:
     from ember_ml._core.errors import ArgumentError
 
     name, equals, pattern = text.partition("=")
     if not (equals and name.strip() and pattern.strip()):
-        raise ArgumentError(f"--name is NAME=PATTERN, such as ours=hyena+swiglu, not {text!r}")
+        raise ArgumentError(f"--name must be NAME=PATTERN, such as ours=hyena+swiglu, not {text!r}")
     return name.strip(), pattern.strip()
 
 
@@ -150,11 +162,11 @@ def _pool(sweep: Sweep, workers: int | None, ray: str | None, device: str | None
     return ProcessPool(workers, sweep.backend, device)
 
 
-def _say_stopped(sweep: Sweep) -> None:
+def _report_interrupt(sweep: Sweep) -> None:
     done = len(sweep.runs) - len(sweep.remaining())
     output.remark(
-        f"\nstopped: {done} of {len(sweep.runs)} runs are done and kept in {sweep.store.path}; "
-        f"the same command goes on: {shlex.join(['ember', *sys.argv[1:]])}"
+        f"\nstopped: {done} of {len(sweep.runs)} runs are done, with results in "
+        f"{sweep.store.path}; continue with: {shlex.join(['ember', *sys.argv[1:]])}"
     )
 
 
@@ -176,13 +188,13 @@ def _last_line(error: str) -> str:
     return error.strip().rpartition("\n")[2]
 
 
-def _outcome(sweep: Sweep, progress: Progress) -> dict[str, Any]:
+def _outcome(sweep: Sweep, progress: Progress) -> dict[str, object]:
     from ember_ml.mad import cells
     from ember_ml.mad.scores import ranking
 
-    found = cells(progress.done.values())
+    scores = cells(progress.done.values())
     grouped = {
-        each.name: [cell for cell in found if cell.architecture == each.name]
+        each.name: [cell for cell in scores if cell.architecture == each.name]
         for each in sweep.architectures
     }
     return {
@@ -199,11 +211,11 @@ def _outcome(sweep: Sweep, progress: Progress) -> dict[str, Any]:
         "scores": {
             name: {cell.task: _scores(cell) for cell in group} for name, group in grouped.items()
         },
-        "ranking": [[name, mean.mean] for name, mean in ranking(found)],
+        "ranking": [[name, mean.mean] for name, mean in ranking(scores)],
     }
 
 
-def _scores(cell: Cell) -> dict[str, Any]:
+def _scores(cell: Cell) -> dict[str, float | None]:
     return {
         "accuracy": cell.accuracy.mean,
         "interval": cell.accuracy.interval,
@@ -216,10 +228,10 @@ def _scores(cell: Cell) -> dict[str, Any]:
 @command(app, "report")
 def report(
     settings: Settings,
-    folder: Annotated[Path, typer.Argument(help="The folder of a sweep, finished or not.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a sweep, finished or not.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Write the report of a sweep anew."""
+    """Write the report of a sweep again."""
     from ember_ml.mad.report import write_report
 
     page = write_report(folder)
@@ -239,20 +251,20 @@ def sizes(
     task: Tasks = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Whether architectures are of the same size: parameters and state, beside the smallest.
+    """Show parameter counts and state sizes of architectures, relative to the smallest.
 
-    The state is what a model keeps of a sequence to go on with it; long filters count by their
-    order. Attention without a window keeps something of each token instead.
+    The state is the number of values a model keeps to continue a sequence; long filters count by
+    their order. Attention without a window stores values for each token instead.
     """
     from ember_ml.mad import Sweep
 
-    sweep = Sweep(_given(architectures, name), "unused", scale=scale, tasks=task or ())
+    sweep = Sweep(_architectures(architectures, name), "unused", scale=scale, tasks=task or ())
     mad_sizes.show(sweep, as_json=as_json)
 
 
 @command(app, "scales")
 def scales(settings: Settings, as_json: JsonOption = False) -> None:
-    """How large a comparison can be."""
+    """List the scales of a comparison."""
     from ember_ml.mad import SCALES, architecture
     from ember_ml.mad.scales import make_runs, task_class, task_names
 
@@ -274,7 +286,7 @@ def scales(settings: Settings, as_json: JsonOption = False) -> None:
         (name, str(counts[name]), str(scale.hidden_size), scale.summary)
         for name, scale in SCALES.items()
     ]
-    headers = "scale", "runs an architecture", "hidden size", "what it is"
+    headers = "scale", "runs per architecture", "hidden size", "description"
     output.console().print(output.table(rows, *headers))
 
 

@@ -1,49 +1,51 @@
-"""`ember mad sizes`: whether architectures are compared at the same size."""
+"""`ember mad sizes`: parameter counts and state sizes of architectures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ember_ml.cli import output
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from ember_ml.mad.sizes import Size
     from ember_ml.mad.sweep import Sweep
 
 HEADERS = "architecture", "task", "parameters", "", "state", "", "per token"
-NAMES = (0, 1)
-"""The columns that hold names; the others hold numbers."""
-ROOM = 24
-"""The least width for the names; where there is less, there are no columns."""
+NAME_COLUMNS = (0, 1)
+"""Columns that contain names; the others contain numbers."""
+MIN_NAME_WIDTH = 24
+"""Minimum total width of the names in a table."""
 
 
 def show(sweep: Sweep, *, as_json: bool) -> None:
-    """The size of every architecture on every task."""
+    """Print the size of every architecture on every task."""
     from ember_ml.mad.sizes import by_setting, sizes_of
 
-    found = sizes_of(sweep.runs)
+    sizes = sizes_of(sweep.runs)
     if as_json:
-        output.write_json([size._asdict() for size in found])
+        output.write_json([size._asdict() for size in sizes])
         return
-    rows = [row for group in by_setting(found) for row in _rows(group)]
+    rows = [row for group in by_setting(sizes) for row in _rows(group)]
     console = output.console()
     for part in layout(rows, console.width):
         console.print(part)
 
 
-def layout(rows: Sequence[tuple[str, ...]], width: int) -> Iterator[Any]:
-    """A table whose names are broken if they must be, but no number; or lists, if it is narrow."""
+def layout(rows: Sequence[tuple[str, ...]], width: int) -> Iterator[RenderableType]:
+    """Yield a table that wraps names but not numbers; in a narrow terminal, one list per row."""
     columns = list(zip(HEADERS, *rows, strict=True))
-    numbers = columns[len(NAMES) :]
+    numbers = columns[len(NAME_COLUMNS) :]
     taken = sum(max(len(cell) for cell in column) + output.GAP for column in numbers) + output.GAP
-    if width - taken >= ROOM:
-        yield output.table(rows, *HEADERS, folded=NAMES)
+    if width - taken >= MIN_NAME_WIDTH:
+        yield output.table(rows, *HEADERS, folded=NAME_COLUMNS)
     else:
         yield from map(_list, rows)
 
 
-def _list(row: tuple[str, ...]) -> Any:
+def _list(row: tuple[str, ...]) -> RenderableType:
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
@@ -58,8 +60,7 @@ def _list(row: tuple[str, ...]) -> Any:
 
 def _rows(group: Sequence[Size]) -> list[tuple[str, ...]]:
     fewest = min(size.parameters for size in group)
-    fixed = [size.state for size in group if not size.state_per_token]
-    least = min(fixed, default=0)
+    smallest = min((size.state for size in group if not size.state_per_token), default=0)
     return [
         (
             size.architecture,
@@ -67,7 +68,7 @@ def _rows(group: Sequence[Size]) -> list[tuple[str, ...]]:
             f"{size.parameters:,}",
             f"{size.parameters / fewest:.2f}x",
             f"{size.state:,}",
-            "" if size.state_per_token or not least else f"{size.state / least:.2f}x",
+            "" if size.state_per_token or not smallest else f"{size.state / smallest:.2f}x",
             f"{size.state_per_token:,}" if size.state_per_token else "",
         )
         for size in group

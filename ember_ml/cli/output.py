@@ -1,74 +1,70 @@
-"""What commands write."""
+"""Output of the commands."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 GAP = 2
-"""Between the columns of a table."""
+"""Space between the columns of a table."""
 
 
-def console(*, to_errors: bool = False) -> Any:
-    """A console that breaks lines in a terminal only.
+def console(*, to_errors: bool = False) -> Console:
+    """Return a console that wraps lines only in a terminal.
 
     Args:
-        to_errors: whether to write to the standard error, where the output is for scripts.
+        to_errors: Whether to write to standard error, so that standard output is for scripts.
     """
     from rich.console import Console
 
-    made = Console(stderr=to_errors, highlight=False)
-    return made if made.is_terminal else Console(stderr=to_errors, highlight=False, width=10_000)
+    terminal = Console(stderr=to_errors, highlight=False)
+    if terminal.is_terminal:
+        return terminal
+    return Console(stderr=to_errors, highlight=False, width=10_000)
 
 
 def say(text: str = "") -> None:
-    """Write a line."""
+    """Write a line to standard output."""
     typer.echo(text)
 
 
 def remark(text: str) -> None:
-    """Write a line that is no part of the output."""
+    """Write a line to standard error."""
     typer.echo(text, err=True)
 
 
-def write_json(data: Any) -> None:
-    """Write data for scripts."""
+def write_json(data: object) -> None:
+    """Write data as JSON to standard output."""
     typer.echo(json.dumps(data, indent=2))
 
 
-def table(
-    rows: Iterable[Iterable[str]],
-    *headers: str,
-    title: str | None = None,
-    folded: Collection[int] = (),
-) -> Any:
-    """Columns without lines between; the first one stands out.
+def table(rows: Iterable[Iterable[str]], *headers: str, folded: Collection[int] = ()) -> Table:
+    """Return a table without lines, whose first column is highlighted.
 
     Args:
-        rows: the cells.
-        headers: one of each column, or none at all.
-        title: stands above.
-        folded: the columns whose words are broken where there is too little room, while the
-            others stay whole; if none is named, only the first one stays whole.
+        rows: Cells of each row.
+        headers: Headings of the columns, or none.
+        folded: Columns that wrap if the terminal is too narrow. Default: all but the first.
     """
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), title=title)
-    made.show_header = bool(headers)
-    made.title_justify, made.title_style = "left", "bold"
+    result = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=bool(headers))
     cells = [[str(cell) for cell in row] for row in rows]
     for at in range(len(headers) or max((len(row) for row in cells), default=0)):
-        header = headers[at] if headers else ""
-        made.add_column(
-            header,
+        result.add_column(
+            headers[at] if headers else "",
             style="bold cyan" if at == 0 else None,
             no_wrap=at not in folded if folded else at == 0,
             overflow="fold" if at in folded else "ellipsis",
         )
     for row in cells:
-        made.add_row(*(Text(cell) for cell in row))  # brackets in it are no markup
-    return made
+        result.add_row(*(Text(cell) for cell in row))  # Text: brackets are not markup
+    return result

@@ -1,4 +1,4 @@
-"""What every command takes: backend, device and seed; and what becomes of its errors."""
+"""Options and error handling shared by all commands."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
 from ember_ml.cli import completion
 
-PANEL = "Everywhere"
+PANEL = "Common options"
 BackendOption = Annotated[
     str | None,
     typer.Option(
-        help="Where to compute.",
+        help="Backend to compute on.",
         autocompletion=completion.backends,
         rich_help_panel=PANEL,
         show_default="the active one",
@@ -26,34 +26,32 @@ BackendOption = Annotated[
 DeviceOption = Annotated[
     str | None,
     typer.Option(
-        help="On which device of it.",
+        help="Device of the backend.",
         autocompletion=completion.devices,
         rich_help_panel=PANEL,
         show_default="its first one",
     ),
 ]
 SeedOption = Annotated[
-    int | None, typer.Option(min=0, help="Of all random numbers.", rich_help_panel=PANEL)
+    int | None, typer.Option(min=0, help="Seed of all random numbers.", rich_help_panel=PANEL)
 ]
 DebugOption = Annotated[
-    bool, typer.Option("--debug", help="Show where an error comes from.", rich_help_panel=PANEL)
+    bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=PANEL)
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")]
-
-
 PluginOption = Annotated[
     list[str] | None,
     typer.Option(
         "--plugin",
         metavar="MODULE|FILE.py",
-        help="Import it first: it registers layers, tasks or models of yours; repeatable.",
+        help="Import this first, to register your layers, tasks or models; repeatable.",
         rich_help_panel=PANEL,
     ),
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")]
 
 
 class Settings(NamedTuple):
-    """What was said before the command, or after it."""
+    """Values of the shared options, given before or after the command."""
 
     backend: str | None = None
     device: str | None = None
@@ -62,7 +60,7 @@ class Settings(NamedTuple):
     plugin: Sequence[str] | None = None
 
     def over(self, other: Settings) -> Settings:
-        """These, and those of another where nothing was said."""
+        """Return these settings, with those of `other` for options that were not given."""
         return Settings(
             backend=other.backend if self.backend is None else self.backend,
             device=other.device if self.device is None else self.device,
@@ -73,13 +71,15 @@ class Settings(NamedTuple):
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """Within the block they hold."""
+        """Apply the settings within the block."""
         from ember_ml import ops
         from ember_ml.backend import devices, selection, use_backend
+        from ember_ml.registry import plugins
 
         # check_name: tensors compare the names of their backends by identity
         name = None if self.backend is None else selection.check_name(self.backend)
-        self._load_plugins()
+        for plugin in self.plugin or ():
+            plugins.use(plugin)
         with contextlib.nullcontext() if name is None else use_backend(name):
             if self.device is not None:
                 devices.set_device(self.device)
@@ -87,71 +87,69 @@ class Settings(NamedTuple):
                 ops.random.set_seed(self.seed)
             yield
 
-    def _load_plugins(self) -> None:
-        from ember_ml.registry import plugins
 
-        for name in self.plugin or ():
-            plugins.use(name)
-
-
-SHARED: dict[str, tuple[Any, Any]] = {
+SHARED: dict[str, tuple[object, object]] = {
     "backend": (BackendOption, None),
     "device": (DeviceOption, None),
     "seed": (SeedOption, None),
     "debug": (DebugOption, False),
     "plugin": (PluginOption, None),
 }
+"""Annotation and default of each shared option."""
 
 
-def command(app: typer.Typer, name: str, **options: Any) -> Callable[..., Callable[..., None]]:
-    """A decorator that makes a function, whose first argument is the settings, a command.
+def command(
+    app: typer.Typer, name: str, *, summary: str | None = None, panel: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that registers a function as a command with the shared options.
 
     Args:
-        app: of which group.
-        name: what it is called.
-        options: of `typer.Typer.command`.
+        app: Group of the command.
+        name: Name of the command.
+        summary: Help text. Default: the docstring.
+        panel: Panel of the help page.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name, **options)(_wrapped(function))
+        app.command(name, help=summary, rich_help_panel=panel)(_with_shared_options(function))
         return function
 
     return decorate
 
 
-def _wrapped(function: Callable[..., None]) -> Callable[..., None]:
-    """The function with the shared options added to its own."""
+def _with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that takes the shared options and passes them as `Settings`."""
 
     @functools.wraps(function)
-    def run(ctx: typer.Context, **values: Any) -> None:
+    def run(ctx: typer.Context, **values: typing.Any) -> None:
         own = Settings(**{name: values.pop(name) for name in SHARED})
         settings = own.over(ctx.obj or Settings())
-        with reporting(settings.debug), settings.active():
+        with report_errors(settings.debug), settings.active():
             function(settings, **values)
 
-    shown = [_parameter("ctx", typer.Context, inspect.Parameter.empty)]
+    parameters = [_parameter("ctx", typer.Context, inspect.Parameter.empty)]
     hints = typing.get_type_hints(function, include_extras=True)
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
-        shown.append(_parameter(parameter.name, hints[parameter.name], parameter.default))
-    shown += [_parameter(name, hint, default) for name, (hint, default) in SHARED.items()]
-    del run.__wrapped__  # its signature is another one
-    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+        parameters.append(_parameter(parameter.name, hints[parameter.name], parameter.default))
+    parameters += [_parameter(name, hint, default) for name, (hint, default) in SHARED.items()]
+    del run.__wrapped__  # its signature differs
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
-def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
+def _parameter(name: str, hint: object, default: object) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 @contextlib.contextmanager
-def reporting(debug: bool) -> Iterator[None]:
-    """Within the block errors made on purpose end the program with a line, and exit code 2."""
+def report_errors(debug: bool) -> Iterator[None]:
+    """Convert expected errors to a line on standard error and exit code 2."""
     from ember_ml._core.errors import EmberError
 
     try:
         yield
-    except BrokenPipeError:  # nobody reads any more, which is no error
+    except BrokenPipeError:  # the reader has closed the pipe, which is not an error
         raise
     except (EmberError, OSError) as error:
         if debug:

@@ -1,4 +1,4 @@
-"""Text as tokens, each a character."""
+"""Character-level text datasets."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from ember_ml._core.errors import ArgumentError, EmberError
-from ember_ml.data import Dataset
+from ember_ml.data import Dataset, host_arrays
 
 
 class VocabularyError(EmberError, ValueError):
-    """A vocabulary that cannot be read, or lacks a character."""
+    """Raised for a vocabulary that cannot be read, or that lacks a character."""
 
 
 class Vocabulary:
-    """Characters and their numbers.
+    """Mapping between characters and token ids.
 
     Args:
-        tokens: the characters, in order.
+        tokens: Characters in the order of their ids.
 
     Example:
         >>> from ember_ml.cli.text import Vocabulary
@@ -34,61 +34,64 @@ class Vocabulary:
 
     @classmethod
     def of(cls, text: str) -> Vocabulary:
-        """The characters that are in a text."""
+        """Return the vocabulary of the characters in a text."""
         return cls(sorted(set(text)))
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def encode(self, text: str, where: str = "the text") -> list[int]:
-        """The number of each character; `where` names the text in an error."""
+        """Return the id of each character.
+
+        Args:
+            text: Text to encode.
+            where: Name of the text in errors.
+        """
         unknown = sorted(set(text) - set(self._ids))
         if unknown:
             at = min(text.index(character) for character in unknown)
             raise VocabularyError(
-                f"{where}: {text[at]!r} (at {at}) is not among the {len(self)} characters that "
-                "the model knows"
+                f"{where}: {text[at]!r} (at {at}) is not among the {len(self)} characters of the "
+                "vocabulary"
             )
         return [self._ids[character] for character in text]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of numbers; one beyond the vocabulary is shown as a replacement character."""
+        """Return the text of token ids; unknown ids become the replacement character."""
         return "".join(self.tokens[at] if at < len(self) else "\ufffd" for at in ids)
 
     def to_json(self) -> str:
-        """As the content of vocab.json."""
+        """Return the content of `vocab.json`."""
         return json.dumps({"level": "char", "tokens": self.tokens}, ensure_ascii=False) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> Vocabulary:
-        """From vocab.json."""
+        """Read a `vocab.json` file."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             tokens = data["tokens"]
             if data["level"] != "char" or not all(isinstance(token, str) for token in tokens):
-                raise ValueError("it holds no characters")
+                raise ValueError("its tokens are not characters")
         except (ValueError, KeyError, TypeError) as error:
-            raise VocabularyError(f"{path} is no vocabulary: {error}") from None
+            raise VocabularyError(f"{path} is not a vocabulary: {error}") from None
         return cls(tokens)
 
 
 def read_text(path: Path) -> str:
-    """The text of a file."""
+    """Return the text of a UTF-8 file."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ArgumentError(
-            f"{path} is no text in UTF-8: {error.reason} at {error.start}"
-        ) from None
+        raise ArgumentError(f"{path} is not UTF-8 text: {error.reason} at {error.start}") from None
 
 
 class TextWindows(Dataset):
-    """Pieces of a text, side by side, and of each the tokens that follow.
+    """Consecutive windows of a text; the targets are the next tokens.
 
     Args:
-        ids: the text's tokens.
-        seq_len: tokens of a piece.
-        where: the text's name, for errors.
+        ids: Token ids of the text.
+        seq_len: Number of tokens of a window.
+        where: Name of the text in errors.
 
     Example:
         >>> from ember_ml.cli.text import TextWindows
@@ -98,12 +101,10 @@ class TextWindows(Dataset):
     """
 
     def __init__(self, ids: list[int], seq_len: int, where: str = "the text") -> None:
-        from ember_ml.data import host_arrays
-
         if len(ids) <= seq_len:
             raise ArgumentError(
-                f"{where}: {len(ids)} tokens are too few for an example of seq_len={seq_len} and "
-                "the one that follows"
+                f"{where}: {len(ids)} tokens are too few for a window of seq_len={seq_len} and its "
+                "next token"
             )
         self._ids = host_arrays.array_of(ids)
         self.seq_len = seq_len
@@ -113,7 +114,7 @@ class TextWindows(Dataset):
 
     def __getitem__(self, index: int) -> Any:
         if not 0 <= index < len(self):
-            raise IndexError(f"TextWindows: no piece {index} of {len(self)}")
+            raise IndexError(f"TextWindows: index {index} is out of range for {len(self)} windows")
         start = index * self.seq_len
         end = start + self.seq_len
         return self._ids[start:end], self._ids[start + 1 : end + 1]

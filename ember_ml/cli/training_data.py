@@ -1,100 +1,108 @@
-"""The data of a training, as its config says."""
+"""Datasets of a training run, loaded as its config describes."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ember_ml._core import array_files
 from ember_ml._core.errors import ArgumentError
+from ember_ml._core.types import NativeArray
 from ember_ml.cli.text import TextWindows, Vocabulary, read_text
 from ember_ml.configs.train_run import ArrayData, ArrayFields, TextData, TextFields, TrainRunConfig
 from ember_ml.data import ArrayDataset, Dataset, random_split
 from ember_ml.registry.base import close_matches
 
 
-class Prepared(NamedTuple):
-    """What a training reads."""
+class TrainingData(NamedTuple):
+    """Datasets of a training run."""
 
     train: Dataset
     validation: Dataset | None
     vocab_size: int | None = None
     vocabulary: Vocabulary | None = None
-    """Of text."""
+    """Vocabulary of text data."""
 
 
-def prepare(config: TrainRunConfig, beside: Path, vocabulary: Vocabulary | None) -> Prepared:
-    """The data of a training.
+def load_data(
+    config: TrainRunConfig, config_folder: Path, vocabulary: Vocabulary | None
+) -> TrainingData:
+    """Return the datasets of a training run.
 
     Args:
-        config: of the training.
-        beside: the folder of its file, where data is looked for that is not found as named.
-        vocabulary: the one of a training that is gone on with.
+        config: Config of the training run.
+        config_folder: Folder of the YAML file; data files are also searched there.
+        vocabulary: Vocabulary of a resumed run. Default: that of the text.
     """
     if isinstance(config.data, TextData):
-        return _text(config.data.text, config, beside, vocabulary)
+        return _text(config.data.text, config, config_folder, vocabulary)
     if isinstance(config.data, ArrayData):
-        return _arrays(config.data.arrays, config, beside)
+        return _arrays(config.data.arrays, config, config_folder)
     task = config.data.create()
-    return Prepared(task.train, task.validation if config.validation else None, task.vocab_size)
+    return TrainingData(task.train, task.validation if config.validation else None, task.vocab_size)
 
 
-def _find(key: str, path: str, beside: Path) -> Path:
-    places = [Path(path).expanduser(), beside / path]
-    for place in places:
+def _find(key: str, path: str, config_folder: Path) -> Path:
+    for place in (Path(path).expanduser(), config_folder / path):
         if place.is_file():
             return place
-    raise ArgumentError(f"{key}: there is no file {path}, neither here nor in {beside}")
+    raise ArgumentError(f"{key}: there is no file {path}, neither here nor in {config_folder}")
 
 
 def _text(
-    fields: TextFields, config: TrainRunConfig, beside: Path, vocabulary: Vocabulary | None
-) -> Prepared:
-    path = _find("data.text.path", fields.path, beside)
+    fields: TextFields,
+    config: TrainRunConfig,
+    config_folder: Path,
+    vocabulary: Vocabulary | None,
+) -> TrainingData:
+    path = _find("data.text.path", fields.path, config_folder)
     text = read_text(path)
     vocabulary = vocabulary or Vocabulary.of(text)
     ids = vocabulary.encode(text, str(path))
-    held: list[int] = []
+    held_out: list[int] = []
     if isinstance(config.validation, str):
-        other = _find("validation", config.validation, beside)
-        held = vocabulary.encode(read_text(other), str(other))
+        other = _find("validation", config.validation, config_folder)
+        held_out = vocabulary.encode(read_text(other), str(other))
     elif config.validation:
         end = len(ids) - max(fields.seq_len + 1, round(len(ids) * config.validation))
-        ids, held = ids[: max(0, end)], ids[max(0, end) :]
-    validation = TextWindows(held, fields.seq_len, f"validation of {path}") if held else None
+        ids, held_out = ids[: max(0, end)], ids[max(0, end) :]
+    where = f"validation of {path}"
+    validation = TextWindows(held_out, fields.seq_len, where) if held_out else None
     train = TextWindows(ids, fields.seq_len, str(path))
-    return Prepared(train, validation, len(vocabulary), vocabulary)
+    return TrainingData(train, validation, len(vocabulary), vocabulary)
 
 
-def _arrays(fields: ArrayFields, config: TrainRunConfig, beside: Path) -> Prepared:
-    whole = _dataset(fields, _find("data.arrays.path", fields.path, beside))
+def _arrays(fields: ArrayFields, config: TrainRunConfig, config_folder: Path) -> TrainingData:
+    dataset = _dataset(fields, _find("data.arrays.path", fields.path, config_folder))
     if isinstance(config.validation, str):
-        return Prepared(whole, _dataset(fields, _find("validation", config.validation, beside)))
-    count = round(len(whole) * config.validation)
+        other = _find("validation", config.validation, config_folder)
+        return TrainingData(dataset, _dataset(fields, other))
+    count = round(len(dataset) * config.validation)
     if not count:
-        return Prepared(whole, None)
-    train, held = random_split(whole, [len(whole) - count, count], seed=config.trainer.seed or 0)
-    return Prepared(train, held)
+        return TrainingData(dataset, None)
+    sizes = [len(dataset) - count, count]
+    train, validation = random_split(dataset, sizes, seed=config.trainer.seed or 0)
+    return TrainingData(train, validation)
 
 
 def _dataset(fields: ArrayFields, path: Path) -> ArrayDataset:
     arrays = _read(path)
-    chosen = []
+    selected = []
     for key, name in (("inputs", fields.inputs), ("targets", fields.targets)):
         if name is not None and name not in arrays:
             hint = close_matches(name, arrays) or f"; it has {', '.join(arrays) or 'none'}"
             raise ArgumentError(f"data.arrays.{key}: {path} has no array {name!r}{hint}")
-        chosen += [] if name is None else [arrays[name]]
-    return ArrayDataset(*chosen)
+        selected += [] if name is None else [arrays[name]]
+    return ArrayDataset(*selected)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, NativeArray]:
     if path.suffix == ".npz":
         return array_files.read_npz(path)
     if path.suffix == ".safetensors":
         try:
-            found = array_files.deserialize(path)
-        except Exception as error:  # the library raises classes of its own
-            raise ArgumentError(f"{path} is no safetensors file: {error}") from None
-        return {name: array for name, (array, _) in found.items()}
+            contents = array_files.deserialize(path)
+        except Exception as error:  # safetensors raises its own error types
+            raise ArgumentError(f"{path} is not a safetensors file: {error}") from None
+        return {name: array for name, (array, _) in contents.items()}
     raise ArgumentError(f"data.arrays.path: {path} must be an .npz or a .safetensors file")

@@ -1,9 +1,9 @@
-"""`ember wiring`: pictures of wirings."""
+"""`ember wiring`: draw wirings."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,9 +11,12 @@ from ember_ml.cli import completion, output
 from ember_ml.cli.settings import Settings, command
 
 if TYPE_CHECKING:
-    from ember_ml.configs import Config
+    from matplotlib.axes import Axes
 
-app = typer.Typer(help="Look at wirings, of neurons and of blocks.", no_args_is_help=True)
+    from ember_ml.configs import Config
+    from ember_ml.nn.wirings import BlockWiring, NeuronWiring
+
+app = typer.Typer(help="Draw wirings of neurons and of blocks.", no_args_is_help=True)
 FILES = (".yaml", ".yml", ".json")
 
 
@@ -24,7 +27,7 @@ def draw(
         str,
         typer.Argument(
             metavar="CONFIG|NAME",
-            help="A YAML file, or a wiring's name; see `ember wirings`.",
+            help="YAML file, or name of a wiring; see `ember wirings`.",
             autocompletion=completion.components("wirings"),
         ),
     ],
@@ -32,34 +35,33 @@ def draw(
         list[str] | None,
         typer.Argument(metavar="KEY=VALUE", help="Fields, such as units=20.", show_default=False),
     ] = None,
-    out: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")] = Path(
-        "wiring.png"
-    ),
+    out: Annotated[Path, typer.Option(help="Image file: .png, .svg or .pdf.")] = Path("wiring.png"),
     inputs: Annotated[
-        int, typer.Option(min=1, help="How many inputs a wiring of neurons has.")
+        int, typer.Option(min=1, help="Number of inputs of a wiring of neurons.")
     ] = 4,
 ) -> None:
-    """Draw a wiring into a file."""
+    """Draw a wiring into an image file."""
     import matplotlib
+    from matplotlib.figure import Figure
 
     from ember_ml._core.errors import ArgumentError
     from ember_ml.nn.wirings import NeuronWiring
 
-    matplotlib.use("agg")  # a picture is wanted, no window
-    made = wiring_config(source, changes or []).create()
-    if isinstance(made, NeuronWiring):
-        made.build(inputs)
-    figure = _drawn(made).get_figure()
+    matplotlib.use("agg")  # no window
+    wiring = wiring_config(source, changes or []).create()
+    if isinstance(wiring, NeuronWiring):
+        wiring.build(inputs)
+    figure = _axes(wiring).get_figure()
+    assert isinstance(figure, Figure)
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
         figure.savefig(out, dpi=144, bbox_inches="tight")
-    except ValueError as error:  # a suffix that matplotlib does not know
+    except ValueError as error:  # a suffix unknown to matplotlib
         raise ArgumentError(f"--out {out}: {error}") from None
-    output.say(f"{out}: {_counted(made)}")
+    output.say(f"{out}: {_summary(wiring)}")
 
 
-def _counted(wiring: Any) -> str:
-    """What is in the picture."""
+def _summary(wiring: NeuronWiring | BlockWiring) -> str:
     from ember_ml.nn.wirings import NeuronWiring
 
     name = type(wiring).__name__
@@ -70,7 +72,7 @@ def _counted(wiring: Any) -> str:
 
 
 def wiring_config(source: str, changes: list[str]) -> Config:
-    """The config that a file, or a name with fields, stands for."""
+    """Return the config in a file, or of a name with fields."""
     from ember_ml.configs import Config, ConfigError, load, override
     from ember_ml.configs.errors import Problem
 
@@ -84,13 +86,13 @@ def wiring_config(source: str, changes: list[str]) -> Config:
     return config
 
 
-def _drawn(wiring: Any) -> Any:
+def _axes(wiring: NeuronWiring | BlockWiring) -> Axes:
     from ember_ml._core.errors import BackendNotInstalledError
 
     try:
         return wiring.draw()
     except ModuleNotFoundError as error:
         raise BackendNotInstalledError(
-            f"a picture of neurons needs the package {error.name!r}; install it with: "
+            f"drawing neurons requires the package {error.name!r}; install it with: "
             "pip install 'ember-ml[graph]'"
         ) from None

@@ -17,7 +17,7 @@ import pytest
 from ember_ml import nn, ops
 from ember_ml.backend import available
 from ember_ml.nn import tensor
-from tests.unit.cli.commands import ember, start
+from tests.unit.cli.commands import ember, running
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -57,8 +57,9 @@ def test_own_parts_are_compared_by_the_command_line(tmp_path: Path) -> None:
     """Also in the processes that it starts; and a report names what it needs."""
     plugin = ["--plugin", "own_parts.py"]
     words = ["mad", "run", "signed-gate+swiglu", *plugin, "--task", "parity", "--scale", "tiny"]
-    process = start(*words, "--backend", "numpy", "--out", tmp_path / "s", folder=EXAMPLES)
-    out, errors = process.communicate(timeout=120)
+    words += ["--backend", "numpy", "--out", str(tmp_path / "s")]
+    with running(*words, folder=EXAMPLES) as process:
+        out, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert "signed-gate+swiglu on parity" in out
     (result,) = (tmp_path / "s" / "runs").glob("parity.signed-gate-swiglu.*/result.json")

@@ -1,4 +1,4 @@
-"""Check tests/typing/consumer.py with mypy --strict and pyright against the built wheel."""
+"""Check the built wheel: it contains the examples, and mypy and pyright accept consumer.py."""
 
 from __future__ import annotations
 
@@ -31,11 +31,19 @@ def install(wheel: Path, folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
+def copy_examples(python: Path, folder: Path) -> None:
+    """Copy the examples of the installed package with its command."""
+    command = [python, "-m", "ember_ml", "examples", "all", "--out", folder]
+    subprocess.run(command, check=True, cwd=python.parent, stdout=subprocess.DEVNULL)
+    assert (folder / "own_parts.py").is_file()
+
+
 def main() -> int:
     """Return how many checkers found an error."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         python = install(build_wheel(folder), folder / "venv")
+        copy_examples(python, folder / "examples")
         shutil.copy(CONSUMER, folder)
         tools = Path(sys.executable).parent
         checks = (

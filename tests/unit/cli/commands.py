@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from typer.testing import CliRunner, Result
@@ -27,9 +30,10 @@ def ember_json(*words: Any) -> Any:
     return json.loads(ember(*words, "--json").stdout)
 
 
-def start(*words: Any, folder: Any = None) -> subprocess.Popen[str]:
-    """The command in a process, and a process group, of its own."""
-    return subprocess.Popen(
+@contextlib.contextmanager
+def running(*words: Any, folder: Any = None) -> Iterator[subprocess.Popen[str]]:
+    """The command in a new process group, which is killed at the end of the block."""
+    process = subprocess.Popen(
         [sys.executable, "-m", "ember_ml", *(str(word) for word in words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -37,4 +41,16 @@ def start(*words: Any, folder: Any = None) -> subprocess.Popen[str]:
         cwd=folder,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         start_new_session=True,
+        preexec_fn=restore_interrupts,
     )
+    with process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def restore_interrupts() -> None:
+    """Let Ctrl-C end a process whose parent, such as a shell in the background, ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

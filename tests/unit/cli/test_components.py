@@ -8,7 +8,8 @@ import pytest
 
 from ember_ml.backend import BACKENDS, available
 from ember_ml.cli.components import KINDS
-from ember_ml.cli.describe import arguments_of, fields_of, parts_of
+from ember_ml.cli.describe import docstring_sections, fields_of
+from ember_ml.configs.derive import argument_docs
 from ember_ml.registry import available as registered
 from ember_ml.registry import get
 from tests.unit.cli.commands import ember, ember_json
@@ -72,12 +73,12 @@ def test_docstrings_in_parts():
             1
         """
 
-    assert parts_of(example) == {
+    assert docstring_sections(example) == {
         "": "One line.\n\nMore.",
         "Shape": "(a,) -> (b,).",
         "Example": ">>> 1\n1",
     }
-    assert arguments_of(example) == {"x": "what it is, which takes two lines.", "y": "another."}
+    assert argument_docs(example) == {"x": "what it is, which takes two lines.", "y": "another."}
 
 
 def test_backends():
@@ -86,7 +87,7 @@ def test_backends():
     assert [name for name in found if found[name]["installed"]] == available()
     assert sum(each["active"] for each in found.values()) == 1
     text = ember("backends", "--backend", "numpy").stdout
-    assert "The active one was chosen by --backend." in text
+    assert "The active backend was selected by --backend." in text
 
 
 def test_a_backend_that_is_not_installed_says_how_to(monkeypatch):

@@ -14,7 +14,7 @@ from rich.console import Console
 from ember_ml.cli.mad_sizes import layout
 from ember_ml.mad import SCALES, Store, cells, task
 from ember_ml.mad.scales import task_names
-from tests.unit.cli.commands import ember, ember_json, start
+from tests.unit.cli.commands import ember, ember_json, running
 
 TINY = ("--scale", "tiny", "--backend", "numpy", "--workers", "1")
 
@@ -63,13 +63,14 @@ def test_runs_that_fail_are_listed(fragile, tmp_path):
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path):
-    process = start("mad", "run", "gru+swiglu", "--seeds", "9", "--out", tmp_path / "s", *TINY)
-    assert process.stdout.readline().startswith("MAD tiny on numpy: 0 of 54 runs")
-    assert "(1 of 54" in process.stdout.readline()
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers too
-    _, told = process.communicate(timeout=60)
+    words = ("mad", "run", "gru+swiglu", "--seeds", "9", "--out", tmp_path / "s", *TINY)
+    with running(*words) as process:
+        assert process.stdout.readline().startswith("MAD tiny on numpy: 0 of 54 runs")
+        assert "(1 of 54" in process.stdout.readline()
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers too
+        _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
-    assert "the same command goes on: ember mad run gru+swiglu --seeds 9" in told
+    assert "continue with: ember mad run gru+swiglu --seeds 9" in told
     assert "Traceback" not in told
     assert 1 <= len(Store(tmp_path / "s").done()) < 54
 
@@ -80,7 +81,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
         (["attention+swigl"], "did you mean 'swiglu'?"),
         (["attention", "--scale", "miny"], "did you mean 'tiny' or 'mini'?"),
         (["attention", "--task", "recal"], "did you mean 'recall'?"),
-        (["--name", "attention"], "--name is NAME=PATTERN"),
+        (["--name", "attention"], "--name must be NAME=PATTERN"),
         ([], "name at least one architecture"),
         (["gru", "--name", "gru=gru"], "gru is named twice"),
     ],

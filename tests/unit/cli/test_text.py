@@ -47,7 +47,7 @@ def test_vocabulary(tmp_path):
     with pytest.raises(VocabularyError, match=r"here: 'x' \(at 1\) is not among the 5 characters"):
         vocabulary.encode("hxy", "here")
     (tmp_path / "vocab.json").write_text('{"level": "char"}')
-    with pytest.raises(VocabularyError, match="is no vocabulary"):
+    with pytest.raises(VocabularyError, match="is not a vocabulary"):
         Vocabulary.read(tmp_path / "vocab.json")
 
 
@@ -89,7 +89,7 @@ def test_generate_is_the_models_own(trained, backend):
     ("words", "message"),
     [
         (["--prompt", "é"], "--prompt: 'é' (at 0) is not among the 15 characters"),
-        (["--tokens", "1,x"], "--tokens are numbers such as 1,2,3, not '1,x'"),
+        (["--tokens", "1,x"], "--tokens must be integers such as 1,2,3, not '1,x'"),
         (["--tokens", "99"], "there are those from 0 to 14"),
         (["--tokens", "1", "--prompt", "a"], "give --prompt or --tokens, not both"),
     ],
@@ -99,11 +99,11 @@ def test_prompts_that_mean_nothing(trained, words, message):
 
 
 def test_folders_that_hold_no_language_model(trained):
-    assert "nowhere is no checkpoint" in ember("generate", "nowhere", code=2).stderr
+    assert "nowhere is not a checkpoint" in ember("generate", "nowhere", code=2).stderr
     ember_ml.save(ember_ml.nn.layers.Dense(2, 2), "dense")
     assert "holds a Dense, not a language model" in ember("generate", "dense", code=2).stderr
     Path("out/vocab.json").unlink()
-    assert "there is no vocab.json" in ember("generate", "out", "--prompt", "a", code=2).stderr
+    assert "has no vocab.json" in ember("generate", "out", "--prompt", "a", code=2).stderr
 
 
 def test_going_on_keeps_the_vocabulary(trained):

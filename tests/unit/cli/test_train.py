@@ -17,7 +17,7 @@ from ember_ml.configs.train_run import TrainRunConfig
 from ember_ml.mad import task
 from ember_ml.nn.models import LanguageModel
 from ember_ml.training import Trainer
-from tests.unit.cli.commands import ember, ember_json, start
+from tests.unit.cli.commands import ember, ember_json, running
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "training"
 SIZES = {"vocab_size": 6, "seq_len": 8, "num_train": 32, "num_validation": 8, "num_test": 8}
@@ -82,7 +82,7 @@ def test_going_on_is_the_same_as_never_stopping(folder):
 def test_a_training_in_the_way(folder):
     words = ("train", "run.yaml", "epochs=1", "out=out", "--backend", "numpy")
     ember(*words)
-    assert "has a training already" in ember(*words, code=2).stderr
+    assert "already contains a training run" in ember(*words, code=2).stderr
     assert ember_json(*words, "--overwrite")["step"] == 4
     assert ember_json(*words, "--resume")["step"] == 4
 
@@ -100,14 +100,16 @@ def test_the_seed_and_the_changes(folder):
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(folder):
-    process = start("train", "run.yaml", "epochs=1000000", "out=out", "--backend", "numpy")
-    while not process.stdout.readline().startswith("epoch 1 "):
-        assert process.poll() is None
-    os.killpg(process.pid, signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    words = ("train", "run.yaml", "epochs=1000000", "out=out", "--backend", "numpy")
+    with running(*words) as process:
+        while not process.stdout.readline().startswith("epoch 1 "):
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
     assert (
-        told == "to go on: ember train run.yaml epochs=1000000 out=out --backend numpy --resume\n"
+        told
+        == "continue with: ember train run.yaml epochs=1000000 out=out --backend numpy --resume\n"
     )
     found = ember_json("train", "run.yaml", "epochs=1", "out=out", "--resume")
     assert found["step"] >= 4
