@@ -123,16 +123,25 @@ ComponentLike: TypeAlias = str | Mapping[str, Any] | Config | Callable[..., Any]
 """A component by name, as {"type": name, ...}, as its config, or the object itself."""
 
 
-class _AsTuple:
-    """Annotation that validates one or several sizes as a tuple."""
+class ValidatedAs:
+    """Annotation of a parameter whose values are validated and converted to another type.
+
+    Args:
+        hint: The type that the config validates and holds.
+    """
+
+    def __init__(self, hint: Any) -> None:
+        self.hint = hint
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        return handler.generate_schema(Annotated[tuple[Size, ...], BeforeValidator(_as_tuple)])
+        return handler.generate_schema(self.hint)
 
 
-Sizes = Annotated[int | Sequence[int], _AsTuple()]
+Sizes = Annotated[
+    int | Sequence[int], ValidatedAs(Annotated[tuple[Size, ...], BeforeValidator(_as_tuple)])
+]
 """One or several sizes; a tuple in the config."""
 ActivationField = Annotated[ComponentLike, Component("activations")]
 OptionalActivationField = Annotated[ComponentLike | None, Component("activations", optional=True)]

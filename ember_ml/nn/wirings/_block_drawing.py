@@ -1,4 +1,4 @@
-"""Wirings of blocks as pictures."""
+"""Drawings of block wirings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ember_ml.nn.wirings._block_layout import HEIGHT, WIDTH, Layout, Point, lay_out
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from ember_ml.nn.wirings._plan import Connection
     from ember_ml.nn.wirings.blocks import BlockWiring
 
@@ -16,8 +18,8 @@ _INK = "#555555"
 _MARKS = {"sum": "+", "concat": "concat", "gate": "gate"}
 
 
-def draw(wiring: BlockWiring, axes: Any) -> Any:
-    """The wiring on matplotlib axes."""
+def draw(wiring: BlockWiring, axes: Axes | None) -> Axes:
+    """Draw the wiring, and return the matplotlib axes."""
     layout = lay_out(wiring)
     axes = _new_axes(layout) if axes is None else axes
     for edge in layout.lines:
@@ -31,15 +33,15 @@ def draw(wiring: BlockWiring, axes: Any) -> Any:
     return axes
 
 
-def _new_axes(layout: Layout) -> Any:
+def _new_axes(layout: Layout) -> Axes:
     import matplotlib.pyplot as plt
 
     left, right, bottom, top = layout.limits
-    size = (max(right - left, 5.0), top - bottom + 0.5)  # the legend below
+    size = (max(right - left, 5.0), top - bottom + 0.5)  # room for the legend
     return plt.figure(figsize=size, layout="constrained").add_subplot()
 
 
-def _draw_line(axes: Any, edge: Connection, layout: Layout) -> None:
+def _draw_line(axes: Axes, edge: Connection, layout: Layout) -> None:
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
@@ -59,7 +61,7 @@ def _draw_line(axes: Any, edge: Connection, layout: Layout) -> None:
 
 
 def _onward(edge: Connection, layout: Layout) -> list[Point]:
-    """From the right side of a box to the left side of another, level in between columns."""
+    """Return the path from the right side of a box to the left side of another."""
     (x, y), (to_x, to_y) = layout.boxes[edge.source], layout.boxes[edge.target]
     stops = [(x + WIDTH / 2, y)]
     for at, level in layout.lines[edge]:
@@ -73,7 +75,7 @@ def _onward(edge: Connection, layout: Layout) -> list[Point]:
 
 
 def _back(edge: Connection, layout: Layout) -> list[Point]:
-    """From a box around what is between to another, or to itself."""
+    """Return the path of a backward arrow, below the boxes in between."""
     ((middle, level),) = layout.lines[edge]
     if edge.source == edge.target:
         x, y = layout.boxes[edge.source]
@@ -87,15 +89,15 @@ def _back(edge: Connection, layout: Layout) -> list[Point]:
 
 
 def _end(name: str, layout: Layout, side: int) -> tuple[Point, float]:
-    """Where an arrow that leads back begins or ends, and along which line it goes up and down."""
+    """Return the end of a backward arrow, and the x coordinate of its vertical part."""
     x, y = layout.boxes[name]
     if layout.is_lowest(name):
         return (x, y - HEIGHT / 2), x
     return (x + side * WIDTH / 2, y - HEIGHT / 4), x + side * (WIDTH / 2 + 0.5)
 
 
-def _draw_box(axes: Any, wiring: BlockWiring, name: str, at: Point) -> None:
-    """A box with the name and class of a block, and how what it reads is merged."""
+def _draw_box(axes: Axes, wiring: BlockWiring, name: str, at: Point) -> None:
+    """Draw a box with the name and class of a block, and its merge rule."""
     from matplotlib.patches import FancyBboxPatch
 
     corner = at[0] - WIDTH / 2, at[1] - HEIGHT / 2
@@ -104,7 +106,7 @@ def _draw_box(axes: Any, wiring: BlockWiring, name: str, at: Point) -> None:
     axes.add_patch(
         FancyBboxPatch(corner, WIDTH, HEIGHT, boxstyle=shape, facecolor=color, edgecolor=_INK)
     )
-    middle = {"ha": "center", "va": "center"}
+    middle: Any = {"ha": "center", "va": "center"}
     if name in wiring.inputs:
         axes.text(*at, name, weight="bold", **middle)
         return
@@ -122,7 +124,7 @@ def _kind(wiring: BlockWiring, name: str) -> str:
     return "output" if name in wiring.plan.outputs else "block"
 
 
-def _add_legend(axes: Any, delayed: bool) -> None:
+def _add_legend(axes: Axes, delayed: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -131,5 +133,5 @@ def _add_legend(axes: Any, delayed: bool) -> None:
     ]
     if delayed:
         handles.append(Line2D([], [], color=_INK, linestyle="dashed", label="delayed"))
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
+    place: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
     axes.legend(handles=handles, ncol=4, frameon=False, **place)

@@ -1,4 +1,4 @@
-"""Where the blocks and connections of a wiring stand in a picture."""
+"""Layout of the drawing of a block wiring."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Point = tuple[float, float]
 
 @dataclass
 class Layout:
-    """The centres of the boxes, and the points through which arrows go."""
+    """Centers of the boxes, and points on the arrows."""
 
     boxes: dict[str, Point] = field(default_factory=dict)
     lines: dict[Connection, list[Point]] = field(default_factory=dict)
 
     def is_lowest(self, name: str) -> bool:
-        """Whether no box stands below that of a block."""
+        """Return whether there is no box below that of a block."""
         x, y = self.boxes[name]
         return all(other >= y for column, other in self.boxes.values() if column == x)
 
     @property
     def limits(self) -> tuple[float, float, float, float]:
-        """Left, right, bottom and top of all of it, with a rim."""
+        """Left, right, bottom and top of the drawing, with a margin."""
         points = [*self.boxes.values(), *[point for line in self.lines.values() for point in line]]
         across, up = [x for x, _ in points], [y for _, y in points]
         return (
@@ -41,9 +41,9 @@ class Layout:
 
 
 def depths(wiring: BlockWiring) -> dict[str, int]:
-    """The column of each input and block: to the right of all that it reads, but for loops."""
+    """Return the column of each input and block: right of all that it reads, except in loops."""
     plan = wiring.plan
-    found = dict.fromkeys(wiring.inputs, 0)
+    columns = dict.fromkeys(wiring.inputs, 0)
     stage_of = {name: at for at, stage in enumerate(plan.stages) for name in stage}
     for name in plan.order:
         read = [
@@ -51,37 +51,37 @@ def depths(wiring: BlockWiring) -> dict[str, int]:
             for edge in plan.into[name]
             if not edge.delayed or stage_of.get(edge.source) != stage_of[name]
         ]
-        found[name] = 1 + max((found[source] for source in read), default=0)
-    return found
+        columns[name] = 1 + max((columns[source] for source in read), default=0)
+    return columns
 
 
 def lay_out(wiring: BlockWiring) -> Layout:
-    """Boxes in columns, near what they read; arrows over several columns have rows of their own."""
+    """Return a layout: boxes in columns near their sources; long arrows have their own rows."""
     column_of = depths(wiring)
     edges = [edge for name in wiring.plan.order for edge in wiring.plan.into[name]]
-    made = Layout(lines={edge: [] for edge in edges})
+    layout = Layout(lines={edge: [] for edge in edges})
     for column in range(max(column_of.values()) + 1):
         names = [name for name in column_of if column_of[name] == column]
         passing = [
             edge for edge in edges if column_of[edge.source] < column < column_of[edge.target]
         ]
-        _fill(made, column, names, passing, wiring)
+        _fill(layout, column, names, passing, wiring)
     for edge in edges:
         if column_of[edge.source] >= column_of[edge.target]:
-            made.lines[edge] = [_lowest(made, edge)]
-    return made
+            layout.lines[edge] = [_lowest(layout, edge)]
+    return layout
 
 
 def _fill(
-    made: Layout, column: int, names: list[str], passing: list[Connection], wiring: BlockWiring
+    layout: Layout, column: int, names: list[str], passing: list[Connection], wiring: BlockWiring
 ) -> None:
-    """Place the boxes of a column and the arrows through it, from the top."""
+    """Place the boxes of a column, and the arrows that pass it, from the top."""
     levels: list[tuple[float, str | Connection]] = []
     for name in names:
-        edges = [edge for edge in wiring.plan.into.get(name, ()) if edge.source in made.boxes]
-        heights = [_height(made, edge) for edge in edges]
+        edges = [edge for edge in wiring.plan.into.get(name, ()) if edge.source in layout.boxes]
+        heights = [_height(layout, edge) for edge in edges]
         levels.append((sum(heights) / len(heights) if heights else 0.0, name))
-    levels += [(_height(made, edge), edge) for edge in passing]
+    levels += [(_height(layout, edge), edge) for edge in passing]
     items = [item for _, item in sorted(levels, key=lambda level: -level[0])]
     rows = [_BOX_ROW if isinstance(item, str) else _LINE_ROW for item in items]
     top = sum(rows) / 2
@@ -89,20 +89,20 @@ def _fill(
         point = (column * ACROSS, top - row / 2)
         top -= row
         if isinstance(item, str):
-            made.boxes[item] = point
+            layout.boxes[item] = point
         else:
-            made.lines[item].append(point)
+            layout.lines[item].append(point)
 
 
-def _height(made: Layout, edge: Connection) -> float:
-    """Where an arrow stands in the last column that is filled."""
-    return (made.lines[edge] or [made.boxes[edge.source]])[-1][1]
+def _height(layout: Layout, edge: Connection) -> float:
+    """Return the height of an arrow in the last column that is filled."""
+    return (layout.lines[edge] or [layout.boxes[edge.source]])[-1][1]
 
 
-def _lowest(made: Layout, edge: Connection) -> Point:
-    """A point below all that stands between the ends of an arrow that leads back."""
-    (left, y), (right, _) = made.boxes[edge.target], made.boxes[edge.source]
+def _lowest(layout: Layout, edge: Connection) -> Point:
+    """Return a point below everything between the ends of a backward arrow."""
+    (left, y), (right, _) = layout.boxes[edge.target], layout.boxes[edge.source]
     if edge.source == edge.target:
         return left, y - HEIGHT / 2 - _CLOSE
-    points = [*made.boxes.values(), *[point for line in made.lines.values() for point in line]]
+    points = [*layout.boxes.values(), *[point for line in layout.lines.values() for point in line]]
     return (left + right) / 2, min(y for x, y in points if left <= x <= right) - _BELOW

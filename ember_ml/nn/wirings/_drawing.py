@@ -1,8 +1,13 @@
-"""Wirings as networkx graphs and as pictures."""
+"""Neuron wirings as networkx graphs and drawings."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ember_ml.nn.wirings.base import NeuronWiring
 
 _COLORS = {
     "sensory": "tab:olive",
@@ -13,36 +18,36 @@ _COLORS = {
 _LINES: dict[str, Any] = {"excitatory": "solid", "inhibitory": "dashed"}
 
 
-def graph(wiring: Any, sensory: bool) -> Any:
-    """A networkx.DiGraph of the wiring."""
+def graph(wiring: NeuronWiring, sensory: bool) -> Any:
+    """Return a networkx.DiGraph of the wiring."""
     import networkx as nx  # type: ignore[import-untyped]
 
-    made = nx.DiGraph()
+    digraph = nx.DiGraph()
     for neuron in range(wiring.units):
-        made.add_node(f"neuron_{neuron}", neuron_type=wiring.type_of(neuron))
-    _connect(made, "neuron", wiring.synapses())
+        digraph.add_node(f"neuron_{neuron}", neuron_type=wiring.type_of(neuron))
+    _connect(digraph, "neuron", wiring.synapses())
     if sensory:
-        for at in range(wiring.input_dim):
-            made.add_node(f"sensory_{at}", neuron_type="sensory")
-        _connect(made, "sensory", wiring.sensory_synapses())
-    return made
+        for at in range(wiring.input_dim or 0):
+            digraph.add_node(f"sensory_{at}", neuron_type="sensory")
+        _connect(digraph, "sensory", wiring.sensory_synapses())
+    return digraph
 
 
-def _connect(made: Any, kind: str, synapses: list[tuple[int, int, int]]) -> None:
+def _connect(digraph: Any, kind: str, synapses: list[tuple[int, int, int]]) -> None:
     for src, dest, sign in synapses:
         polarity = "excitatory" if sign > 0 else "inhibitory"
-        made.add_edge(f"{kind}_{src}", f"neuron_{dest}", polarity=polarity)
+        digraph.add_edge(f"{kind}_{src}", f"neuron_{dest}", polarity=polarity)
 
 
-def _columns(wiring: Any) -> list[list[str]]:
-    """The nodes by column of the picture: inputs, then the layers."""
-    inputs = [f"sensory_{at}" for at in range(wiring.input_dim)]
+def _columns(wiring: NeuronWiring) -> list[list[str]]:
+    """Return the nodes of each column: the inputs, then the layers."""
+    inputs = [f"sensory_{at}" for at in range(wiring.input_dim or 0)]
     layers = [[f"neuron_{neuron}" for neuron in layer] for layer in wiring.layers]
     return [inputs, *layers]
 
 
-def positions(wiring: Any) -> dict[str, tuple[float, float]]:
-    """Where the nodes stand: layers in columns from left to right, each centred."""
+def positions(wiring: NeuronWiring) -> dict[str, tuple[float, float]]:
+    """Return the positions of the nodes: one centered column per layer."""
     return {
         node: (float(column), (len(nodes) - 1) / 2 / len(nodes) - row / len(nodes))
         for column, nodes in enumerate(_columns(wiring))
@@ -50,14 +55,14 @@ def positions(wiring: Any) -> dict[str, tuple[float, float]]:
     }
 
 
-def draw(wiring: Any, axes: Any) -> Any:
-    """The wiring on matplotlib axes."""
+def draw(wiring: NeuronWiring, axes: Axes | None) -> Axes:
+    """Draw the wiring, and return the matplotlib axes."""
     import matplotlib.pyplot as plt
 
     if axes is None:
         axes = plt.figure(figsize=(8, 6)).add_subplot()
-    made, places = graph(wiring, sensory=True), positions(wiring)
-    for src, dest, polarity in made.edges(data="polarity"):
+    digraph, places = graph(wiring, sensory=True), positions(wiring)
+    for src, dest, polarity in digraph.edges(data="polarity"):
         axes.annotate(
             "",
             places[dest],
@@ -72,17 +77,17 @@ def draw(wiring: Any, axes: Any) -> Any:
                 "shrinkB": 4,
             },
         )
-    _nodes(axes, made, places)
+    _draw_nodes(axes, digraph, places)
     axes.set_axis_off()
     return axes
 
 
-def _nodes(axes: Any, made: Any, places: dict[str, tuple[float, float]]) -> None:
+def _draw_nodes(axes: Axes, digraph: Any, places: dict[str, tuple[float, float]]) -> None:
     from matplotlib.lines import Line2D
 
-    handles = []
+    handles: list[Any] = []
     for kind, color in _COLORS.items():
-        nodes = [node for node, found in made.nodes(data="neuron_type") if found == kind]
+        nodes = [node for node, node_kind in digraph.nodes(data="neuron_type") if node_kind == kind]
         if not nodes:
             continue
         across, down = zip(*(places[node] for node in nodes), strict=True)

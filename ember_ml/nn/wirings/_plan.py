@@ -1,4 +1,4 @@
-"""In what order the blocks of a wiring run, and what is wrong with a wiring."""
+"""Execution plan of a block wiring: the order of the blocks, and checks of the connections."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ember_ml.registry.base import close_matches
 
 
 class Connection(NamedTuple):
-    """The output of a block, or an input, on its way to a block."""
+    """Connection from a block or an input to a block."""
 
     source: str
     target: str
     delayed: bool = False
-    """Whether the target sees what the source gave at the position before."""
+    """Whether the target reads the output of the previous position."""
 
     def __str__(self) -> str:
         return f"{self.source} {'~>' if self.delayed else '->'} {self.target}"
@@ -24,42 +24,42 @@ class Connection(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A wiring in the order in which it runs."""
+    """Execution plan of a wiring."""
 
     stages: tuple[tuple[str, ...], ...]
-    """Blocks that run together: one, or those of a loop, in order."""
+    """Blocks that run together, in order: a single block, or the blocks of a loop."""
     loops: frozenset[str]
-    """The blocks in loops, which go position by position."""
+    """Blocks in loops, which run position by position."""
     into: Mapping[str, tuple[Connection, ...]]
-    """What leads to each block."""
+    """Connections into each block."""
     outputs: tuple[str, ...]
 
     @property
     def order(self) -> list[str]:
-        """All blocks."""
+        """All blocks in execution order."""
         return [name for stage in self.stages for name in stage]
 
     @property
     def delayed(self) -> list[str]:
-        """What is seen a position later by some block."""
+        """Sources of delayed connections."""
         edges = (edge for name in self.order for edge in self.into[name] if edge.delayed)
         return list(dict.fromkeys(edge.source for edge in edges))
 
 
-def make(
+def create_plan(
     inputs: Sequence[str],
     blocks: Sequence[str],
     connections: Sequence[Connection],
     outputs: Sequence[str] | None,
 ) -> Plan:
-    """The plan of a wiring; an error that names the blocks if there can be none."""
+    """Return the plan of a wiring; raise a WiringError that names the blocks if it is invalid."""
     if not blocks:
         raise WiringError("there are no blocks; add some with add_block")
     stages = _stages(blocks, connections)
     edges = [*connections, *_first(inputs, stages, connections)]
     _check_connected(inputs, blocks, connections, edges, outputs)
     chosen = _last(stages, connections) if outputs is None else tuple(outputs)
-    _check_read(blocks, edges, chosen)
+    _check_used(blocks, edges, chosen)
     selves = {edge.source for edge in edges if edge.source == edge.target}
     loops = {name for stage in stages if len(stage) > 1 or stage[0] in selves for name in stage}
     into = {name: tuple(edge for edge in edges if edge.target == name) for name in blocks}
@@ -67,7 +67,7 @@ def make(
 
 
 def check_known(what: str, names: Iterable[str], blocks: Iterable[str]) -> None:
-    """Raise an error with the nearest names if one of the names is no block's."""
+    """Raise a WiringError with close matches if a name is not the name of a block."""
     blocks = list(blocks)
     for name in names:
         if name not in blocks:
@@ -76,7 +76,7 @@ def check_known(what: str, names: Iterable[str], blocks: Iterable[str]) -> None:
 
 
 def _stages(blocks: Sequence[str], connections: Sequence[Connection]) -> list[tuple[str, ...]]:
-    """The blocks, those that lead to each other together, each after those that it reads."""
+    """Return groups of mutually connected blocks, each after those that it reads."""
     reach = {name: _reached([name], connections) for name in blocks}
     together = {
         name: tuple(
@@ -95,7 +95,7 @@ def _stages(blocks: Sequence[str], connections: Sequence[Connection]) -> list[tu
 
 
 def _in_order(group: tuple[str, ...], connections: Sequence[Connection]) -> tuple[str, ...]:
-    """The blocks of a loop, each after those that it reads without delay."""
+    """Return the blocks of a loop, each after those that it reads without delay."""
     before: dict[Any, set[Any]] = {name: set() for name in group}
     for source, target, delayed in connections:
         if source in before and target in before and not delayed:
@@ -108,7 +108,7 @@ def _in_order(group: tuple[str, ...], connections: Sequence[Connection]) -> tupl
 
 
 def _sorted(items: Sequence[Any], before: Mapping[Any, set[Any]]) -> tuple[list[Any], list[Any]]:
-    """The items, each after those before it, and those that wait for each other."""
+    """Return the items in topological order, and those that wait for each other."""
     done: dict[Any, None] = {}
     waiting = list(items)
     while True:
@@ -120,7 +120,7 @@ def _sorted(items: Sequence[Any], before: Mapping[Any, set[Any]]) -> tuple[list[
 
 
 def _cycle(stuck: Sequence[str], before: Mapping[str, set[str]]) -> list[str]:
-    """One cycle among items that wait for each other, its first item at both ends."""
+    """Return a cycle among items that wait for each other, with its first item at both ends."""
     path = [stuck[0]]
     while path[-1] not in path[:-1]:
         path.append(next(name for name in stuck if name in before[path[-1]]))
@@ -130,41 +130,41 @@ def _cycle(stuck: Sequence[str], before: Mapping[str, set[str]]) -> list[str]:
 def _first(
     inputs: Sequence[str], stages: Sequence[tuple[str, ...]], connections: Sequence[Connection]
 ) -> list[Connection]:
-    """The connections from a single input to blocks that nothing leads to but themselves."""
+    """Return connections from a single input to the blocks that read nothing else."""
     if len(inputs) > 1:
         return []
-    found = []
+    entries = []
     for stage in stages:
         if any(edge.target in stage and edge.source not in stage for edge in connections):
             continue
         read = {edge.target for edge in connections if not edge.delayed}
-        found += [Connection(inputs[0], name) for name in stage if name not in read]
-    return found
+        entries += [Connection(inputs[0], name) for name in stage if name not in read]
+    return entries
 
 
 def _last(stages: Sequence[tuple[str, ...]], connections: Sequence[Connection]) -> tuple[str, ...]:
-    """The blocks that lead nowhere; of a loop that leads nowhere, those that end it."""
-    found: list[str] = []
+    """Return the blocks that no other block reads; of a loop that none reads, its last blocks."""
+    ends: list[str] = []
     for stage in stages:
         if any(edge.source in stage and edge.target not in stage for edge in connections):
             continue
         leading = {edge.source for edge in connections if not edge.delayed}
-        found += [name for name in stage if name not in leading]
-    return tuple(found)
+        ends += [name for name in stage if name not in leading]
+    return tuple(ends)
 
 
 def _reached(start: Iterable[str], edges: Sequence[Connection]) -> set[str]:
-    """All that the start leads to; of the start itself, what something leads back to."""
+    """Return what can be reached from the start; the start itself only through a loop."""
     after: dict[str, list[str]] = {}
     for source, target, _ in edges:
         after.setdefault(source, []).append(target)
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = list(start)
     while waiting:
-        new = set(after.get(waiting.pop(), ())) - found
-        found |= new
+        new = set(after.get(waiting.pop(), ())) - reached
+        reached |= new
         waiting += new
-    return found
+    return reached
 
 
 def _check_connected(
@@ -184,18 +184,18 @@ def _check_connected(
             raise WiringError(f"no input leads to {name!r}; the inputs are {_listed(inputs)}")
     for name in inputs:
         if not any(edge.source == name for edge in edges):
-            raise WiringError(f"nobody reads the input {name!r}; connect it to a block")
+            raise WiringError(f"no block reads the input {name!r}; connect it to one")
 
 
-def _check_read(blocks: Sequence[str], edges: Sequence[Connection], outputs: Sequence[str]) -> None:
+def _check_used(blocks: Sequence[str], edges: Sequence[Connection], outputs: Sequence[str]) -> None:
     check_known("outputs", outputs, blocks)
     against = [Connection(target, source) for source, target, _ in edges]
     read = _reached(outputs, against) | set(outputs)
     for name in blocks:
         if name not in read:
             raise WiringError(
-                f"nobody reads what {name!r} gives; connect it to a block that leads to one of the "
-                f"outputs {_listed(outputs)}, or name it among them"
+                f"no block reads the output of {name!r}; connect it to a block that leads to one "
+                f"of the outputs {_listed(outputs)}, or add it to them"
             )
 
 

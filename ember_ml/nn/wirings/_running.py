@@ -1,12 +1,12 @@
-"""A wiring of blocks at work: over a sequence, and position by position."""
+"""Execution of a block wiring, over a sequence and position by position."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ember_ml import ops
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.nn import sequence_module
 from ember_ml.nn.sequence_module import SequenceModule, State
 from ember_ml.nn.wirings import _flow
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 Values = dict[str, Tensor]
 
 
-def sequence(wiring: BlockWiring, given: Values, mask: Tensor | None, timespans: Any) -> Values:
-    """What the inputs and all blocks give."""
-    values = dict(given)
+def sequence(
+    wiring: BlockWiring, inputs: Values, mask: Tensor | None, timespans: TensorLike | None
+) -> Values:
+    """Return the inputs and the outputs of all blocks for a sequence."""
+    values = dict(inputs)
     for stage in wiring.plan.stages:
         if stage[0] in wiring.plan.loops:
             _loop(wiring, stage, values, mask, timespans)
@@ -34,9 +36,13 @@ def sequence(wiring: BlockWiring, given: Values, mask: Tensor | None, timespans:
 
 
 def _loop(
-    wiring: BlockWiring, stage: Sequence[str], values: Values, mask: Tensor | None, timespans: Any
+    wiring: BlockWiring,
+    stage: Sequence[str],
+    values: Values,
+    mask: Tensor | None,
+    timespans: TensorLike | None,
 ) -> None:
-    """What the blocks of a loop give, position by position."""
+    """Add the outputs of the blocks of a loop to `values`, computed position by position."""
     first = next(iter(values.values()))
     batch, length = first.shape[:2]
     edges = [edge for name in stage for edge in wiring.plan.into[name]]
@@ -73,10 +79,10 @@ def position(
     names: Sequence[str],
     now: Values,
     state: State,
-    span: Any,
+    span: TensorLike | None,
     real: Tensor | None = None,
 ) -> dict[str, State]:
-    """Put what blocks give at a position into `now`; their states after it."""
+    """Add the outputs of blocks at one position to `now`, and return the next states."""
     states = {}
     for name in names:
         parts = [
@@ -96,7 +102,7 @@ def initial_state(
     batch: int,
     like: Tensor | None = None,
 ) -> State:
-    """The states of blocks, and zeros for what is seen a position later."""
+    """Return the initial states of blocks, and zeros for the delayed connections."""
     if like is None or not like.dtype.is_floating:
         like = next((p for p in wiring.parameters() if p.dtype.is_floating), like)
     before = {name: _before(wiring, name, batch, like) for name in delayed}
@@ -107,7 +113,7 @@ def initial_state(
 
 
 def _before(wiring: BlockWiring, name: str, batch: int, like: Tensor | None) -> Tensor:
-    """What an edge that looks back gives at the first position."""
+    """Return the value of a delayed connection at the first position."""
     if (wiring.features or {}).get(name) == "tokens":
         return _flow.zeros((batch,), like).astype("int64")
     return _flow.zeros((batch, wiring.widths[name]), like)
@@ -115,12 +121,12 @@ def _before(wiring: BlockWiring, name: str, batch: int, like: Tensor | None) -> 
 
 def _initial_state(wiring: BlockWiring, name: str, batch: int) -> State:
     block = wiring.blocks[name]
-    where = f"{type(wiring).__name__}: {name!r} cannot go position by position"
+    where = f"{type(wiring).__name__}: {name!r} cannot run position by position"
     if not isinstance(block, SequenceModule):
         if any(isinstance(inner, SequenceModule) for inner in block.modules()):
             raise WiringError(
-                f"{where}: {type(block).__name__} holds modules that mix positions, and has no "
-                "step(); a SequentialWiring has"
+                f"{where}: {type(block).__name__} holds modules that mix positions but has no "
+                "step(); use a SequentialWiring"
             )
         return ()
     if not block.is_causal:

@@ -1,30 +1,35 @@
-"""The base of the wirings of neurons."""
+"""The base class of the wirings of neurons."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from ember_ml._core.errors import EmberError
-from ember_ml.nn.wirings import _reach, neuron_graphs
+from ember_ml.nn.wirings import neuron_graphs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class WiringError(EmberError, ValueError):
-    """A synapse that cannot be, or a wiring that does not fit."""
+    """An invalid synapse, connection or wiring."""
 
 
 class NeuronWiring:
-    """Which neurons have synapses to which, and whether these excite (1) or inhibit (-1).
+    """Graph of neurons: which neurons have synapses, excitatory (1) or inhibitory (-1).
 
-    A wiring is built for a number of inputs by `build`; the layer that uses it does so, on a copy
-    of its own. `adjacency` (units, units) and `sensory_adjacency` (inputs, units) are host arrays,
-    [source, destination]. The outputs are the first `output_dim` neurons.
+    `build` creates the synapses for a number of inputs; a layer does so on its own copy of the
+    wiring. `adjacency` (units, units) and `sensory_adjacency` (inputs, units) are NumPy arrays
+    indexed by [source, destination]. The outputs are the first `output_dim` neurons.
 
-    Subclasses write `connect`, and say of what layers they are made if there are several.
+    Subclasses define `connect`, and `layers` if there are several.
 
     Args:
-        units: how many neurons there are.
-        output_dim: how many of them are outputs; all if not given.
+        units: Number of neurons.
+        output_dim: Number of output neurons. Default: all.
 
     Example:
         >>> wiring = nn.wirings.NeuronWiring(3, 1)
@@ -35,7 +40,7 @@ class NeuronWiring:
     """
 
     config: Any = None
-    """What it was built by, if its class is registered."""
+    """Config that the wiring was created from, if its class is registered."""
 
     def __init__(self, units: int, output_dim: int | None = None) -> None:
         self.units = units
@@ -46,15 +51,23 @@ class NeuronWiring:
             )
         self.input_dim: int | None = None
         self.adjacency = neuron_graphs.unconnected(units, units)
-        self.sensory_adjacency: Any = None
+        self.sensory_adjacency: Any = None  # an array once the wiring is built
         self._added: dict[tuple[int, int], int] = {}
 
-    def connect(self, input_dim: int) -> tuple[Any, Any]:
-        """The synapses among the neurons and those of the inputs, as matrices."""
+    def connect(self, input_dim: int) -> neuron_graphs.Matrices:
+        """Return the adjacency matrices of the neurons and of the inputs.
+
+        Args:
+            input_dim: Number of inputs.
+        """
         return self.adjacency, neuron_graphs.unconnected(input_dim, self.units)
 
     def build(self, input_dim: int) -> Self:
-        """Make the synapses for so many inputs; a second time changes nothing."""
+        """Create the synapses, and return the wiring; a second call changes nothing.
+
+        Args:
+            input_dim: Number of inputs.
+        """
         if self.input_dim is None:
             self.adjacency, self.sensory_adjacency = self.connect(input_dim)
             self.input_dim = input_dim
@@ -72,22 +85,31 @@ class NeuronWiring:
         return self.input_dim is not None
 
     def copy(self) -> Self:
-        """Another wiring with the same synapses."""
+        """Return a copy of the wiring."""
         return copy.deepcopy(self)
 
     def add_synapse(self, src: int, dest: int, polarity: int) -> None:
-        """Add a synapse between two neurons, or change its sign."""
+        """Add a synapse between two neurons, or change its polarity.
+
+        Args:
+            src: Source neuron.
+            dest: Destination neuron.
+            polarity: 1 for excitatory, -1 for inhibitory.
+        """
         self._check("add_synapse", src, self.units, dest, polarity)
         self.adjacency[src, dest] = self._added[src, dest] = polarity
 
     def add_sensory_synapse(self, src: int, dest: int, polarity: int) -> None:
-        """Add a synapse from an input to a neuron, or change its sign."""
-        if self.input_dim is None:
-            raise WiringError(
-                f"{type(self).__name__}.add_sensory_synapse: call build(input_dim) first"
-            )
-        self._check("add_sensory_synapse", src, self.input_dim, dest, polarity)
-        self.sensory_adjacency[src, dest] = polarity
+        """Add a synapse from an input to a neuron, or change its polarity.
+
+        Args:
+            src: Input.
+            dest: Destination neuron.
+            polarity: 1 for excitatory, -1 for inhibitory.
+        """
+        sensory = self._sensory("add_sensory_synapse")
+        self._check("add_sensory_synapse", src, len(sensory), dest, polarity)
+        sensory[src, dest] = polarity
 
     def _check(self, name: str, src: int, sources: int, dest: int, polarity: int) -> None:
         where = f"{type(self).__name__}.{name}({src}, {dest}, {polarity})"
@@ -100,76 +122,79 @@ class NeuronWiring:
 
     @property
     def num_layers(self) -> int:
-        """Into how many layers the neurons are parted."""
+        """Number of layers of neurons."""
         return len(self.layers)
 
     @property
     def layers(self) -> list[list[int]]:
-        """The neurons of each layer, from the inputs to the outputs."""
+        """Neurons of each layer, from the inputs to the outputs."""
         return [list(range(self.units))]
 
     def type_of(self, neuron: int) -> str:
-        """What a neuron is called: "motor" for the outputs, "command", "inter"."""
+        """Return the type of a neuron: "motor" for outputs, "command" or "inter"."""
         return "motor" if neuron < self.output_dim else "inter"
 
     @property
     def synapse_count(self) -> int:
-        """How many synapses there are among the neurons."""
+        """Number of synapses among the neurons."""
         return len(self.synapses())
 
     @property
     def sensory_synapse_count(self) -> int:
-        """How many synapses there are from the inputs."""
+        """Number of synapses from the inputs."""
         return len(self.sensory_synapses())
 
     def synapses(self) -> list[tuple[int, int, int]]:
-        """(source, destination, polarity) of the synapses among the neurons."""
-        return list(zip(*neuron_graphs.synapses(self.adjacency), strict=True))
+        """Return (source, destination, polarity) of the synapses among the neurons."""
+        return list(neuron_graphs.synapses(self.adjacency))
 
     def sensory_synapses(self) -> list[tuple[int, int, int]]:
-        """(input, destination, polarity) of the synapses from the inputs."""
-        self._need_build("sensory_synapses")
-        return list(zip(*neuron_graphs.synapses(self.sensory_adjacency), strict=True))
+        """Return (input, destination, polarity) of the synapses from the inputs."""
+        return list(neuron_graphs.synapses(self._sensory("sensory_synapses")))
 
-    def _need_build(self, name: str) -> None:
-        if self.sensory_adjacency is None:
-            raise WiringError(f"{type(self).__name__}.{name}: call build(input_dim) first")
+    def _sensory(self, method: str) -> np.ndarray:
+        """Return the sensory adjacency, or raise an error if the wiring is not built."""
+        sensory: np.ndarray | None = self.sensory_adjacency
+        if sensory is None:
+            raise WiringError(f"{type(self).__name__}.{method}: call build(input_dim) first")
+        return sensory
 
     def unreached(self) -> list[int]:
-        """The neurons that no input leads to, directly or through others."""
-        self._need_build("unreached")
-        seen = {dest for _, dest, _ in self.sensory_synapses()}
-        return sorted(set(range(self.units)) - _reach.closure(seen, self.synapses()))
+        """Return the neurons that no input reaches, directly or through other neurons."""
+        self._sensory("unreached")
+        start = {dest for _, dest, _ in self.sensory_synapses()}
+        reached = neuron_graphs.reachable(start, self.synapses())
+        return sorted(set(range(self.units)) - reached)
 
     def unused(self) -> list[int]:
-        """The neurons that lead to no output, directly or through others."""
-        against = [(dest, src, sign) for src, dest, sign in self.synapses()]
-        return sorted(set(range(self.units)) - _reach.closure(set(range(self.output_dim)), against))
+        """Return the neurons that reach no output, directly or through other neurons."""
+        reversed_synapses = [(dest, src, sign) for src, dest, sign in self.synapses()]
+        used = neuron_graphs.reachable(range(self.output_dim), reversed_synapses)
+        return sorted(set(range(self.units)) - used)
 
     def to_networkx(self, sensory: bool = True) -> Any:
-        """A networkx.DiGraph: nodes "neuron_0" ... with neuron_type, edges with polarity.
+        """Return a networkx.DiGraph: nodes "neuron_0" ... with neuron_type, edges with polarity.
 
         Args:
-            sensory: whether the inputs are in it too, as "sensory_0" ...
+            sensory: Whether to include the inputs, as "sensory_0" ...
         """
         from ember_ml.nn.wirings import _drawing
 
         if sensory:
-            self._need_build("to_networkx")
+            self._sensory("to_networkx")
         return _drawing.graph(self, sensory)
 
-    def draw(self, axes: Any = None) -> Any:
-        """Draw it with matplotlib: layers by colour, inhibiting synapses dashed.
+    def draw(self, axes: Axes | None = None) -> Axes:
+        """Draw the wiring with matplotlib, and return the axes.
+
+        Colors show the types of the neurons; inhibitory synapses are dashed.
 
         Args:
-            axes: where to draw; a new figure if not given.
-
-        Returns:
-            The axes.
+            axes: Axes to draw on. Default: those of a new figure.
         """
         from ember_ml.nn.wirings import _drawing
 
-        self._need_build("draw")
+        self._sensory("draw")
         return _drawing.draw(self, axes)
 
     def __repr__(self) -> str:

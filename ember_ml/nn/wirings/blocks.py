@@ -1,45 +1,52 @@
-"""The base of the wirings of blocks."""
+"""The base class of the wirings of blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.configs.fields import ComponentLike
 from ember_ml.nn import sequence_module
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
 from ember_ml.nn.sequence_module import SequenceModule, State
 from ember_ml.nn.wirings import _building, _flow, _plan, _running, _shapes
+from ember_ml.nn.wirings._fields import BlocksLike, Features
 from ember_ml.nn.wirings._plan import Connection, Plan
 from ember_ml.nn.wirings.base import WiringError
 from ember_ml.registry import build as build_component
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+T = TypeVar("T")
+
 
 class BlockWiring(SequenceModule):
-    """A graph of blocks: modules with names, and connections between them.
+    """Graph of blocks: named modules, and connections between them.
 
-    What a block gives goes to all that it is connected to; where several outputs meet, they are
-    merged. A delayed connection gives the output of the position before, and zeros at the first.
+    The output of a block goes to all blocks that it is connected to. Several inputs of a block are
+    merged. A delayed connection passes on the output of the previous position, and zeros at first.
 
-    It has the two forms of a sequence module: `forward` for a whole sequence, `step` for one
-    position. Blocks in a loop, which a delayed connection closes, go position by position in both.
-    Shapes are checked when it is built, by `build` or at the first call: each block runs once, with
-    zeros.
+    Like any sequence module, a wiring has a `forward` for whole sequences and a `step` for one
+    position. Blocks in a loop, which a delayed connection closes, run position by position in both.
+    Shapes are checked when the wiring is built, by `build` or at the first call: each block then
+    runs once with zeros.
 
-    Subclasses say what is connected: `GraphWiring`, `SequentialWiring`, `ResidualWiring`,
+    Subclasses define the connections: `GraphWiring`, `SequentialWiring`, `ResidualWiring`,
     `NCPWiring`.
 
     Args:
-        name: what it is called as a block of another wiring.
+        name: Name of the wiring as a block of another wiring.
     """
 
     inputs: tuple[str, ...] = ("input",)
     outputs: tuple[str, ...] | None = None
-    """The blocks whose outputs come out; those that lead nowhere if not given."""
+    """Blocks whose outputs are returned. Default: blocks that no other block reads."""
     merge: str | Mapping[str, str] = "sum"
-    """How outputs that meet are merged: "sum", "concat", "gate"; at all blocks, or at some."""
+    """How several inputs of a block are merged: "sum", "concat" or "gate", or rules by block."""
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name
@@ -52,57 +59,63 @@ class BlockWiring(SequenceModule):
 
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
-        """Whether no block looks ahead."""
-        return all(block.is_causal for block in self._mixing())
+        """Whether all blocks are causal."""
+        return sequence_module.all_causal(self.blocks.values())
 
     @property
     def uses_timespans(self) -> bool:  # type: ignore[override]
-        """Whether a block minds the time between positions."""
-        return any(block.uses_timespans for block in self._mixing())
+        """Whether any block uses `timespans`."""
+        return sequence_module.any_uses_timespans(self.blocks.values())
 
-    def _mixing(self) -> list[SequenceModule]:
-        return [block for block in self.blocks.values() if isinstance(block, SequenceModule)]
-
-    def add_block(self, block: Any, name: str | None = None) -> Self:
-        """Add a block.
+    def add_block(self, block: ComponentLike, name: str | None = None) -> Self:
+        """Add a block, and return the wiring.
 
         Args:
-            block: a module, its name in the registry, its config or {"type": ...}.
-            name: what it is called here; its attribute `name`, or "block_0" ..., if not given.
+            block: A module, its name in the registry, its config or {"type": ...}.
+            name: Name of the block. Default: its attribute `name`, or "block_0", "block_1" ...
         """
-        made = build_component("", block)
-        if not isinstance(made, Module):
+        module = build_component("", block)
+        if not isinstance(module, Module):
             raise ArgumentTypeError(
-                f"{self._at('add_block')}: a block is a module, not {made!r:.60}"
+                f"{self._at('add_block')}: a block must be a module, not {module!r:.60}"
             )
-        name = self._checked_name(name or getattr(made, "name", None) or self._free_name())
-        self.blocks[name] = made
+        name = self._checked_name(name or getattr(module, "name", None) or self._free_name())
+        self.blocks[name] = module
         self._changed()
         return self
 
-    def connect(self, from_block: Any, to_block: Any, delayed: bool = False) -> Self:
-        """Lead the output of a block, or an input, to a block.
+    def connect(
+        self, from_block: str | Module, to_block: str | Module, delayed: bool = False
+    ) -> Self:
+        """Connect the output of a block, or an input, to a block; return the wiring.
 
         Args:
-            from_block: the block or its name, or the name of an input.
-            to_block: the block or its name.
-            delayed: whether it is seen a position later.
+            from_block: The source block or its name, or the name of an input.
+            to_block: The target block or its name.
+            delayed: Whether the target reads the output of the previous position.
         """
         source, target = self._name_of(from_block), self._name_of(to_block)
         if target in self.inputs:
-            raise WiringError(f"{self._at('connect')}: {target!r} is an input; nothing leads to it")
-        made = Connection(source, target, bool(delayed))
-        if made in self.connections:
-            raise WiringError(f"{self._at('connect')}: {source!r} leads to {target!r} already")
-        self.connections.append(made)
+            raise WiringError(
+                f"{self._at('connect')}: {target!r} is an input and cannot be a target"
+            )
+        connection = Connection(source, target, bool(delayed))
+        if connection in self.connections:
+            raise WiringError(
+                f"{self._at('connect')}: {source!r} is already connected to {target!r}"
+            )
+        self.connections.append(connection)
         self._changed()
         return self
 
-    def _add_blocks(self, blocks: Mapping[str, Any] | Sequence[Any]) -> None:
+    def _add_blocks(self, blocks: BlocksLike) -> None:
         """Add blocks by name, or in order."""
-        named = blocks.items() if isinstance(blocks, Mapping) else [(None, each) for each in blocks]
-        for name, block in named:
-            self.add_block(block, name)
+        if isinstance(blocks, Mapping):
+            for name, block in blocks.items():
+                self.add_block(block, name)
+        else:
+            for block in blocks:
+                self.add_block(block)
 
     def _at(self, method: str) -> str:
         return f"{type(self).__name__}.{method}"
@@ -115,31 +128,31 @@ class BlockWiring(SequenceModule):
         names = (f"block_{at}" for at in range(len(self.blocks), 2 * len(self.blocks) + 1))
         return next(name for name in names if name not in self.blocks)
 
-    def _checked_name(self, name: Any) -> str:
+    def _checked_name(self, name: object) -> str:
         where = self._at("add_block")
         if not isinstance(name, str) or "." in name:
-            raise WiringError(f"{where}: a name is a string without dots, not {name!r}")
+            raise WiringError(f"{where}: a name must be a string without dots, not {name!r}")
         if name in self.inputs:
-            raise WiringError(f"{where}: {name!r} is the name of an input; give the block another")
+            raise WiringError(f"{where}: {name!r} is the name of an input; choose another name")
         if name in self.blocks:
-            raise WiringError(f"{where}: there is a block {name!r} already")
+            raise WiringError(f"{where}: there is already a block {name!r}")
         return name
 
-    def _name_of(self, block: Any) -> str:
+    def _name_of(self, block: str | Module) -> str:
         if isinstance(block, str):
             _plan.check_known(self._at("connect"), [block], [*self.inputs, *self.blocks])
             return block
         names = [name for name, known in self.blocks.items() if known is block]
         if len(names) != 1:
-            what = (
-                "is here under several names; give one" if names else "is no block of this wiring"
+            problem = (
+                "has several names; pass one of them" if names else "is not a block of this wiring"
             )
-            raise WiringError(f"{self._at('connect')}: {type(block).__name__} {what}")
+            raise WiringError(f"{self._at('connect')}: {type(block).__name__} {problem}")
         return names[0]
 
     @property
     def plan(self) -> Plan:
-        """The blocks in the order in which they run; an error if the wiring is not whole."""
+        """Execution plan: the order of the blocks. An invalid wiring raises a WiringError."""
         if self._plan is None:
             try:
                 self._plan = self.make_plan()
@@ -148,32 +161,32 @@ class BlockWiring(SequenceModule):
         return self._plan
 
     def make_plan(self) -> Plan:
-        """The plan of the blocks and connections that are here now."""
+        """Return the execution plan of the current blocks and connections."""
         if not isinstance(self.merge, str):
             _plan.check_known("merge", self.merge, self.blocks)
-        return _plan.make(self.inputs, list(self.blocks), self.connections, self.outputs)
+        return _plan.create_plan(self.inputs, list(self.blocks), self.connections, self.outputs)
 
-    def build(self, features: Any = None) -> Self:
-        """Check the shapes, and make the parameters of gates.
+    def build(self, features: Features | None = None) -> Self:
+        """Check the shapes, create the parameters of gates, and return the wiring.
 
         Args:
-            features: how many features the input has, or {input: how many}; "tokens" for (batch,
-                time) of integers. What was given to the wiring, if not given.
+            features: Number of features of the input, or {input: number}; "tokens" for integers of
+                shape (batch, time). Default: what the wiring was created with.
         """
         _building.build(self, features)
         return self
 
     @property
     def is_built(self) -> bool:
-        """Whether the shapes were checked since the last change."""
+        """Whether the wiring was built since the last change."""
         return bool(self.widths)
 
     def rule(self, name: str) -> str:
-        """How what meets at a block is merged."""
+        """Return how the inputs of a block are merged."""
         return self.merge if isinstance(self.merge, str) else self.merge.get(name, "sum")
 
     def merged(self, name: str, parts: Sequence[Tensor]) -> Tensor:
-        """What a block is given."""
+        """Return the input of a block, merged from the outputs that it reads."""
         rule = self.rule(name)
         if rule != "concat" and len({part.shape[-1:] for part in parts}) > 1:
             raise _shapes.unequal(self._sources(name), name, parts)
@@ -183,26 +196,42 @@ class BlockWiring(SequenceModule):
         return [edge.source for edge in self.plan.into[name]]
 
     def run_block(
-        self, name: str, parts: Sequence[Tensor], mask: Tensor | None = None, timespans: Any = None
+        self,
+        name: str,
+        parts: Sequence[Tensor],
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
     ) -> Tensor:
-        """A sequence through one of the blocks."""
+        """Return the output of a block for a sequence.
+
+        Args:
+            name: Name of the block.
+            parts: Outputs that the block reads.
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous position, for blocks that use it.
+        """
         block = self.blocks[name]
         x = self.merged(name, parts)
-        y = self._tried(name, x, lambda: sequence_module.run(block, x, mask, timespans))
+        y = self._call(name, x, lambda: sequence_module.run(block, x, mask, timespans))
         if not isinstance(y, Tensor):
-            raise WiringError(f"{name!r} gives a {type(y).__name__}, not a tensor")
+            raise WiringError(f"{name!r} returns a {type(y).__name__}, not a tensor")
         return self.leave(name, x, y)
 
     def step_block(
-        self, name: str, parts: Sequence[Tensor], state: State, timespan: Any = None
+        self,
+        name: str,
+        parts: Sequence[Tensor],
+        state: State,
+        timespan: TensorLike | None = None,
     ) -> tuple[Tensor, State]:
-        """One position through one of the blocks."""
+        """Return the output of a block at one position, and its next state."""
         block = self.blocks[name]
         x = self.merged(name, parts)
-        y, state = self._tried(name, x, lambda: sequence_module.step(block, x, state, timespan))
+        y, state = self._call(name, x, lambda: sequence_module.step(block, x, state, timespan))
         return self.leave(name, x, y), state
 
-    def _tried(self, name: str, x: Tensor, call: Callable[[], Any]) -> Any:
+    def _call(self, name: str, x: Tensor, call: Callable[[], T]) -> T:
+        """Return the result of a call; a ShapeError names the blocks."""
         try:
             return call()
         except ShapeError as error:
@@ -210,18 +239,24 @@ class BlockWiring(SequenceModule):
             raise _shapes.mismatch(sources, name, self.blocks[name], x, error) from error
 
     def leave(self, name: str, x: Tensor, y: Tensor) -> Tensor:
-        """What leaves a block that gave y for x."""
+        """Return what is passed on from a block that maps x to y; subclasses may override it."""
         return y
 
-    def forward(self, x: Any, mask: Tensor | None = None, timespans: Any = None) -> Any:
-        """The outputs of a sequence: one tensor, or a dict of them if there are several.
+    def forward(
+        self,
+        x: Tensor | Mapping[str, Tensor],
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+    ) -> Any:
+        """Return the output for a sequence: a tensor, or a dict if there are several outputs.
 
         Args:
-            x: (batch, time, features), or a dict of them by the names of the inputs; (batch,
-                features) is one position, and (batch, time) of integers are tokens.
-            mask: (batch, time), False where there is padding, which no other position sees.
-            timespans: the time since the position before, for the blocks that take it: a number,
-                (time,) or (batch, time).
+            x: Tensor of shape (batch, time, features), or a dict of tensors by input. (batch,
+                features) is a single position; integers of shape (batch, time) are tokens.
+            mask: Padding mask of shape (batch, time), False at padding. No other position sees the
+                padding.
+            timespans: Time since the previous position, for blocks that use it: a number, (time,)
+                or (batch, time).
         """
         given = _building.by_name(self, x)
         single = all(value.ndim == 2 and value.dtype.is_floating for value in given.values())
@@ -232,56 +267,58 @@ class BlockWiring(SequenceModule):
         values = _running.sequence(self, given, mask, timespans)
         if single:
             values = {name: y[:, 0] if y.ndim == 3 else y for name, y in values.items()}
-        return self._leaving(values)
+        return self._outputs(values)
 
-    def _leaving(self, values: Mapping[str, Tensor]) -> Any:
+    def _outputs(self, values: Mapping[str, Tensor]) -> Any:
         names = self.plan.outputs
         return values[names[0]] if len(names) == 1 else {name: values[name] for name in names}
 
     def initial_state(self, batch: int) -> State:
-        """The states of the blocks, and zeros for what delayed connections give at first."""
+        """Return the initial states of the blocks, and zeros for the delayed connections."""
         delayed = self.plan.delayed
         if delayed and not self.is_built:
             self.build()
         return _running.initial_state(self, self.plan.order, delayed, batch)
 
-    def step(self, x: Any, state: State, timespan: Any = None) -> tuple[Any, State]:
-        """The outputs of one position, and the state after it.
+    def step(
+        self,
+        x: Tensor | Mapping[str, Tensor],
+        state: State,
+        timespan: TensorLike | None = None,
+    ) -> tuple[Any, State]:
+        """Return the output at one position, and the next state.
 
         Args:
-            x: (batch, features), or a dict of them.
-            state: what `initial_state` or the last step gave.
-            timespan: the time since the position before, for the blocks that take it.
+            x: Tensor of shape (batch, features), or a dict of tensors by input.
+            state: The result of `initial_state` or of the last step.
+            timespan: Time since the previous position, for blocks that use it.
         """
         now = _building.by_name(self, x)
         _building.prepare(self, now, lead=1)
         blocks = _running.position(self, self.plan.order, now, state, timespan)
         before = {name: now[name] for name in self.plan.delayed}
-        return self._leaving(now), {"blocks": blocks, "before": before}
+        return self._outputs(now), {"blocks": blocks, "before": before}
 
     @property
     def state_size(self) -> int:
-        """How many numbers the state has, per example."""
+        """Number of elements of the recurrent state, per example."""
         delayed = self.plan.delayed if self.is_built else []
         return super().state_size + sum(self.widths[name] for name in delayed)
 
-    def draw(self, axes: Any = None) -> Any:
-        """Draw it with matplotlib: what is read stands to the left of what reads it.
+    def draw(self, axes: Axes | None = None) -> Axes:
+        """Draw the wiring with matplotlib, from left to right, and return the axes.
 
         Args:
-            axes: where to draw; a new figure if not given.
-
-        Returns:
-            The axes.
+            axes: Axes to draw on. Default: those of a new figure.
         """
         from ember_ml.nn.wirings import _block_drawing
 
         return _block_drawing.draw(self, axes)
 
     def block_configs(self) -> dict[str, Any]:
-        """What the blocks that are here now were built by."""
+        """Return the configs of the current blocks; the block itself where there is none."""
         return {name: block.config or block for name, block in self.blocks.items()}
 
     def extra_repr(self) -> str:
-        """The connections."""
+        """Return the connections."""
         return ", ".join(str(edge) for edge in self.connections)

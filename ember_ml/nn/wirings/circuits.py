@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
-from ember_ml.configs import wirings as configs
+from ember_ml.configs.fields import Count, Size, Sizes
 from ember_ml.nn.wirings import neuron_graphs
+from ember_ml.nn.wirings._fields import Sparsity
 from ember_ml.nn.wirings.base import NeuronWiring, WiringError
 from ember_ml.registry import register
 
 
 class _Circuit(NeuronWiring):
-    """Layers of inter neurons, then command neurons with synapses among them, then motor neurons.
+    """Layers of inter neurons, a recurrent layer of command neurons, and motor neurons.
 
-    The motor neurons have the first numbers, then come the command neurons, then the inter ones.
+    Neurons are numbered in the order motor, command, inter.
     """
 
     seed: int
 
-    def _lay(self, inter: Sequence[int], command: int, motor: int) -> None:
+    def _set_layers(self, inter: Sequence[int], command: int, motor: int) -> None:
         self.inter_neurons = tuple(inter)
         self.command_neurons = command
         self.motor_neurons = motor
         super().__init__(sum(inter) + command + motor, motor)
 
-    def _wire(
+    def _set_fanouts(
         self, sensory_fanout: int, inter_fanout: Sequence[int], recurrent: int, motor_fanin: int
     ) -> None:
         self.fanouts = (sensory_fanout, *inter_fanout)
@@ -46,7 +46,7 @@ class _Circuit(NeuronWiring):
 
     @property
     def layers(self) -> list[list[int]]:
-        """The inter layers, the command layer, the motor layer."""
+        """Neurons of the inter layers, the command layer and the motor layer."""
         sizes = (self.motor_neurons, self.command_neurons, *self.inter_neurons)
         ends = list(itertools.accumulate(sizes))
         motor, command, *inter = (
@@ -55,13 +55,13 @@ class _Circuit(NeuronWiring):
         return [*inter, command, motor]
 
     def type_of(self, neuron: int) -> str:
-        """What a neuron is called: "motor", "command" or "inter"."""
+        """Return the type of a neuron: "motor", "command" or "inter"."""
         if neuron < self.motor_neurons:
             return "motor"
         return "command" if neuron < self.motor_neurons + self.command_neurons else "inter"
 
-    def connect(self, input_dim: int) -> tuple[Any, Any]:
-        """The synapses between the layers, and those among the command neurons."""
+    def connect(self, input_dim: int) -> neuron_graphs.Matrices:
+        """Return the synapses between the layers and within the command layer."""
         return neuron_graphs.layered(
             self.layers,
             input_dim,
@@ -72,20 +72,20 @@ class _Circuit(NeuronWiring):
         )
 
 
-@register("wirings/ncp", config=configs.NCPConfig)
+@register("wirings/ncp")
 class NCP(_Circuit):
-    """A neural circuit policy: inputs, inter neurons, command neurons, motor neurons.
+    """Neural circuit policy: inputs, inter neurons, command neurons and motor neurons.
 
     Args:
-        inter_neurons: how many there are; several numbers make several layers.
-        command_neurons: how many there are.
-        motor_neurons: how many there are; they are the outputs.
-        sensory_fanout: into how many inter neurons an input leads.
-        inter_fanout: into how many neurons of the next layer an inter neuron leads; one number, or
-            one for each inter layer.
-        recurrent_command_synapses: how many synapses are drawn among the command neurons.
-        motor_fanin: how many command neurons a motor neuron listens to.
-        seed: of the synapses and their signs.
+        inter_neurons: Number of inter neurons; several numbers for several layers.
+        command_neurons: Number of command neurons.
+        motor_neurons: Number of motor neurons, which are the outputs.
+        sensory_fanout: Number of inter neurons that an input connects to.
+        inter_fanout: Number of neurons of the next layer that an inter neuron connects to: one for
+            all inter layers, or one per layer.
+        recurrent_command_synapses: Number of synapses drawn among the command neurons.
+        motor_fanin: Number of command neurons that connect to a motor neuron.
+        seed: Seed of the synapses and their polarities.
 
     Reference: Lechner et al., "Neural circuit policies enabling auditable autonomy", 2020.
 
@@ -97,37 +97,37 @@ class NCP(_Circuit):
 
     def __init__(
         self,
-        inter_neurons: int | Sequence[int],
-        command_neurons: int,
-        motor_neurons: int,
-        sensory_fanout: int,
-        inter_fanout: int | Sequence[int],
-        recurrent_command_synapses: int,
-        motor_fanin: int,
-        seed: int = 22222,
+        inter_neurons: Sizes,
+        command_neurons: Size,
+        motor_neurons: Size,
+        sensory_fanout: Size,
+        inter_fanout: Sizes,
+        recurrent_command_synapses: Count,
+        motor_fanin: Size,
+        seed: Count = 22222,
     ) -> None:
         self.seed = seed
-        self._lay(_several(inter_neurons), command_neurons, motor_neurons)
-        fanouts = _several(inter_fanout)
+        self._set_layers(_as_tuple(inter_neurons), command_neurons, motor_neurons)
+        fanouts = _as_tuple(inter_fanout)
         fanouts = fanouts * len(self.inter_neurons) if len(fanouts) == 1 else fanouts
         if len(fanouts) != len(self.inter_neurons):
             raise WiringError(
-                f"NCP: inter_fanout={fanouts} for the inter layers {self.inter_neurons}; give one "
-                "number, or one a layer"
+                f"NCP: inter_fanout={fanouts} does not match inter_neurons={self.inter_neurons}; "
+                "pass one number, or one per layer"
             )
-        self._wire(sensory_fanout, fanouts, recurrent_command_synapses, motor_fanin)
+        self._set_fanouts(sensory_fanout, fanouts, recurrent_command_synapses, motor_fanin)
 
 
-@register("wirings/auto_ncp", config=configs.AutoNCPConfig, aliases=["autoncp"])
+@register("wirings/auto_ncp", aliases=["autoncp"])
 class AutoNCP(_Circuit):
-    """A neural circuit policy of a given size.
+    """Neural circuit policy of a given size and sparsity.
 
     Args:
-        units: how many neurons there are.
-        output_size: how many of them are outputs: fewer than units - 2.
-        sparsity_level: the share of the synapses between two layers that are left out, 0.1 to 0.9.
-        seed: of the synapses and their signs.
-        inter_layers: over how many layers the inter neurons are spread.
+        units: Number of neurons.
+        output_size: Number of output neurons, below units - 2.
+        sparsity_level: Fraction of the synapses between two layers that is omitted, 0.1 to 0.9.
+        seed: Seed of the synapses and their polarities.
+        inter_layers: Number of layers of inter neurons.
 
     Example:
         >>> nn.wirings.AutoNCP(28, 10).build(8).synapse_count
@@ -136,11 +136,11 @@ class AutoNCP(_Circuit):
 
     def __init__(
         self,
-        units: int,
-        output_size: int,
-        sparsity_level: float = 0.5,
-        seed: int = 22222,
-        inter_layers: int = 1,
+        units: Size,
+        output_size: Size,
+        sparsity_level: Sparsity = 0.5,
+        seed: Count = 22222,
+        inter_layers: Size = 1,
     ) -> None:
         if output_size >= units - 2:
             raise WiringError(
@@ -149,10 +149,10 @@ class AutoNCP(_Circuit):
         self.seed = seed
         density = 1.0 - sparsity_level
         command = max(int(0.4 * (units - output_size)), 1)
-        inter = _parted(units - output_size - command, inter_layers)
-        self._lay(inter, command, output_size)
+        inter = _split(units - output_size - command, inter_layers)
+        self._set_layers(inter, command, output_size)
         following = [*inter[1:], command]
-        self._wire(
+        self._set_fanouts(
             max(int(inter[0] * density), 1),
             [max(int(size * density), 1) for size in following],
             max(int(command * density * 2), 1),
@@ -160,12 +160,12 @@ class AutoNCP(_Circuit):
         )
 
 
-def _several(value: int | Sequence[int]) -> tuple[int, ...]:
+def _as_tuple(value: int | Sequence[int]) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else tuple(value)
 
 
-def _parted(count: int, parts: int) -> list[int]:
-    """The count in parts that differ by one at most."""
+def _split(count: int, parts: int) -> list[int]:
+    """Split a count into parts that differ by at most one."""
     if parts > count:
-        raise WiringError(f"AutoNCP: inter_layers={parts} for {count} inter neurons")
+        raise WiringError(f"AutoNCP: inter_layers={parts} exceeds the {count} inter neurons")
     return [count // parts + (at < count % parts) for at in range(parts)]

@@ -1,37 +1,38 @@
-"""Graphs of blocks."""
+"""Wirings of any shape."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ember_ml.configs.wirings import GraphWiringConfig
-from ember_ml.nn.wirings._building import named
+from ember_ml.configs.base import Config
+from ember_ml.nn.wirings._building import by_input
+from ember_ml.nn.wirings._fields import Blocks, Connections, MergeField, Names, Width
 from ember_ml.nn.wirings.base import WiringError
 from ember_ml.nn.wirings.blocks import BlockWiring
-from ember_ml.registry import register
+from ember_ml.registry import get, register
 
 
-@register("wirings/graph", config=GraphWiringConfig)
+@register("wirings/graph")
 class GraphWiring(BlockWiring):
-    """Blocks that are connected at will, with one or several inputs and outputs.
+    """Graph of blocks with any connections, and one or several inputs and outputs.
 
-    Blocks that nothing leads to read the input, if there is only one.
+    If there is only one input, blocks without a connection into them read it.
 
-    The parameters of gates are made when the wiring is built: give `features`, or call `build`,
-    before an optimizer is given the parameters.
+    The parameters of gates are created when the wiring is built. Pass `features`, or call `build`,
+    before you create an optimizer.
 
     Args:
-        inputs: the names of the inputs.
-        blocks: blocks by name, or a list of them; more come by `add_block`.
-        connections: (source, target), or {"from": source, "to": target, "delayed": True}; more come
-            by `connect`.
-        outputs: the blocks whose outputs come out; those that lead nowhere if not given.
-        merge: what is done where several outputs meet: "sum"; "concat", one beside the other; or
-            "gate", a sum with a learned weight from 0 to 1 for each feature of each of them. One
-            for all blocks, or {block: one}.
-        features: how many features the inputs have, to build it at once; see `build`.
-        name: what it is called as a block of another wiring.
+        inputs: Names of the inputs.
+        blocks: Blocks by name, or a list of blocks. `add_block` adds more.
+        connections: (source, target), or {"from": source, "to": target, "delayed": True}. `connect`
+            adds more.
+        outputs: Blocks whose outputs are returned. Default: blocks that no other block reads.
+        merge: How several inputs of a block are merged: "sum"; "concat" along the features; or
+            "gate", a sum with a learned weight between 0 and 1 per feature of each input. One rule
+            for all blocks, or {block: rule}.
+        features: Number of features of the inputs, to build the wiring at once; see `build`.
+        name: Name of the wiring as a block of another wiring.
 
     Shape: (batch, time, features) -> (batch, time, features), or dicts of them.
 
@@ -49,32 +50,34 @@ class GraphWiring(BlockWiring):
 
     def __init__(
         self,
-        inputs: str | Sequence[str] = ("input",),
-        blocks: Mapping[str, Any] | Sequence[Any] = (),
-        connections: Sequence[Any] = (),
-        outputs: str | Sequence[str] | None = None,
-        merge: str | Mapping[str, str] = "sum",
-        features: Any = None,
+        inputs: Names = ("input",),
+        blocks: Blocks = (),
+        connections: Connections = (),
+        outputs: Names | None = None,
+        merge: MergeField = "sum",
+        features: Width | dict[str, Width] | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(name)
-        self.inputs = inputs = _several(inputs)
-        if not inputs or len({*inputs}) < len(inputs):
-            raise WiringError(f"GraphWiring: inputs are one or more names, each once, not {inputs}")
-        self.outputs = None if outputs is None else _several(outputs)
+        self.inputs = _as_tuple(inputs)
+        if not self.inputs or len({*self.inputs}) < len(self.inputs):
+            raise WiringError(
+                f"GraphWiring: inputs must be one or more names, each once, not {self.inputs}"
+            )
+        self.outputs = None if outputs is None else _as_tuple(outputs)
         self.merge = merge
         self._add_blocks(blocks)
-        for each in connections:
-            self.connect(*(_ends(each) if isinstance(each, Mapping) else each))
+        for connection in connections:
+            self.connect(*(_ends(connection) if isinstance(connection, Mapping) else connection))
         if features is not None:
-            self.features = named(self.inputs, features)
+            self.features = by_input(self.inputs, features)
         if features is not None and self.blocks:
             self.build()
 
     @property
-    def config(self) -> GraphWiringConfig:
-        """What it is made of now."""
-        return GraphWiringConfig(
+    def config(self) -> Config:
+        """Config with the current blocks and connections."""
+        config: Config = get("wirings/graph").config(
             inputs=self.inputs,
             blocks=self.block_configs(),
             connections=tuple(self.connections),
@@ -83,13 +86,14 @@ class GraphWiring(BlockWiring):
             features=self.features if self.is_built else None,
             name=self.name,
         )
+        return config
 
     @config.setter
-    def config(self, config: GraphWiringConfig) -> None:
-        """What it was built by says nothing of blocks that were added."""
+    def config(self, config: Config) -> None:
+        """Ignore the original config, which does not know blocks added later."""
 
 
-def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+def _as_tuple(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 

@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
-from ember_ml.configs.wirings import NCPWiringConfig
+from ember_ml.configs.base import Config
+from ember_ml.configs.fields import ComponentLike, Count, Size
+from ember_ml.nn.module import Module
+from ember_ml.nn.wirings._fields import Blocks, Sparsity
 from ember_ml.nn.wirings._plan import Plan
 from ember_ml.nn.wirings.base import NeuronWiring, WiringError
 from ember_ml.nn.wirings.blocks import BlockWiring
 from ember_ml.nn.wirings.circuits import AutoNCP
 from ember_ml.nn.wirings.plain import CustomWiring
-from ember_ml.registry import register
+from ember_ml.registry import get, register
 
 _ROLES = ("input", "hidden", "output")
 Synapses = list[tuple[int, int, int]]
 Parts = dict[str, list[int]]
-"""The neurons of each block but the input's."""
+"""Neurons of each block, except the input block."""
 
 
-@register("wirings/ncp_blocks", config=NCPWiringConfig)
+@register("wirings/ncp_blocks")
 class NCPWiring(BlockWiring):
     """Blocks that share the neurons of one neural circuit policy, an `AutoNCP`.
 
-    One block has the inputs, one the motor neurons, which are the outputs; a hidden block has the
-    inter and command neurons, and several hidden blocks have the layers of them in order. Blocks
-    are connected where synapses lead from one to the other.
+    One block holds the inputs, and one the motor neurons, which are the outputs. A single hidden
+    block holds all inter and command neurons; several hidden blocks hold one layer each, in order.
+    Blocks are connected where synapses lead from one to the other.
 
-    The hidden neurons do what those of one `LTC` layer over the whole `AutoNCP` do. The neurons of
-    the other blocks read them as they are at the end of a position, and those of one layer in each
-    part of a position as they are then.
+    The hidden neurons compute the same as those of one `LTC` layer over the whole `AutoNCP`. In
+    such a layer, neurons read each other in every solver step; across blocks, they read the values
+    at the end of a position.
 
     Args:
-        num_inputs: how many inputs there are.
-        num_outputs: how many motor neurons there are.
-        num_hidden: how many inter and command neurons there are.
-        sparsity_level: the share of the synapses between two layers that are left out, 0.1 to 0.9.
-        seed: of the synapses and their signs.
-        blocks: blocks by name, or a list of them; more come by `add_block`. They are connected at
-            once if there is one of each role.
-        name: what it is called as a block of another wiring.
+        num_inputs: Number of inputs.
+        num_outputs: Number of motor neurons.
+        num_hidden: Number of inter and command neurons.
+        sparsity_level: Fraction of the synapses between two layers that is omitted, 0.1 to 0.9.
+        seed: Seed of the synapses and their polarities.
+        blocks: Blocks by name, or a list of blocks. `add_block` adds more. They are connected at
+            once if every role has a block.
+        name: Name of the wiring as a block of another wiring.
 
     Shape: (batch, time, num_inputs) -> (batch, time, num_outputs).
 
@@ -59,12 +62,12 @@ class NCPWiring(BlockWiring):
 
     def __init__(
         self,
-        num_inputs: int,
-        num_outputs: int,
-        num_hidden: int,
-        sparsity_level: float = 0.5,
-        seed: int = 22222,
-        blocks: Mapping[str, Any] | Sequence[Any] = (),
+        num_inputs: Size,
+        num_outputs: Size,
+        num_hidden: Size,
+        sparsity_level: Sparsity = 0.5,
+        seed: Count = 22222,
+        blocks: Blocks = (),
         name: str | None = None,
     ) -> None:
         super().__init__(name)
@@ -79,24 +82,32 @@ class NCPWiring(BlockWiring):
         if not self._missing():
             self.connect_ncp()
 
-    def add_block(self, block: Any, name: str | None = None) -> Self:
-        """Add a block with a `role`, "input", "hidden" or "output", and a method `wire`."""
+    def add_block(self, block: ComponentLike, name: str | None = None) -> Self:
+        """Add a block, and return the wiring.
+
+        Args:
+            block: Module with a `role` ("input", "hidden" or "output") and a method `wire`, or its
+                name or config.
+            name: Name of the block. Default: its attribute `name`.
+        """
         if self.circuit is not None:
             raise WiringError("NCPWiring.add_block: the blocks are connected already")
         super().add_block(block, name)
-        *_, (key, made) = self.blocks.items()
-        role = getattr(made, "role", None)
-        if role not in _ROLES or not callable(getattr(made, "wire", None)):
+        *_, (key, module) = self.blocks.items()
+        role = getattr(module, "role", None)
+        if role not in _ROLES or not callable(getattr(module, "wire", None)):
             del self.blocks[key]
             raise WiringError(
-                f"NCPWiring.add_block: {key!r} needs a role, of {', '.join(_ROLES)}, and a method "
+                f"NCPWiring.add_block: {key!r} needs a role ({', '.join(_ROLES)}) and a method "
                 f"wire(wiring, in_features); its role is {role!r}"
             )
         return self
 
-    def connect(self, from_block: Any, to_block: Any, delayed: bool = False) -> Self:
-        """Refused: the synapses say what is connected."""
-        raise WiringError("NCPWiring.connect: its blocks are connected by connect_ncp()")
+    def connect(
+        self, from_block: str | Module, to_block: str | Module, delayed: bool = False
+    ) -> Self:
+        """Raise an error: the synapses determine the connections."""
+        raise WiringError("NCPWiring.connect: the blocks are connected by connect_ncp()")
 
     def _of_role(self, role: str) -> list[str]:
         return [name for name, block in self.blocks.items() if getattr(block, "role", "") == role]
@@ -105,7 +116,7 @@ class NCPWiring(BlockWiring):
         return [role for role in _ROLES if not self._of_role(role)]
 
     def connect_ncp(self) -> Self:
-        """Draw the synapses, part the neurons over the blocks and connect these."""
+        """Draw the synapses, distribute the neurons over the blocks, and return the wiring."""
         self._check_roles()
         units = self.num_hidden + self.num_outputs
         layers = max(len(self._of_role("hidden")) - 1, 1)
@@ -132,14 +143,14 @@ class NCPWiring(BlockWiring):
         for role in ("input", "output"):
             names = self._of_role(role)
             if len(names) > 1:
-                raise WiringError(f"{where}: {names[0]!r} and {names[1]!r} both are {role} blocks")
+                raise WiringError(f"{where}: {names[0]!r} and {names[1]!r} are both {role} blocks")
 
     def _wire(self, name: str, wiring: NeuronWiring, in_features: int) -> None:
         block: Any = self.blocks[name]
         block.wire(wiring, in_features)
 
     def _parts(self, layers: Sequence[Sequence[int]]) -> Parts:
-        """The neurons of the hidden blocks and of the output block."""
+        """Return the neurons of the hidden blocks and of the output block."""
         hidden = self._of_role("hidden")
         if len(hidden) == 1:
             layers = [[neuron for layer in layers[:-1] for neuron in layer], layers[-1]]
@@ -147,30 +158,30 @@ class NCPWiring(BlockWiring):
         return {name: sorted(layer) for name, layer in zip(names, layers, strict=True)}
 
     def _part(self, name: str, parts: Parts, circuit: NeuronWiring) -> tuple[NeuronWiring, int]:
-        """The neurons of a block, and how many there are to read; the blocks read are connected."""
+        """Connect a block to those it reads; return its wiring and the number of neurons read."""
         sensory: Synapses = []
         read = 0
         for source in self.blocks:
             near = parts.get(source, range(self.num_inputs))
             synapses = circuit.synapses() if source in parts else circuit.sensory_synapses()
-            crossing = _placed(synapses, near, parts[name])
+            crossing = _between(synapses, near, parts[name])
             if source != name and crossing:
                 super().connect(source, name)
                 sensory += [(read + src, dest, sign) for src, dest, sign in crossing]
                 read += len(near)
-        inner = _placed(circuit.synapses(), parts[name], parts[name])
+        inner = _between(circuit.synapses(), parts[name], parts[name])
         return CustomWiring(len(parts[name]), None, inner, sensory), read
 
     def make_plan(self) -> Plan:
-        """The plan; an error if the blocks are not connected."""
+        """Return the execution plan; raise an error if the blocks are not connected."""
         if self.circuit is None:
             raise WiringError("the blocks are not connected; call connect_ncp() first")
         return super().make_plan()
 
     @property
-    def config(self) -> NCPWiringConfig:
-        """What it is made of now."""
-        return NCPWiringConfig(
+    def config(self) -> Config:
+        """Config with the current blocks."""
+        config: Config = get("wirings/ncp_blocks").config(
             num_inputs=self.num_inputs,
             num_outputs=self.num_outputs,
             num_hidden=self.num_hidden,
@@ -179,14 +190,15 @@ class NCPWiring(BlockWiring):
             blocks=self.block_configs(),
             name=self.name,
         )
+        return config
 
     @config.setter
-    def config(self, config: NCPWiringConfig) -> None:
-        """What it was built by says nothing of blocks that were added."""
+    def config(self, config: Config) -> None:
+        """Ignore the original config, which does not know blocks added later."""
 
 
-def _placed(synapses: Synapses, near: Sequence[int], far: Sequence[int]) -> Synapses:
-    """The synapses from some neurons to others, by their places among these."""
+def _between(synapses: Synapses, near: Sequence[int], far: Sequence[int]) -> Synapses:
+    """Return the synapses from some neurons to others, renumbered within both groups."""
     starts = {neuron: at for at, neuron in enumerate(near)}
     ends = {neuron: at for at, neuron in enumerate(far)}
     return [

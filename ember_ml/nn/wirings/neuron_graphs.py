@@ -1,54 +1,56 @@
-"""Random graphs of neurons, drawn on the host: one seed gives the same wiring everywhere.
+"""Random graphs of neurons, generated on the host: a seed yields the same graph everywhere.
 
-An adjacency matrix is int32, [source, destination]: 1 where a synapse excites, -1 where it
-inhibits, 0 where there is none.
+An adjacency matrix is int32, indexed by [source, destination]: 1 for an excitatory synapse, -1 for
+an inhibitory one, 0 for none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-Wiring = tuple[Any, Any]
-"""The synapses among the neurons, and those from the inputs to the neurons."""
+Matrices = tuple[np.ndarray, np.ndarray]
+"""Synapses among the neurons, and from the inputs to the neurons."""
 
-_MOSTLY_EXCITING = (-1, 1, 1)
+_MOSTLY_EXCITATORY = (-1, 1, 1)
 
 
-def unconnected(sources: int, destinations: int) -> Any:
-    """An adjacency matrix without synapses."""
+def unconnected(sources: int, destinations: int) -> np.ndarray:
+    """Return an adjacency matrix without synapses."""
     return np.zeros((sources, destinations), np.int32)
 
 
-def fully_connected(units: int, inputs: int, seed: int, self_connections: bool) -> Wiring:
-    """Every synapse there can be."""
+def fully_connected(units: int, inputs: int, seed: int, self_connections: bool) -> Matrices:
+    """Return all possible synapses, with random signs."""
     rng = np.random.default_rng(seed)
     adjacency, sensory = unconnected(units, units), unconnected(inputs, units)
     for src in range(units):
         for dest in range(units):
             if src != dest or self_connections:
-                adjacency[src, dest] = rng.choice(_MOSTLY_EXCITING)
+                adjacency[src, dest] = rng.choice(_MOSTLY_EXCITATORY)
     for src in range(inputs):
         for dest in range(units):
-            sensory[src, dest] = rng.choice(_MOSTLY_EXCITING)
+            sensory[src, dest] = rng.choice(_MOSTLY_EXCITATORY)
     return adjacency, sensory
 
 
-def random(units: int, inputs: int, sparsity: float, seed: int) -> Wiring:
-    """A share of the synapses there can be."""
+def random(units: int, inputs: int, sparsity: float, seed: int) -> Matrices:
+    """Return a random fraction of all possible synapses."""
     rng = np.random.default_rng(seed)
     adjacency, sensory = unconnected(units, units), unconnected(inputs, units)
-    for src, dest in _some(rng, units, units, sparsity):
-        adjacency[src, dest] = rng.choice(_MOSTLY_EXCITING)
-    for src, dest in _some(rng, inputs, units, sparsity):
-        rng.choice(_MOSTLY_EXCITING)  # the stream of ncps, which draws twice and keeps the second
-        sensory[src, dest] = rng.choice(_MOSTLY_EXCITING)
+    for src, dest in _sample(rng, units, units, sparsity):
+        adjacency[src, dest] = rng.choice(_MOSTLY_EXCITATORY)
+    for src, dest in _sample(rng, inputs, units, sparsity):
+        rng.choice(_MOSTLY_EXCITATORY)  # ncps draws twice and uses the second
+        sensory[src, dest] = rng.choice(_MOSTLY_EXCITATORY)
     return adjacency, sensory
 
 
-def _some(rng: Any, sources: int, destinations: int, sparsity: float) -> Any:
+def _sample(
+    rng: np.random.Generator, sources: int, destinations: int, sparsity: float
+) -> np.ndarray:
     count = int(np.round(sources * destinations * (1 - sparsity)))
     pairs = [(src, dest) for src in range(sources) for dest in range(destinations)]
     return rng.choice(pairs, size=count, replace=False)
@@ -61,17 +63,17 @@ def layered(
     recurrent: int,
     motor_fanin: int,
     seed: int,
-) -> Wiring:
-    """A neural circuit policy.
+) -> Matrices:
+    """Return the synapses of a neural circuit policy.
 
     Args:
-        layers: the neurons of the inter layers, of the command layer and of the motor layer.
-        inputs: how many inputs there are.
-        fanouts: into how many neurons of the next layer an input leads, and a neuron of each inter
-            layer.
-        recurrent: how many synapses are drawn within the command layer.
-        motor_fanin: how many command neurons a motor neuron listens to.
-        seed: of the draws.
+        layers: Neurons of the inter layers, of the command layer and of the motor layer.
+        inputs: Number of inputs.
+        fanouts: Number of neurons of the next layer that an input connects to, and that a neuron of
+            each inter layer connects to.
+        recurrent: Number of synapses drawn within the command layer.
+        motor_fanin: Number of command neurons that connect to a motor neuron.
+        seed: Random seed.
     """
     rng = np.random.RandomState(seed)
     *_, command, motor = layers
@@ -87,8 +89,14 @@ def layered(
     return adjacency, sensory
 
 
-def _spread(rng: Any, matrix: Any, near: Sequence[int], far: Sequence[int], fanout: int) -> None:
-    """Lead each of the near into `fanout` of the far; those left out get their share as well."""
+def _spread(
+    rng: np.random.RandomState,
+    matrix: np.ndarray,
+    near: Sequence[int],
+    far: Sequence[int],
+    fanout: int,
+) -> None:
+    """Connect each near neuron to `fanout` far ones, and every missed far neuron to near ones."""
     missed = list(far)
     for one in near:
         for other in rng.choice(list(far), size=fanout, replace=False):
@@ -101,11 +109,26 @@ def _spread(rng: Any, matrix: Any, near: Sequence[int], far: Sequence[int], fano
             matrix[one, other] = _sign(rng)
 
 
-def _sign(rng: Any) -> Any:
-    return rng.choice([-1, 1])
+def _sign(rng: np.random.RandomState) -> int:
+    return int(rng.choice([-1, 1]))
 
 
-def synapses(matrix: Any) -> tuple[list[int], list[int], list[int]]:
-    """Sources, destinations and polarities of the synapses, by source, then destination."""
+def synapses(matrix: np.ndarray) -> Iterator[tuple[int, int, int]]:
+    """Return (source, destination, polarity) triples, by source, then destination."""
     sources, destinations = np.nonzero(matrix)
-    return sources.tolist(), destinations.tolist(), matrix[sources, destinations].tolist()
+    polarities = matrix[sources, destinations]
+    return zip(sources.tolist(), destinations.tolist(), polarities.tolist(), strict=True)
+
+
+def reachable(start: Iterable[int], synapses: Iterable[tuple[int, int, int]]) -> set[int]:
+    """Return the neurons that can be reached from some neurons, including these."""
+    targets = defaultdict(list)
+    for source, destination, _ in synapses:
+        targets[source].append(destination)
+    reached, waiting = set(start), list(start)
+    while waiting:
+        for destination in targets[waiting.pop()]:
+            if destination not in reached:
+                reached.add(destination)
+                waiting.append(destination)
+    return reached

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from ember_ml.configs import wirings as configs
+from ember_ml.configs.fields import Below1, Count, Size
 from ember_ml.nn.wirings import neuron_graphs
+from ember_ml.nn.wirings._fields import Synapses
 from ember_ml.nn.wirings.base import NeuronWiring
 from ember_ml.registry import register
 
 
-@register("wirings/custom", config=configs.CustomWiringConfig)
+@register("wirings/custom")
 class CustomWiring(NeuronWiring):
-    """Synapses given one by one.
+    """Wiring with given synapses.
 
     Args:
-        units: how many neurons there are.
-        output_dim: how many of them are outputs; all if not given.
+        units: Number of neurons.
+        output_dim: Number of output neurons. Default: all.
         synapses: (source, destination, polarity) among the neurons.
         sensory_synapses: (input, destination, polarity) from the inputs.
 
@@ -28,34 +26,34 @@ class CustomWiring(NeuronWiring):
 
     def __init__(
         self,
-        units: int,
-        output_dim: int | None = None,
-        synapses: Sequence[tuple[int, int, int]] = (),
-        sensory_synapses: Sequence[tuple[int, int, int]] = (),
+        units: Size,
+        output_dim: Size | None = None,
+        synapses: Synapses = (),
+        sensory_synapses: Synapses = (),
     ) -> None:
         super().__init__(units, output_dim)
-        self._sensory = tuple(sensory_synapses)
+        self._sensory_synapses = tuple(sensory_synapses)
         for src, dest, polarity in synapses:
             self.add_synapse(src, dest, polarity)
 
-    def connect(self, input_dim: int) -> tuple[Any, Any]:
-        """The synapses that were given."""
+    def connect(self, input_dim: int) -> neuron_graphs.Matrices:
+        """Return the adjacency matrices of the given synapses."""
         matrix = neuron_graphs.unconnected(input_dim, self.units)
-        for src, dest, polarity in self._sensory:
+        for src, dest, polarity in self._sensory_synapses:
             self._check("build", src, input_dim, dest, polarity)
             matrix[src, dest] = polarity
         return self.adjacency, matrix
 
 
-@register("wirings/fully_connected", config=configs.FullyConnectedConfig, aliases=["full"])
+@register("wirings/fully_connected", aliases=["full"])
 class FullyConnected(NeuronWiring):
-    """Every synapse there can be; two of three excite.
+    """Wiring with all possible synapses, about two thirds of them excitatory.
 
     Args:
-        units: how many neurons there are.
-        output_dim: how many of them are outputs; all if not given.
-        erev_init_seed: of the signs.
-        self_connections: whether neurons have synapses to themselves.
+        units: Number of neurons.
+        output_dim: Number of output neurons. Default: all.
+        erev_init_seed: Seed of the polarities.
+        self_connections: Whether neurons have synapses to themselves.
 
     Example:
         >>> nn.wirings.FullyConnected(8, 4).build(3)
@@ -64,9 +62,9 @@ class FullyConnected(NeuronWiring):
 
     def __init__(
         self,
-        units: int,
-        output_dim: int | None = None,
-        erev_init_seed: int = 1111,
+        units: Size,
+        output_dim: Size | None = None,
+        erev_init_seed: Count = 1111,
         self_connections: bool = True,
     ) -> None:
         super().__init__(units, output_dim)
@@ -74,22 +72,22 @@ class FullyConnected(NeuronWiring):
         self.self_connections = self_connections
         self.adjacency = self.connect(0)[0]
 
-    def connect(self, input_dim: int) -> tuple[Any, Any]:
-        """All synapses."""
+    def connect(self, input_dim: int) -> neuron_graphs.Matrices:
+        """Return adjacency matrices with all synapses."""
         return neuron_graphs.fully_connected(
             self.units, input_dim, self.erev_init_seed, self.self_connections
         )
 
 
-@register("wirings/random", config=configs.RandomConfig)
+@register("wirings/random")
 class Random(NeuronWiring):
-    """A share of the synapses there can be, chosen at random; two of three excite.
+    """Wiring with a random fraction of all synapses, about two thirds of them excitatory.
 
     Args:
-        units: how many neurons there are.
-        output_dim: how many of them are outputs; all if not given.
-        sparsity_level: the share of the synapses that are left out, below 1.
-        random_seed: of the choice and the signs.
+        units: Number of neurons.
+        output_dim: Number of output neurons. Default: all.
+        sparsity_level: Fraction of the synapses that is omitted, below 1.
+        random_seed: Seed of the synapses and their polarities.
 
     Example:
         >>> nn.wirings.Random(16, 2, sparsity_level=0.75).synapse_count
@@ -98,16 +96,16 @@ class Random(NeuronWiring):
 
     def __init__(
         self,
-        units: int,
-        output_dim: int | None = None,
-        sparsity_level: float = 0.0,
-        random_seed: int = 1111,
+        units: Size,
+        output_dim: Size | None = None,
+        sparsity_level: Below1 = 0.0,
+        random_seed: Count = 1111,
     ) -> None:
         super().__init__(units, output_dim)
         self.sparsity_level = sparsity_level
         self.random_seed = random_seed
         self.adjacency = self.connect(0)[0]
 
-    def connect(self, input_dim: int) -> tuple[Any, Any]:
-        """The synapses that were chosen."""
+    def connect(self, input_dim: int) -> neuron_graphs.Matrices:
+        """Return the adjacency matrices of the sampled synapses."""
         return neuron_graphs.random(self.units, input_dim, self.sparsity_level, self.random_seed)

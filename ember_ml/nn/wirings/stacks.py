@@ -1,52 +1,66 @@
-"""Blocks one after the other."""
+"""Blocks in sequence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import ClassVar, Self
 
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.wirings import ResidualWiringConfig, SequentialWiringConfig
+from ember_ml.configs.base import Config
+from ember_ml.configs.fields import ComponentLike
+from ember_ml.nn.module import Module
+from ember_ml.nn.wirings._fields import Blocks
 from ember_ml.nn.wirings.base import WiringError
 from ember_ml.nn.wirings.blocks import BlockWiring
-from ember_ml.registry import register
+from ember_ml.registry import get, register
 
 
 class _Stack(BlockWiring):
-    """Blocks one after the other."""
+    """Blocks in sequence."""
 
-    def __init__(
-        self, blocks: Mapping[str, Any] | Sequence[Any] = (), name: str | None = None
-    ) -> None:
+    component: ClassVar[str]
+
+    def __init__(self, blocks: Blocks = (), name: str | None = None) -> None:
         super().__init__(name)
         self._add_blocks(blocks)
 
-    def add_block(self, block: Any, name: str | None = None) -> Self:
-        """Add a block after the others."""
+    @property
+    def config(self) -> Config:
+        """Config with the current blocks."""
+        config: Config = get(self.component).config(blocks=self.block_configs(), name=self.name)
+        return config
+
+    @config.setter
+    def config(self, config: Config) -> None:
+        """Ignore the original config, which does not know blocks added later."""
+
+    def add_block(self, block: ComponentLike, name: str | None = None) -> Self:
+        """Append a block, and return the wiring; the arguments are those of `BlockWiring`."""
         super().add_block(block, name)
         *_, last = ["", *list(self.blocks)[:-1]]
         if last:
             super().connect(last, list(self.blocks)[-1])
         return self
 
-    def connect(self, from_block: Any, to_block: Any, delayed: bool = False) -> Self:
-        """Refused: the blocks are connected in the order in which they were added."""
+    def connect(
+        self, from_block: str | Module, to_block: str | Module, delayed: bool = False
+    ) -> Self:
+        """Raise an error: the blocks are connected in the order in which they were added."""
         raise WiringError(
-            f"{self._at('connect')}: each block is connected to the one before it; a GraphWiring "
-            "has other connections"
+            f"{self._at('connect')}: each block is connected to the one before it; use a "
+            "GraphWiring for other connections"
         )
 
 
-@register("wirings/sequential", config=SequentialWiringConfig)
+@register("wirings/sequential")
 class SequentialWiring(_Stack):
-    """Blocks one after the other: the output of each is the input of the next.
+    """Blocks in sequence: the output of each is the input of the next.
 
-    Other than in `nn.Sequential`, blocks have names, which errors tell, and shapes are checked.
+    Unlike in `nn.Sequential`, blocks have names, which errors mention, and shapes are checked.
 
     Args:
-        blocks: blocks by name, or a list of them; more come by `add_block`.
-        name: what it is called as a block of another wiring.
+        blocks: Blocks by name, or a list of blocks. `add_block` adds more.
+        name: Name of the wiring as a block of another wiring.
 
     Example:
         >>> wiring = nn.wirings.SequentialWiring([nn.layers.GRU(3, 8), nn.layers.Dense(8, 2)])
@@ -55,25 +69,18 @@ class SequentialWiring(_Stack):
         (1, 2)
     """
 
-    @property
-    def config(self) -> SequentialWiringConfig:
-        """The blocks that are here now."""
-        return SequentialWiringConfig(blocks=self.block_configs(), name=self.name)
-
-    @config.setter
-    def config(self, config: SequentialWiringConfig) -> None:
-        """What it was built by says nothing of blocks that were added."""
+    component = "wirings/sequential"
 
 
-@register("wirings/residual", config=ResidualWiringConfig)
+@register("wirings/residual")
 class ResidualWiring(_Stack):
-    """Blocks one after the other, each of which adds its output to its input.
+    """Blocks in sequence, each with a residual connection.
 
     .. math:: x_{k+1} = x_k + f_k(x_k)
 
     Args:
-        blocks: blocks by name, or a list of them; more come by `add_block`.
-        name: what it is called as a block of another wiring.
+        blocks: Blocks by name, or a list of blocks. `add_block` adds more.
+        name: Name of the wiring as a block of another wiring.
 
     Shape: (batch, time, features) -> (batch, time, features).
 
@@ -83,20 +90,13 @@ class ResidualWiring(_Stack):
         (1, 5, 4)
     """
 
+    component = "wirings/residual"
+
     def leave(self, name: str, x: Tensor, y: Tensor) -> Tensor:
-        """The output added to the input."""
+        """Return the sum of the input and the output of a block."""
         if y.shape != x.shape:
             raise ShapeError(
-                f"ResidualWiring: {name!r} gives the shape {y.shape}, which cannot be added to its "
-                f"input, {x.shape}"
+                f"ResidualWiring: {name!r} returns shape {y.shape}, which cannot be added to its "
+                f"input of shape {x.shape}"
             )
         return x + y
-
-    @property
-    def config(self) -> ResidualWiringConfig:
-        """The blocks that are here now."""
-        return ResidualWiringConfig(blocks=self.block_configs(), name=self.name)
-
-    @config.setter
-    def config(self, config: ResidualWiringConfig) -> None:
-        """What it was built by says nothing of blocks that were added."""

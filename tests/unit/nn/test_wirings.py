@@ -151,7 +151,7 @@ BROKEN = [
     (lambda: wirings.NCP(4, 3, 2, 2, 2, 1, 4), "motor_fanin=4, but the layer has only 3"),
     (lambda: wirings.NCP(4, 3, 2, 5, 2, 1, 2), "sensory_fanout=5, but the layer has only 4"),
     (lambda: wirings.NCP(4, 3, 2, 2, 4, 1, 2), "inter_fanout=4, but the layer has only 3"),
-    (lambda: wirings.NCP((4, 4), 3, 2, 2, (1, 1, 1), 1, 2), "one number, or one a layer"),
+    (lambda: wirings.NCP((4, 4), 3, 2, 2, (1, 1, 1), 1, 2), "one number, or one per layer"),
     (lambda: wirings.AutoNCP(8, 6), "output_size=6 must be below units - 2 = 6"),
     (lambda: wirings.AutoNCP(8, 2, sparsity_level=0.95), "sparsity_level"),
     (lambda: wirings.AutoNCP(8, 2, sparsity_level=0.05), "sparsity_level"),
