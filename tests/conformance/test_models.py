@@ -200,12 +200,12 @@ def test_stop_tokens_end_a_sequence(backend: str) -> None:
 @pytest.mark.parametrize(
     ("prompt", "options", "message"),
     [
-        ([1, 2, 3], {"max_new_tokens": 6}, "3 tokens and 6 new ones are more than max_length=8"),
-        ([1, 11], {}, "tokens from 1 to 11; there are those from 0 to 10"),
+        ([1, 2, 3], {"max_new_tokens": 6}, "3 tokens and 6 new ones exceed max_length=8"),
+        ([1, 11], {}, "tokens from 1 to 11; the vocabulary has those from 0 to 10"),
         ([-1, 1], {}, "tokens from -1 to 1"),
         ([], {}, "at least one token"),
         ([[[1]]], {}, r"\(1, 1, 1\)"),
-        ([0.5], {}, "of integers, not float32"),
+        ([0.5], {}, "must have integers, not float32"),
         ([1], {"max_new_tokens": -1}, "max_new_tokens=-1 must be at least 0"),
         ([1], {"temperature": -1.0}, "temperature=-1.0 must be at least 0"),
         ([1], {"top_k": 0}, "top_k=0 must be at least 1"),

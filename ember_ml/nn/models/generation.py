@@ -1,43 +1,55 @@
-"""Sequences written token by token."""
+"""Generation of sequences token by token."""
 
 from __future__ import annotations
 
+from collections.abc import Generator as PythonGenerator
 from collections.abc import Iterable, Iterator
 from operator import index
-from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.nn.models.base import Model
 from ember_ml.nn.models.sampling import Sampler
 from ember_ml.nn.module import inference_mode
 from ember_ml.nn.sequence_module import State
 
+Logits = PythonGenerator[Tensor, Tensor, None]
+"""Yields the logits of the next token, and receives the token that was chosen."""
+
 
 class Generator(Model):
-    """A model of tokens that can go on with a sequence.
+    """Model of tokens that can continue a sequence.
 
-    Subclasses write `forward`, `initial_state` and `step`, of tokens.
+    Subclasses define `forward`, `initial_state` and `step` for tokens.
     """
 
     default_loss = "cross_entropy"
     max_length: int | None = None
-    """The most tokens that it can see, if there is a bound."""
+    """Maximum sequence length, if there is one."""
     vocab_size: int
 
     def initial_state(self, batch: int) -> State:
-        """The state before the first token."""
-        raise NotImplementedError(f"{type(self).__name__} has no form that goes step by step")
+        """Return the state before the first token.
+
+        Args:
+            batch: Batch size.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no recurrent form")
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """The logits after one more token each, (batch, vocab_size), and the state."""
-        raise NotImplementedError(f"{type(self).__name__} has no form that goes step by step")
+        """Return the logits after one more token, (batch, vocab_size), and the next state.
+
+        Args:
+            tokens: Integer tensor of shape (batch,).
+            state: The result of `initial_state` or of the last step.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no recurrent form")
 
     def generate(
         self,
-        prompt: Any,
+        prompt: TensorLike,
         max_new_tokens: int = 32,
         *,
         temperature: float = 0.0,
@@ -47,19 +59,20 @@ class Generator(Model):
         seed: int | None = None,
         cache: bool = True,
     ) -> Tensor:
-        """The prompt and what follows it: (batch, time), or (time,) for a prompt of that shape.
+        """Return the prompt and its continuation: (batch, time), or (time,) like the prompt.
 
         Args:
-            prompt: (batch, time) or (time,) of integers, at least one a sequence.
-            max_new_tokens: how many tokens to add at the most.
-            temperature: 0 takes the likeliest token; 1 draws from the model's distribution; below
-                1 the likely ones come more often.
-            top_k: draw from so many of the likeliest tokens.
-            top_p: draw from the likeliest tokens whose probabilities add up to this.
-            stop_tokens: tokens after which a sequence ends; it is filled up with the one it met.
-            seed: the same seed draws the same tokens, on every backend.
-            cache: whether to go step by step from a state, in constant memory if the layers have
-                states of constant size; else each token costs a pass over all before.
+            prompt: Integers of shape (batch, time) or (time,), with at least one token.
+            max_new_tokens: Maximum number of tokens to add.
+            temperature: 0 takes the most likely token; 1 samples from the model's distribution;
+                values below 1 prefer likely tokens.
+            top_k: Sample from this number of most likely tokens only.
+            top_p: Sample from the most likely tokens whose probabilities add up to this only.
+            stop_tokens: Tokens that end a sequence. The rest of the sequence repeats the stop
+                token.
+            seed: Random seed. The same seed samples the same tokens on every backend.
+            cache: Whether to generate step by step from a state or KV cache. False recomputes the
+                whole sequence for each token.
 
         Example:
             >>> model = nn.models.LanguageModel("gru", 8, 16)
@@ -67,24 +80,22 @@ class Generator(Model):
             (5,)
         """
         tokens = self._prompt(prompt)
-        new = list(
-            self.stream(
-                tokens,
-                max_new_tokens,
-                temperature=temperature,
-                top_k=top_k,
-                top_p=top_p,
-                stop_tokens=stop_tokens,
-                seed=seed,
-                cache=cache,
-            )
+        new = self.stream(
+            tokens,
+            max_new_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            stop_tokens=stop_tokens,
+            seed=seed,
+            cache=cache,
         )
-        whole = ops.concat([tokens, *(x[:, None] for x in new)], axis=1)
-        return whole if convert_to_tensor(prompt).ndim == 2 else whole[0]
+        sequence = ops.concat([tokens, *(x[:, None] for x in new)], axis=1)
+        return sequence if convert_to_tensor(prompt).ndim == 2 else sequence[0]
 
     def stream(
         self,
-        prompt: Any,
+        prompt: TensorLike,
         max_new_tokens: int = 32,
         *,
         temperature: float = 0.0,
@@ -94,7 +105,7 @@ class Generator(Model):
         seed: int | None = None,
         cache: bool = True,
     ) -> Iterator[Tensor]:
-        """The tokens that follow a prompt, (batch,) each, as soon as they are known.
+        """Yield the tokens that follow a prompt, of shape (batch,) each, as they are generated.
 
         The arguments are those of `generate`.
 
@@ -104,8 +115,8 @@ class Generator(Model):
             [True, True, True]
         """
         sampler = Sampler(temperature, top_k, top_p, seed)
-        given = stop_tokens if isinstance(stop_tokens, Iterable) else (stop_tokens,)
-        stops = [index(stop) for stop in given]
+        stops = stop_tokens if isinstance(stop_tokens, Iterable) else (stop_tokens,)
+        stops = [index(stop) for stop in stops]
         tokens = self._prompt(prompt)
         max_new_tokens = index(max_new_tokens)
         if max_new_tokens < 0:
@@ -117,14 +128,14 @@ class Generator(Model):
         if self.max_length is not None and total > self.max_length:
             raise ArgumentError(
                 f"{type(self).__name__}.generate: {tokens.shape[1]} tokens and {max_new_tokens} "
-                f"new ones are more than max_length={self.max_length}"
+                f"new ones exceed max_length={self.max_length}"
             )
         return self._tokens(tokens, max_new_tokens, sampler, stops, cache)
 
     def _tokens(
         self, tokens: Tensor, count: int, sampler: Sampler, stops: list[int], cache: bool
     ) -> Iterator[Tensor]:
-        logits = self._by_steps(tokens) if cache else self._anew(tokens)
+        logits = self._logits_by_steps(tokens) if cache else self._logits_recomputed(tokens)
         scores = next(logits)
         ended: Tensor | None = None
         last = tokens[:, -1]
@@ -132,19 +143,17 @@ class Generator(Model):
             token = sampler(scores)
             if stops:
                 token = token if ended is None else ops.where(ended, last, token)
-                ended = _among(token, stops)
+                ended = _is_any(token, stops)
             last = token
             yield token
             if left == 1 or (ended is not None and bool(ops.all(ended))):
                 return
             scores = logits.send(token)
 
-    def _by_steps(self, tokens: Tensor) -> Any:
-        """The logits after the prompt, then after each token sent."""
+    def _logits_by_steps(self, tokens: Tensor) -> Logits:
+        """Yield the logits after the prompt, then after each token sent, from a state."""
         parts = list(self.modules())
-        with inference_mode(
-            parts
-        ):  # never across a yield, or whoever reads the tokens would see it
+        with inference_mode(parts):  # not across a yield, where the caller would see the mode
             state = self.initial_state(tokens.shape[0])
             for at in range(tokens.shape[1]):
                 logits, state = self.step(tokens[:, at], state)
@@ -153,8 +162,8 @@ class Generator(Model):
             with inference_mode(parts):
                 logits, state = self.step(token, state)
 
-    def _anew(self, tokens: Tensor) -> Any:
-        """The same, from the whole sequence each time."""
+    def _logits_recomputed(self, tokens: Tensor) -> Logits:
+        """Yield the logits after the prompt, then after each token sent, from all tokens."""
         parts = list(self.modules())
         while True:
             with inference_mode(parts):
@@ -162,31 +171,31 @@ class Generator(Model):
             token = yield logits
             tokens = ops.concat([tokens, token[:, None]], axis=1)
 
-    def _prompt(self, prompt: Any) -> Tensor:
-        """(batch, time) of integers, on the model's backend."""
+    def _prompt(self, prompt: TensorLike) -> Tensor:
+        """Return the prompt as integers of shape (batch, time), on the model's backend."""
         like = self.parameters()[0]
         tokens = convert_to_tensor(prompt, backend=like.backend)
         if tokens.ndim not in (1, 2) or not tokens.size:
             raise ShapeError(
-                f"{type(self).__name__}.generate: a prompt is (batch, time) or (time,), with at "
-                f"least one token; not {tokens.shape}"
+                f"{type(self).__name__}.generate: a prompt must have shape (batch, time) or "
+                f"(time,), and at least one token; got {tokens.shape}"
             )
         if not tokens.dtype.is_integer:
             raise ArgumentTypeError(
-                f"{type(self).__name__}.generate: a prompt is of integers, not {tokens.dtype}"
+                f"{type(self).__name__}.generate: a prompt must have integers, not {tokens.dtype}"
             )
         low, high = int(ops.min(tokens)), int(ops.max(tokens))
         if low < 0 or high >= self.vocab_size:
             raise ArgumentError(
-                f"{type(self).__name__}.generate: the prompt has tokens from {low} to {high}; "
-                f"there are those from 0 to {self.vocab_size - 1}"
+                f"{type(self).__name__}.generate: the prompt has tokens from {low} to {high}; the "
+                f"vocabulary has those from 0 to {self.vocab_size - 1}"
             )
         return tokens if tokens.ndim == 2 else tokens[None]
 
 
-def _among(token: Tensor, stops: list[int]) -> Tensor:
-    """Whether each is one of the tokens that end a sequence."""
-    found = token == stops[0]
+def _is_any(token: Tensor, stops: list[int]) -> Tensor:
+    """Return whether each token is one of the stop tokens."""
+    is_stop = token == stops[0]
     for stop in stops[1:]:
-        found = ops.logical_or(found, token == stop)
-    return found
+        is_stop = ops.logical_or(is_stop, token == stop)
+    return is_stop

@@ -1,4 +1,4 @@
-"""How a token is drawn from logits."""
+"""Sampling of tokens from logits."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ember_ml._core.tensor import Tensor
 
 
 class Sampler:
-    """Draws a token from logits, (batch, vocab_size) -> (batch,).
+    """Sampler of tokens from logits: (batch, vocab_size) -> (batch,).
 
     Args:
-        temperature: 0 takes the likeliest.
-        top_k: from so many of the likeliest.
-        top_p: from the likeliest whose probabilities add up to this.
-        seed: the same seed draws the same, on every backend.
+        temperature: Divisor of the logits; 0 takes the most likely token.
+        top_k: Sample from this number of most likely tokens only.
+        top_p: Sample from the most likely tokens whose probabilities add up to this only.
+        seed: Random seed. The same seed samples the same tokens on every backend.
 
     Example:
         >>> from ember_ml.nn.models.sampling import Sampler
@@ -41,22 +41,22 @@ class Sampler:
         self.source = ops.random.default_generator() if seed is None else ops.random.Generator(seed)
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """The tokens."""
+        """Return a token for each row of logits."""
         if self.temperature == 0:
             return ops.argmax(logits, axis=-1)
         logits = logits.astype("float32") / self.temperature
         if self.top_k is not None and self.top_k < logits.shape[-1]:
-            order = ops.argsort(-logits, axis=-1)  # by rank, so that ties do not let more in
+            order = ops.argsort(-logits, axis=-1)  # by rank: ties must not admit more than k
             ranks = ops.argsort(order, axis=-1)
             logits = ops.where(ranks < self.top_k, logits, -float("inf"))
         if self.top_p is not None:
             logits = self._nucleus(logits, self.top_p)
         return ops.random.categorical(logits, seed=self.source)
 
-    def _nucleus(self, logits: Tensor, share: float) -> Tensor:
-        """Without the tokens beyond the likeliest that make up the share."""
+    def _nucleus(self, logits: Tensor, top_p: float) -> Tensor:
+        """Mask all tokens except the most likely ones that make up `top_p`."""
         order = ops.flip(ops.sort(logits, axis=-1), axis=-1)
         odds = ops.softmax(order, axis=-1)
-        before = ops.cumsum(odds, axis=-1) - odds  # the likeliest token stays, whatever the share
-        least = ops.min(ops.where(before < share, order, float("inf")), axis=-1, keepdims=True)
+        before = ops.cumsum(odds, axis=-1) - odds  # always keeps the most likely token
+        least = ops.min(ops.where(before < top_p, order, float("inf")), axis=-1, keepdims=True)
         return ops.where(logits < least, -float("inf"), logits)

@@ -90,7 +90,7 @@ def test_generate_is_the_models_own(trained, backend):
     [
         (["--prompt", "é"], "--prompt: 'é' (at 0) is not among the 15 characters"),
         (["--tokens", "1,x"], "--tokens must be integers such as 1,2,3, not '1,x'"),
-        (["--tokens", "99"], "there are those from 0 to 14"),
+        (["--tokens", "99"], "the vocabulary has those from 0 to 14"),
         (["--tokens", "1", "--prompt", "a"], "give --prompt or --tokens, not both"),
     ],
 )
