@@ -43,10 +43,8 @@ def tensors() -> Tensor:
 
 
 def gradients(x: Tensor) -> Tensor:
-    slope: Tensor = grad(loss)(x, ops.zeros_like(x))
-    value: Tensor
-    value, slopes = value_and_grad(loss, (0, 1))(x, slope)
-    first: Tensor = slopes[0]
+    slope = assert_type(grad(loss)(x, ops.zeros_like(x)), Tensor)
+    value, first = assert_type(value_and_grad(loss)(x, slope), tuple[Tensor, Tensor])
     with GradientTape() as tape:
         tape.watch(x)
         total: Tensor = ops.sum(x * x)
@@ -55,11 +53,11 @@ def gradients(x: Tensor) -> Tensor:
     return value + first.sum() + again.sum()
 
 
-def train(folder: Path) -> Module:
+def train(folder: Path) -> nn.Sequential:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((16, 4)).astype(np.float32)
     model = nn.Sequential(layers.Dense(4, 4), Scale(4))
-    out: Tensor = Scale(4)(array(x))
+    out = assert_type(Scale(4)(array(x)), Tensor)
     trainer = Trainer(model, "mse", optimizer="adamw", learning_rate=1e-2, progress=False)
     history = trainer.fit(DataLoader(ArrayDataset(x, out.numpy()), 8), epochs=1)
     losses: list[float] = history.losses
@@ -73,7 +71,7 @@ def language_model() -> list[list[int]]:
     mixer: Module = create("layers/mamba", 8)
     assert isinstance(MambaConfig(features=8).create(), type(mixer))
     model = models.LanguageModel("attention swiglu", vocab_size=16, hidden_size=16)
-    logits: Tensor = model(array([[1, 2, 3]]))
+    logits = assert_type(model(array([[1, 2, 3]])), Tensor)
     assert logits.shape == (1, 3, 16)
     tokens: Tensor = model.generate([1, 2, 3], max_new_tokens=2)
     return [list(map(int, tokens.tolist()))]
@@ -82,6 +80,8 @@ def language_model() -> list[list[int]]:
 def main(folder: Path) -> None:
     assert gradients(tensors()).shape == ()
     model = train(folder)
-    dense: Module = ember_ml.load(folder, into=model)
-    assert dense.parameters()
+    ember_ml.save(layers.Dense(2, 2), folder / "dense")
+    assert_type(ember_ml.load(folder / "dense"), Module)
+    again = assert_type(ember_ml.load(folder, into=model), nn.Sequential)
+    assert again.parameters()
     assert language_model()

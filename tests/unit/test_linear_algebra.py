@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -52,7 +54,8 @@ def test_a_matrix_that_is_not_finite_is_an_error_or_nan(backend, function, value
     if is_lazy(backend):
         assert all(np.isnan(part.numpy()).all() for part in function(x))
     elif function is linalg.svd and np.isinf(value):
-        assert np.isnan(linalg.svd(x)[1].numpy()).all()
+        with contextlib.suppress(LinAlgError):  # it depends on the LAPACK library
+            assert np.isnan(linalg.svd(x)[1].numpy()).all()
     else:
         with pytest.raises(ValueError, match=r"inf|converge"):
             function(x)
