@@ -270,16 +270,16 @@ def test_half_precision_stays(backend: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("gpt2", {"model_type": "bert"}, "model_type='bert' is not known; there are gpt2, llama"),
+        ("gpt2", {"model_type": "bert"}, "model_type='bert' is not supported, only gpt2, llama"),
         ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True"),
         ("gpt2", {"scale_attn_weights": False}, "scale_attn_weights=False is not supported"),
         ("gpt2", {"add_cross_attention": True}, "add_cross_attention=True is not supported"),
         ("gpt2", {"activation_function": "quick_gelu"}, "activation_function='quick_gelu'"),
         ("gpt2", {"n_embd": None}, "n_embd is missing"),
-        ("gpt2", {"n_layer": "two"}, "n_layer must be a whole number above 0, not 'two'"),
+        ("gpt2", {"n_layer": "two"}, "n_layer must be an integer above 0, not 'two'"),
         ("gpt2", {"tie_word_embeddings": 1}, "tie_word_embeddings must be true or false, not 1"),
         ("gpt2", {"attn_pdrop": "a"}, "attn_pdrop must be a number"),
-        ("gpt2", {"quantization_config": {"bits": 4}}, "quantised weights are not supported"),
+        ("gpt2", {"quantization_config": {"bits": 4}}, "quantized weights are not supported"),
         (
             "llama",
             {"rope_parameters": {"rope_type": "llama3", "rope_theta": 1.0, "factor": 8.0}},
@@ -340,7 +340,7 @@ def test_tensors_that_do_not_fit_are_named(tmp_path: Path) -> None:
     assert caught.value.problems == [
         "missing: backbone.layers.0.mixer.A_log",
         "unexpected: backbone.layers.0.mixer.A",
-        "misshaped: backbone.layers.1.mixer.conv1d.weight is (32, 4), where the config says "
+        "misshaped: backbone.layers.1.mixer.conv1d.weight has shape (32, 4), the config expects "
         "(32, 1, 4)",
     ]
     assert not (tmp_path / "out").exists()
@@ -349,7 +349,7 @@ def test_tensors_that_do_not_fit_are_named(tmp_path: Path) -> None:
 def test_a_tied_head_must_be_the_embedding(tmp_path: Path) -> None:
     saved("gpt2", tmp_path / "in")
     rename(tmp_path / "in", lambda state: {**state, "lm_head.weight": torch.zeros(31, 16)})
-    with pytest.raises(ConversionError, match=r"lm_head\.weight is not the embedding"):
+    with pytest.raises(ConversionError, match=r"lm_head\.weight differs from the embedding"):
         convert(tmp_path / "in")
 
 
@@ -357,7 +357,7 @@ def test_folders_that_hold_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match=r"there is no config\.json"):
         convert(tmp_path)
     (tmp_path / "config.json").write_text("[1]")
-    with pytest.raises(ConversionError, match="no keys and values"):
+    with pytest.raises(ConversionError, match="must hold a JSON object"):
         convert(tmp_path)
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ConversionError, match="cannot be read"):
@@ -375,7 +375,7 @@ def test_folders_that_hold_no_checkpoint(tmp_path: Path) -> None:
 def test_the_source_is_not_written_over(tmp_path: Path) -> None:
     saved("gpt2", tmp_path / "in")
     before = sorted(path.name for path in (tmp_path / "in").iterdir())
-    with pytest.raises(ArgumentError, match="must be another folder"):
+    with pytest.raises(ArgumentError, match="must differ from source"):
         convert(tmp_path / "in", tmp_path / "x" / ".." / "in")
     assert sorted(path.name for path in (tmp_path / "in").iterdir()) == before
 
@@ -396,13 +396,19 @@ def transformer(**values: Any) -> models.TransformerModel:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: models.LanguageModel("hyena", 31, 16), "its layers are Hyena; models of Self"),
+        (
+            lambda: models.LanguageModel("hyena", 31, 16),
+            "its layers are Hyena, but must contain Self",
+        ),
         (lambda: models.LanguageModel("mamba swiglu", 31, 16), "layer 1 is SwiGLU, not Mamba"),
-        (lambda: models.LanguageModel("attention", 31, 16), "SelfAttention, GatedLinear in turn"),
+        (
+            lambda: models.LanguageModel("attention", 31, 16),
+            "must alternate: SelfAttention, GatedLinear",
+        ),
         (lambda: transformer(gated=False), "layer 1 is FeedForward, not GatedLinear"),
         (lambda: transformer(norm="layer_norm"), "a norm is LayerNorm, not RMSNorm"),
         (lambda: transformer(norm="none"), "a norm is missing, not RMSNorm"),
-        (lambda: transformer(positions="alibi"), "has the positions 'alibi', not rope"),
+        (lambda: transformer(positions="alibi"), "has positions='alibi', not 'rope'"),
         (lambda: transformer(activation="elu"), "it has no activation"),
         (lambda: transformer(window=3, bias=True), "'mistral':\n  maps have biases (bias=True)"),
         (
@@ -419,7 +425,7 @@ def transformer(**values: Any) -> models.TransformerModel:
         ),
         (
             lambda: models.LanguageModel("attention swiglu", 31, 16, placement="post"),
-            "a norm stands after its layer",
+            "a norm follows its layer",
         ),
         (
             lambda: models.LanguageModel(
@@ -439,7 +445,7 @@ def test_models_without_a_counterpart(
 
 
 def test_only_language_models_are_written(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentTypeError, match="takes a LanguageModel, not a Dense"):
+    with pytest.raises(ArgumentTypeError, match="expected a LanguageModel, got a Dense"):
         export(nn.layers.Dense(2, 2), tmp_path / "out")  # type: ignore[arg-type]
 
 

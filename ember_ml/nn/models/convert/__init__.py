@@ -1,4 +1,4 @@
-"""Checkpoints of transformers read as models of Ember, and models written as such checkpoints."""
+"""Conversion of models from and to checkpoints of Hugging Face transformers."""
 
 from ember_ml.nn.models.convert.errors import ConversionError as ConversionError
 from ember_ml.nn.models.convert.exporting import export as export

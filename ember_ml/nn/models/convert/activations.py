@@ -1,14 +1,12 @@
-"""The names that transformers gives to activations."""
+"""Names of activations in transformers."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from ember_ml.nn import activations
 from ember_ml.nn.models.convert.settings import Settings
 
-TANH_FORM = {"type": "gelu", "approximate": True}
-KNOWN: dict[str, Any] = {
+TANH_FORM: dict[str, object] = {"type": "gelu", "approximate": True}
+KNOWN: dict[str, str | dict[str, object]] = {
     "gelu": "gelu",
     "gelu_new": TANH_FORM,
     "gelu_pytorch_tanh": TANH_FORM,
@@ -20,11 +18,11 @@ KNOWN: dict[str, Any] = {
     "tanh": "tanh",
     "mish": "mish",
 }
-"""Their names, and what they mean here."""
+"""Name in transformers -> activation of Ember ML."""
 
 
-def read_activation(settings: Settings, field: str, default: str) -> Any:
-    """The activation that a field names."""
+def read_activation(settings: Settings, field: str, default: str) -> str | dict[str, object]:
+    """Return the activation that a field names, and note a problem if it is unknown."""
     name = settings.get(field, default)
     if name in KNOWN:
         return KNOWN[name]
@@ -32,11 +30,13 @@ def read_activation(settings: Settings, field: str, default: str) -> Any:
     return "identity"
 
 
-def name_of(activation: Any) -> str | None:
-    """Their name of an activation of a layer, if they have it."""
-    for name, meant in KNOWN.items():
-        made = activations.get(meant)
-        own = getattr(made, "config", None)
-        if made is activation or (own is not None and own == getattr(activation, "config", None)):
+def name_of(activation: object) -> str | None:
+    """Return the name of an activation in transformers, or None."""
+    for name, known in KNOWN.items():
+        function = activations.get(known)
+        own = getattr(function, "config", None)
+        if function is activation or (
+            own is not None and own == getattr(activation, "config", None)
+        ):
             return name
     return None

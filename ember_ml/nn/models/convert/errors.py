@@ -1,4 +1,4 @@
-"""What cannot be converted."""
+"""Errors of the conversion."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ember_ml._core.errors import EmberError
 
 
 class ConversionError(EmberError, ValueError):
-    """A checkpoint, or a model, that has no counterpart on the other side.
+    """A checkpoint or model without a counterpart in the other library.
 
     Attributes:
-        problems: what stands in the way, one by one.
+        problems: The reasons, one by one.
     """
 
     def __init__(self, what: str, problems: Sequence[str]) -> None:

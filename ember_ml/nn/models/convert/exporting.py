@@ -1,4 +1,4 @@
-"""From a model to a checkpoint of transformers."""
+"""Conversion of models to checkpoints of transformers."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ember_ml.nn.state_dict import saved_variables
 
 
 def export(model: Module, target: str | os.PathLike[str]) -> None:
-    """Write a model to a folder from which transformers' `from_pretrained` reads it.
+    """Write a model to a folder for transformers' `from_pretrained`.
 
-    A model of Mamba layers is written as "mamba"; one of attention and feed-forward layers with
-    layer norms and learned positions as "gpt2"; one of attention with rotary positions and gated
-    layers with RMS norms as "llama", or "mistral" if it attends to a window. Of any other, an
-    error says what does not fit. What only training does (dropout, stochastic depth) is left out
-    where transformers has no place for it.
+    Mamba layers are written as "mamba"; attention and feed-forward layers with layer norms and
+    learned positions as "gpt2"; attention with rotary embeddings and gated layers with RMS norms as
+    "llama", or as "mistral" if attention has a window. Any other model raises a ConversionError
+    that says what does not fit. Training options such as stochastic depth are omitted if
+    transformers does not have them.
 
     Args:
-        model: a language model.
-        target: the folder; one that is there is replaced once the new one is whole.
+        model: A language model.
+        target: The folder. An existing checkpoint is replaced atomically.
 
     Example:
         >>> import pathlib, tempfile
@@ -45,10 +45,10 @@ def export(model: Module, target: str | os.PathLike[str]) -> None:
         True
     """
     if not isinstance(model, LanguageModel):
-        raise ArgumentTypeError(f"export takes a LanguageModel, not a {type(model).__name__}")
-    family, values = _described(model)
+        raise ArgumentTypeError(f"export: expected a LanguageModel, got a {type(model).__name__}")
+    family, values = _describe(model)
     pieces = family.all_pieces(model)
-    _check_whole(model, pieces)
+    _check_complete(model, pieces)
     tensors = {
         name: x
         for piece in pieces
@@ -59,8 +59,8 @@ def export(model: Module, target: str | os.PathLike[str]) -> None:
     write_folder(target, content(values, tensors))
 
 
-def _described(model: LanguageModel) -> tuple[Family, dict[str, Any]]:
-    """The family that the layers point to, and the config.json; if it does not fit, an error."""
+def _describe(model: LanguageModel) -> tuple[Family, dict[str, Any]]:
+    """Return the family of a model and its config.json; raise an error if none fits."""
     layers = [block.layer for block in residuals(model)]
     if any(isinstance(layer, Mamba) for layer in layers):
         return mamba.MAMBA, mamba.describe(model)
@@ -68,15 +68,15 @@ def _described(model: LanguageModel) -> tuple[Family, dict[str, Any]]:
         names = ", ".join(dict.fromkeys(type(layer).__name__ for layer in layers))
         raise ConversionError(
             "the model has no counterpart in transformers",
-            [f"its layers are {names or 'none'}; models of SelfAttention or of Mamba have one"],
+            [f"its layers are {names or 'none'}, but must contain SelfAttention or Mamba"],
         )
     if model.table is not None:
         return GPT2, gpt2_export.describe(model)
     return LLAMA, llama_export.describe(model)
 
 
-def _check_whole(model: LanguageModel, pieces: list[Piece]) -> None:
-    """Raise an error if a variable would be left out."""
+def _check_complete(model: LanguageModel, pieces: list[Piece]) -> None:
+    """Raise a ConversionError if a variable has no place in the checkpoint."""
     known = {id(piece.variable) for piece in pieces}
     left = [name for name, each in saved_variables(model).items() if id(each) not in known]
     if left:

@@ -1,4 +1,4 @@
-"""What a family of models of transformers is, for the two directions."""
+"""Families of models of transformers, for both directions of the conversion."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ HEAD = "lm_head.weight"
 
 @dataclass(frozen=True)
 class Family:
-    """Models of one kind.
+    """Family of models with the same names of tensors.
 
     Attributes:
-        prefix: what stands before the names of the tensors but the head's, or, in checkpoints
-            that were saved without the head, before none.
-        embedding: the name of the embedding, without the prefix.
-        derived: how the names end of tensors that follow from the config; older files have them.
-        config: the config of the model here that a config.json means.
-        pieces: the variables of such a model, with the names of their tensors, but those of the
-            embedding and of the head.
+        prefix: Prefix of all names except that of the head. Checkpoints without a head omit it.
+        embedding: Name of the embedding, without the prefix.
+        derived: Suffixes of tensors that the config determines, which older files contain.
+        config: Function from the settings of a config.json to the config of the model.
+        pieces: Function from a model to its variables and the names of their tensors, except the
+            embedding and the head.
     """
 
     prefix: str
@@ -34,10 +33,10 @@ class Family:
     pieces: Callable[[LanguageModel], list[Piece]]
 
     def all_pieces(self, model: LanguageModel) -> list[Piece]:
-        """The variables with the whole names of their tensors."""
+        """Return all variables of a model, with the full names of their tensors."""
         inner = pieces_of(model.embedding.weight, self.embedding) + self.pieces(model)
-        whole = [
+        named = [
             Piece(each.variable, tuple(self.prefix + name for name in each.names), each.layout)
             for each in inner
         ]
-        return whole + ([] if model.head is None else pieces_of(model.head.weight, HEAD))
+        return named + ([] if model.head is None else pieces_of(model.head.weight, HEAD))

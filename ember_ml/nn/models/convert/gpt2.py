@@ -1,4 +1,4 @@
-"""GPT-2."""
+"""Import of GPT-2."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ember_ml.nn.module import Module
 
 
 def config(settings: Settings) -> Config:
-    """The config of a GPT-2."""
+    """Return the config of a GPT-2."""
     width = settings.size("n_embd")
     settings.expect("scale_attn_weights", True, True)
     settings.expect("scale_attn_by_inverse_layer_idx", False, False)
     settings.expect("add_cross_attention", False, False)
-    made = Transformer(
+    transformer = Transformer(
         vocab_size=settings.size("vocab_size"),
         hidden_size=width,
         num_layers=settings.size("n_layer"),
@@ -41,11 +41,11 @@ def config(settings: Settings) -> Config:
         attention_dropout=settings.number("attn_pdrop", 0.1),
     )
     settings.check()
-    return made.config()
+    return transformer.config()
 
 
 def pieces(model: LanguageModel) -> list[Piece]:
-    """The variables, with the names of their tensors."""
+    """Return the variables and the names of their tensors."""
     found = pieces_of(model.table, "wpe.weight") + _norm(model.backbone.norm, "ln_f")
     for at, (first, second) in enumerate(pairs(model)):
         name = f"h.{at}"

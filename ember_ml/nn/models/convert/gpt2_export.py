@@ -1,4 +1,4 @@
-"""Models written as GPT-2."""
+"""Export of models as GPT-2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ember_ml.nn.parameter import Buffer
 
 
 def describe(model: LanguageModel) -> dict[str, Any]:
-    """The config.json of a model, or an error that says what does not fit."""
+    """Return the config.json of a model; raise a ConversionError if it is not a GPT-2."""
     findings = Findings("gpt2")
     layers = residuals(model)
     findings.kinds(layers, (SelfAttention, FeedForward))

@@ -1,16 +1,16 @@
-"""From a checkpoint of transformers to a model."""
+"""Conversion of checkpoints of transformers to models."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
+from ember_ml._core.types import NativeArray
 from ember_ml.backend import use_backend
 from ember_ml.nn.checkpoint import save
 from ember_ml.nn.models.convert.errors import ConversionError
@@ -24,7 +24,7 @@ from ember_ml.nn.models.convert.settings import Settings
 from ember_ml.nn.models.language import LanguageModel
 
 FAMILIES = {"gpt2": GPT2, "llama": LLAMA, "mistral": MISTRAL, "qwen2": QWEN2, "mamba": MAMBA}
-"""By the model_type of config.json."""
+"""model_type of a config.json -> family."""
 
 Place = str | os.PathLike[str]
 
@@ -32,18 +32,18 @@ Place = str | os.PathLike[str]
 def convert(
     source: Place, target: Place | None = None, backend: str | None = None
 ) -> LanguageModel:
-    """The model of a folder that transformers' `save_pretrained` has written.
+    """Return the model in a folder written by transformers' `save_pretrained`.
 
-    The logits are the same, and training starts from the same values. Tensors keep their dtypes
-    where the backend has them; bfloat16 becomes float32 where it has not. What is not supported
-    (scaled rotary positions, quantised weights ...) is an error that names it.
+    The model computes the same logits. Tensors keep their dtypes if the backend has them;
+    otherwise, bfloat16 becomes float32. Unsupported features, such as scaled rotary embeddings or
+    quantized weights, raise a ConversionError that names them.
 
     Args:
-        source: a folder with config.json and model.safetensors, or the files that
+        source: Folder with config.json and model.safetensors, or the files that
             model.safetensors.index.json names, of a "gpt2", "llama", "mistral", "qwen2" or
             "mamba".
-        target: a folder to save the model in as well, from which `ember_ml.load` reads it.
-        backend: where to put the model; the active backend if not given.
+        target: Folder to save the model in, for `ember_ml.load`. Default: it is not saved.
+        backend: Backend of the model. Default: the active backend.
 
     Example:
         >>> import tempfile
@@ -58,7 +58,7 @@ def convert(
     """
     folder = Path(source)
     if target is not None and Path(target).resolve() == folder.resolve():
-        raise ArgumentError(f"convert: target={str(target)!r} must be another folder than source")
+        raise ArgumentError(f"convert: target={str(target)!r} must differ from source")
     settings = Settings(str(folder / CONFIG), read_json(folder / CONFIG))
     family = _family(settings)
     config = family.config(settings)
@@ -75,16 +75,16 @@ def _family(settings: Settings) -> Family:
     kind = settings.get("model_type")
     if kind not in FAMILIES:
         settings.problems.append(
-            f"model_type={kind!r} is not known; there are {', '.join(FAMILIES)}"
+            f"model_type={kind!r} is not supported, only {', '.join(FAMILIES)}"
         )
         settings.check()
     if settings.get("quantization_config") is not None:
-        settings.problems.append("quantization_config: quantised weights are not supported")
+        settings.problems.append("quantization_config: quantized weights are not supported")
     return FAMILIES[kind]
 
 
 def _fill(model: LanguageModel, family: Family, arrays: Arrays, folder: Path) -> None:
-    """Check all tensors, then give their values to the model."""
+    """Check all tensors, then load them into the model."""
     given = _whole_names(arrays, family)
     pieces = family.all_pieces(model)
     tied = given.pop(HEAD, None) if model.head is None else None
@@ -94,7 +94,7 @@ def _fill(model: LanguageModel, family: Family, arrays: Arrays, folder: Path) ->
     if tied is not None and not _equal(_tensor(*tied), model.embedding.weight):
         raise ConversionError(
             f"the tensors of {folder} do not fit its {CONFIG}",
-            [f"{HEAD} is not the embedding, but tie_word_embeddings says that it is"],
+            [f"{HEAD} differs from the embedding, but tie_word_embeddings is true"],
         )
 
 
@@ -103,7 +103,7 @@ def _equal(x: Tensor, y: Tensor) -> bool:
 
 
 def _whole_names(arrays: Arrays, family: Family) -> Arrays:
-    """The tensors that count, by names with the prefix, which files without a head leave out."""
+    """Return the tensors by full name, without derived ones; headless files omit the prefix."""
     with_prefix = any(name.startswith(family.prefix) for name in arrays)
     return {
         name if with_prefix or name == HEAD else family.prefix + name: pair
@@ -113,12 +113,12 @@ def _whole_names(arrays: Arrays, family: Family) -> Arrays:
 
 
 def _check(pieces: list[Piece], given: Arrays, folder: Path) -> None:
-    """Raise an error that names the tensors that are missing, unexpected or of another shape."""
+    """Raise a ConversionError that names missing, unexpected and misshaped tensors."""
     shapes = {name: shape for piece in pieces for name, shape in piece.shapes().items()}
     problems = [f"missing: {name}" for name in shapes if name not in given]
     problems += [f"unexpected: {name}" for name in given if name not in shapes]
     problems += [
-        f"misshaped: {name} is {tuple(given[name][0].shape)}, where the config says {shape}"
+        f"misshaped: {name} has shape {tuple(given[name][0].shape)}, the config expects {shape}"
         for name, shape in shapes.items()
         if name in given and tuple(given[name][0].shape) != shape
     ]
@@ -126,7 +126,7 @@ def _check(pieces: list[Piece], given: Arrays, folder: Path) -> None:
         raise ConversionError(f"the tensors of {folder} do not fit its {CONFIG}", problems)
 
 
-def _tensor(array: Any, dtype: str) -> Tensor:
-    """On the active backend, in the dtype if the backend has it."""
+def _tensor(array: NativeArray, dtype: str) -> Tensor:
+    """Return a tensor on the active backend, in the dtype if the backend has it."""
     known = dtype in runtime.LOADED[runtime.active()].DTYPES
     return convert_to_tensor(array, dtype=dtype if known else None)

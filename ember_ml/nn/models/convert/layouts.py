@@ -1,4 +1,4 @@
-"""How the values of a variable lie in the tensors of a checkpoint."""
+"""Layouts: how the value of a variable is stored in the tensors of a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,106 +14,106 @@ Shape = tuple[int, ...]
 
 
 class Layout(Protocol):
-    """How tensors become a value, and back."""
+    """Conversion between the tensors of a checkpoint and the value of a variable."""
 
     def shapes(self, shape: Shape) -> list[Shape]:
-        """The shapes of the tensors of a value of a shape."""
+        """Return the shapes of the tensors for a value of a shape."""
         ...
 
     def read(self, tensors: Sequence[Tensor]) -> Tensor:
-        """The value."""
+        """Return the value."""
         ...
 
     def write(self, value: Tensor) -> list[Tensor]:
-        """The tensors."""
+        """Return the tensors."""
         ...
 
 
 class Same:
-    """One tensor, as it is."""
+    """One tensor, unchanged."""
 
     def shapes(self, shape: Shape) -> list[Shape]:
-        """The value's."""
+        """Return the shape of the value."""
         return [shape]
 
     def read(self, tensors: Sequence[Tensor]) -> Tensor:
-        """The tensor."""
+        """Return the tensor."""
         return tensors[0]
 
     def write(self, value: Tensor) -> list[Tensor]:
-        """The value."""
+        """Return the value."""
         return [value]
 
 
 class Transposed:
-    """A matrix of (in features, out features), as GPT-2 has them."""
+    """Matrix of shape (in_features, out_features), as in GPT-2."""
 
     def shapes(self, shape: Shape) -> list[Shape]:
-        """The other way round."""
+        """Return the reversed shape."""
         return [shape[::-1]]
 
     def read(self, tensors: Sequence[Tensor]) -> Tensor:
-        """The tensor, turned."""
+        """Return the transposed tensor."""
         return ops.swapaxes(tensors[0], 0, 1)
 
     def write(self, value: Tensor) -> list[Tensor]:
-        """The value, turned."""
+        """Return the transposed value."""
         return [ops.swapaxes(value, 0, 1)]
 
 
 class Filters:
-    """The filters of a convolution of single channels, with an axis for the one channel in."""
+    """Filters of a depthwise convolution, with an axis for the input channel."""
 
     def shapes(self, shape: Shape) -> list[Shape]:
-        """(channels, 1, taps)."""
+        """Return (channels, 1, kernel_size)."""
         return [(shape[0], 1, shape[1])]
 
     def read(self, tensors: Sequence[Tensor]) -> Tensor:
-        """(channels, taps)."""
+        """Return the filters of shape (channels, kernel_size)."""
         return tensors[0][:, 0]
 
     def write(self, value: Tensor) -> list[Tensor]:
-        """(channels, 1, taps)."""
+        """Return the filters of shape (channels, 1, kernel_size)."""
         return [value[:, None]]
 
 
 class Stacked:
-    """Several tensors, of which the value has the rows one after the other.
+    """Several tensors, stacked along the rows of the value.
 
     Args:
-        rows: how many each has.
+        rows: Number of rows of each tensor.
     """
 
     def __init__(self, *rows: int) -> None:
         self.rows = rows
 
     def shapes(self, shape: Shape) -> list[Shape]:
-        """As the value's, with the rows of each."""
+        """Return the shape of each tensor."""
         return [(count, *shape[1:]) for count in self.rows]
 
     def read(self, tensors: Sequence[Tensor]) -> Tensor:
-        """All rows."""
+        """Return the concatenated rows."""
         return ops.concat(list(tensors), axis=0)
 
     def write(self, value: Tensor) -> list[Tensor]:
-        """The rows of each."""
+        """Return the rows of each tensor."""
         ends = [sum(self.rows[: at + 1]) for at in range(len(self.rows))]
         return [value[end - count : end] for end, count in zip(ends, self.rows, strict=True)]
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A variable of a model, and the names of its tensors in a checkpoint."""
+    """Variable of a model, with the names and the layout of its tensors in a checkpoint."""
 
     variable: Variable
     names: tuple[str, ...]
     layout: Layout = field(default_factory=Same)
 
     def shapes(self) -> dict[str, Shape]:
-        """The shape of each tensor."""
+        """Return the shape of each tensor by name."""
         return dict(zip(self.names, self.layout.shapes(self.variable.shape), strict=True))
 
 
 def pieces_of(variable: Variable | None, *names: str, layout: Layout | None = None) -> list[Piece]:
-    """The piece of a variable, if it is there."""
+    """Return the piece of a variable, as a list; an empty list for None."""
     return [] if variable is None else [Piece(variable, names, layout or Same())]

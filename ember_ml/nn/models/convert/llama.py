@@ -1,4 +1,4 @@
-"""Llama, and those that are built alike: Mistral, and Qwen2."""
+"""Import of Llama, Mistral and Qwen2."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def config(
     attention_bias: bool = False,
     inner_bias: bool = False,
 ) -> Config:
-    """The config of a Llama; the arguments are what the families differ in."""
+    """Return the config of a model; the arguments are the differences between the families."""
     width, heads = settings.size("hidden_size"), settings.size("num_attention_heads")
     settings.expect("head_dim", width // heads, width // heads)
-    made = Transformer(
+    transformer = Transformer(
         vocab_size=settings.size("vocab_size"),
         hidden_size=width,
         num_layers=settings.size("num_hidden_layers"),
@@ -47,11 +47,11 @@ def config(
         attention_dropout=settings.number("attention_dropout", 0.0),
     )
     settings.check()
-    return made.config()
+    return transformer.config()
 
 
 def _rope_base(settings: Settings) -> float:
-    """The base of the angles; they were kept in other places before transformers 5."""
+    """Return the base of the rotary frequencies, which older versions store in other fields."""
     given = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
     flat = isinstance(given, dict) and not any(isinstance(x, dict) for x in given.values())
     rope = Settings(settings.where, given if flat else {"rope_type": given})
@@ -63,7 +63,7 @@ def _rope_base(settings: Settings) -> float:
 
 
 def llama_config(settings: Settings) -> Config:
-    """The config of a Llama."""
+    """Return the config of a Llama."""
     return config(
         settings,
         attention_bias=settings.flag("attention_bias", False),
@@ -72,16 +72,16 @@ def llama_config(settings: Settings) -> Config:
 
 
 def mistral_config(settings: Settings) -> Config:
-    """The config of a Mistral, which may attend to a window."""
+    """Return the config of a Mistral, which may have a sliding window."""
     given = "sliding_window" in settings.values
-    kept = settings.get("sliding_window", None if given else 4096)
-    if kept is not None:
-        kept = settings.size("sliding_window", kept) - 1  # theirs counts the position itself
-    return config(settings, kv_heads=8, max_length=131072, window=kept)
+    window = settings.get("sliding_window", None if given else 4096)
+    if window is not None:
+        window = settings.size("sliding_window", window) - 1  # includes the position itself
+    return config(settings, kv_heads=8, max_length=131072, window=window)
 
 
 def qwen2_config(settings: Settings) -> Config:
-    """The config of a Qwen2, whose queries, keys and values have biases."""
+    """Return the config of a Qwen2, whose queries, keys and values have biases."""
     settings.expect("use_sliding_window", False, False)
     for kind in settings.get("layer_types", []):
         if kind != "full_attention":
@@ -90,12 +90,12 @@ def qwen2_config(settings: Settings) -> Config:
 
 
 def pieces(model: LanguageModel, *, out_bias: bool = True) -> list[Piece]:
-    """The variables, with the names of their tensors.
+    """Return the variables and the names of their tensors.
 
     Args:
-        model: the model.
-        out_bias: whether the bias behind attention, if the model has one, is in the checkpoint;
-            if not, it stays zero.
+        model: The model.
+        out_bias: Whether the checkpoint has the bias of the output projection, if the model has
+            one. If not, it stays zero.
     """
     found = pieces_of(getattr(model.backbone.norm, "weight", None), "norm.weight")
     for at, (first, second) in enumerate(pairs(model)):

@@ -1,4 +1,4 @@
-"""Models written as Llama, or as Mistral if they attend to a window."""
+"""Export of models as Llama, or as Mistral if attention has a window."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DEFAULT_LENGTH = 2048
 
 
 def describe(model: LanguageModel) -> dict[str, Any]:
-    """The config.json of a model, or an error that says what does not fit."""
+    """Return the config.json of a model; raise a ConversionError if it is not a Llama."""
     findings = Findings("llama")
     layers = residuals(model)
     findings.kinds(layers, (SelfAttention, GatedLinear))
     findings.head(model)
-    findings.need(model.table is None, "embeddings of positions are added to those of tokens")
+    findings.need(model.table is None, "position embeddings are added to the token embeddings")
     attention: list[Any] = [block.layer for block in layers[::2]]
     inner: list[Any] = [block.layer for block in layers[1::2]]
     values = {
@@ -50,7 +50,7 @@ def _attention(findings: Findings, attention: list[Any]) -> dict[str, Any]:
     for layer in attention:
         findings.need(layer.is_causal, "attention is not causal (causal=False)")
         findings.need(
-            layer.positions == "rope", f"attention has the positions {layer.positions!r}, not rope"
+            layer.positions == "rope", f"attention has positions={layer.positions!r}, not 'rope'"
         )
     base = findings.one("rope_base", [layer.rope_base for layer in attention])
     maps = [each for layer in attention for each in (layer.qkv, layer.out)]
@@ -65,7 +65,7 @@ def _attention(findings: Findings, attention: list[Any]) -> dict[str, Any]:
         "attention_bias": findings.one(
             "the bias of attention", [each.bias is not None for each in maps]
         ),
-        "rope_theta": base,  # where transformers before 5 looks
+        "rope_theta": base,  # for transformers before version 5
         "rope_parameters": {"rope_type": "default", "rope_theta": base},
     }
 
@@ -84,7 +84,7 @@ def _inner(findings: Findings, inner: list[Any]) -> dict[str, Any]:
 
 
 def _windowed(findings: Findings, values: dict[str, Any], attention: list[Any]) -> dict[str, Any]:
-    """As Mistral, which has a window but no biases, if there is a window."""
+    """Return the values of a Mistral, which has no biases, if attention has a window."""
     window = findings.one("window", [layer.window for layer in attention])
     if window is None:
         return values
@@ -95,5 +95,5 @@ def _windowed(findings: Findings, values: dict[str, Any], attention: list[Any]) 
         **values,
         "architectures": ["MistralForCausalLM"],
         "model_type": "mistral",
-        "sliding_window": window + 1,  # theirs counts the position itself
+        "sliding_window": window + 1,  # includes the position itself
     }

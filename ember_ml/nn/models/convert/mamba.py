@@ -1,4 +1,4 @@
-"""Mamba."""
+"""Import and export of Mamba."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ember_ml.nn.models.language import LanguageModel
 
 
 def config(settings: Settings) -> Config:
-    """The config of a Mamba."""
+    """Return the config of a Mamba."""
     width = settings.size("hidden_size")
     auto = math.ceil(width / 16)
     given = settings.get("time_step_rank", "auto")
@@ -45,7 +45,7 @@ def config(settings: Settings) -> Config:
 
 
 def pieces(model: LanguageModel) -> list[Piece]:
-    """The variables, with the names of their tensors."""
+    """Return the variables and the names of their tensors."""
     found = pieces_of(getattr(model.backbone.norm, "weight", None), "norm_f.weight")
     for at, block in enumerate(residuals(model)):
         found += pieces_of(getattr(block.norm, "weight", None), f"layers.{at}.norm.weight")
@@ -70,12 +70,12 @@ def _mixer(layer: Any, name: str) -> list[Piece]:
 
 
 def describe(model: LanguageModel) -> dict[str, Any]:
-    """The config.json of a model, or an error that says what does not fit."""
+    """Return the config.json of a model; raise a ConversionError if it is not a Mamba."""
     findings = Findings("mamba")
     layers: list[Any] = [block.layer for block in residuals(model)]
     findings.kinds(residuals(model), (Mamba,))
     findings.head(model)
-    findings.need(model.table is None, "embeddings of positions are added to those of tokens")
+    findings.need(model.table is None, "position embeddings are added to the token embeddings")
     values = {
         "architectures": ["MambaForCausalLM"],
         "model_type": "mamba",

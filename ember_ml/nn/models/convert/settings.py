@@ -1,4 +1,4 @@
-"""What a config.json of transformers says."""
+"""Settings in a config.json of transformers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ember_ml.nn.models.convert.errors import ConversionError
 
 
 class Settings:
-    """The values of a config.json, and what in them stands in the way.
+    """Values of a config.json, and the problems found in them.
 
-    A value that is missing or null is transformers' default, which the reader gives.
+    A missing value and null stand for the default of transformers, which the caller passes.
 
     Args:
-        where: the file, for the errors.
-        values: what it holds.
+        where: Path of the file, for error messages.
+        values: Content of the file.
     """
 
     def __init__(self, where: str, values: Mapping[str, Any]) -> None:
@@ -24,21 +24,21 @@ class Settings:
         self.problems: list[str] = []
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A value of any type."""
+        """Return a value of any type."""
         value = self.values.get(name)
         return default if value is None else value
 
     def size(self, name: str, default: int | None = None) -> int:
-        """A whole number of at least 1."""
+        """Return an integer of at least 1."""
         value = self.get(name, default)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
             return value
-        said = "is missing" if value is None else f"must be a whole number above 0, not {value!r}"
-        self.problems.append(f"{name} {said}")
+        problem = "is missing" if value is None else f"must be an integer above 0, not {value!r}"
+        self.problems.append(f"{name} {problem}")
         return 1
 
     def number(self, name: str, default: float) -> float:
-        """A number that is not below 0."""
+        """Return a number of at least 0."""
         value = self.get(name, default)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
             return float(value)
@@ -46,20 +46,20 @@ class Settings:
         return default
 
     def flag(self, name: str, default: bool) -> bool:
-        """True or false."""
+        """Return a boolean."""
         value = self.get(name, default)
         if isinstance(value, bool):
             return value
         self.problems.append(f"{name} must be true or false, not {value!r}")
         return default
 
-    def expect(self, name: str, wanted: Any, default: Any = None) -> None:
-        """Note a problem if a value is not the only one that is supported."""
+    def expect(self, name: str, wanted: object, default: object = None) -> None:
+        """Note a problem if a value is not the only supported one."""
         value = self.get(name, default)
         if value != wanted:
             self.problems.append(f"{name}={value!r} is not supported, only {wanted!r}")
 
     def check(self) -> None:
-        """Raise what was noted."""
+        """Raise a ConversionError if there are problems."""
         if self.problems:
             raise ConversionError(f"{self.where} cannot be converted", self.problems)

@@ -1,4 +1,4 @@
-"""Configs of transformers, by their name where it can say all, else layer by layer."""
+"""Configs of transformers: of the preset if it suffices, or else layer by layer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ember_ml.configs.models import LanguageModelConfig, TransformerModelConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Transformer:
-    """What tells one transformer from another."""
+    """Settings of a transformer."""
 
     vocab_size: int
     hidden_size: int
@@ -35,15 +35,15 @@ class Transformer:
     attention_dropout: float = 0.0
 
     def config(self) -> Config:
-        """The config of the model."""
+        """Return the config of the model."""
         alike = self.attention_bias == self.inner_bias
         return (
-            self._named()
+            self._preset()
             if alike and self.embedding_dropout == self.layer_dropout
             else self._layer_by_layer()
         )
 
-    def _named(self) -> Config:
+    def _preset(self) -> Config:
         return TransformerModelConfig(
             **self._shared(),
             num_layers=self.num_layers,

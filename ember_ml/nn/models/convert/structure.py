@@ -1,4 +1,4 @@
-"""What a model is made of, as far as transformers must know."""
+"""Structure of a model, and checks that it fits a family of transformers."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from ember_ml.nn.module import Module
 
 
 def residuals(model: LanguageModel) -> list[ResidualBlock]:
-    """The layers of a model, in order, each with its norm and its sum."""
-    return _inside(model.backbone.blocks)
+    """Return the layers of a model in order, with their norms and residual connections."""
+    return _flatten(model.backbone.blocks)
 
 
-def _inside(block: Block) -> list[ResidualBlock]:
-    found: list[ResidualBlock] = []
+def _flatten(block: Block) -> list[ResidualBlock]:
+    layers: list[ResidualBlock] = []
     for layer in block.layers:
         if isinstance(layer, Block):
-            found += _inside(layer)
+            layers += _flatten(layer)
         elif isinstance(layer, ResidualBlock):
-            found.append(layer)
+            layers.append(layer)
         else:
             name = type(layer).__name__
             raise ConversionError(
                 "the model has no counterpart in transformers",
-                [f"its input does not go past the {name} in {type(block).__name__}"],
+                [f"{name} in {type(block).__name__} has no residual connection"],
             )
-    return found
+    return layers
 
 
 def pairs(model: LanguageModel) -> list[tuple[ResidualBlock, ResidualBlock]]:
-    """The layers in twos: attention, and what stands behind it."""
-    found = residuals(model)
-    return list(zip(found[::2], found[1::2], strict=True))
+    """Return the pairs of attention and feed-forward layers."""
+    layers = residuals(model)
+    return list(zip(layers[::2], layers[1::2], strict=True))
 
 
 class Findings:
-    """What of a model does not fit a family of transformers.
+    """Collection of the reasons why a model does not fit a family of transformers.
 
     Args:
-        family: its model_type.
+        family: The model_type of the family.
     """
 
     def __init__(self, family: str) -> None:
@@ -50,20 +50,22 @@ class Findings:
         self.problems: list[str] = []
 
     def need(self, fits: bool, problem: str) -> None:
-        """Note a problem, unless it fits."""
+        """Note a problem unless `fits`."""
         if not fits and problem not in self.problems:
             self.problems.append(problem)
 
     def one(self, what: str, values: Iterable[Any]) -> Any:
-        """The value that all layers have; several are a problem."""
+        """Return the value that all layers have; note a problem if they differ."""
         kinds = list(dict.fromkeys(values))
-        self.need(len(kinds) < 2, f"{what} differs between layers: {kinds}; it has one for all")
+        self.need(len(kinds) < 2, f"{what} differs between layers: {kinds}; it must be the same")
         return kinds[0] if kinds else None
 
     def kinds(self, layers: Sequence[ResidualBlock], wanted: Sequence[type[Module]]) -> None:
-        """Raise an error unless the layers are of these classes in turn."""
+        """Raise a ConversionError unless the layers alternate between these classes."""
         turn = ", ".join(kind.__name__ for kind in wanted)
-        self.need(len(layers) % len(wanted) == 0 and bool(layers), f"its layers are {turn} in turn")
+        self.need(
+            len(layers) % len(wanted) == 0 and bool(layers), f"its layers must alternate: {turn}"
+        )
         for at, block in enumerate(layers):
             kind = wanted[at % len(wanted)]
             self.need(
@@ -73,24 +75,24 @@ class Findings:
         self.check()
 
     def norms(self, model: LanguageModel, kind: type[Module]) -> float | None:
-        """The eps of the norms, which stand before each layer and behind the last."""
-        found = [block.norm for block in residuals(model)] + [model.backbone.norm]
+        """Return the epsilon of the norms, and check their class and placement."""
+        norms = [block.norm for block in residuals(model)] + [model.backbone.norm]
         pre = all(block.placement == "pre" for block in residuals(model))
-        self.need(pre, "a norm stands after its layer (placement='post'), not before it")
-        for norm in found:
+        self.need(pre, "a norm follows its layer (placement='post')")
+        for norm in norms:
             name = "missing" if norm is None else type(norm).__name__
             self.need(isinstance(norm, kind), f"a norm is {name}, not {kind.__name__}")
-        eps: float | None = self.one("norm_eps", [getattr(norm, "eps", None) for norm in found])
+        eps: float | None = self.one("norm_eps", [getattr(norm, "eps", None) for norm in norms])
         return eps
 
     def head(self, model: LanguageModel) -> None:
-        """Note that the head has a bias."""
+        """Note a problem if the head has a bias."""
         biased = model.head_shift is not None or (
             model.head is not None and model.head.bias is not None
         )
         self.need(not biased, "the head has a bias (head_bias=True)")
 
     def check(self) -> None:
-        """Raise what was noted."""
+        """Raise a ConversionError if there are problems."""
         if self.problems:
             raise ConversionError(f"the model cannot be written as {self.family!r}", self.problems)
