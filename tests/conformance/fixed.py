@@ -1,4 +1,4 @@
-"""Operands with values of one's own, and comparisons that see the sign of zero."""
+"""Operands with fixed values, and comparisons that include the sign of zero."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conformance.table import Sample
 
 
 def fixed(*values: Any, column: bool = False, dtype: str | None = None) -> Sample:
-    """An operand of these values, in the dtype under test; exact where they are small."""
+    """Return an operand with these values, in the tested dtype."""
     shape = (len(values), 1) if column else (len(values),)
     return Sample(
         shape, dtype=dtype, transform=lambda array: np.array(values, array.dtype).reshape(shape)
@@ -21,22 +21,22 @@ def fixed(*values: Any, column: bool = False, dtype: str | None = None) -> Sampl
 
 
 def by_dtype(size: int, values: Callable[[np.dtype], Any]) -> Sample:
-    """An operand of `size` values that depend on the dtype (float32 when it is bfloat16)."""
+    """Return an operand of `size` values that depend on the dtype (float32 for bfloat16)."""
     return Sample((size,), transform=lambda array: np.array(values(array.dtype), array.dtype))
 
 
 def top(*below: int) -> Sample:
-    """The greatest integers of the dtype under test, so many below its maximum."""
+    """Return the largest integers of the tested dtype, at these distances from its maximum."""
     return by_dtype(len(below), lambda dtype: [np.iinfo(dtype).max - step for step in below])
 
 
 def host(tensor: EmberTensor) -> Any:
-    """The tensor's values as a NumPy array."""
+    """Return the tensor's values as a NumPy array."""
     return runtime.LOADED[tensor.backend].to_portable(tensor.native)
 
 
 def signed(reference: Callable[..., Any]) -> Callable[..., None]:
-    """A check that values are close to the reference's, with the same signs, those of zeros too."""
+    """Return a check of values and signs, including the signs of zeros."""
 
     def check(result: Any, *values: Any, **kwargs: Any) -> None:
         got, want = host(result), np.asarray(reference(*values, **kwargs))
@@ -48,7 +48,7 @@ def signed(reference: Callable[..., Any]) -> Callable[..., None]:
 
 
 def exact(*want: Any, dtype: str | None = None) -> Callable[..., None]:
-    """A check that the values are these, whatever the dtype."""
+    """Return a check for exactly these values."""
 
     def check(result: Any, *values: Any, **kwargs: Any) -> None:
         got = host(result)

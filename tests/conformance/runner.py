@@ -1,4 +1,4 @@
-"""Runs a row of the conformance table on a backend."""
+"""Run rows of the conformance table on a backend."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dispatch import OPS
 from ember_ml._core.dtype import DTYPES, real_part
 from ember_ml._core.tensor import EmberTensor
+from tests.backends import has_dtype as has_dtype
 from tests.conformance.table import Case, Sample
 
 TOLERANCE = {
@@ -23,14 +24,8 @@ TOLERANCE = {
 }
 
 
-def has_dtype(backend: str, dtype: str) -> bool:
-    """Whether the backend knows the dtype at all."""
-    runtime.load(backend)
-    return DTYPES[dtype] in runtime.NATIVE[backend]
-
-
 def expected_dtype(case: Case, dtype: str, position: int = 0) -> str:
-    """The dtype that the result must have."""
+    """Return the dtype that the result must have."""
     rule = case.result[position] if isinstance(case.result, tuple) else case.result
     if callable(rule):
         return rule(dtype)
@@ -43,7 +38,7 @@ def expected_dtype(case: Case, dtype: str, position: int = 0) -> str:
 
 
 def _wide(array: Any, lift: bool) -> Any:
-    """The values in their kind's widest dtype, for the reference; floats where the op lifts."""
+    """Return the values in the widest dtype of their kind; as floats if the op lifts integers."""
     if lift and array.dtype.kind in "biu":
         return array.astype(np.float64)
     if array.dtype.kind == "u":
@@ -54,7 +49,7 @@ def _wide(array: Any, lift: bool) -> Any:
 
 
 def _build(case: Case, dtype: str) -> tuple[list[Any], list[Any]]:
-    """The arguments for the op, and for the reference."""
+    """Return the arguments of the op, and those of the reference."""
     rng = case.rng()
 
     def make(part: Any) -> tuple[Any, Any]:
@@ -78,7 +73,7 @@ def _flatten(result: Any) -> list[Any]:
 
 
 def _contents(args: Any) -> list[bytes]:
-    """What the tensors among the arguments hold."""
+    """Return the contents of the tensors among the arguments."""
     tensors = [x for x in _flatten(args) if isinstance(x, EmberTensor)]
     return [runtime.LOADED[x.backend].to_portable(x.native).tobytes() for x in tensors]
 
@@ -100,12 +95,12 @@ def _compare(case: Case, got: EmberTensor, want: Any, dtype: str) -> None:
 
 
 def run(case: Case, backend: str, dtype: str) -> None:
-    """Compute the row on the (active) backend in `dtype`, and compare."""
+    """Compute the row on the active backend in `dtype`, and compare with the reference."""
     args, values = _build(case, dtype)
     before = _contents(args)
     with np.errstate(all="ignore"):
         got = OPS[case.key].function(*args, **case.kwargs)
-        assert _contents(args) == before, "an operand was changed"
+        assert _contents(args) == before, "an operand was modified"
         for tensor in _flatten(got):
             if isinstance(tensor, EmberTensor):
                 assert tensor.backend == backend

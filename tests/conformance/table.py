@@ -1,15 +1,16 @@
-"""The conformance table: rows that say how an op is tried and what must come out.
+"""The conformance table: rows with the inputs of an op and its expected results.
 
 A row is `case("elementwise.logaddexp", real(2, 3), real(3), reference=np.logaddexp)`. Inputs are
-samples (drawn anew for each dtype) or plain values. The reference gets the same values, rounded to
-the tested dtype, as float64, complex128 or int64 arrays.
+samples (drawn for each dtype) or plain values. The reference gets the same values, rounded to the
+tested dtype, as float64, complex128 or int64 arrays.
 """
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,20 +25,18 @@ ALL = ("bool", *INTEGERS, *FLOATS, *COMPLEXES)
 
 @dataclass(frozen=True)
 class Sample:
-    """An operand: how it is drawn, in the dtype under test (or in one of its own)."""
+    """Distribution of an operand, in the tested dtype or a fixed one."""
 
     shape: tuple[int, ...]
     low: float = -4.0
     high: float = 4.0
     dtype: str | None = None  # a fixed dtype, for indices and masks
-    special: bool = False  # with NaN, infinities and signed zeros among the values
+    special: bool = False  # includes NaN, infinities and signed zeros
     transposed: bool = False  # not contiguous
-    transform: Callable[[Any], Any] | None = (
-        None  # of the drawn array: to make it symmetric, sorted ...
-    )
+    transform: Callable[[Any], Any] | None = None  # applied to the drawn array
 
     def draw(self, rng: np.random.Generator, dtype: str) -> Any:
-        """The values, as an array that any value of `dtype` fits exactly (bfloat16 as float32)."""
+        """Return the values as an array that holds any value of `dtype` (bfloat16 as float32)."""
         name = self.dtype or dtype
         shape = self.shape[::-1] if self.transposed else self.shape
         array = _draw(rng, shape, name, self.low, self.high)
@@ -68,30 +67,30 @@ def _draw(
 
 
 def real(*shape: int, low: float = -4.0, high: float = 4.0, **options: Any) -> Sample:
-    """Numbers between low and high, in the dtype under test."""
+    """Return a sample between low and high, in the tested dtype."""
     return Sample(shape, low, high, **options)
 
 
 def positive(*shape: int, low: float = 0.5, high: float = 4.0, **options: Any) -> Sample:
-    """Numbers above zero, in the dtype under test."""
+    """Return a sample of positive numbers, in the tested dtype."""
     return Sample(shape, low, high, **options)
 
 
 def integers(
     *shape: int, low: int = 0, high: int = 3, dtype: str = "int64", **options: Any
 ) -> Sample:
-    """Integers from low to high, both included, whatever the tested dtype: indices and counts."""
+    """Return a sample of integers from low to high, both included, in a fixed dtype."""
     return Sample(shape, low, high, dtype=dtype, **options)
 
 
 def mask(*shape: int) -> Sample:
-    """Bools, whatever the dtype under test."""
+    """Return a sample of bools."""
     return Sample(shape, dtype="bool")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A row of the table."""
+    """Row of the table."""
 
     key: str
     inputs: tuple[Any, ...]
@@ -101,11 +100,10 @@ class Case:
     result: str | Callable[[str], str] | tuple[Any, ...]
     rtol: float
     check: Callable[..., None] | None
-    xfail_note: str = field(default="")
 
     @property
     def label(self) -> str:
-        """The row, as a test's name."""
+        """Name of the row in test reports."""
         shapes = "-".join(
             "x".join(map(str, part.shape)) or "0d"
             for part in self.inputs
@@ -116,7 +114,7 @@ class Case:
         return "-".join(filter(None, [self.key, shapes, ",".join(plain)])).replace(" ", "")
 
     def rng(self) -> np.random.Generator:
-        """A generator of the row's own, so that rows do not depend on each other."""
+        """Return the row's own generator, which makes rows independent of each other."""
         return np.random.default_rng(zlib.crc32(self.label.encode()))
 
 
@@ -124,7 +122,7 @@ CASES: list[Case] = []
 
 
 def takes(key: str) -> tuple[str, ...]:
-    """The dtypes that an op computes in, or casts to a float."""
+    """Return the dtypes that an op computes in, or casts to a float."""
     rule = OPS[key].rule
     kinds = rule.kinds | ({"bool", "int", "uint"} if rule.lift else set())
     by_kind = {
@@ -155,21 +153,29 @@ def case(
     """Add a row.
 
     Args:
-        key: the op, as in `OPS`: "family.name".
-        inputs: samples, lists of samples, and plain values, in the op's order.
-        reference: called with the values in place of the samples (and the same kwargs, unless it is
-            a lambda that takes none); gives the expected array, or a tuple of them.
-        dtypes: the dtypes to try; else all that the op's rule takes. Each is tried on each backend
-            that has it.
-        result: the result's dtype: "same" (as the operands, floats where the op lifts integers),
-            "real" (the components' dtype of a complex result), "bool", a dtype's name, or a
-            function of the dtype tried; a tuple for several results.
-        rtol: a factor on the dtype's usual tolerance.
-        check: called as check(results, *values) in place of a comparison: for ops whose results are
+        key: Op, as in `OPS`: "family.name".
+        inputs: Samples, lists of samples, and plain values, in the order of the op's parameters.
+        reference: Called with the values of the samples and the same kwargs; returns the expected
+            array, or a tuple of arrays.
+        dtypes: Dtypes to test on each backend that has them. Default: all that the op's rule takes.
+        result: Dtype of the result: "same" (as the operands, floats where the op lifts integers),
+            "real" (the component dtype of a complex result), "bool", a dtype's name, or a
+            function of the tested dtype; a tuple for several results.
+        rtol: Factor of the dtype's usual tolerance.
+        check: Called as check(results, *values) instead of a comparison, for ops whose results are
             not unique.
-        kwargs: keyword arguments of the op.
+        kwargs: Keyword arguments of the op.
     """
     CASES.append(Case(key, inputs, kwargs, reference, dtypes or takes(key), result, rtol, check))
+
+
+@functools.cache
+def rows_by_op() -> dict[str, list[Case]]:
+    """Return the rows of each op, by key."""
+    rows: dict[str, list[Case]] = {}
+    for case in CASES:
+        rows.setdefault(case.key, []).append(case)
+    return rows
 
 
 SHAPES: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (7,), (2, 3), (2, 0, 3), (3, 1, 2))
@@ -185,14 +191,14 @@ PAIRS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 
 
 def _floats(key: str, options: dict[str, Any]) -> tuple[str, ...]:
-    """Of the dtypes tried, those that have NaN and infinities."""
+    """Return the tested dtypes that have NaN and infinities."""
     return tuple(name for name in options.get("dtypes") or takes(key) if name in FLOATS)
 
 
 def unary_cases(
     key: str, reference: Callable[..., Any], low: float = -4.0, high: float = 4.0, **options: Any
 ) -> None:
-    """Rows for an op of one tensor: many shapes, not contiguous, special values."""
+    """Add rows for an op of one tensor: many shapes, not contiguous, special values."""
     special = options.pop("special", True) and bool(_floats(key, options))
     for shape in SHAPES:
         case(key, real(*shape, low=low, high=high), reference=reference, **options)
@@ -205,7 +211,7 @@ def unary_cases(
 def binary_cases(
     key: str, reference: Callable[..., Any], low: float = -4.0, high: float = 4.0, **options: Any
 ) -> None:
-    """Rows for an op of two tensors: broadcasting, not contiguous, special values."""
+    """Add rows for an op of two tensors: broadcasting, not contiguous, special values."""
     special = options.pop("special", True) and bool(_floats(key, options))
     for first, second in PAIRS:
         case(
@@ -230,7 +236,7 @@ def binary_cases(
 def axis_cases(
     key: str, reference: Callable[..., Any], shape: tuple[int, ...] = (2, 3, 4), **options: Any
 ) -> None:
-    """Rows for an op along one axis: each axis, from both ends, and lengths 1."""
+    """Add rows for an op along one axis: each axis, from both ends, and length 1."""
     for axis in range(-len(shape), len(shape)):
         case(key, real(*shape), reference=reference, axis=axis, **options)
     case(key, real(1), reference=reference, axis=0, **options)

@@ -1,35 +1,16 @@
-"""Every op of the table, on every backend, in every dtype it takes."""
+"""Values, dtypes and shapes of every op in the table, on every backend, in every dtype it takes."""
 
 from __future__ import annotations
-
-import importlib
-import pkgutil
-from pathlib import Path
 
 import pytest
 
 from ember_ml import ops  # noqa: F401  (declares every op)
 from ember_ml._core.dispatch import OPS
+from ember_ml.backend import BACKENDS
 from tests.conformance import cases
 from tests.conformance.runner import has_dtype, run
-from tests.conformance.table import CASES
-
-for module in pkgutil.iter_modules(cases.__path__):
-    importlib.import_module(f"tests.conformance.cases.{module.name}")
-
-FOLDER = Path(__file__).parent
-
-
-def known_gaps(backend: str) -> dict[str, str]:
-    """Lines "op dtype  # reason" (dtype may be *) of the backend's file of known failures."""
-    path = FOLDER / f"{backend}-xfails.txt"
-    gaps = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        row, _, reason = line.partition("#")
-        if row.strip():
-            assert reason.strip(), f"{path.name}: {row.strip()} gives no reason"
-            gaps[" ".join(row.split())] = reason.strip()
-    return gaps
+from tests.conformance.table import CASES as CASES
+from tests.conformance.table import rows_by_op
 
 
 def test_every_op_has_a_case() -> None:
@@ -37,20 +18,20 @@ def test_every_op_has_a_case() -> None:
     assert not missing, f"ops without a row in tests/conformance/cases: {missing}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
-def test_op(case, backend: str) -> None:
-    gaps = known_gaps(backend)
-    tried = [dtype for dtype in case.dtypes if has_dtype(backend, dtype)]
-    assert tried, f"{backend} has none of {case.dtypes}"
+def test_cases_mirror_the_files_of_ops() -> None:
+    assert {op.family for op in OPS.values()} == cases.FAMILIES
+
+
+@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
+@pytest.mark.parametrize("key", rows_by_op())
+def test_op(key: str, backend: str) -> None:
     failures = []
-    for dtype in tried:
-        expected_to_fail = f"{case.key} {dtype}" in gaps or f"{case.key} *" in gaps
-        try:
-            run(case, backend, dtype)
-        except Exception as error:
-            if not expected_to_fail:
-                failures.append(f"{dtype}: {type(error).__name__}: {error}")
-        else:
-            if expected_to_fail:
-                failures.append(f"{dtype}: passes, though {backend}-xfails.txt lists it")
+    for case in rows_by_op()[key]:
+        dtypes = [dtype for dtype in case.dtypes if has_dtype(backend, dtype)]
+        assert dtypes, f"{case.label}: {backend} has none of {case.dtypes}"
+        for dtype in dtypes:
+            try:
+                run(case, backend, dtype)
+            except Exception as error:
+                failures.append(f"{case.label} in {dtype}: {type(error).__name__}: {error}")
     assert not failures, "\n".join(failures)

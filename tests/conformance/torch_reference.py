@@ -1,4 +1,4 @@
-"""torch's functions in float64, as references for rows of the table."""
+"""Functions of torch in float64, as references for rows of the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _tensor(value: Any) -> Any:
 
 
 def by_torch(function: Callable[..., Any], **names: str) -> Callable[..., Any]:
-    """A function of tensors as one of arrays; `names` says how torch calls a keyword."""
+    """Return a function of tensors as one of arrays; `names` maps keywords to torch's names."""
 
     def reference(*values: Any, **kwargs: Any) -> Any:
         options = {names.get(name, name): value for name, value in kwargs.items()}

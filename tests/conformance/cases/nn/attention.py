@@ -1,10 +1,10 @@
-"""Rows for `ember_ml.ops.nn`: attention, positions, projections, dropout."""
+"""Rows for `ember_ml.ops.nn.attention`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.table import COMPLEXES, FLOATS, case, integers, mask, real
+from tests.conformance.table import FLOATS, case, mask, real
 
 
 def attention(query, key, value, given=None, causal=False, window=None, scale=None):
@@ -119,117 +119,3 @@ case(
     rate=0.4,
     seed=11,
 )
-
-
-def rope(x, positions=None, base=10000.0, offset=0, interleaved=False):
-    """As a product of complex numbers."""
-    pairs = x.shape[-1] // 2
-    places = np.arange(x.shape[-2]) if positions is None else positions
-    turn = np.exp(1j * (places + offset)[..., None] * base ** (-np.arange(pairs) / max(pairs, 1)))
-    first, second = (
-        (x[..., 0::2], x[..., 1::2]) if interleaved else (x[..., :pairs], x[..., pairs:])
-    )
-    turned = (first + 1j * second) * turn
-    parts = [turned.real, turned.imag]
-    return np.stack(parts, -1).reshape(x.shape) if interleaved else np.concatenate(parts, -1)
-
-
-for interleaved in (False, True):
-    for shape in ((5, 4), (2, 3, 7, 6), (2, 5, 2), (0, 4), (2, 2, 3, 5, 8)):
-        case("nn.positions.rope", real(*shape), reference=rope, interleaved=interleaved)
-    case(
-        "nn.positions.rope",
-        real(2, 3, 5, 4),
-        integers(2, 1, 5, high=50),
-        dtypes=FLOATS,
-        reference=rope,
-        offset=3,
-        base=100.0,
-        interleaved=interleaved,
-    )
-    case("nn.positions.rope", real(1, 2, 3, 4), reference=rope, offset=100, interleaved=interleaved)
-case("nn.positions.rope", real(3, 4), real(3, dtype="float32"), dtypes=FLOATS, reference=rope)
-
-
-def linear(x, weight, bias=None):
-    return x @ weight.T + (0 if bias is None else bias)
-
-
-P = "nn.projection."
-for shape in ((4,), (3, 4), (2, 3, 4), (0, 4), (2, 0, 4), (2, 1, 3, 4)):
-    case(P + "linear", real(*shape), real(5, 4), reference=linear, rtol=4.0)
-    case(P + "linear", real(*shape), real(5, 4), real(5), reference=linear, rtol=4.0)
-case(
-    P + "linear",
-    real(3, 4, transposed=True),
-    real(5, 4, transposed=True),
-    real(5),
-    reference=linear,
-    rtol=4.0,
-)
-case(P + "linear", real(3, 0), real(2, 0), real(2), reference=linear)
-ones = {"low": 1, "high": 1}
-case(
-    P + "linear",
-    real(1, 4096, **ones),
-    real(2, 4096, **ones),
-    dtypes=("float16", "float32"),
-    reference=linear,
-)
-
-
-def embedding(weight, indices):
-    return weight[indices]
-
-
-for dtype in ("int64", "int32", "uint8"):
-    case(P + "embedding", real(6, 3), integers(2, 4, high=5, dtype=dtype), reference=embedding)
-case(P + "embedding", real(6, 3), integers(high=5), reference=embedding)
-case(P + "embedding", real(6, 3), integers(0, high=5), reference=embedding)
-case(
-    P + "embedding",
-    real(6),
-    integers(4, high=5),
-    reference=embedding,
-    dtypes=("float32", *COMPLEXES),
-)
-case(P + "embedding", real(6, 2, 2), integers(3, high=5), reference=embedding, dtypes=FLOATS)
-
-
-def one_hot(x, num_classes, axis=-1, dtype=None):
-    return np.moveaxis(x[..., None] == np.arange(num_classes), -1, axis)
-
-
-for shape in ((), (4,), (2, 3), (0,)):
-    case(P + "one_hot", real(*shape, low=-2, high=5), 4, reference=one_hot, result="float32")
-for axis in (0, 1, 2, -3):
-    case(
-        P + "one_hot", real(2, 3, low=0, high=4), 5, reference=one_hot, result="float32", axis=axis
-    )
-for dtype in ("bool", "int64", "float16"):
-    case(P + "one_hot", real(3, low=0, high=4), 5, reference=one_hot, result=dtype, dtype=dtype)
-case(P + "one_hot", real(3, low=0, high=4), 0, reference=one_hot, result="float32")
-
-
-def kept_share(result, x, rate=0.5, training=True, seed=None):
-    values = result.astype("float32").numpy()
-    assert values.shape == x.shape
-    if not training or rate == 0:
-        np.testing.assert_array_equal(values, x.astype(np.float32))
-        return
-    kept = values != 0
-    scaled = x / max(1 - rate, 1e-9)
-    np.testing.assert_allclose(values[kept], scaled[kept], rtol=2e-2)
-    assert abs(kept.mean() - (1 - rate)) < 0.06
-
-
-noise = real(40, 50, low=1, high=4)
-for options in (
-    {},
-    {"rate": 0.0},
-    {"rate": 1.0},
-    {"rate": 0.1},
-    {"rate": 0.2, "seed": 5},
-    {"training": False},
-):
-    case("nn.regularization.dropout", noise, dtypes=FLOATS, check=kept_share, **options)

@@ -1,0 +1,31 @@
+"""Rows for `ember_ml.ops.nn.gating`."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch.nn import functional as F
+
+from tests.conformance.table import case, real
+from tests.conformance.torch_reference import by_torch
+
+
+def swiglu(x, axis=-1):
+    first, second = np.split(x, 2, axis)
+    return first / (1 + np.exp(-first)) * second
+
+
+def prelu(x, weight, axis=1):
+    if weight.size > 1:
+        weight = weight.reshape(-1, *(1,) * (x.ndim - 1 - axis % x.ndim))
+    return np.where(x > 0, x, weight * x)
+
+
+for axis in (-1, 0, 1, 2):
+    case("nn.gating.glu", real(2, 4, 6), reference=by_torch(F.glu, axis="dim"), axis=axis)
+    case("nn.gating.swiglu", real(2, 4, 6), reference=swiglu, axis=axis)
+case("nn.gating.glu", real(0, 4), reference=by_torch(F.glu))
+case("nn.gating.swiglu", real(4, 2, transposed=True), reference=swiglu, axis=1)
+case("nn.gating.prelu", real(2, 3, 4), real(3), reference=prelu)
+case("nn.gating.prelu", real(2, 3, 4), real(4), reference=prelu, axis=-1)
+case("nn.gating.prelu", real(5), real(1), reference=prelu)
+case("nn.gating.prelu", real(2, 0), real(), reference=prelu)

@@ -1,0 +1,37 @@
+"""Rows for `ember_ml.ops.nn.positions`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.conformance.table import FLOATS, case, integers, real
+
+
+def rope(x, positions=None, base=10000.0, offset=0, interleaved=False):
+    """As a product of complex numbers."""
+    pairs = x.shape[-1] // 2
+    places = np.arange(x.shape[-2]) if positions is None else positions
+    turn = np.exp(1j * (places + offset)[..., None] * base ** (-np.arange(pairs) / max(pairs, 1)))
+    first, second = (
+        (x[..., 0::2], x[..., 1::2]) if interleaved else (x[..., :pairs], x[..., pairs:])
+    )
+    turned = (first + 1j * second) * turn
+    parts = [turned.real, turned.imag]
+    return np.stack(parts, -1).reshape(x.shape) if interleaved else np.concatenate(parts, -1)
+
+
+for interleaved in (False, True):
+    for shape in ((5, 4), (2, 3, 7, 6), (2, 5, 2), (0, 4), (2, 2, 3, 5, 8)):
+        case("nn.positions.rope", real(*shape), reference=rope, interleaved=interleaved)
+    case(
+        "nn.positions.rope",
+        real(2, 3, 5, 4),
+        integers(2, 1, 5, high=50),
+        dtypes=FLOATS,
+        reference=rope,
+        offset=3,
+        base=100.0,
+        interleaved=interleaved,
+    )
+    case("nn.positions.rope", real(1, 2, 3, 4), reference=rope, offset=100, interleaved=interleaved)
+case("nn.positions.rope", real(3, 4), real(3, dtype="float32"), dtypes=FLOATS, reference=rope)
