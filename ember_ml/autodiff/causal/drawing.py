@@ -1,19 +1,23 @@
-"""The graph of a causal context, for networkx and for the eye."""
+"""The graph of a causal context, for networkx and matplotlib."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ember_ml._core.errors import BackendNotInstalledError
 
 if TYPE_CHECKING:
+    import networkx  # type: ignore[import-untyped,unused-ignore]
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from ember_ml.autodiff.causal.context import CausalContext
 
 Edge = tuple[str, str]
 
 
 def graph(context: CausalContext) -> tuple[dict[str, dict[str, Any]], list[Edge]]:
-    """Nodes with their attributes, and edges from cause to effect."""
+    """Return the nodes with their attributes, and the edges from cause to effect."""
     nodes: dict[str, dict[str, Any]] = {}
     edges: list[Edge] = []
     for event in context.events:
@@ -28,34 +32,34 @@ def graph(context: CausalContext) -> tuple[dict[str, dict[str, Any]], list[Edge]
             "sources": sorted(event.causal.sources),
         }
         for key in dict.fromkeys(event.values):
-            maker = context._makers.get(key)
-            if maker is not None and maker is not event:
-                edges.append((f"{maker.tick}: {maker.operation}", name))
+            producer = context._producers.get(key)
+            if producer is not None and producer is not event:
+                edges.append((f"{producer.tick}: {producer.operation}", name))
             elif key in context._names:
                 source = context._names[key]
-                place = context._positions.get(key)
-                nodes.setdefault(source, {"operation": "", "depth": 0, "position": place})
+                position = context._positions.get(key)
+                nodes.setdefault(source, {"operation": "", "depth": 0, "position": position})
                 edges.append((source, name))
     return nodes, edges
 
 
-def to_networkx(context: CausalContext) -> Any:
-    """A networkx.DiGraph."""
+def to_networkx(context: CausalContext) -> networkx.DiGraph:
+    """Return the graph as a `networkx.DiGraph`."""
     try:
-        import networkx  # type: ignore[import-untyped,unused-ignore]
+        import networkx
     except ImportError as error:
         raise BackendNotInstalledError(
             "to_networkx needs networkx; install it with: pip install 'ember-ml[graph]'"
         ) from error
     nodes, edges = graph(context)
-    made = networkx.DiGraph()
-    made.add_nodes_from(nodes.items())
-    made.add_edges_from(edges)
-    return made
+    result = networkx.DiGraph()
+    result.add_nodes_from(nodes.items())
+    result.add_edges_from(edges)
+    return result
 
 
-def _places(nodes: dict[str, dict[str, Any]]) -> dict[str, tuple[float, float]]:
-    """Columns by depth, each centred."""
+def _layout(nodes: dict[str, dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Return a place for each node: columns by depth, vertically centered."""
     columns: dict[int, list[str]] = {}
     for name, node in nodes.items():
         columns.setdefault(node["depth"], []).append(name)
@@ -66,19 +70,21 @@ def _places(nodes: dict[str, dict[str, Any]]) -> dict[str, tuple[float, float]]:
     }
 
 
-def draw(context: CausalContext, path: str | None = None, ax: Any = None) -> Any:
-    """The graph, ops coloured by family, time from left to right."""
+def draw(context: CausalContext, path: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw the graph from left to right, with a color per op family; return the axes."""
     import matplotlib.pyplot as plt
     from matplotlib.colors import to_rgb
 
     nodes, edges = graph(context)
-    places = _places(nodes)
+    places = _layout(nodes)
     if ax is None:
         width = 2 + 1.6 * (1 + max((x for x, _ in places.values()), default=0))
         height = 1.5 + 0.9 * (1 + 2 * max((abs(y) for _, y in places.values()), default=0))
         ax = plt.subplots(figsize=(min(width, 40), min(height, 40)))[1]
     for start, end in edges:
-        bend = 0.0 if places[end][0] - places[start][0] <= 1 else 0.25  # around what is between
+        bend = (
+            0.0 if places[end][0] - places[start][0] <= 1 else 0.25
+        )  # around the nodes in between
         arrow = {"arrowstyle": "->", "color": "0.6", "shrinkA": 18, "shrinkB": 26, "zorder": 1}
         arrow["connectionstyle"] = f"arc3,rad={bend}"
         ax.annotate("", places[end], places[start], arrowprops=arrow)
@@ -97,6 +103,7 @@ def draw(context: CausalContext, path: str | None = None, ax: Any = None) -> Any
     ax.set_ylim(min(ys) - 0.8, max(ys) + 0.8)
     ax.set_axis_off()
     if path is not None:
-        ax.figure.savefig(path, bbox_inches="tight", dpi=150)
-        plt.close(ax.figure)
+        figure = cast("Figure", ax.figure)
+        figure.savefig(path, bbox_inches="tight", dpi=150)
+        plt.close(figure)
     return ax

@@ -1,22 +1,23 @@
-"""What a causal context holds."""
+"""Events of a causal context."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+
+from ember_ml.autodiff.program import Step
 
 Position = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Spatial:
-    """Where an op took place.
+    """Place of an op.
 
     Attributes:
-        inputs: the positions of the operands; None for those without one.
-        position: the middle of the operands' positions, which the results inherit; None if no
-            operand has one.
-        distance: the longest way from an operand to that middle.
+        inputs: Positions of the operands; None for operands without one.
+        position: Mean of the operands' positions, which the results inherit; None if no operand
+            has a position.
+        distance: Largest distance of an operand from `position`.
     """
 
     inputs: tuple[Position | None, ...]
@@ -26,13 +27,13 @@ class Spatial:
 
 @dataclass(frozen=True)
 class Temporal:
-    """When an op took place.
+    """Time of an op.
 
     Attributes:
-        tick: its number, counted from the first.
-        elapsed: seconds since the recording started.
-        depth: how many ops lead to it, along the longest path.
-        delays: for each operand, how many ticks ago it was made; None for one from outside.
+        tick: Number of the op, counted from the first one.
+        elapsed: Seconds since the start of the recording.
+        depth: Number of ops on the longest path that leads to it, itself included.
+        delays: Age of each operand in ticks; None for operands from outside.
     """
 
     tick: int
@@ -43,11 +44,11 @@ class Temporal:
 
 @dataclass(frozen=True)
 class Causal:
-    """What an op came from.
+    """Causes of an op.
 
     Attributes:
-        causes: for each operand, the tick of the op that made it; None for one from outside.
-        sources: the registered tensors that it depends on, directly or not, by name.
+        causes: Tick of the op that computed each operand; None for operands from outside.
+        sources: Names of the registered tensors that it depends on, directly or indirectly.
     """
 
     causes: tuple[int | None, ...]
@@ -56,22 +57,29 @@ class Causal:
 
 @dataclass(frozen=True)
 class Event:
-    """An op that took place."""
+    """A recorded op.
+
+    Attributes:
+        operation: Name of the op.
+        shapes: Shapes of the results.
+        spatial: Place of the op.
+        temporal: Time of the op.
+        causal: Causes of the op.
+        values: Identities of the operands.
+        results: Identities of the results.
+        step: The recorded call, which can run again; None for an op that was registered by hand.
+    """
 
     operation: str
     shapes: tuple[tuple[int, ...], ...]
-    """Of the results."""
     spatial: Spatial
     temporal: Temporal
     causal: Causal
     values: tuple[int, ...] = field(repr=False)
-    """What the operands are known by."""
-    made: tuple[int, ...] = field(repr=False)
-    """What the results are known by."""
-    step: Any = field(default=None, repr=False, compare=False)
-    """The call itself, to be run again; None for an operation that was registered by hand."""
+    results: tuple[int, ...] = field(repr=False)
+    step: Step | None = field(default=None, repr=False, compare=False)
 
     @property
     def tick(self) -> int:
-        """Its number."""
+        """Number of the op."""
         return self.temporal.tick
