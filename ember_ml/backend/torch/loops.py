@@ -1,33 +1,44 @@
-"""Recurrences with gradients written by hand: few kernels a step, and none of autograd.
+"""Recurrences with hand-written backward passes: few kernels per step, and no autograd.
 
-What a step's gradient needs beside the gradient that arrives is computed for all steps at once, and
-so are the gradients of the weights. Time is the first axis here.
+The backward pass computes the factors of all steps at once, and so the weights' gradients. Inside
+the loops time is the first axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import torch
+from torch import Tensor
 
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 
 
 class ClosedForm:
-    """`closed_form`, forward and backward."""
+    """Forward and backward pass of `closed_form` (CfC cells).
+
+    Args:
+        gated: Whether the two heads are mixed by the gate instead of added.
+    """
 
     def __init__(self, gated: bool) -> None:
         self.gated = gated
 
     def forward(
-        self, x: Any, h0: Any, weight_hh: Any, weight: Any, bias: Any, timespans: Any
-    ) -> Any:
-        """The states, (batch, time, hidden).
+        self,
+        x: Tensor,
+        h0: Tensor,
+        weight_hh: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        timespans: Tensor | None,
+    ) -> Tensor:
+        """Return the states, (batch, time, hidden).
 
-        Inside the loop a tanh is a sigmoid s of twice its operand, which takes a quarter of its
-        time, and a state h stands as (h + 1) / 2; 2 s - 1 is left to the matrices, and to the end.
+        tanh(x) is computed as 2 sigmoid(2 x) - 1, since torch's sigmoid takes a quarter of the
+        time. Inside the loop a state h is stored as (h + 1) / 2; the weights and a final pass
+        apply the scale and shift.
         """
         batch, length, width = x.shape
         size = h0.shape[1]
@@ -39,24 +50,26 @@ class ClosedForm:
         into = weight_hh.t().mul(2).mul_(double).contiguous()
         self.states = x.new_empty(length + 1, batch, size)
         torch.add(h0, 1, out=self.states[0]).div_(2)
-        self.spans: Any = None if timespans is None else timespans.transpose(0, 1)
-        self.inner: Any = None
+        self.spans: Tensor | None = None if timespans is None else timespans.transpose(0, 1)
+        self.inner: Tensor | None = None
         if weight is None:
             self.z = entries
-            self._walk(entries, into, None, None)
+            self._run(entries, into, None, None)
         else:
-            heads, shift = self._heads(weight, bias, size)
+            heads, shift = self._head_weights(weight, bias, size)
             self.inner = entries
             self.z = x.new_empty(length, batch, len(weight))
-            self._walk(entries, into, heads, shift)
+            self._run(entries, into, heads, shift)
             self.inner.mul_(2).sub_(1)
         self.z[..., : 2 * size].mul_(2).sub_(1)
         self.states.mul_(2).sub_(1)
         self.states[0] = h0
         return self.states[1:].transpose(0, 1)
 
-    def _heads(self, weight: Any, bias: Any, size: int) -> tuple[Any, Any]:
-        """The matrix and the bias that give z, its tanhs' part twice, of a sigmoid."""
+    def _head_weights(
+        self, weight: Tensor, bias: Tensor | None, size: int
+    ) -> tuple[Tensor, Tensor]:
+        """Return the matrix and bias that compute z from a sigmoid, doubled for the tanh parts."""
         shift = weight.sum(1).neg_()
         shift = shift if bias is None else shift.add_(bias)
         shift[: 2 * size] *= 2
@@ -64,7 +77,9 @@ class ClosedForm:
         heads[:, : 2 * size] *= 2
         return heads.contiguous(), shift
 
-    def _walk(self, entries: Any, into: Any, heads: Any, shift: Any) -> None:
+    def _run(
+        self, entries: Tensor, into: Tensor, heads: Tensor | None, shift: Tensor | None
+    ) -> None:
         size, z = self.states.shape[2], self.z
         steps = zip(
             entries.unbind(),
@@ -90,14 +105,15 @@ class ClosedForm:
                 here.sigmoid_()
             mixed(f1, f2, gate, out=after)
 
-    def _slow(self) -> Any:
-        """Of each step: the two tanhs' part of z, what the timespan multiplies, and that."""
+    def _slow(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Return, per step, the tanh parts of z, the part times the timespan, and the timespan."""
         size, z = self.states.shape[2], self.z
+        assert self.spans is not None
         both, slow = z[..., : 2 * size], z[..., 2 * size : -size]
         return zip(both.unbind(), slow.unbind(), self.spans.unbind(), strict=True)
 
-    def _factors(self, size: int) -> Any:
-        """The derivatives of a state for the parts of z, (time, batch, parts, hidden)."""
+    def _factors(self, size: int) -> Tensor:
+        """Return the derivatives of a state by the parts of z, (time, batch, parts, hidden)."""
         f1, f2, t = self.z[..., :size], self.z[..., size : 2 * size], self.z[..., -size:]
         shape = (*self.z.shape[:2], self.z.shape[2] // size, size)
         factors = self.z.new_empty(shape)
@@ -109,13 +125,13 @@ class ClosedForm:
             torch.mul(factors[:, :, 3], self.spans, out=factors[:, :, 2])
         return factors
 
-    def backward(self, arrays: Sequence[Any], g: Any) -> list[Any]:
-        """The gradients of all arrays; None for those that are None."""
+    def backward(self, arrays: Sequence[Tensor], g: Tensor) -> list[Tensor | None]:
+        """Return the gradients of all arrays; None for arrays that are None."""
         x, h0, weight_hh, weight, bias, timespans = arrays
         length, size = x.shape[1], h0.shape[1]
         factors = self._factors(size)
         dz = torch.empty_like(self.z)
-        slopes: Any = None
+        slopes: Tensor | None = None
         if weight is not None:
             slopes = torch.ones_like(self.inner)
             _tanh_backward(slopes, self.inner, grad_input=slopes)
@@ -128,38 +144,44 @@ class ClosedForm:
             dz.unflatten(2, (-1, size)).unbind(),
             dz.unbind(),
             dx.unbind(),
-            [None] * length if weight is None else slopes.unbind(),
+            [None] * length if slopes is None else slopes.unbind(),
             strict=True,
         )
-        for earlier, factor, parts, here, inner, slope in reversed(list(steps)):
+        for before_step, factor, parts, here, inner, slope in reversed(list(steps)):
             torch.mul(factor, dh.unsqueeze(1), out=parts)
             if weight is not None:
                 torch.mm(here, weight, out=inner).mul_(slope)
-            dh = torch.addmm(earlier, inner, weight_hh)
+            dh = torch.addmm(before_step, inner, weight_hh)
         grads = [dx.transpose(0, 1), dh, dx.flatten(0, 1).t() @ self.states[:-1].flatten(0, 1)]
         flat = dz.flatten(0, 1)
-        grads.append(None if weight is None else flat.t() @ self.inner.flatten(0, 1))
+        grads.append(None if self.inner is None else flat.t() @ self.inner.flatten(0, 1))
         grads.append(None if bias is None else flat.sum(0))
         grads.append(None if timespans is None else self._timespans(arrays, dz, size))
         return grads
 
-    def _timespans(self, arrays: Sequence[Any], dz: Any, size: int) -> Any:
+    def _timespans(self, arrays: Sequence[Tensor], dz: Tensor, size: int) -> Tensor:
         slow = self.z[..., 2 * size : -size]
         each = (dz[..., -size:] * slow).sum(-1, keepdim=True).transpose(0, 1)
         return each if len(arrays[5]) == len(each) else each.sum(0, keepdim=True)
 
 
-def _without_gate(f1: Any, f2: Any, t: Any, out: Any) -> None:
+def _without_gate(f1: Tensor, f2: Tensor, t: Tensor, out: Tensor) -> None:
     torch.addcmul(f1, t, f2, out=out).sub_(t, alpha=0.5)
 
 
 class Liquid:
-    """`liquid`, forward and backward."""
+    """Forward and backward pass of `liquid` (LTC cells)."""
 
     def forward(
-        self, x: Any, v0: Any, capacity: Any, slopes: Any, offsets: Any, weights: Any
-    ) -> Any:
-        """The potentials, (batch, time, neurons)."""
+        self,
+        x: Tensor,
+        v0: Tensor,
+        capacity: Tensor,
+        slopes: Tensor,
+        offsets: Tensor,
+        weights: Tensor,
+    ) -> Tensor:
+        """Return the potentials, (batch, time, neurons)."""
         batch, length, _ = x.shape
         size = v0.shape[1]
         self.states = x.new_empty(length + 1, batch, size)
@@ -184,8 +206,8 @@ class Liquid:
             after.div_(conductances)
         return self.states[1:].transpose(0, 1)
 
-    def backward(self, arrays: Sequence[Any], g: Any) -> list[Any]:
-        """The gradients of all arrays."""
+    def backward(self, arrays: Sequence[Tensor], g: Tensor) -> list[Tensor | None]:
+        """Return the gradients of all arrays."""
         _, v0, capacity, slopes, _, weights = arrays
         size = v0.shape[1]
         inverse = self.sums[..., size:].reciprocal()
@@ -204,10 +226,10 @@ class Liquid:
             steep.unbind(),
             strict=True,
         )
-        for earlier, factor, parts, here, currents, inner, slope in reversed(list(steps)):
+        for before_step, factor, parts, here, currents, inner, slope in reversed(list(steps)):
             torch.mul(factor, dv.unsqueeze(1), out=parts)
             torch.mm(here, weights, out=inner).mul_(slope)
-            dv = torch.addmm(earlier, inner, slopes).addcmul_(currents, capacity)
+            dv = torch.addmm(before_step, inner, slopes).addcmul_(currents, capacity)
         v, flat = self.states[:-1], dz.flatten(0, 1)
         dcapacity = (dsums[..., :size] * v + dsums[..., size:]).sum((0, 1))
         return [
