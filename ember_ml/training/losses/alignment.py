@@ -1,4 +1,4 @@
-"""The loss of label sequences that are not aligned with time."""
+"""CTC: the loss of label sequences that are not aligned with time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.configs import losses as configs
+from ember_ml.configs.fields import Count
 from ember_ml.registry import register
-from ember_ml.training.losses.base import Loss
+from ember_ml.training.losses.base import Loss, LossLike, Reduction
 from ember_ml.training.losses.reduction import weighted, wide
 
 
@@ -23,25 +23,26 @@ def ctc(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """-log of the probability of the labels, summed over all their alignments with the time steps.
+    """Return the CTC loss: -log of the summed probability of all alignments of the labels.
 
     Args:
-        prediction: logits (batch, time, classes).
-        target: labels (batch, length), padded at the end.
-        input_lengths: how many time steps of each sequence count; all if not given.
-        target_lengths: how many labels count; if not given, those that are neither negative nor
-            `blank`.
-        blank: the class that stands for no label.
-        zero_infinity: whether labels that do not fit the time give 0 rather than infinity.
+        prediction: Logits (batch, time, classes).
+        target: Labels (batch, length), padded at the end.
+        input_lengths: Number of valid time steps of each sequence. Default: all.
+        target_lengths: Number of valid labels of each sequence. Default: those that are neither
+            negative nor `blank`.
+        blank: Index of the blank class.
+        zero_infinity: Whether the loss of labels that do not fit into the time is 0 rather than
+            infinite.
         reduction: "mean" (of each loss divided by its number of labels), "sum" or "none".
-        sample_weight: a factor of each sequence, or booleans.
+        sample_weight: Factor on the loss of each sequence, or a boolean mask.
     """
     x = wide(prediction)
     y = convert_to_tensor(target, backend=x.backend)
     if x.ndim != 3 or y.ndim != 2 or x.shape[0] != y.shape[0]:
         raise ShapeError(
-            "ctc takes predictions (batch, time, classes) and targets (batch, length), "
-            f"not {x.shape} and {y.shape}"
+            "ctc: expected predictions (batch, time, classes) and targets (batch, length), "
+            f"got {x.shape} and {y.shape}"
         )
     count = ops.sum(ops.logical_and(y >= 0, y != blank), axis=1)
     labels = count if target_lengths is None else target_lengths
@@ -59,13 +60,14 @@ def ctc(
     return weighted("ctc", lambda how: per_label, reduction, sample_weight)
 
 
-@register("losses/ctc", config=configs.CTCConfig)
+@register("losses/ctc")
 class CTC(Loss):
-    """-log of the probability of the labels, summed over all their alignments with the time steps.
+    """CTC loss: -log of the summed probability of all alignments of the labels.
 
     Args:
-        blank: the class that stands for no label.
-        zero_infinity: whether labels that do not fit the time give 0 rather than infinity.
+        blank: Index of the blank class.
+        zero_infinity: Whether the loss of labels that do not fit into the time is 0 rather than
+            infinite.
         reduction: "mean" (of each loss divided by its number of labels), "sum" or "none".
 
     Shape: logits (batch, time, classes) and labels (batch, length) -> ().
@@ -76,7 +78,10 @@ class CTC(Loss):
     function = staticmethod(ctc)
 
     def __init__(
-        self, blank: int = 0, zero_infinity: bool = False, reduction: str = "mean"
+        self,
+        blank: Count = 0,
+        zero_infinity: bool = False,
+        reduction: Reduction = "mean",
     ) -> None:
         super().__init__(reduction)
         self.options |= {"blank": blank, "zero_infinity": zero_infinity}
@@ -90,6 +95,7 @@ class CTC(Loss):
         input_lengths: TensorLike | None = None,
         target_lengths: TensorLike | None = None,
     ) -> Tensor:
-        """The loss; the lengths are as in `ctc`."""
-        lengths = input_lengths, target_lengths
-        return ctc(prediction, target, *lengths, sample_weight=sample_weight, **self.options)
+        """Return the loss; for the arguments see `ctc`."""
+        lengths = {"input_lengths": input_lengths, "target_lengths": target_lengths}
+        call: LossLike = self.function
+        return call(prediction, target, sample_weight=sample_weight, **lengths, **self.options)

@@ -1,42 +1,48 @@
-"""What a loss is."""
+"""The base class of losses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar, Literal, TypeAlias, cast
 
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.configs import Config
+from ember_ml.configs.fields import ComponentLike
 from ember_ml.registry import build
+
+LossLike: TypeAlias = Callable[..., Tensor]
+"""(prediction, target) -> loss; with a keyword `sample_weight` if batches have masks."""
+Reduction: TypeAlias = Literal["mean", "sum", "none"]
 
 
 class Loss:
-    """How wrong a prediction is: `loss(prediction, target)`, a scalar to make small.
+    """Base class of losses: `loss(prediction, target)` returns a scalar to minimize.
 
-    Half precision is computed in float32, and the loss is float32 then.
+    Losses of half-precision predictions are computed and returned in float32.
+
+    Subclasses set `function`, and put its keyword arguments into `options`.
 
     Args:
-        reduction: "mean", "sum", or "none" for the losses of all elements.
-
-    Subclasses name the `function` and put what it takes beside the two tensors into `options`.
+        reduction: "mean", "sum", or "none" for the loss of each element.
     """
 
     function: ClassVar[Callable[..., Tensor]]
-    config: Any = None
+    config: Config | None = None
 
-    def __init__(self, reduction: str = "mean") -> None:
-        self.options: dict[str, Any] = {"reduction": reduction}
+    def __init__(self, reduction: Reduction = "mean") -> None:
+        self.options: dict[str, object] = {"reduction": reduction}
 
     def __call__(
         self, prediction: TensorLike, target: TensorLike, sample_weight: TensorLike | None = None
     ) -> Tensor:
-        """The loss.
+        """Return the loss.
 
         Args:
-            prediction: what a model gives.
-            target: what it should give.
-            sample_weight: a factor of each loss, or booleans that say which ones count. Its shape
-                is that of the losses, or of their leading axes. The mean is over the weights, and
-                0 if they are all 0.
+            prediction: Output of the model.
+            target: Expected output.
+            sample_weight: Factor on the loss of each element, or a boolean mask, of the shape of
+                the losses or of their leading axes. The mean is a weighted mean; 0 if all weights
+                are 0.
         """
         return self.function(prediction, target, sample_weight=sample_weight, **self.options)
 
@@ -47,11 +53,14 @@ class Loss:
         return f"{type(self).__name__}({', '.join(inside)})"
 
 
-def get(loss: Any) -> Any:
-    """The loss that a name, a config, {"type": ...} or a callable means.
+def get(loss: ComponentLike) -> LossLike:
+    """Return the loss described by a name, a config, {"type": ...} or a callable.
+
+    Args:
+        loss: Description of the loss; a callable is returned as it is.
 
     Example:
         >>> ember_ml.training.losses.get({"type": "huber", "delta": 2.0})
         Huber(delta=2.0)
     """
-    return build("losses", loss)
+    return cast(LossLike, build("losses", loss))

@@ -1,13 +1,13 @@
-"""Losses of a score against one of two sides."""
+"""Losses of binary classification."""
 
 from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.configs import losses as configs
+from ember_ml.configs.fields import NonNegative, Real
 from ember_ml.ops.nn.losses import reduce as reduced
 from ember_ml.registry import register
-from ember_ml.training.losses.base import Loss
+from ember_ml.training.losses.base import Loss, Reduction
 from ember_ml.training.losses.reduction import pair, weighted
 
 
@@ -20,15 +20,15 @@ def binary_cross_entropy(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """-(target log(p) + (1 - target) log(1 - p)) with p = sigmoid(prediction).
+    """Return -(target log(p) + (1 - target) log(1 - p)) where p = sigmoid(prediction).
 
     Args:
-        prediction: logits, or probabilities.
-        target: from 0 to 1.
-        from_logits: whether the predictions are logits; if not, they are p itself.
-        positive_weight: a factor of the first term.
-        reduction: "mean", "sum" or "none".
-        sample_weight: a factor of each loss, or booleans.
+        prediction: Logits, or probabilities.
+        target: Probabilities of the positive class, from 0 to 1.
+        from_logits: Whether the predictions are logits rather than probabilities.
+        positive_weight: Factor on the loss of positive targets.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
     """
     x, y = pair("binary_cross_entropy", prediction, target)
 
@@ -50,7 +50,15 @@ def hinge(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """max(0, margin - prediction target) for targets of -1 and 1."""
+    """Return max(0, margin - prediction target) for targets of -1 and 1.
+
+    Args:
+        prediction: Scores.
+        target: -1 or 1.
+        margin: Score from which the loss is 0.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
+    """
     x, y = pair("hinge", prediction, target)
     return weighted(
         "hinge", lambda how: ops.hinge_loss(x, y, margin, how), reduction, sample_weight
@@ -65,7 +73,15 @@ def squared_hinge(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """max(0, margin - prediction target)^2 for targets of -1 and 1."""
+    """Return max(0, margin - prediction target)^2 for targets of -1 and 1.
+
+    Args:
+        prediction: Scores.
+        target: -1 or 1.
+        margin: Score from which the loss is 0.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
+    """
     x, y = pair("squared_hinge", prediction, target)
 
     def loss(how: str) -> Tensor:
@@ -74,14 +90,14 @@ def squared_hinge(
     return weighted("squared_hinge", loss, reduction, sample_weight)
 
 
-@register("losses/binary_cross_entropy", config=configs.BinaryCrossEntropyConfig, aliases=["bce"])
+@register("losses/binary_cross_entropy", aliases=["bce"])
 class BinaryCrossEntropy(Loss):
-    """-(target log(p) + (1 - target) log(1 - p)) with p = sigmoid(prediction), without overflow.
+    """Binary cross-entropy: -(target log(p) + (1 - target) log(1 - p)), p = sigmoid(prediction).
 
     Args:
-        from_logits: whether the predictions are logits; if not, they are p itself.
-        positive_weight: a factor of the first term.
-        reduction: "mean", "sum" or "none".
+        from_logits: Whether the predictions are logits rather than probabilities.
+        positive_weight: Factor on the loss of positive targets.
+        reduction: "mean", "sum" or "none" (the loss of each element).
 
     Example:
         >>> loss = ember_ml.training.losses.BinaryCrossEntropy()
@@ -92,29 +108,42 @@ class BinaryCrossEntropy(Loss):
     function = staticmethod(binary_cross_entropy)
 
     def __init__(
-        self, from_logits: bool = True, positive_weight: float = 1.0, reduction: str = "mean"
+        self,
+        from_logits: bool = True,
+        positive_weight: NonNegative = 1.0,
+        reduction: Reduction = "mean",
     ) -> None:
         super().__init__(reduction)
         self.options |= {"from_logits": from_logits, "positive_weight": positive_weight}
 
 
-@register("losses/hinge", config=configs.HingeConfig)
+@register("losses/hinge")
 class Hinge(Loss):
-    """max(0, margin - prediction target) for targets of -1 and 1."""
+    """Hinge loss: max(0, margin - prediction target) for targets of -1 and 1.
+
+    Args:
+        margin: Score from which the loss is 0.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+    """
 
     function = staticmethod(hinge)
 
-    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+    def __init__(self, margin: Real = 1.0, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.options["margin"] = margin
 
 
-@register("losses/squared_hinge", config=configs.SquaredHingeConfig)
+@register("losses/squared_hinge")
 class SquaredHinge(Loss):
-    """max(0, margin - prediction target)^2 for targets of -1 and 1."""
+    """Squared hinge loss: max(0, margin - prediction target)^2 for targets of -1 and 1.
+
+    Args:
+        margin: Score from which the loss is 0.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+    """
 
     function = staticmethod(squared_hinge)
 
-    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+    def __init__(self, margin: Real = 1.0, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.options["margin"] = margin

@@ -1,8 +1,6 @@
-"""Losses of scores against classes."""
+"""Cross-entropy losses of classification."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
@@ -10,9 +8,9 @@ from ember_ml._core.dtype import int64
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.configs import losses as configs
+from ember_ml.configs.fields import NonNegative, Probability
 from ember_ml.registry import register
-from ember_ml.training.losses.base import Loss
+from ember_ml.training.losses.base import Loss, Reduction
 from ember_ml.training.losses.reduction import pair, reduce, weighted, wide
 
 
@@ -27,20 +25,20 @@ def cross_entropy(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """-log(softmax(prediction)[target]) of logits and class numbers.
+    """Return -log(softmax(prediction)[target]) of logits and class indices.
 
-    The mean is over the weights of the targets that count, and 0, with a gradient of 0, if none
-    does: a batch of padding alone must not spoil the model.
+    The mean is weighted by the weights of the targets that are not ignored. It is 0, with a
+    gradient of 0, if all are ignored: a batch of padding leaves the model unchanged.
 
     Args:
-        prediction: logits.
-        target: integers, of the logits' shape without `axis`.
-        class_weight: a factor of each class.
-        ignore_index: targets of this value do not count.
-        label_smoothing: the share of the target that is spread over all classes.
-        axis: the axis of classes.
-        reduction: "mean", "sum" or "none".
-        sample_weight: a factor of each loss, or booleans.
+        prediction: Logits.
+        target: Class indices, of the logits' shape without `axis`.
+        class_weight: Factor on the loss of each class. Default: 1 for all.
+        ignore_index: Target value that is ignored.
+        label_smoothing: Share of the target probability that is spread over all classes.
+        axis: Axis of the classes.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
     """
     x = wide(prediction)
     y = convert_to_tensor(target, backend=x.backend)
@@ -66,15 +64,15 @@ def cross_entropy(
 def _check_classes(x: Tensor, y: Tensor, axis: int) -> None:
     if not y.dtype.is_integer:
         raise ArgumentTypeError(
-            f"cross_entropy takes class numbers, not {y.dtype} of the shape {y.shape}; "
-            "categorical_cross_entropy takes probabilities"
+            f"cross_entropy: targets must be class indices, not {y.dtype} of shape {y.shape}; "
+            "for probabilities use categorical_cross_entropy"
         )
     axis = normalize_axis("cross_entropy", axis, x.ndim)
     wanted = x.shape[:axis] + x.shape[axis + 1 :]
     if y.shape != wanted:
         raise ShapeError(
-            f"cross_entropy: targets of the shape {y.shape} for predictions of {x.shape}; "
-            f"with the classes along axis {axis} they must be {wanted}"
+            f"cross_entropy: targets must have the shape {wanted} for predictions of shape "
+            f"{x.shape} with classes along axis {axis}, not {y.shape}"
         )
 
 
@@ -85,7 +83,7 @@ def _factors(class_weight: TensorLike | None, like: Tensor) -> Tensor | None:
 
 
 def _share(y: Tensor, ignore_index: int, factors: Tensor | None, like: Tensor) -> Tensor:
-    """What each target counts in a mean."""
+    """Return the weight of each target in a mean."""
     counts = y != ignore_index
     share = ops.astype(counts, like.dtype)
     if factors is None:
@@ -104,16 +102,16 @@ def categorical_cross_entropy(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """-sum(target log(softmax(prediction))) of logits and probabilities of classes.
+    """Return -sum(target log(softmax(prediction))) of logits and class probabilities.
 
     Args:
-        prediction: logits.
-        target: probabilities, or one-hot vectors, of the same shape.
-        class_weight: a factor of each class.
-        label_smoothing: the share of the target that is spread over all classes.
-        axis: the axis of classes.
-        reduction: "mean", "sum" or "none".
-        sample_weight: a factor of each loss, or booleans.
+        prediction: Logits.
+        target: Probabilities, or one-hot vectors, of the same shape.
+        class_weight: Factor on the loss of each class. Default: 1 for all.
+        label_smoothing: Share of the target probability that is spread over all classes.
+        axis: Axis of the classes.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
     """
     x, y = pair("categorical_cross_entropy", prediction, target)
     factors = _factors(class_weight, x)
@@ -124,22 +122,18 @@ def categorical_cross_entropy(
     return weighted("categorical_cross_entropy", loss, reduction, sample_weight)
 
 
-@register(
-    "losses/cross_entropy",
-    config=configs.CrossEntropyConfig,
-    aliases=["sparse_categorical_cross_entropy"],
-)
+@register("losses/cross_entropy", aliases=["sparse_categorical_cross_entropy"])
 class CrossEntropy(Loss):
-    """-log(softmax(prediction)[target]) of logits and class numbers.
+    """Cross-entropy of logits and class indices: -log(softmax(prediction)[target]).
 
-    The mean is over the weights of the targets that count, and 0 if none does.
+    The mean is weighted by the weights of the targets that are not ignored; 0 if all are ignored.
 
     Args:
-        ignore_index: targets of this value do not count.
-        label_smoothing: the share of the target that is spread over all classes.
-        class_weight: a factor of each class.
-        axis: the axis of classes.
-        reduction: "mean", "sum" or "none".
+        ignore_index: Target value that is ignored.
+        label_smoothing: Share of the target probability that is spread over all classes.
+        class_weight: Factor on the loss of each class. Default: 1 for all.
+        axis: Axis of the classes.
+        reduction: "mean", "sum" or "none" (the loss of each element).
 
     Shape: (..., classes) and (...) -> ().
 
@@ -154,29 +148,25 @@ class CrossEntropy(Loss):
     def __init__(
         self,
         ignore_index: int = -100,
-        label_smoothing: float = 0.0,
-        class_weight: Sequence[float] | None = None,
+        label_smoothing: Probability = 0.0,
+        class_weight: tuple[NonNegative, ...] | None = None,
         axis: int = -1,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
         super().__init__(reduction)
         self.options |= {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
         self.options |= {"class_weight": class_weight, "axis": axis}
 
 
-@register(
-    "losses/categorical_cross_entropy",
-    config=configs.CategoricalCrossEntropyConfig,
-    aliases=["soft_cross_entropy"],
-)
+@register("losses/categorical_cross_entropy", aliases=["soft_cross_entropy"])
 class CategoricalCrossEntropy(Loss):
-    """-sum(target log(softmax(prediction))) of logits and probabilities of classes.
+    """Cross-entropy of logits and class probabilities: -sum(target log(softmax(prediction))).
 
     Args:
-        label_smoothing: the share of the target that is spread over all classes.
-        class_weight: a factor of each class.
-        axis: the axis of classes.
-        reduction: "mean", "sum" or "none".
+        label_smoothing: Share of the target probability that is spread over all classes.
+        class_weight: Factor on the loss of each class. Default: 1 for all.
+        axis: Axis of the classes.
+        reduction: "mean", "sum" or "none" (the loss of each element).
 
     Shape: (..., classes) and (..., classes) -> ().
     """
@@ -185,10 +175,10 @@ class CategoricalCrossEntropy(Loss):
 
     def __init__(
         self,
-        label_smoothing: float = 0.0,
-        class_weight: Sequence[float] | None = None,
+        label_smoothing: Probability = 0.0,
+        class_weight: tuple[NonNegative, ...] | None = None,
         axis: int = -1,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
         super().__init__(reduction)
         self.options["label_smoothing"] = label_smoothing

@@ -1,13 +1,13 @@
-"""Losses that measure how far a prediction is from its target."""
+"""Losses of regression."""
 
 from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.configs import losses as configs
+from ember_ml.configs.fields import NonNegative, Positive
 from ember_ml.ops.nn.losses import reduce as reduced
 from ember_ml.registry import register
-from ember_ml.training.losses.base import Loss
+from ember_ml.training.losses.base import Loss, Reduction
 from ember_ml.training.losses.reduction import pair, weighted
 
 _FAR = 20.0  # where cosh(x) is exp(x) / 2 to the last bit, and its square is far from overflow
@@ -20,7 +20,14 @@ def mse(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """(prediction - target)^2."""
+    """Return (prediction - target)^2.
+
+    Args:
+        prediction: Predicted values.
+        target: Expected values.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
+    """
     x, y = pair("mse", prediction, target)
     return weighted("mse", lambda how: ops.mse_loss(x, y, how), reduction, sample_weight)
 
@@ -32,7 +39,14 @@ def mae(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """abs(prediction - target)."""
+    """Return abs(prediction - target).
+
+    Args:
+        prediction: Predicted values.
+        target: Expected values.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
+    """
     x, y = pair("mae", prediction, target)
     return weighted("mae", lambda how: ops.l1_loss(x, y, how), reduction, sample_weight)
 
@@ -45,7 +59,15 @@ def huber(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """d^2 / 2 of the distance d up to delta, from there on delta (d - delta / 2)."""
+    """Return d^2 / 2 of a distance d up to delta, and delta (d - delta / 2) above.
+
+    Args:
+        prediction: Predicted values.
+        target: Expected values.
+        delta: Distance from which the loss is linear.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
+    """
     x, y = pair("huber", prediction, target)
     return weighted("huber", lambda how: ops.huber_loss(x, y, delta, how), reduction, sample_weight)
 
@@ -58,7 +80,15 @@ def smooth_l1(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """d^2 / (2 beta) of the distance d up to beta, from there on d - beta / 2."""
+    """Return d^2 / (2 beta) of a distance d up to beta, and d - beta / 2 above.
+
+    Args:
+        prediction: Predicted values.
+        target: Expected values.
+        beta: Distance from which the loss is linear.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
+    """
     x, y = pair("smooth_l1", prediction, target)
     return weighted(
         "smooth_l1", lambda how: ops.smooth_l1_loss(x, y, beta, how), reduction, sample_weight
@@ -72,7 +102,14 @@ def log_cosh(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """log(cosh(prediction - target)), exact for small and large distances."""
+    """Return log(cosh(prediction - target)), exact for small and large distances.
+
+    Args:
+        prediction: Predicted values.
+        target: Expected values.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
+    """
     x, y = pair("log_cosh", prediction, target)
 
     def loss(how: str) -> Tensor:
@@ -92,7 +129,15 @@ def cosine(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """1 - the cosine of the angle between prediction and target along an axis."""
+    """Return 1 - the cosine similarity of prediction and target along an axis.
+
+    Args:
+        prediction: Predicted values.
+        target: Expected values.
+        axis: Axis of the vectors.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
+    """
     x, y = pair("cosine", prediction, target)
 
     def loss(how: str) -> Tensor:
@@ -101,9 +146,12 @@ def cosine(
     return weighted("cosine", loss, reduction, sample_weight)
 
 
-@register("losses/mse", config=configs.MSEConfig, aliases=["mean_squared_error", "l2"])
+@register("losses/mse", aliases=["mean_squared_error", "l2"])
 class MSE(Loss):
-    """The squared distance (prediction - target)^2.
+    """Squared error: (prediction - target)^2.
+
+    Args:
+        reduction: "mean", "sum" or "none" (the loss of each element).
 
     Example:
         >>> ember_ml.training.losses.MSE()([1.0, 2.0], [1.0, 4.0]).item()
@@ -113,56 +161,73 @@ class MSE(Loss):
     function = staticmethod(mse)
 
 
-@register("losses/mae", config=configs.MAEConfig, aliases=["mean_absolute_error", "l1"])
+@register("losses/mae", aliases=["mean_absolute_error", "l1"])
 class MAE(Loss):
-    """The distance abs(prediction - target)."""
+    """Absolute error: abs(prediction - target).
+
+    Args:
+        reduction: "mean", "sum" or "none" (the loss of each element).
+    """
 
     function = staticmethod(mae)
 
 
-@register("losses/huber", config=configs.HuberConfig)
+@register("losses/huber")
 class Huber(Loss):
-    """d^2 / 2 of the distance d up to delta, from there on delta (d - delta / 2).
+    """Huber loss: d^2 / 2 of a distance d up to delta, and delta (d - delta / 2) above.
+
+    Args:
+        delta: Distance from which the loss is linear.
+        reduction: "mean", "sum" or "none" (the loss of each element).
 
     Reference: Huber, "Robust Estimation of a Location Parameter", 1964.
     """
 
     function = staticmethod(huber)
 
-    def __init__(self, delta: float = 1.0, reduction: str = "mean") -> None:
+    def __init__(self, delta: Positive = 1.0, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.options["delta"] = delta
 
 
-@register("losses/smooth_l1", config=configs.SmoothL1Config)
+@register("losses/smooth_l1")
 class SmoothL1(Loss):
-    """d^2 / (2 beta) of the distance d up to beta, from there on d - beta / 2."""
+    """Smooth L1 loss: d^2 / (2 beta) of a distance d up to beta, and d - beta / 2 above.
+
+    Args:
+        beta: Distance from which the loss is linear.
+        reduction: "mean", "sum" or "none" (the loss of each element).
+    """
 
     function = staticmethod(smooth_l1)
 
-    def __init__(self, beta: float = 1.0, reduction: str = "mean") -> None:
+    def __init__(self, beta: NonNegative = 1.0, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.options["beta"] = beta
 
 
-@register("losses/log_cosh", config=configs.LogCoshConfig)
+@register("losses/log_cosh")
 class LogCosh(Loss):
-    """log(cosh(prediction - target)): d^2 / 2 near the target, d - log(2) far from it."""
+    """Log-cosh loss: about d^2 / 2 for small distances d, and d - log(2) for large ones.
+
+    Args:
+        reduction: "mean", "sum" or "none" (the loss of each element).
+    """
 
     function = staticmethod(log_cosh)
 
 
-@register("losses/cosine", config=configs.CosineConfig, aliases=["cosine_similarity"])
+@register("losses/cosine", aliases=["cosine_similarity"])
 class Cosine(Loss):
-    """1 - the cosine of the angle between prediction and target.
+    """Cosine distance: 1 - the cosine similarity of prediction and target.
 
     Args:
-        axis: the axis of the vectors.
-        reduction: "mean", "sum" or "none".
+        axis: Axis of the vectors.
+        reduction: "mean", "sum" or "none" (the loss of each element).
     """
 
     function = staticmethod(cosine)
 
-    def __init__(self, axis: int = -1, reduction: str = "mean") -> None:
+    def __init__(self, axis: int = -1, reduction: Reduction = "mean") -> None:
         super().__init__(reduction)
         self.options["axis"] = axis

@@ -1,15 +1,16 @@
-"""Losses of distributions."""
+"""Losses between distributions."""
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.configs import losses as configs
+from ember_ml.configs.fields import Positive
 from ember_ml.ops.nn.losses import reduce as reduced
 from ember_ml.registry import register
-from ember_ml.training.losses.base import Loss
+from ember_ml.training.losses.base import Loss, Reduction
 from ember_ml.training.losses.reduction import REDUCTIONS, pair, weighted
 
 
@@ -21,15 +22,15 @@ def kl_div(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """target (log(target) - prediction): the divergence of log-probabilities from probabilities.
+    """Return the Kullback-Leibler divergence target (log(target) - prediction).
 
     Args:
-        prediction: log-probabilities.
-        target: probabilities, or log-probabilities with `log_target`.
-        log_target: whether the target is in logarithms too.
-        reduction: "mean" over all elements, "batchmean" (the sum over the length of the first
-            axis, which is the divergence of each example), "sum" or "none".
-        sample_weight: a factor of each loss, or booleans.
+        prediction: Log-probabilities.
+        target: Probabilities, or log-probabilities if `log_target`.
+        log_target: Whether the target is log-probabilities too.
+        reduction: "mean" over all elements, "batchmean" (the sum divided by the batch size), "sum"
+            or "none".
+        sample_weight: Factor on the loss of each element, or a boolean mask.
     """
     x, y = pair("kl_div", prediction, target)
 
@@ -50,16 +51,16 @@ def poisson(
     reduction: str = "mean",
     sample_weight: TensorLike | None = None,
 ) -> Tensor:
-    """rate - target log(rate): minus the log-likelihood of counts, up to log(target!).
+    """Return rate - target log(rate): the negative log-likelihood of counts, up to log(target!).
 
     Args:
-        prediction: the logarithm of the rate, or the rate.
-        target: counts.
-        log_input: whether the predictions are logarithms.
-        full: whether to add Stirling's approximation of log(target!) for targets above 1.
-        eps: keeps the logarithm of a rate from -inf.
-        reduction: "mean", "sum" or "none".
-        sample_weight: a factor of each loss, or booleans.
+        prediction: Logarithm of the rate, or the rate.
+        target: Counts.
+        log_input: Whether the predictions are logarithms of the rate.
+        full: Whether to add Stirling's approximation of log(target!) for targets above 1.
+        eps: Added to the rate inside the logarithm, against log(0).
+        reduction: "mean", "sum" or "none" (the loss of each element).
+        sample_weight: Factor on the loss of each element, or a boolean mask.
     """
     x, y = pair("poisson", prediction, target)
 
@@ -76,32 +77,36 @@ def _stirling(count: Tensor) -> Tensor:
     return ops.where(count > 1, value, 0.0)
 
 
-@register("losses/kl_div", config=configs.KLDivConfig, aliases=["kl_divergence"])
+@register("losses/kl_div", aliases=["kl_divergence"])
 class KLDiv(Loss):
-    """target (log(target) - prediction): the divergence of log-probabilities from probabilities.
+    """Kullback-Leibler divergence: target (log(target) - prediction) of log-probabilities.
 
     Args:
-        log_target: whether the target is in logarithms too.
-        reduction: "mean" over all elements, "batchmean" (the sum over the length of the first
-            axis, which is the divergence of each example), "sum" or "none".
+        log_target: Whether the target is log-probabilities too.
+        reduction: "mean" over all elements, "batchmean" (the sum divided by the batch size), "sum"
+            or "none".
     """
 
     function = staticmethod(kl_div)
 
-    def __init__(self, log_target: bool = False, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.options["log_target"] = log_target
+    def __init__(
+        self,
+        log_target: bool = False,
+        reduction: Literal["mean", "batchmean", "sum", "none"] = "mean",
+    ) -> None:
+        super().__init__()
+        self.options |= {"log_target": log_target, "reduction": reduction}
 
 
-@register("losses/poisson", config=configs.PoissonConfig)
+@register("losses/poisson")
 class Poisson(Loss):
-    """rate - target log(rate): minus the log-likelihood of counts.
+    """Negative log-likelihood of counts under a Poisson distribution: rate - target log(rate).
 
     Args:
-        log_input: whether the predictions are logarithms of the rate.
-        full: whether to add Stirling's approximation of log(target!) for targets above 1.
-        eps: keeps the logarithm of a rate from -inf.
-        reduction: "mean", "sum" or "none".
+        log_input: Whether the predictions are logarithms of the rate.
+        full: Whether to add Stirling's approximation of log(target!) for targets above 1.
+        eps: Added to the rate inside the logarithm, against log(0).
+        reduction: "mean", "sum" or "none" (the loss of each element).
     """
 
     function = staticmethod(poisson)
@@ -110,8 +115,8 @@ class Poisson(Loss):
         self,
         log_input: bool = True,
         full: bool = False,
-        eps: float = 1e-8,
-        reduction: str = "mean",
+        eps: Positive = 1e-8,
+        reduction: Reduction = "mean",
     ) -> None:
         super().__init__(reduction)
         self.options |= {"log_input": log_input, "full": full, "eps": eps}

@@ -1,4 +1,4 @@
-"""From the losses of elements to one number."""
+"""Weighting and reduction of the losses of elements."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def wide(prediction: TensorLike) -> Tensor:
-    """The tensor; in float32 if it holds integers, or halves, in which a sum soon overflows."""
+    """Return a tensor, converted to float32 if it is half precision or of integers."""
     x = convert_to_tensor(prediction)
     is_wide = x.dtype.is_complex or (x.dtype.is_floating and x.dtype.bits > 16)
     return x if is_wide else ops.astype(x, float32)
 
 
 def pair(name: str, prediction: TensorLike, target: TensorLike) -> tuple[Tensor, Tensor]:
-    """Prediction and target in one shape, the target with the dtype and backend of the other."""
+    """Return prediction and target, which must have one shape, in one dtype and backend."""
     x = wide(prediction)
     y = convert_to_tensor(target, dtype=x.dtype, backend=x.backend)
     same_shape(name, x, y)
@@ -38,15 +38,15 @@ def weighted(
     allowed: tuple[str, ...] = REDUCTIONS,
     share: Callable[[], Tensor] | None = None,
 ) -> Tensor:
-    """A loss reduced, with a weight of each element if there are weights.
+    """Return a reduced loss, weighted if there are weights.
 
     Args:
-        name: of the loss, for errors.
-        loss: the loss by a reduction.
-        reduction: one of `allowed`.
-        sample_weight: of the shape of the unreduced loss, or of its leading axes.
-        allowed: the reductions that the loss has.
-        share: what each element counts in a mean, times its weight; 1 if not given.
+        name: Name of the loss, for errors.
+        loss: Function from a reduction to the loss.
+        reduction: One of `allowed`.
+        sample_weight: Weights of the shape of the unreduced loss, or of its leading axes.
+        allowed: Reductions that the loss supports.
+        share: Function that returns a further weight of each element in a mean. Default: 1.
     """
     if reduction not in allowed:
         names = ", ".join(repr(each) for each in allowed)
@@ -62,19 +62,19 @@ def weighted(
 
 
 def spread(name: str, sample_weight: TensorLike, losses: Tensor) -> Tensor:
-    """The weights as a tensor of the losses' shape; those of leading axes hold for the others."""
+    """Return the weights broadcast from the leading axes to the shape of the losses."""
     weight = convert_to_tensor(sample_weight, dtype=losses.dtype, backend=losses.backend)
     if weight.shape != losses.shape[: weight.ndim]:
         raise ShapeError(
-            f"{name}: sample_weight of the shape {weight.shape} for losses of {losses.shape}; "
-            "it takes their shape or that of their leading axes"
+            f"{name}: sample_weight must have the shape of the losses, {losses.shape}, or of "
+            f"their leading axes, not {weight.shape}"
         )
     weight = ops.reshape(weight, weight.shape + (1,) * (losses.ndim - weight.ndim))
     return ops.broadcast_to(weight, losses.shape)
 
 
 def reduce(losses: Tensor, weight: Tensor, reduction: str) -> Tensor:
-    """Losses, already times their weights, reduced; a mean over no weight at all is 0."""
+    """Return weighted losses reduced; a mean of weights that sum to 0 is 0."""
     if reduction == "none":
         return losses
     total = ops.sum(losses)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs import metrics as configs
+from ember_ml.configs.fields import Real, Size
 from ember_ml.registry import register
 from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics.base import Metric
@@ -22,7 +22,7 @@ class Share(Metric):
         return float(inputs.divide(values["right"], values["count"], math.nan))
 
 
-@register("metrics/accuracy", config=configs.AccuracyConfig)
+@register("metrics/accuracy")
 class Accuracy(Share):
     """The share of right classes.
 
@@ -44,10 +44,10 @@ class Accuracy(Share):
 
     def __init__(
         self,
-        average: str = "micro",
-        num_classes: int | None = None,
+        average: Literal["micro", "macro"] = "micro",
+        num_classes: Size | None = None,
         ignore_index: int = -100,
-        threshold: float = 0.0,
+        threshold: Real = 0.0,
     ) -> None:
         super().__init__("accuracy" if average == "micro" else f"accuracy_{average}")
         self.average = average
@@ -79,7 +79,7 @@ class Accuracy(Share):
         return float(inputs.divide(sum(shares), len(shares), math.nan))
 
 
-@register("metrics/binary_accuracy", config=configs.BinaryAccuracyConfig)
+@register("metrics/binary_accuracy")
 class BinaryAccuracy(Share):
     """The share of scores on the right side of a threshold, for targets of 0 and 1.
 
@@ -87,7 +87,7 @@ class BinaryAccuracy(Share):
         threshold: above it a score means 1; 0 is right for logits, 0.5 for probabilities.
     """
 
-    def __init__(self, threshold: float = 0.0) -> None:
+    def __init__(self, threshold: Real = 0.0) -> None:
         super().__init__("binary_accuracy")
         self.threshold = threshold
 
@@ -99,7 +99,7 @@ class BinaryAccuracy(Share):
         return {"right": inputs.total(right, mask), "count": inputs.count(target, mask)}
 
 
-@register("metrics/top_k_accuracy", config=configs.TopKAccuracyConfig)
+@register("metrics/top_k_accuracy")
 class TopKAccuracy(Share):
     """The share of targets among the k classes with the best scores.
 
@@ -110,7 +110,7 @@ class TopKAccuracy(Share):
         ignore_index: targets of this value do not count.
     """
 
-    def __init__(self, k: int = 5, ignore_index: int = -100) -> None:
+    def __init__(self, k: Size = 5, ignore_index: int = -100) -> None:
         super().__init__(f"top_{k}_accuracy")
         self.k = k
         self.ignore_index = ignore_index

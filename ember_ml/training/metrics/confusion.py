@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs import metrics as configs
+from ember_ml.configs.fields import Real, Size
 from ember_ml.registry import register
 from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics.base import Metric
 from ember_ml.training.metrics.state import State
 
 
-@register("metrics/confusion_matrix", config=configs.ConfusionMatrixConfig)
+@register("metrics/confusion_matrix")
 class ConfusionMatrix(Metric):
     """How often each class (the row) is taken for each (the column), as nested lists.
 
@@ -33,10 +33,10 @@ class ConfusionMatrix(Metric):
 
     def __init__(
         self,
-        num_classes: int | None = None,
+        num_classes: Size | None = None,
         ignore_index: int = -100,
-        threshold: float = 0.0,
-        normalize: str | None = None,
+        threshold: Real = 0.0,
+        normalize: Literal["true", "predicted", "all"] | None = None,
     ) -> None:
         super().__init__("confusion_matrix")
         self.num_classes = num_classes

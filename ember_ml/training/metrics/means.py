@@ -8,7 +8,6 @@ from typing import Any
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.configs import metrics as configs
 from ember_ml.registry import register
 from ember_ml.training.losses.reduction import wide
 from ember_ml.training.metrics import inputs
@@ -37,7 +36,7 @@ class Average(Metric):
         return float(inputs.divide(values["sum"], values["count"], math.nan))
 
 
-@register("metrics/mse", config=configs.MSEConfig)
+@register("metrics/mse")
 class MSE(Average):
     """The mean squared error over all elements."""
 
@@ -49,7 +48,7 @@ class MSE(Average):
         return ops.square(prediction - target)
 
 
-@register("metrics/rmse", config=configs.RMSEConfig)
+@register("metrics/rmse")
 class RMSE(Average):
     """The root of the mean squared error over all elements."""
 
@@ -65,7 +64,7 @@ class RMSE(Average):
         return math.sqrt(super().result(values))
 
 
-@register("metrics/mae", config=configs.MAEConfig)
+@register("metrics/mae")
 class MAE(Average):
     """The mean absolute error over all elements."""
 
@@ -77,7 +76,7 @@ class MAE(Average):
         return ops.abs(prediction - target)
 
 
-@register("metrics/cosine_similarity", config=configs.CosineSimilarityConfig)
+@register("metrics/cosine_similarity")
 class CosineSimilarity(Average):
     """The mean cosine of the angle between prediction and target.
 
@@ -94,7 +93,7 @@ class CosineSimilarity(Average):
         return ops.cosine_similarity(prediction, target, self.axis)
 
 
-@register("metrics/perplexity", config=configs.PerplexityConfig)
+@register("metrics/perplexity")
 class Perplexity(Average):
     """exp of the mean cross entropy of logits (..., classes) with class numbers (...).
 
@@ -122,7 +121,7 @@ class Perplexity(Average):
         return math.inf if mean > 700 else math.exp(mean)
 
 
-@register("metrics/mean", config=configs.MeanConfig)
+@register("metrics/mean")
 class Mean(Average):
     """The weighted mean of values, such as losses.
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs import metrics as configs
 from ember_ml.registry import register
 from ember_ml.training.losses.reduction import wide
 from ember_ml.training.metrics import inputs
@@ -84,7 +83,7 @@ def _moments(x: Tensor, y: Tensor, counts: Tensor) -> State:
     }
 
 
-@register("metrics/r2", config=configs.R2Config)
+@register("metrics/r2")
 class R2(Moments):
     """1 - the squared error over the variance of the targets.
 
@@ -107,7 +106,7 @@ class R2(Moments):
         return 1.0 - moments["error"] / moments["yy"]
 
 
-@register("metrics/pearson", config=configs.PearsonConfig)
+@register("metrics/pearson")
 class Pearson(Moments):
     """The correlation of predictions and targets; NaN if one of them does not vary.
 

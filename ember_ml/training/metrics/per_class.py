@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs import metrics as configs
+from ember_ml.configs.fields import Real, Size
 from ember_ml.registry import register
 from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics.base import Metric
@@ -32,10 +32,10 @@ class ClassScore(Metric):
 
     def __init__(
         self,
-        average: str = "macro",
-        num_classes: int | None = None,
+        average: Literal["micro", "macro", "weighted", "binary", "none"] = "macro",
+        num_classes: Size | None = None,
         ignore_index: int = -100,
-        threshold: float = 0.0,
+        threshold: Real = 0.0,
     ) -> None:
         super().__init__(self.base if average == "macro" else f"{self.base}_{average}")
         self.average = average
@@ -85,7 +85,7 @@ class ClassScore(Metric):
         return float(inputs.divide(weighed, sum(shares), math.nan))
 
 
-@register("metrics/precision", config=configs.PrecisionConfig)
+@register("metrics/precision")
 class Precision(ClassScore):
     """The share of the predictions of a class that are right."""
 
@@ -96,7 +96,7 @@ class Precision(ClassScore):
         return float(inputs.divide(right, predicted))
 
 
-@register("metrics/recall", config=configs.RecallConfig)
+@register("metrics/recall")
 class Recall(ClassScore):
     """The share of the examples of a class that are found."""
 
@@ -107,7 +107,7 @@ class Recall(ClassScore):
         return float(inputs.divide(right, actual))
 
 
-@register("metrics/f1", config=configs.F1Config)
+@register("metrics/f1")
 class F1(ClassScore):
     """The harmonic mean of precision and recall.
 

@@ -8,7 +8,6 @@ from ember_ml import ops
 from ember_ml._core.dtype import int64
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs import metrics as configs
 from ember_ml.registry import register
 from ember_ml.training.losses.reduction import wide
 from ember_ml.training.metrics import inputs
@@ -17,7 +16,7 @@ from ember_ml.training.metrics.base import Metric
 from ember_ml.training.metrics.state import State
 
 
-@register("metrics/auroc", config=configs.AUROCConfig, aliases=["roc_auc"])
+@register("metrics/auroc", aliases=["roc_auc"])
 class AUROC(Metric):
     """The area under the receiver operating characteristic, exact: all scores are kept.
 

@@ -1,18 +1,24 @@
-"""What a schedule is."""
+"""The base class of learning rate schedules."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeAlias, cast
 
 from ember_ml._core.errors import ArgumentError
+from ember_ml.configs import Config
+from ember_ml.configs.fields import ComponentLike
 from ember_ml.registry import build
+
+ScheduleLike: TypeAlias = Callable[[int], float]
+"""Number of steps done -> factor on the learning rates."""
 
 
 class Schedule:
-    """What the learning rates are multiplied by, step by step.
+    """Base class of learning rate schedules.
 
-    `schedule(step)` is the factor for the step after so many were made: the first has step 0.
+    `schedule(step)` returns the factor on the learning rates after `step` steps: 0 for the first.
+    Subclasses define `factor_at`.
 
     Example:
         >>> from ember_ml.training import schedules
@@ -21,28 +27,32 @@ class Schedule:
         [1.0, 0.75, 0.5, 0.25, 0.0]
     """
 
-    config: Any = None
-    """What it was built by."""
+    config: Config | None = None
+    """The config it was built from."""
 
     def __call__(self, step: int) -> float:
-        """The factor."""
+        """Return the factor on the learning rates.
+
+        Args:
+            step: Number of steps done, at least 0.
+        """
         if step < 0:
-            raise ArgumentError(f"{type(self).__name__}: a step is at least 0, not {step}")
+            raise ArgumentError(f"{type(self).__name__}: step must be at least 0, not {step}")
         return float(self.factor_at(step))
 
     def factor_at(self, step: int) -> float:
-        """The factor; subclasses write this."""
+        """Return the factor after `step` steps."""
         raise NotImplementedError
 
     def observe(self, value: float) -> None:
-        """Take note of a measured value; only some schedules go by one."""
+        """Receive a validation loss after an epoch; most schedules ignore it."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What it remembers, as plain data; most remember nothing."""
+        """Return the state as plain data; empty for most schedules."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on from what `state_dict` gave."""
+        """Restore a state that `state_dict` returned."""
         return self
 
     def __repr__(self) -> str:
@@ -51,17 +61,20 @@ class Schedule:
         return f"{type(self).__name__}({inside})"
 
 
-def get(schedule: Any) -> Any:
-    """The schedule that a name, a config or a schedule itself means.
+def get(schedule: ComponentLike) -> ScheduleLike:
+    """Return the schedule described by a name, a config, {"type": ...} or a callable.
+
+    Args:
+        schedule: Description of the schedule; a callable is returned as it is.
 
     Example:
         >>> from ember_ml.training import schedules
         >>> schedules.get({"type": "warmup", "warmup_steps": 4})(1)
         0.25
     """
-    return build("schedules", schedule)
+    return cast(ScheduleLike, build("schedules", schedule))
 
 
 def line(start: float, end: float, share: float) -> float:
-    """A point on the straight line between two values."""
+    """Return the linear interpolation between two values."""
     return start + (end - start) * share

@@ -1,22 +1,26 @@
-"""Schedules one after the other."""
+"""Schedules one after another."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import Field
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml.configs.schedules import ChainedConfig
+from ember_ml.configs.fields import Component, ComponentLike, Size
 from ember_ml.registry import register
 from ember_ml.training.schedules.base import Schedule, get
 
+ScheduleField = Annotated[ComponentLike, Component("schedules")]
 
-@register("schedules/chained", config=ChainedConfig)
+
+@register("schedules/chained")
 class Chained(Schedule):
-    """Each schedule for its number of steps, counted from its own beginning; the last goes on.
+    """Schedules one after another, each counting its own steps; the last one continues.
 
     Args:
-        parts: (schedule, steps) pairs; a schedule is given by name, config or as an object.
+        parts: (schedule, steps) pairs; a schedule is a name, a config or an object.
 
     Example:
         >>> from ember_ml.training import schedules
@@ -25,11 +29,13 @@ class Chained(Schedule):
         [0.0, 0.5, 1.0, 0.75, 0.5]
     """
 
-    def __init__(self, parts: Sequence[tuple[Any, int]]) -> None:
+    def __init__(
+        self, parts: Annotated[tuple[tuple[ScheduleField, Size], ...], Field(min_length=1)]
+    ) -> None:
         self.parts = [(get(schedule), steps) for schedule, steps in parts]
 
     def factor_at(self, step: int) -> float:
-        """The factor of the schedule whose turn it is."""
+        """Return the factor of the current schedule."""
         *before, (last, _) = self.parts
         for schedule, steps in before:
             if step < steps:
@@ -38,13 +44,13 @@ class Chained(Schedule):
         return float(last(step))
 
     def observe(self, value: float) -> None:
-        """Tell all of them."""
+        """Pass a validation loss to all schedules."""
         for schedule, _ in self.parts:
             if isinstance(schedule, Schedule):
                 schedule.observe(value)
 
     def state_dict(self) -> dict[str, Any]:
-        """What they remember."""
+        """Return the states of all schedules."""
         return {
             "parts": [
                 schedule.state_dict() if isinstance(schedule, Schedule) else {}
@@ -53,11 +59,11 @@ class Chained(Schedule):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on from what `state_dict` gave."""
+        """Restore a state that `state_dict` returned."""
         saved = state["parts"]
         if len(saved) != len(self.parts):
             raise ArgumentError(
-                f"Chained: there are {len(self.parts)} schedules, the state is of {len(saved)}"
+                f"Chained: there are {len(self.parts)} schedules, the state has {len(saved)}"
             )
         for (schedule, _), part in zip(self.parts, saved, strict=True):
             if isinstance(schedule, Schedule):

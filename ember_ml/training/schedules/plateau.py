@@ -1,28 +1,30 @@
-"""A schedule that goes by what is measured."""
+"""Reduction of the learning rate on a plateau."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from ember_ml.configs.schedules import PlateauConfig
+from pydantic import Field
+
+from ember_ml.configs.fields import Count, NonNegative
 from ember_ml.registry import register
 from ember_ml.training.schedules.base import Schedule
 
 
-@register("schedules/plateau", config=PlateauConfig)
+@register("schedules/plateau")
 class Plateau(Schedule):
-    """A drop when what `observe` is told has not got better for more than `patience` times.
+    """Reduces the learning rate when the observed value stops improving.
 
     Args:
-        factor: what is left at each drop.
-        patience: how many times without anything better are borne.
-        mode: whether less is better ("min") or more ("max").
-        threshold: how much better it must be to count.
-        threshold_mode: whether the threshold is a share of the best or an amount.
-        cooldown: how many times after a drop are not counted.
-        least_factor: it does not go below this.
+        factor: Factor on the learning rate at each reduction.
+        patience: Number of epochs without improvement before a reduction.
+        mode: "min" if lower values are better, "max" if higher values are.
+        threshold: Minimum improvement.
+        threshold_mode: "relative" to the best value, or "absolute".
+        cooldown: Number of epochs after a reduction that are not counted.
+        least_factor: Minimum of the factor.
 
     Example:
         >>> from ember_ml.training import schedules
@@ -35,13 +37,13 @@ class Plateau(Schedule):
 
     def __init__(
         self,
-        factor: float = 0.1,
-        patience: int = 10,
-        mode: str = "min",
-        threshold: float = 1e-4,
-        threshold_mode: str = "relative",
-        cooldown: int = 0,
-        least_factor: float = 0.0,
+        factor: Annotated[float, Field(gt=0, lt=1)] = 0.1,
+        patience: Count = 10,
+        mode: Literal["min", "max"] = "min",
+        threshold: NonNegative = 1e-4,
+        threshold_mode: Literal["relative", "absolute"] = "relative",
+        cooldown: Count = 0,
+        least_factor: NonNegative = 0.0,
     ) -> None:
         self.drop = factor
         self.patience = patience
@@ -56,11 +58,11 @@ class Plateau(Schedule):
         self._resting = 0
 
     def factor_at(self, step: int) -> float:
-        """The factor now, whatever the step."""
+        """Return the current factor, which does not depend on the step."""
         return self._factor
 
     def observe(self, value: float) -> None:
-        """Take note of a measured value."""
+        """Receive a validation loss, or another value, after an epoch."""
         value = float(value)
         if self._is_better(value):
             self._best, self._bad = value, 0
@@ -83,7 +85,7 @@ class Plateau(Schedule):
         return value > self._best + self.threshold * scale
 
     def state_dict(self) -> dict[str, Any]:
-        """The factor, the best value and the counters."""
+        """Return the factor, the best value and the counters."""
         return {
             "factor": self._factor,
             "best": self._best,
@@ -92,7 +94,7 @@ class Plateau(Schedule):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on from what `state_dict` gave."""
+        """Restore a state that `state_dict` returned."""
         self._factor = float(state["factor"])
         self._best = None if state["best"] is None else float(state["best"])
         self._bad, self._resting = int(state["bad"]), int(state["resting"])

@@ -1,122 +1,165 @@
-"""Schedules of one formula."""
+"""Schedules with a simple formula."""
 
 from __future__ import annotations
 
 import bisect
 import math
+from typing import Any
 
-from ember_ml.configs import schedules as configs
+from ember_ml.configs.fields import NonNegative, Positive, Size
 from ember_ml.registry import register
 from ember_ml.training.schedules.base import Schedule, line
 
 
-@register("schedules/constant", config=configs.ConstantConfig)
+@register("schedules/constant")
 class Constant(Schedule):
-    """One factor, for `steps` steps or for ever; 1 afterwards."""
+    """Constant factor, for a number of steps or forever; 1 afterwards.
 
-    def __init__(self, factor: float = 1.0, steps: int | None = None) -> None:
+    Args:
+        factor: The factor.
+        steps: Number of steps. Default: no limit.
+    """
+
+    def __init__(self, factor: NonNegative = 1.0, steps: Size | None = None) -> None:
         self.factor = factor
         self.steps = steps
 
     def factor_at(self, step: int) -> float:
-        """The factor."""
+        """Return the factor."""
         return self.factor if self.steps is None or step < self.steps else 1.0
 
 
-@register("schedules/step", config=configs.StepConfig)
+@register("schedules/step")
 class Step(Schedule):
-    """A drop every `step_size` steps, or at each of the `milestones`.
+    """Decay by a factor every `step_size` steps, or at each of the `milestones`.
 
     Args:
-        gamma: what is left at each drop.
+        step_size: Number of steps from one decay to the next.
+        milestones: Steps at which the factor decays, instead of `step_size`.
+        gamma: Factor of each decay.
     """
 
     def __init__(
         self,
-        step_size: int | None = None,
-        milestones: tuple[int, ...] = (),
-        gamma: float = 0.1,
+        step_size: Size | None = None,
+        milestones: tuple[Size, ...] = (),
+        gamma: NonNegative = 0.1,
     ) -> None:
         self.step_size = step_size
         self.milestones = sorted(milestones)
         self.gamma = gamma
 
+    @staticmethod
+    def check_config(config: Any) -> None:
+        """Raise an error unless exactly one of step_size and milestones is given."""
+        if (config.step_size is None) == (not config.milestones):
+            raise ValueError("give either step_size or milestones")
+
     def factor_at(self, step: int) -> float:
-        """Gamma to the power of the drops so far."""
+        """Return gamma to the power of the number of decays so far."""
         if self.step_size is not None:
             return self.gamma ** (step // self.step_size)
         return self.gamma ** bisect.bisect_right(self.milestones, step)
 
 
-@register("schedules/exponential", config=configs.ExponentialConfig)
+@register("schedules/exponential")
 class Exponential(Schedule):
-    """gamma to the power step / decay_steps."""
+    """Exponential decay: gamma to the power of step / decay_steps.
 
-    def __init__(self, gamma: float = 0.99, decay_steps: int = 1) -> None:
+    Args:
+        gamma: Factor after `decay_steps` steps.
+        decay_steps: Number of steps of one decay.
+    """
+
+    def __init__(self, gamma: Positive = 0.99, decay_steps: Size = 1) -> None:
         self.gamma = gamma
         self.decay_steps = decay_steps
 
     def factor_at(self, step: int) -> float:
-        """The power."""
+        """Return the power."""
         return self.gamma ** (step / self.decay_steps)
 
 
-@register("schedules/linear", config=configs.LinearConfig)
+@register("schedules/linear")
 class Linear(Schedule):
-    """A straight line over `total_steps`; its end afterwards."""
+    """Linear change over `total_steps`; constant afterwards.
+
+    Args:
+        total_steps: Number of steps.
+        start_factor: First factor.
+        final_factor: Last factor.
+    """
 
     def __init__(
-        self, total_steps: int, start_factor: float = 1.0, final_factor: float = 0.0
+        self, total_steps: Size, start_factor: NonNegative = 1.0, final_factor: NonNegative = 0.0
     ) -> None:
         self.total_steps = total_steps
         self.start_factor = start_factor
         self.final_factor = final_factor
 
     def factor_at(self, step: int) -> float:
-        """The point on the line."""
+        """Return the interpolated factor."""
         share = min(step, self.total_steps) / self.total_steps
         return line(self.start_factor, self.final_factor, share)
 
 
-@register("schedules/warmup", config=configs.WarmupConfig)
+@register("schedules/warmup")
 class Warmup(Schedule):
-    """A straight line up to 1, which it stays."""
+    """Linear warmup to 1; constant afterwards.
 
-    def __init__(self, warmup_steps: int, start_factor: float = 0.0) -> None:
+    Args:
+        warmup_steps: Number of steps.
+        start_factor: First factor.
+    """
+
+    def __init__(self, warmup_steps: Size, start_factor: NonNegative = 0.0) -> None:
         self.warmup_steps = warmup_steps
         self.start_factor = start_factor
 
     def factor_at(self, step: int) -> float:
-        """The point on the line."""
+        """Return the interpolated factor."""
         return line(self.start_factor, 1.0, min(step / self.warmup_steps, 1.0))
 
 
-@register("schedules/polynomial", config=configs.PolynomialConfig)
+@register("schedules/polynomial")
 class Polynomial(Schedule):
-    """(1 - step / total_steps) to a power, down to the final factor."""
+    """Polynomial decay: (1 - step / total_steps) to a power, from 1 to the final factor.
 
-    def __init__(self, total_steps: int, power: float = 1.0, final_factor: float = 0.0) -> None:
+    Args:
+        total_steps: Number of steps.
+        power: The power.
+        final_factor: Last factor.
+    """
+
+    def __init__(
+        self, total_steps: Size, power: Positive = 1.0, final_factor: NonNegative = 0.0
+    ) -> None:
         self.total_steps = total_steps
         self.power = power
         self.final_factor = final_factor
 
     def factor_at(self, step: int) -> float:
-        """The power of what is left."""
+        """Return the power of the remaining share of steps."""
         left = 1.0 - min(step, self.total_steps) / self.total_steps
         return line(self.final_factor, 1.0, left**self.power)
 
 
-@register("schedules/inverse_sqrt", config=configs.InverseSqrtConfig)
+@register("schedules/inverse_sqrt")
 class InverseSqrt(Schedule):
-    """min(n / warmup_steps, sqrt(warmup_steps / n)) for step n = 1, 2, 3 ...
+    """Linear warmup, then decay by the inverse square root of the step.
+
+    The factor is min(n / warmup_steps, sqrt(warmup_steps / n)) in step n = 1, 2, 3 ...
+
+    Args:
+        warmup_steps: Number of steps of the warmup.
 
     Reference: Vaswani et al., "Attention Is All You Need", 2017, section 5.3.
     """
 
-    def __init__(self, warmup_steps: int = 4000) -> None:
+    def __init__(self, warmup_steps: Size = 4000) -> None:
         self.warmup_steps = warmup_steps
 
     def factor_at(self, step: int) -> float:
-        """The lesser of the two."""
+        """Return the minimum of warmup and decay."""
         count = step + 1
         return min(count / self.warmup_steps, math.sqrt(self.warmup_steps / count))

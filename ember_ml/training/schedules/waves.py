@@ -1,42 +1,45 @@
-"""Schedules that follow the cosine."""
+"""Cosine schedules."""
 
 from __future__ import annotations
 
 import math
+from typing import Annotated, Any, Literal
 
-from ember_ml.configs import schedules as configs
+from pydantic import Field
+
+from ember_ml.configs.fields import Count, NonNegative, Positive, Probability, Size
 from ember_ml.registry import register
 from ember_ml.training.schedules.base import Schedule, line
 
 
 def wave(start: float, end: float, share: float) -> float:
-    """A point on half a wave of the cosine between two values."""
+    """Return the cosine interpolation between two values."""
     return end + (start - end) * (1.0 + math.cos(math.pi * share)) / 2.0
 
 
-@register("schedules/cosine", config=configs.CosineConfig)
+@register("schedules/cosine")
 class Cosine(Schedule):
-    """A line up over the warm-up, then half a wave of the cosine down to the final factor.
+    """Linear warmup, then cosine decay to the final factor.
 
     Args:
-        total_steps: with the warm-up; afterwards it stays at the final factor.
-        warmup_steps: how long it rises.
-        final_factor: where it ends.
-        start_factor: where the warm-up begins.
-        restart_every: begin the wave again every so many steps, up to `total_steps`.
-        restart_growth: how much longer each wave is than the one before.
+        total_steps: Number of steps including the warmup; the factor is constant afterwards.
+        warmup_steps: Number of steps of the warmup.
+        final_factor: Last factor.
+        start_factor: First factor of the warmup.
+        restart_every: Number of steps of the first cycle, for warm restarts. Default: no restarts.
+        restart_growth: Length of a cycle relative to the one before.
 
     Reference: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
     """
 
     def __init__(
         self,
-        total_steps: int,
-        warmup_steps: int = 0,
-        final_factor: float = 0.0,
-        start_factor: float = 0.0,
-        restart_every: int | None = None,
-        restart_growth: int = 1,
+        total_steps: Size,
+        warmup_steps: Count = 0,
+        final_factor: NonNegative = 0.0,
+        start_factor: NonNegative = 0.0,
+        restart_every: Size | None = None,
+        restart_growth: Size = 1,
     ) -> None:
         self.total_steps = total_steps
         self.warmup_steps = warmup_steps
@@ -45,8 +48,14 @@ class Cosine(Schedule):
         self.restart_every = restart_every
         self.restart_growth = restart_growth
 
+    @staticmethod
+    def check_config(config: Any) -> None:
+        """Raise an error if the warmup is not shorter than the schedule."""
+        if config.warmup_steps >= config.total_steps:
+            raise ValueError("total_steps must be more than warmup_steps")
+
     def factor_at(self, step: int) -> float:
-        """The point on the line or the wave."""
+        """Return the factor of the warmup or of the decay."""
         if step < self.warmup_steps:
             return line(self.start_factor, 1.0, step / self.warmup_steps)
         if step >= self.total_steps:
@@ -54,7 +63,7 @@ class Cosine(Schedule):
         return wave(1.0, self.final_factor, self._share(step - self.warmup_steps))
 
     def _share(self, done: int) -> float:
-        """How much of the present wave is over."""
+        """Return the completed share of the current cycle."""
         if self.restart_every is None:
             return done / (self.total_steps - self.warmup_steps)
         length = self.restart_every
@@ -65,17 +74,17 @@ class Cosine(Schedule):
         return done / length
 
 
-@register("schedules/one_cycle", config=configs.OneCycleConfig)
+@register("schedules/one_cycle")
 class OneCycle(Schedule):
-    """Up from 1 / start_divisor to 1, and down to a final_divisor-th of the start.
+    """One cycle: from 1 / start_divisor up to 1, then down to 1 / (start_divisor final_divisor).
 
     Args:
-        total_steps: of the whole cycle; afterwards it stays at its end.
-        rising_share: what share of the steps it rises.
-        start_divisor: the first factor is one over it.
-        final_divisor: the last factor is the first over it.
-        shape: "cosine" or "linear".
-        three_phases: go down as long as up, to the first factor, and then to the last.
+        total_steps: Number of steps of the cycle; the factor is constant afterwards.
+        rising_share: Share of the steps in which the factor rises.
+        start_divisor: Inverse of the first factor.
+        final_divisor: First factor divided by the last one.
+        shape: Interpolation, "cosine" or "linear".
+        three_phases: Whether to fall to the first factor as fast as it rose, and then to the last.
 
     Reference: Smith and Topin, "Super-Convergence: Very Fast Training of Neural Networks Using
     Large Learning Rates", 2018.
@@ -83,11 +92,11 @@ class OneCycle(Schedule):
 
     def __init__(
         self,
-        total_steps: int,
-        rising_share: float = 0.3,
-        start_divisor: float = 25.0,
-        final_divisor: float = 1e4,
-        shape: str = "cosine",
+        total_steps: Annotated[int, Field(strict=True, ge=2)],
+        rising_share: Probability = 0.3,
+        start_divisor: Positive = 25.0,
+        final_divisor: Positive = 1e4,
+        shape: Literal["cosine", "linear"] = "cosine",
         three_phases: bool = False,
     ) -> None:
         first, last, rise = 1.0 / start_divisor, 1.0 / start_divisor / final_divisor, rising_share
@@ -100,7 +109,7 @@ class OneCycle(Schedule):
         self.turns = turns
 
     def factor_at(self, step: int) -> float:
-        """The point in the present phase."""
+        """Return the factor in the current phase."""
         begin = 0.0
         for end, low, high in self.turns:
             if step <= end or end == self.turns[-1][0]:

@@ -350,15 +350,15 @@ def test_shapes_must_be_equal(name: str, backend: str) -> None:
 
 def test_errors(backend: str) -> None:
     x = tensor.array(X)
-    with pytest.raises(ShapeError, match=r"targets of the shape \(3, 3\) for .* \(3, 4, 5\)"):
+    with pytest.raises(ShapeError, match=r"shape \(3, 4\) for .* \(3, 4, 5\) .* not \(3, 3\)"):
         losses.cross_entropy(x, tensor.array(CLASSES[:, :3]))
-    with pytest.raises(ArgumentTypeError, match="categorical_cross_entropy takes probabilities"):
+    with pytest.raises(ArgumentTypeError, match="for probabilities use categorical_cross_entropy"):
         losses.cross_entropy(x, tensor.array(P))
-    with pytest.raises(ShapeError, match=r"\(4,\) for losses of \(3, 4, 5\)"):
+    with pytest.raises(ShapeError, match=r"losses, \(3, 4, 5\), .* not \(4,\)"):
         losses.mse(x, tensor.array(Y), sample_weight=[1.0, 1.0, 1.0, 1.0])
     with pytest.raises(ArgumentError, match=r"mse: reduction must be one of .* not 'average'"):
         losses.mse(x, tensor.array(Y), reduction="average")
-    with pytest.raises(ShapeError, match=r"ctc takes .* not \(3, 4, 5\) and \(3,\)"):
+    with pytest.raises(ShapeError, match=r"ctc: expected .* got \(3, 4, 5\) and \(3,\)"):
         losses.ctc(x, tensor.array([1, 2, 3]))
     with pytest.raises(ConfigError, match=r"CrossEntropy.*label_smoothing"):
         losses.CrossEntropy(label_smoothing=1.5)

@@ -281,7 +281,7 @@ def test_chained_tells_its_parts() -> None:
     assert [schedule(step) for step in (1, 2)] == [0.5, 0.5]
     again = Chained([(schedules.Warmup(2), 2), (Plateau(factor=0.5, patience=0), 10)])
     assert again.load_state_dict(schedule.state_dict())(5) == 0.5
-    with pytest.raises(ArgumentError, match="2 schedules, the state is of 1"):
+    with pytest.raises(ArgumentError, match="2 schedules, the state has 1"):
         again.load_state_dict({"parts": [{}]})
 
 
