@@ -1,4 +1,4 @@
-"""Activations against torch's, as functions, modules, names and configs."""
+"""Tests of activations against torch, as functions, modules, names and configs."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ OPTIONS: list[tuple[str, dict[str, float], TorchFunction]] = [
 INPUT = np.random.default_rng(0).normal(0.0, 2.0, (4, 6)).astype(np.float32)
 NAMES = [entry.name.partition("/")[2] for entry in available("activations")]
 WITHOUT_TORCH = {"sparsemax"}
-"""Tested by its definition below."""
+"""Activations with their own tests below."""
 
 
-def test_every_activation_is_compared() -> None:
+def test_every_activation_is_tested() -> None:
     assert set(NAMES) == {*DEFAULTS, *(name for name, _, _ in OPTIONS), *WITHOUT_TORCH}
     parametric = {
         e.name.partition("/")[2] for e in available("activations") if e.config.model_fields
@@ -81,7 +81,7 @@ def test_every_activation_is_compared() -> None:
 
 
 def check(function: Callable[[tensor.Tensor], tensor.Tensor], reference: TorchFunction) -> None:
-    """The values and the gradient of their sine, which weighs each element differently."""
+    """Return the values and the gradient of the sum of their sine."""
     expected_x = torch.tensor(INPUT, requires_grad=True)
     expected = reference(expected_x)
     torch.sin(expected).sum().backward()
@@ -120,8 +120,8 @@ def test_options(
     check(module, reference)
 
 
-def test_sparsemax_by_its_definition(backend: str) -> None:
-    """The projection is the p = max(x - t, 0) whose sum is 1; bisection finds t."""
+def test_sparsemax_definition(backend: str) -> None:
+    """The projection is p = max(x - t, 0) with sum 1; bisection computes t."""
     low, high = INPUT.min(1, keepdims=True) - 1.0, INPUT.max(1, keepdims=True)
     for _ in range(60):
         middle = (low + high) / 2
@@ -139,26 +139,26 @@ def test_prelu_is_a_module() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("prelu", "threshold")])
-def test_names_give_plain_functions(name: str) -> None:
+def test_get_by_name_returns_function(name: str) -> None:
     given = activations.get(name)
     assert given is getattr(activations, name)
     assert activations.get(create(f"activations/{name}").config) is given
     assert activations.get({"type": f"activations/{name}"}) is given
 
 
-def test_functions_of_ops_are_the_ops() -> None:
+def test_functions_are_ops() -> None:
     assert activations.get("relu") is ops.relu
     assert activations.get("swish") is ops.silu
     assert activations.get("linear")(3) == 3
 
 
-def test_what_is_callable_stays() -> None:
+def test_get_returns_callables_unchanged() -> None:
     module = activations.ReLU()
     assert activations.get(module) is module
     assert activations.get(math.sin) is math.sin
 
 
-def test_the_path_of_the_modules() -> None:
+def test_module_path() -> None:
     from ember_ml.nn import modules
     from ember_ml.nn.modules.activations import ReLU
 
@@ -167,7 +167,7 @@ def test_the_path_of_the_modules() -> None:
     assert modules.Sequential is nn.Sequential
 
 
-def test_prelu_learns_its_slopes(backend: str) -> None:
+def test_prelu_gradient(backend: str) -> None:
     model = activations.PReLU(features=6)
     weight = torch.full((6,), 0.25, requires_grad=True)
     F.prelu(torch.tensor(INPUT), weight).sum().backward()
@@ -178,7 +178,7 @@ def test_prelu_learns_its_slopes(backend: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "softplus", "sigmoid", "silu", "mish"])
-def test_far_values_stay_finite(name: str, backend: str) -> None:
+def test_large_values_are_finite(name: str, backend: str) -> None:
     x = torch.tensor([[-1e4, -100.0, 0.0, 100.0, 1e4]])
     given = activations.get(name)(tensor.array(x.numpy())).numpy()
     np.testing.assert_allclose(given, DEFAULTS[name](x).numpy(), rtol=1e-5, atol=1e-30)
@@ -192,7 +192,9 @@ def test_repr() -> None:
 def test_errors() -> None:
     with pytest.raises(KeyError, match="did you mean 'relu'"):
         activations.get("rellu")
-    with pytest.raises(ArgumentTypeError, match="by name, config or as an object, not by 3"):
+    with pytest.raises(
+        ArgumentTypeError, match="expected a name, a config or an object of the activations, not 3"
+    ):
         activations.get(3)
     with pytest.raises(ArgumentTypeError, match="Threshold: missing a required argument"):
         activations.get("threshold")

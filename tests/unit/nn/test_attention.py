@@ -1,4 +1,4 @@
-"""Attention against torch and transformers, with the same weights."""
+"""Tests of attention against torch and transformers with the same weights."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def close(ours, theirs, tolerance: float = 2e-5) -> bool:
 
 
 def twins(layer: nn.Module) -> dict[str, torch.Tensor]:
-    """Random values for the parameters, and the same for torch."""
+    """Set random parameters and return them for torch."""
     for at, parameter in enumerate(layer.parameters()):
         parameter.assign(ops.random.normal(parameter.shape, 0.0, 0.3, seed=at))
     return {
@@ -38,7 +38,7 @@ def twins(layer: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def turned(x: torch.Tensor, base: float = 1e4) -> torch.Tensor:
-    """Rotary positions by complex numbers; the halves are the pairs."""
+    """Apply rotary embeddings by complex numbers, pairing the two halves."""
     pairs = x.shape[-1] // 2
     angles = torch.arange(x.shape[-2])[:, None] * base ** (-torch.arange(pairs) / pairs)
     z = torch.complex(x[..., :pairs], x[..., pairs:]) * torch.polar(torch.ones_like(angles), angles)
@@ -46,7 +46,7 @@ def turned(x: torch.Tensor, base: float = 1e4) -> torch.Tensor:
 
 
 def reference(layer: SelfAttention, p: dict[str, torch.Tensor], x: torch.Tensor, extra=None):
-    """Self-attention by torch's own function, all positions by one mask."""
+    """Compute self-attention by torch's function with one mask."""
     sizes = [layer.features, *[layer.num_kv_heads * layer.head_features] * 2]
     heads = [
         part.unflatten(-1, (-1, layer.head_features)).transpose(1, 2)
@@ -107,11 +107,11 @@ def test_steps_equal_the_whole(make, backend: str) -> None:
     x = ops.random.normal((2, 9, layer.features), seed=5)
     y, state = layer.unroll(x)
     assert ops.allclose(y, layer(x), atol=1e-5)
-    kept = 9 if layer.window is None else layer.window + 1
-    assert state[0].shape == (2, layer.num_kv_heads, kept, layer.head_features)
+    length = 9 if layer.window is None else layer.window + 1
+    assert state[0].shape == (2, layer.num_kv_heads, length, layer.head_features)
 
 
-def test_the_state_of_a_window_keeps_its_size() -> None:
+def test_window_state_has_constant_size() -> None:
     layer = SlidingWindowAttention(8, 2, window=3)
     shapes = set()
     state = layer.initial_state(2)
@@ -123,16 +123,16 @@ def test_the_state_of_a_window_keeps_its_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layer", "kept"),
+    ("layer", "pair_size"),
     [(GroupedQueryAttention(32, 16, 4), 2 * 8), (SelfAttention(32), 2 * 32)],
     ids=repr,
 )
-def test_without_a_window_a_key_and_a_value_of_each_position_are_kept(
-    layer: nn.Module, kept: int
+def test_state_without_window_grows_by_one_pair_per_position(
+    layer: nn.Module, pair_size: int
 ) -> None:
     _, state = layer.unroll(ops.ones((3, 7, 32)))
-    assert sum(part.size for part in state[:2]) == 3 * 7 * kept
-    assert (layer.state_size, layer.state_per_token) == (0, kept)
+    assert sum(part.size for part in state[:2]) == 3 * 7 * pair_size
+    assert (layer.state_size, layer.state_per_token) == (0, pair_size)
 
 
 @pytest.mark.parametrize("heads", [(4, 2), (4, 1), (4, 4)])
@@ -187,7 +187,7 @@ def test_masks(positions: str, backend: str) -> None:
     assert np.allclose(both * real, expected.detach().numpy() * real, atol=2e-5)
 
 
-def test_padding_in_front_is_no_different(backend: str) -> None:
+def test_left_padding_does_not_change_outputs(backend: str) -> None:
     layer = MultiHeadAttention(32)
     x = ops.random.normal((1, 7, 32), seed=1)
     mask = array([[False, False, True, True, True, True, True]])
@@ -221,7 +221,7 @@ def test_cross_attention(context_features: int | None, backend: str) -> None:
     assert close(layer.look_up(x[:, 3:4], memory), expected[:, 3:4])
 
 
-def test_cross_attention_of_a_sequence_to_itself(backend: str) -> None:
+def test_cross_attention_without_context_is_self_attention(backend: str) -> None:
     layer = CrossAttention(8, num_heads=2)
     x = ops.random.normal((2, 5, 8), seed=1)
     assert ops.allclose(layer(x), layer(x, context=x))
@@ -233,7 +233,7 @@ def test_cross_attention_of_a_sequence_to_itself(backend: str) -> None:
         layer(x, array(np.ones((2, 4), bool)))
 
 
-def test_dropout_in_training_only(backend: str) -> None:
+def test_dropout_only_in_training(backend: str) -> None:
     layer = SelfAttention(8, 2, dropout=0.5)
     x = ops.random.normal((2, 9, 8), seed=1)
     plain = SelfAttention(8, 2)
@@ -279,11 +279,11 @@ def test_defaults_of_mad() -> None:
         (lambda: SelfAttention(8, dropout=1.0), "dropout"),
     ],
 )
-def test_errors_name_the_layer_and_the_sizes(make, message: str) -> None:
+def test_errors_name_layer_and_sizes(make, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
 
 
-def test_no_steps_into_the_future() -> None:
+def test_non_causal_attention_has_no_step() -> None:
     with pytest.raises(NotImplementedError, match="SelfAttention with causal=False"):
         SelfAttention(8, causal=False).initial_state(1)

@@ -1,4 +1,4 @@
-"""Long and short causal convolutions against direct ones, and the kernels behind them."""
+"""Tests of long and short causal convolutions against direct ones, and of their kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LENGTHS = (1, 2, 63, 100)
 
 
 def direct(x, kernel, skip=None):
-    """In float64, by the definition."""
+    """Compute the convolution in float64 by its definition."""
     x, kernel = np.float64(x), np.float64(kernel)
     y = np.stack(
         [
@@ -39,18 +39,18 @@ def drawn(*shapes, seed=0):
 
 @pytest.mark.parametrize("form", [fft_conv, long_conv])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_equals_the_definition(backend, form, length):
+def test_matches_definition(backend, form, length):
     for taps in {length, 1, length + 5}:
         x, kernel, skip = drawn((length // 2 + 1, 3, length), (3, taps), (3,))
-        found = form(*map(tensor.array, (x, kernel, skip)))
-        np.testing.assert_allclose(found.numpy(), direct(x, kernel, skip), rtol=1e-4, atol=2e-5)
+        actual = form(*map(tensor.array, (x, kernel, skip)))
+        np.testing.assert_allclose(actual.numpy(), direct(x, kernel, skip), rtol=1e-4, atol=2e-5)
 
 
 @pytest.mark.parametrize("shape", [(1, 2, 40), (30, 2, 40), (1, 2, DIRECT + 9)])
-def test_few_many_and_long_sequences(backend, shape):
+def test_short_batched_and_long_sequences(backend, shape):
     x, kernel = drawn(shape, shape[1:])
-    found = long_conv(tensor.array(x), tensor.array(kernel))
-    np.testing.assert_allclose(found.numpy(), direct(x, kernel), rtol=1e-3, atol=2e-4)
+    actual = long_conv(tensor.array(x), tensor.array(kernel))
+    np.testing.assert_allclose(actual.numpy(), direct(x, kernel), rtol=1e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize("form", [fft_conv, long_conv])
@@ -60,18 +60,20 @@ def test_gradients(backend, form):
     with GradientTape() as tape:
         tape.watch(sources)
         y = form(*sources)
-    found = tape.gradient(y, sources, tensor.array(g))
+    actual = tape.gradient(y, sources, tensor.array(g))
     leaves = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (x, kernel, skip)]
     padded = F.pad(leaves[0], (19, 0))
     out = (
         F.conv1d(padded, leaves[1].flip(1).unsqueeze(1), groups=3) + leaves[2][:, None] * leaves[0]
     )
-    wanted = torch.autograd.grad(out, leaves, torch.tensor(g, dtype=torch.float64))
-    for got, want in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-3, atol=1e-4)
+    expected_gradients = torch.autograd.grad(out, leaves, torch.tensor(g, dtype=torch.float64))
+    for gradient, expected_gradient in zip(actual, expected_gradients, strict=True):
+        np.testing.assert_allclose(
+            gradient.numpy(), expected_gradient.numpy(), rtol=1e-3, atol=1e-4
+        )
 
 
-def test_a_kernel_of_the_device_goes_first(backend, monkeypatch):
+def test_registered_device_kernel_is_used(backend, monkeypatch):
     calls = []
 
     def kernel(x, taps):
@@ -103,10 +105,12 @@ def test_fft_conv_layer(backend):
     layer = FFTConv(3, max_length=8)
     (x,) = drawn((2, 20, 3))
     kernel, skip = layer.weight.numpy(), layer.skip.numpy()
-    wanted = direct(x.swapaxes(1, 2), kernel, skip).swapaxes(1, 2)
-    np.testing.assert_allclose(layer(tensor.array(x)).numpy(), wanted, rtol=1e-4, atol=1e-5)
+    expected_gradients = direct(x.swapaxes(1, 2), kernel, skip).swapaxes(1, 2)
+    np.testing.assert_allclose(
+        layer(tensor.array(x)).numpy(), expected_gradients, rtol=1e-4, atol=1e-5
+    )
     y, state = layer.unroll(tensor.array(x))
-    np.testing.assert_allclose(y.numpy(), wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(y.numpy(), expected_gradients, rtol=1e-4, atol=1e-5)
     assert state.size == 2 * layer.state_size
 
 
@@ -115,8 +119,10 @@ def test_short_conv_layer(backend):
     (x,) = drawn((2, 11, 5))
     weight, bias = (torch.tensor(v.numpy()) for v in (layer.taps.weight, layer.taps.bias))
     padded = F.pad(torch.tensor(x).mT, (2, 0))
-    wanted = F.silu(F.conv1d(padded, weight.unsqueeze(1), bias, groups=5)).mT
-    np.testing.assert_allclose(layer(tensor.array(x)).numpy(), wanted, rtol=1e-4, atol=1e-5)
+    expected_gradients = F.silu(F.conv1d(padded, weight.unsqueeze(1), bias, groups=5)).mT
+    np.testing.assert_allclose(
+        layer(tensor.array(x)).numpy(), expected_gradients, rtol=1e-4, atol=1e-5
+    )
 
 
 def leaf(*shape):
@@ -124,7 +130,7 @@ def leaf(*shape):
 
 
 def check_kernel(call, plain, operands):
-    """Values and gradients, first and second."""
+    """Check values, gradients and second derivatives."""
     torch.testing.assert_close(call(*operands), plain(*operands))
     assert torch.autograd.gradcheck(call, operands, check_batched_grad=True, fast_mode=True)
     assert torch.autograd.gradgradcheck(call, operands, fast_mode=True)
@@ -132,7 +138,7 @@ def check_kernel(call, plain, operands):
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("last", [True, False])
-def test_the_blocked_short_convolution_on_torch(monkeypatch, last, bias):
+def test_blocked_short_convolution_on_torch(monkeypatch, last, bias):
     monkeypatch.setattr(causal_convolution, "_LARGE", 0)
     monkeypatch.setattr(causal_convolution, "_BLOCK", 60)
     x = leaf(5, 7, 4).mT.detach().requires_grad_() if last else leaf(5, 4, 7)
@@ -148,7 +154,7 @@ SHAPES = {"products": (4, 7, 7), "transforms": (2, 7, 7), "few taps": (4, 7, 3),
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_the_blocked_long_convolution_on_torch(monkeypatch, name):
+def test_blocked_long_convolution_on_torch(monkeypatch, name):
     batch, length, taps = SHAPES[name]
     monkeypatch.setattr(long_convolution, "_LARGE", 0)
     monkeypatch.setattr(long_convolution, "BLOCK", 2 * batch * length)
@@ -159,7 +165,7 @@ def test_the_blocked_long_convolution_on_torch(monkeypatch, name):
 
 @pytest.mark.parametrize("masked", [True, False])
 @pytest.mark.parametrize("name", SHAPES)
-def test_the_blocked_gated_convolution_on_torch(monkeypatch, name, masked):
+def test_blocked_gated_convolution_on_torch(monkeypatch, name, masked):
     batch, length, taps = SHAPES[name]
     monkeypatch.setattr(gated_convolution, "_LARGE", 0)
     monkeypatch.setattr(long_convolution, "BLOCK", 2 * batch * length)

@@ -1,4 +1,4 @@
-"""Gated linear units and the feed-forward layer against torch."""
+"""Tests of gated linear units and the feed-forward layer against torch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GATES = [
 
 
 def compare(layer: nn.Module, reference, shape: tuple[int, ...]) -> None:
-    """Outputs and gradients, with weights that are random also where they begin as zeros."""
+    """Compare outputs and gradients with random weights."""
     for at, parameter in enumerate(layer.parameters()):
         parameter.assign(ops.random.normal(parameter.shape, 0.0, 0.5, seed=at))
     theirs = {
@@ -63,13 +63,13 @@ def test_feed_forward(backend: str) -> None:
     compare(FeedForward(6), reference, (4, 6))
 
 
-def test_sizes_of_mad() -> None:
+def test_parameter_counts_of_mad() -> None:
     assert FeedForward(128).num_parameters() == 131_072
     assert SwiGLU(128).num_parameters() == 135_168
     assert [inner_size(features) for features in (6, 12, 96, 128, 130)] == [16, 32, 256, 352, 352]
 
 
-def test_the_two_halves_begin_as_matrices_of_their_own() -> None:
+def test_halves_are_initialized_like_separate_matrices() -> None:
     ops.random.set_seed(0)
     layer = SwiGLU(96)
     deviation = float(layer.expand.weight.numpy().std())
@@ -94,7 +94,7 @@ def test_names(name: str, cls: type) -> None:
 
 
 @pytest.mark.parametrize("cls", [SwiGLU, FeedForward])
-def test_dropout_is_of_training(cls, backend: str) -> None:
+def test_dropout_only_in_training(cls, backend: str) -> None:
     layer = cls(8, dropout=0.9)
     x = ops.random.normal((4, 8), seed=0)
     trained, used = layer(x).numpy(), layer.eval()(x).numpy()

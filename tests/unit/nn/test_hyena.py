@@ -1,4 +1,4 @@
-"""Hyena, with heads and with experts, against the definition in float64."""
+"""Tests of Hyena, multi-head Hyena and Hyena experts against their definitions in float64."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def weights(layer):
 
 
 def filters(w, channels, max_length, length):
-    """(channels, length) by the equation of the filter."""
+    """Compute the filters by their equation, (channels, length)."""
     t = np.linspace(0, 1, max_length)[:length, None]
     z = w["filter.positions"][:length]
     for at in range(3):
@@ -31,7 +31,7 @@ def filters(w, channels, max_length, length):
 
 
 def projected(w, x, groups):
-    """The three sequences, (batch, channels, time), tiled and filtered one tap at a time."""
+    """Compute the three filtered sequences tap by tap, (batch, channels, time)."""
     u = np.tile(x @ w["in_proj.weight"].T + w["in_proj.bias"], (1, 1, groups))
     taps = w["short.weight"]
     y = np.zeros_like(u) + w["short.bias"]
@@ -57,7 +57,7 @@ def hyena(w, x, layer):
 
 
 def multi_head(w, x, layer):
-    """An outer product for each pair of channels of a group, then the convolution."""
+    """Convolve the outer product of each pair of channels of a group."""
     q, v, k = (
         u.reshape(len(x), -1, layer.num_heads, x.shape[1]) for u in projected(w, x, layer.groups)
     )
@@ -100,8 +100,10 @@ def test_values(backend, name):
     layer = make()
     for length in (1, 7, 17):
         x = np.random.default_rng(length).standard_normal((2, length, layer.features))
-        found = layer(tensor.array(x.astype(np.float32))).numpy()
-        np.testing.assert_allclose(found, reference(weights(layer), x, layer), rtol=1e-3, atol=1e-4)
+        actual = layer(tensor.array(x.astype(np.float32))).numpy()
+        np.testing.assert_allclose(
+            actual, reference(weights(layer), x, layer), rtol=1e-3, atol=1e-4
+        )
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -113,7 +115,7 @@ def test_step_by_step(backend, name):
     assert sum(part.size for part in state) == 2 * layer.state_size
 
 
-def test_heads_by_pairs_and_by_transforms(backend, monkeypatch):
+def test_multi_head_by_pairs_equals_fft(backend, monkeypatch):
     layer = MultiHeadHyena(8, num_heads=4, max_length=40)
     x = tensor.array(np.random.default_rng(0).standard_normal((2, 33, 8), np.float32))
     by_pairs = layer(x).numpy()
@@ -128,7 +130,7 @@ def test_parameter_counts(backend, kind):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_padding_is_not_seen(backend, name):
+def test_padding_does_not_change_outputs(backend, name):
     layer = LAYERS[name][0]()
     x = np.random.default_rng(0).standard_normal((2, 9, layer.features)).astype(np.float32)
     mask = np.arange(9) >= 3
@@ -137,16 +139,16 @@ def test_padding_is_not_seen(backend, name):
     np.testing.assert_allclose(padded.numpy()[:, 3:], alone.numpy(), rtol=1e-3, atol=1e-4)
 
 
-def test_the_router_reads_a_few_experts(backend):
+def test_router_chooses_top_k_experts(backend):
     layer = HyenaExperts(6, num_experts=4, expert_features=3, top_k=2, max_length=12)
     weights = layer.route(ops.ones((2, 5, 6))).numpy()
     assert ((weights > 0).sum(-1) == 2).all()
     np.testing.assert_allclose(weights.sum(-1), 1.0, rtol=1e-5)
-    same = layer.route(ops.zeros((1, 6))).numpy()  # all scores alike: still two
+    same = layer.route(ops.zeros((1, 6))).numpy()  # equal scores: still two experts
     assert (same > 0).sum() == 2
 
 
-def test_filters_fade(backend):
+def test_filters_decay(backend):
     taps = np.abs(HyenaFilter(3, 4, 200)(200).numpy())
     assert taps.shape == (3, 200)
     assert taps[2, -50:].max() < 1e-4

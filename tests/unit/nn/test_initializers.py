@@ -1,4 +1,4 @@
-"""Initializers: the same on every backend, with the moments they promise."""
+"""Tests of initializers: identical on every backend, with the documented moments."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ NAMES = [entry.name for entry in registry.available("initializers")]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_one_seed_gives_the_same_bits_everywhere(name: str) -> None:
-    found = []
+def test_same_seed_same_bits_on_every_backend(name: str) -> None:
+    draws = []
     for backend in available():
         with use_backend(backend):
             ops.random.set_seed(3)
-            found.append(initializers.get(name.split("/")[1])((6, 4)).numpy())
-    for values in found[1:]:
-        assert values.tobytes() == found[0].tobytes()
+            draws.append(initializers.get(name.split("/")[1])((6, 4)).numpy())
+    for values in draws[1:]:
+        assert values.tobytes() == draws[0].tobytes()
 
 
-def test_layers_draw_the_same_weights_everywhere() -> None:
-    found = []
+def test_layers_have_same_initial_weights_on_every_backend() -> None:
+    draws = []
     for backend in available():
         with use_backend(backend):
             ops.random.set_seed(3)
             model = layers.MLP(5, [7], 3)
-            found.append(b"".join(p.numpy().tobytes() for p in model.parameters()))
-    assert len(set(found)) == 1
+            draws.append(b"".join(p.numpy().tobytes() for p in model.parameters()))
+    assert len(set(draws)) == 1
 
 
 @pytest.mark.parametrize(
-    ("made", "variance"),
+    ("initializer", "variance"),
     [
         (initializers.Glorot(), 2 / (300 + 200)),
         (initializers.Glorot(gain=2.0, distribution="normal"), 8 / (300 + 200)),
@@ -43,13 +43,13 @@ def test_layers_draw_the_same_weights_everywhere() -> None:
         (initializers.Lecun(), 1 / 200),
         (initializers.Uniform(-1.0, 1.0), 1 / 3),
         (initializers.Normal(std=0.5), 0.25),
-        # of a standard normal between -2 and 2
+        # variance of a standard normal truncated to [-2, 2]
         (initializers.TruncatedNormal(std=1.0), 0.7737413),
     ],
     ids=repr,
 )
-def test_moments(made, variance: float, backend: str) -> None:
-    values = made((300, 200), seed=0).numpy()
+def test_moments(initializer, variance: float, backend: str) -> None:
+    values = initializer((300, 200), seed=0).numpy()
     assert values.dtype == np.float32
     assert abs(values.mean()) < 4 * (variance / values.size) ** 0.5
     assert abs(values.var() / variance - 1) < 0.02

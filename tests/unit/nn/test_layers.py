@@ -1,4 +1,4 @@
-"""The first layers against torch.nn, with the same weights."""
+"""Tests of basic layers against torch.nn with the same weights."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def test_values_and_gradients(make, reference, shape, backend: str) -> None:
     (expected * torch.tensor(weights.numpy())).sum().backward()
     assert close(out, expected)
     if layer.parameters():
-        twin(t)  # running statistics follow each forward
+        twin(t)  # each forward updates the running statistics
         _, grads = nn.value_and_grad(layer, lambda: (layer(x) * weights).sum())()
         for name, grad in grads.items():
             assert close(grad, getattr(twin, name).grad, 2e-4), name
     assert close(layer.eval()(x), twin.eval()(t))
 
 
-def test_batch_norm_follows_the_batches(backend: str) -> None:
+def test_batch_norm_updates_running_statistics(backend: str) -> None:
     ours, theirs = layers.BatchNorm(3, momentum=0.3), torch.nn.BatchNorm1d(3, momentum=0.3)
     for seed in range(4):
         x = ops.random.normal((5, 3), 1.0, 2.0, seed=seed)
@@ -109,7 +109,7 @@ def test_mlp(backend: str) -> None:
     assert layers.MLP(4, [], 2)(x).shape == (3, 2)
 
 
-def test_dropout_drops_in_training_only(backend: str) -> None:
+def test_dropout_only_in_training(backend: str) -> None:
     ops.random.set_seed(0)
     layer = layers.Dropout(0.25)
     x = ops.ones((100, 100))
@@ -151,11 +151,11 @@ def test_wrong_features_name_the_layer(make, shape, message: str, backend: str) 
         make()(ops.ones(shape))
 
 
-def test_groups_must_divide() -> None:
+def test_group_norm_requires_divisible_features() -> None:
     with pytest.raises(ValueError, match=r"features \(5\) must be divisible by num_groups \(2\)"):
         layers.GroupNorm(2, 5)
 
 
-def test_biases_and_gains_are_spared_from_decay() -> None:
+def test_biases_and_scales_have_no_weight_decay() -> None:
     model = nn.Sequential(layers.Dense(2, 2), layers.LayerNorm(2), layers.BatchNorm(2))
     assert [name for name, p in model.named_parameters() if p.decay] == ["0.weight"]

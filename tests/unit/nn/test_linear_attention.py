@@ -1,4 +1,4 @@
-"""Linear attention, gated, with the delta rule, and retention, against textbook recurrences."""
+"""Tests of linear attention, GLA, DeltaNet and retention against plain recurrences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LENGTHS = [1, 63, 100]
 
 
 def recurrence(q, k, v, g=None, u=None, rate=None) -> torch.Tensor:
-    """One position after the other, in float64: (batch, heads, time, features)."""
+    """Compute the recurrence step by step in float64, (batch, heads, time, features)."""
     state = torch.zeros(*q.shape[:2], q.shape[-1], v.shape[-1], dtype=torch.float64)
     outputs = []
     for t in range(q.shape[2]):
@@ -60,18 +60,18 @@ def rms(y: torch.Tensor, weight: torch.Tensor | None, eps: float = 1e-5) -> torc
 
 
 def near(ours, theirs: torch.Tensor, tolerance: float) -> bool:
-    """Within a share of the largest value."""
+    """Return whether the error is small relative to the largest value."""
     expected = theirs.detach().numpy()
     return bool(np.abs(ours.numpy() - expected).max() <= tolerance * max(1, np.abs(expected).max()))
 
 
 def gradient_of(x: torch.Tensor) -> torch.Tensor:
-    """Zeros if the result does not depend on x: one position decays nothing."""
+    """Return the gradient; zeros if the result does not depend on x."""
     return torch.zeros_like(x) if x.grad is None else x.grad
 
 
 def compare(layer: SequenceMixer, reference: Callable, length: int, tolerance=2e-5) -> None:
-    """Outputs and gradients of a layer with random parameters against its reference."""
+    """Compare outputs and gradients of a layer with random parameters to its reference."""
     for at, parameter in enumerate(layer.parameters()):
         noise = ops.random.normal(parameter.shape, 0.0, 0.3, seed=at)
         parameter.assign(parameter + noise)
@@ -164,7 +164,7 @@ def test_values_and_gradients(make, reference, length: int, backend: str) -> Non
 @pytest.mark.parametrize("length", LENGTHS)
 def test_linear_attention(heads: int, length: int, backend: str) -> None:
     layer = LinearAttention(12, heads, eps=1e-6)
-    # Denominators of either sign come near zero: biases that keep them off it.
+    # Biases that keep the denominators away from zero.
     for part in (layer.query_map, layer.key_map):
         part.bias.assign(ops.ones_like(part.bias) * 3.0)
     compare(layer, linear_attention, length, 1e-4)
@@ -172,7 +172,7 @@ def test_linear_attention(heads: int, length: int, backend: str) -> None:
 
 @pytest.mark.parametrize("kind", ["none", "head", "feature", "bonus"])
 @pytest.mark.parametrize(("length", "size"), [(1, 4), (7, 4), (100, 4), (150, 64)])
-def test_the_chunked_core(kind: str, length: int, size: int, backend: str) -> None:
+def test_chunked_attention(kind: str, length: int, size: int, backend: str) -> None:
     rng = np.random.default_rng(0)
     q, k, v = (rng.normal(size=(2, 3, length, n)) for n in (size, size, 5))
     g = -rng.exponential(0.3, (2, 3, length, 1 if kind == "head" else size))
@@ -195,8 +195,8 @@ def test_the_chunked_core(kind: str, length: int, size: int, backend: str) -> No
 
 @pytest.mark.parametrize("features", [1, 4])
 @pytest.mark.parametrize("bonus", [False, True])
-def test_strong_decays_stay_exact(features: int, bonus: bool, backend: str) -> None:
-    """States that are wiped out, at once or over some steps, between ones that hardly decay."""
+def test_strong_decays_are_accurate(features: int, bonus: bool, backend: str) -> None:
+    """States that vanish, at once or over a few steps, between slowly decaying ones."""
     rng = np.random.default_rng(1)
     q, k, v = (rng.normal(size=(1, 2, 90, 4)) for _ in range(3))
     g = -rng.choice([1e-3, 0.5, 8.0, 60.0, 1e4], (1, 2, 90, features), p=[0.5, 0.2, 0.1, 0.1, 0.1])
@@ -224,7 +224,7 @@ MIXERS = [
 
 
 @pytest.mark.parametrize("make", MIXERS)
-def test_padding_in_front_is_no_different(make, backend: str) -> None:
+def test_left_padding_does_not_change_outputs(make, backend: str) -> None:
     ops.random.set_seed(3)
     layer = make()
     x = ops.random.normal((1, 40, 8), seed=1)
@@ -246,14 +246,14 @@ def test_parameter_counts_of_mad(layer, count: int) -> None:
 
 
 @pytest.mark.parametrize("make", MIXERS)
-def test_the_state_has_its_size(make) -> None:
+def test_state_size(make) -> None:
     layer = make()
     state = layer.initial_state(3)
     state = state[0] if isinstance(layer, Retention) else state
     assert state.size == 3 * layer.state_size
 
 
-def test_norms_decays_and_biases_are_spared_from_weight_decay() -> None:
+def test_norms_decays_and_biases_have_no_weight_decay() -> None:
     layer = GatedDeltaNet(8, 2)
     spared = {name for name, parameter in layer.named_parameters() if not parameter.decay}
     assert spared == {"norm.weight", "decay.bias", "log_speed"}
@@ -276,6 +276,6 @@ def test_norms_decays_and_biases_are_spared_from_weight_decay() -> None:
         (lambda: GatedLinearAttention(8, gate_rank=0), "gate_rank"),
     ],
 )
-def test_errors_name_the_layer_and_the_sizes(make, message: str) -> None:
+def test_errors_name_layer_and_sizes(make, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()

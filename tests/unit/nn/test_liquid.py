@@ -1,4 +1,4 @@
-"""Liquid and closed-form layers against ncps, with the same weights."""
+"""Tests of liquid and closed-form layers against ncps with the same weights."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ WIRINGS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    """Use the same initial weights in every run: the tolerances are tight."""
+    ops.random.set_seed(0)
+
+
 def close(ours, theirs, tolerance: float = 5e-6) -> bool:
     theirs = theirs.detach() if isinstance(theirs, torch.Tensor) else theirs
     return bool(np.abs(ours.numpy() - np.asarray(theirs)).max() < tolerance)
@@ -38,22 +44,22 @@ def inputs(*shape: int, seed: int = 0):
 
 
 def synapses_of(cell, name: str):
-    """The index of a synapse's number in ncps's matrix of them."""
-    found = cell.wiring.sensory_synapses() if "sensory" in name else cell.wiring.synapses()
-    return [src for src, _, _ in found], [dest for _, dest, _ in found]
+    """Return the indices of the synapses in the matrices of ncps."""
+    by_name = cell.wiring.sensory_synapses() if "sensory" in name else cell.wiring.synapses()
+    return [src for src, _, _ in by_name], [dest for _, dest, _ in by_name]
 
 
 def ltc_weights(cell, twin) -> dict[str, tuple[torch.Tensor, object]]:
-    """By our names: the parameter of ncps, and where in it ours stands."""
-    found = {}
+    """Return, by our parameter name, the parameter of ncps and the indices of our values in it."""
+    by_name = {}
     for name, _ in cell.named_parameters():
         theirs = getattr(twin, name)
-        found[name] = theirs, synapses_of(cell, name) if theirs.ndim == 2 else ...
-    return found
+        by_name[name] = theirs, synapses_of(cell, name) if theirs.ndim == 2 else ...
+    return by_name
 
 
 def cfc_weights(cell, twin) -> dict[str, tuple[torch.Tensor, object]]:
-    parameters, found = dict(twin.named_parameters()), {}
+    parameters, by_name = dict(twin.named_parameters()), {}
     for name, _ in cell.named_parameters():
         first, _, rest = name.partition(".")
         theirs = name
@@ -65,12 +71,12 @@ def cfc_weights(cell, twin) -> dict[str, tuple[torch.Tensor, object]]:
             at, _, kind = rest.partition(".")
             theirs = f"layer_{at}.{kind}"
         weight = parameters[theirs]
-        found[name] = weight, 0 if name.endswith(("w_tau", "A")) else ...
-    return found
+        by_name[name] = weight, 0 if name.endswith(("w_tau", "A")) else ...
+    return by_name
 
 
 def memory_weights(memory, twin):
-    """Their gates are (g, i, f, o) and have a fixed 1 beside the bias of f."""
+    """Reorder the gates: ncps has (g, i, f, o) and adds a constant 1 to the bias of f."""
     size = memory.out_features
     order = np.concatenate([np.arange(size) + size * at for at in (1, 2, 0, 3)])
     with torch.no_grad():
@@ -86,7 +92,7 @@ def _torch(x) -> torch.Tensor:
 
 
 def share(cell, weights) -> None:
-    """Give both the same random weights."""
+    """Set the same random weights in both."""
     with torch.no_grad():
         for at, (name, parameter) in enumerate(cell.named_parameters()):
             noise = ops.random.uniform(parameter.shape, -0.2, 0.2, seed=at)
@@ -96,7 +102,7 @@ def share(cell, weights) -> None:
 
 
 def compare(layer, cell, twin, weights, prefix: str = "cells.0.") -> None:
-    """Values, states and gradients."""
+    """Compare values, states and gradients."""
     x, t = inputs(2, 5, FEATURES)
     expected, after = twin(t)
     y, state = layer.run(x)
@@ -121,7 +127,7 @@ def test_ltc(kind: str, implicit: bool, backend: str) -> None:
     cell = layer.cells[0]
     weights = ltc_weights(cell, twin.rnn_cell)
     share(cell, weights)
-    if not implicit:  # ours are clamped where they are used, theirs by hand
+    if not implicit:  # ours are clipped when used, theirs explicitly
         for name in ("w", "sensory_w", "cm", "gleak"):
             getattr(cell, name).assign(ops.abs(getattr(cell, name)) + 0.01)
             weights[name][0].data[weights[name][1]] = _torch(getattr(cell, name))
@@ -191,7 +197,7 @@ MADE = {
 
 @pytest.mark.parametrize("kind", MADE)
 def test_timespans(kind: str, backend: str) -> None:
-    """Those of a batch are those of its rows, one by one."""
+    """Timespans of a batch are equivalent to those of its rows."""
     ours, theirs, find = MADE[kind]
     layer, twin = ours(), theirs()
     share(layer.cells[0], find(layer.cells[0], twin.rnn_cell))
@@ -210,7 +216,7 @@ def test_timespans(kind: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ltc", "sparse ltc"])
-def test_no_time_changes_nothing(kind: str, backend: str) -> None:
+def test_timespan_zero_keeps_state(kind: str, backend: str) -> None:
     layer = MADE[kind][0]()
     x, _ = inputs(2, 4, FEATURES)
     before = ops.random.normal((2, layer.cells[0].widths), seed=2)
@@ -222,17 +228,17 @@ def test_no_time_changes_nothing(kind: str, backend: str) -> None:
 
 @pytest.mark.parametrize("varied", [False, True])
 @pytest.mark.parametrize("kind", MADE)
-def test_padding_leaves_the_state(kind: str, varied: bool, backend: str) -> None:
+def test_padding_does_not_change_state(kind: str, varied: bool, backend: str) -> None:
     layer = MADE[kind][0]()
     x, _ = inputs(2, 6, FEATURES)
     spans = np.linspace(0.5, 1.5, 12, dtype=np.float32).reshape(2, 6) if varied else 1.0
     mask = np.array([[True] * 4 + [False] * 2, [True, False, True, True, False, True]])
     y, state = layer.run(x, timespans=spans, mask=array(mask))
     for row in (0, 1):
-        kept = np.flatnonzero(mask[row])
-        real = array(x.numpy()[row, kept])
-        expected, end = layer.run(real, timespans=spans[row, kept] if varied else 1.0)
-        assert close(array(y.numpy()[row, kept]), expected.numpy())
+        positions = np.flatnonzero(mask[row])
+        real = array(x.numpy()[row, positions])
+        expected, end = layer.run(real, timespans=spans[row, positions] if varied else 1.0)
+        assert close(array(y.numpy()[row, positions]), expected.numpy())
         assert close(state[row], end.numpy())
     assert close(y[0, 4], y[0, 3].numpy(), 1e-6)
     assert close(y[0, 5], y[0, 3].numpy(), 1e-6)
@@ -268,7 +274,7 @@ def test_projection_and_last_output(kind: str, backend: str) -> None:
     assert layer.out_features == 2
 
 
-def test_layers_share_a_wiring_unharmed(backend: str) -> None:
+def test_layers_can_share_a_wiring(backend: str) -> None:
     wiring = wirings.AutoNCP(12, 3)
     first, second = recurrent.LTC(FEATURES, wiring), recurrent.LTC(FEATURES, wiring)
     stacked = recurrent.LTC(FEATURES, wiring, num_layers=2, bidirectional=True)
@@ -278,7 +284,7 @@ def test_layers_share_a_wiring_unharmed(backend: str) -> None:
     assert stacked(ops.ones((2, 4, FEATURES))).shape == (2, 4, 6)
 
 
-def test_configs_carry_the_wiring(backend: str) -> None:
+def test_configs_contain_the_wiring(backend: str) -> None:
     layer = recurrent.LTC(FEATURES, wirings.NCP((6, 4), 5, 2, 3, 2, 4, 2))
     again = Config.from_yaml(layer.config.to_yaml()).create()
     again.load_state_dict(layer.state_dict())
@@ -289,7 +295,7 @@ def test_configs_carry_the_wiring(backend: str) -> None:
     assert recurrent.LTC(FEATURES, 4).config.to_dict()["units"] == 4
 
 
-def test_only_real_synapses_have_parameters() -> None:
+def test_one_parameter_per_synapse() -> None:
     layer = recurrent.LTC(16, wirings.AutoNCP(64, 4))
     assert layer.num_parameters() == 4 * (504 + 288) + 3 * 64 + 2 * 16 + 2 * 4
     assert not any(parameter.decay for parameter in layer.parameters())
@@ -313,15 +319,15 @@ def test_a_wiring_without_synapses(backend: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_stages_read_what_stands_before_them(seed: int) -> None:
+def test_stages_read_only_earlier_stages(seed: int) -> None:
     wiring = wirings.Random(40, 4, sparsity_level=0.97, random_seed=seed)
     edges = [(src, dest) for src, dest, _ in wiring.synapses()]
-    found = stages(40, edges)
-    assert sorted(neuron for stage in found for neuron in stage.neurons) == list(range(40))
-    place = {neuron: at for at, stage in enumerate(found) for neuron in stage.neurons}
+    by_name = stages(40, edges)
+    assert sorted(neuron for stage in by_name for neuron in stage.neurons) == list(range(40))
+    place = {neuron: at for at, stage in enumerate(by_name) for neuron in stage.neurons}
     for src, dest in edges:
         assert place[src] < place[dest] or (
-            place[src] == place[dest] and found[place[src]].has_loops
+            place[src] == place[dest] and by_name[place[src]].has_loops
         )
 
 

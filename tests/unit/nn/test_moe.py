@@ -1,4 +1,4 @@
-"""Mixtures of experts: against Mixtral, a loop in NumPy, and each other's ways of computing."""
+"""Tests of mixtures of experts against Mixtral and a NumPy loop, and of blocks against groups."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def close(ours, theirs, tolerance: float = 2e-4) -> bool:
 
 
 def spread(layer: nn.Module) -> nn.Module:
-    """The layer with weights large enough for the experts to differ, the same everywhere."""
+    """Set weights that are large enough for the experts to differ."""
     for at, (name, parameter) in enumerate(layer.named_parameters()):
         scale = 1.0 if "router" in name else 0.5
         parameter.assign(ops.random.normal(parameter.shape, 0.0, scale, seed=at))
@@ -50,7 +50,7 @@ def values(layer: nn.Module) -> dict[str, np.ndarray]:
     return {name: x.numpy().astype(np.float64) for name, x in layer.named_parameters()}
 
 
-def test_it_equals_mixtral(backend: str) -> None:
+def test_matches_mixtral(backend: str) -> None:
     layer = spread(MoE(6, num_experts=5, top_k=2, inner_features=7))
     config = MixtralConfig(
         hidden_size=6, intermediate_size=7, num_local_experts=5, num_experts_per_tok=2
@@ -80,9 +80,9 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 
 def choices(router: str, logits: np.ndarray, k: int, p: float) -> list[list[tuple[int, float]]]:
-    """The experts of each token and their weights, best first, one token after the other."""
+    """Return the experts of each token and their weights, best first."""
     shares = 1 / (1 + np.exp(-logits)) if router == "sigmoid" else softmax(logits)
-    found = []
+    chosen = []
     for row in shares:
         order = list(np.argsort(-row))
         if router == "top_p":
@@ -93,8 +93,8 @@ def choices(router: str, logits: np.ndarray, k: int, p: float) -> list[list[tupl
         else:
             order = order[:k]
         total = sum(row[e] for e in order) if k > 1 else 1.0
-        found.append([(e, row[e] / total) for e in order])
-    return found
+        chosen.append([(e, row[e] / total) for e in order])
+    return chosen
 
 
 def expert_outputs(kind: str, p: dict[str, np.ndarray], expert: int, x: np.ndarray) -> np.ndarray:
@@ -108,10 +108,10 @@ def expert_outputs(kind: str, p: dict[str, np.ndarray], expert: int, x: np.ndarr
     return p["experts.reduce"][expert] @ inner.numpy()
 
 
-def slowly(
-    layer: MoE, x: np.ndarray, *, room: int | None = None, passing: bool = False
+def reference(
+    layer: MoE, x: np.ndarray, *, capacity: int | None = None, pass_dropped: bool = False
 ) -> np.ndarray:
-    """What the layer computes, token by token, (tokens, choices, features)."""
+    """Compute the layer token by token, (tokens, choices, features)."""
     p, c = values(layer), layer.config
     chosen = choices(c.router, x @ p["router.weight"].T, c.top_k, c.top_p)
     out = np.zeros((len(x), layer.router.choices, c.features))
@@ -122,9 +122,9 @@ def slowly(
                 continue
             expert, weight = row[place]
             used[expert] += 1
-            if room is None or used[expert] <= room:
+            if capacity is None or used[expert] <= capacity:
                 out[token, place] = weight * expert_outputs(c.expert, p, expert, x[token])
-            elif passing:
+            elif pass_dropped:
                 out[token, place] = weight * x[token]
     return out
 
@@ -133,7 +133,7 @@ def slowly(
 def test_experts(kind: str, backend: str) -> None:
     layer = spread(MoE(5, num_experts=3, expert=kind, inner_features=4))
     x = tokens(13, 5)
-    assert close(layer(x).numpy(), slowly(layer, x.numpy()).sum(1))
+    assert close(layer(x).numpy(), reference(layer, x.numpy()).sum(1))
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 4])
@@ -141,11 +141,11 @@ def test_experts(kind: str, backend: str) -> None:
 def test_routers(router: str, top_k: int, backend: str) -> None:
     layer = spread(MoE(5, num_experts=4, top_k=top_k, router=router, inner_features=4)).eval()
     x = tokens(2, 9, 5)
-    expected = slowly(layer, x.numpy().reshape(18, 5)).sum(1)
+    expected = reference(layer, x.numpy().reshape(18, 5)).sum(1)
     assert close(layer(x).numpy(), expected.reshape(2, 9, 5))
 
 
-def test_experts_choose(backend: str) -> None:
+def test_expert_choice(backend: str) -> None:
     layer = spread(MoE(5, num_experts=4, router="expert_choice", inner_features=4))
     x = tokens(2, 9, 5)
     flat, p = x.numpy().reshape(18, 5), values(layer)
@@ -165,8 +165,8 @@ def test_capacity(combiner: str, overflow: str, backend: str) -> None:
     options = {"capacity_factor": 0.6, "overflow": overflow, "combiner": combiner}
     layer = spread(MoE(5, num_experts=4, inner_features=4, **options))
     x = tokens(15, 5)
-    room = 5  # 0.6 * 2 * 15 / 4, rounded up
-    parts = slowly(layer, x.numpy(), room=room, passing=overflow == "pass")
+    capacity = 5  # 0.6 * 2 * 15 / 4, rounded up
+    parts = reference(layer, x.numpy(), capacity=capacity, pass_dropped=overflow == "pass")
     lost = float(layer.statistics(x).lost)
     assert lost > 0
     if combiner == "sum":
@@ -176,15 +176,15 @@ def test_capacity(combiner: str, overflow: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("router", ["top_p", "expert_choice"])
-def test_side_by_side_where_items_have_several_numbers_of_experts(router, backend: str) -> None:
+def test_concat_with_varying_number_of_experts(router, backend: str) -> None:
     layer = spread(MoE(5, num_experts=3, router=router, combiner="concat", inner_features=4))
     total = spread(MoE(5, num_experts=3, router=router, inner_features=4))
-    layer.combiner.weight.assign(ops.tile(ops.eye(5), (1, 3)))  # makes it the sum
+    layer.combiner.weight.assign(ops.tile(ops.eye(5), (1, 3)))  # equivalent to the sum
     x = tokens(7, 5)
     assert close(layer(x).numpy(), total(x).numpy())
 
 
-def test_of_mad(backend: str) -> None:
+def test_moe_mlp_of_mad(backend: str) -> None:
     assert round(MoEMLP(128).num_parameters(), -3) == 165_000
     layer = spread(MoEMLP(6, num_experts=4, inner_features=3))
     x = tokens(11, 6)
@@ -200,7 +200,7 @@ def test_of_mad(backend: str) -> None:
 
 @pytest.mark.parametrize("capacity", [None, 3])
 @pytest.mark.parametrize("count", [1, 2, 63, 200])
-def test_blocks_of_fixed_size_equal_groups(count: int, capacity: int | None, backend: str) -> None:
+def test_blocks_equal_groups(count: int, capacity: int | None, backend: str) -> None:
     layer = spread(MoE(5, num_experts=4, top_k=3, router="top_p", inner_features=4))
     x, weights = tokens(count, 5), tokens(count, 5, seed=102)
 
@@ -229,7 +229,7 @@ def test_blocks_of_fixed_size_equal_groups(count: int, capacity: int | None, bac
         {"router": "expert_choice"},
     ],
 )
-def test_compiled_it_gives_the_same(options, backend: str) -> None:
+def test_compiled_matches_eager(options, backend: str) -> None:
     torch._dynamo.reset()
     layer = spread(MoE(5, num_experts=4, **options)).eval()
     x = tokens(2, 9, 5)
@@ -238,7 +238,7 @@ def test_compiled_it_gives_the_same(options, backend: str) -> None:
 
 
 class Counted(nn.Module):
-    """An expert that knows how many rows it worked on."""
+    """Expert that records the number of rows it processed."""
 
     def __init__(self) -> None:
         self.calls: list[int] = []
@@ -295,14 +295,14 @@ def test_experts_that_mix_positions_get_whole_sequences(backend: str) -> None:
         layer(x[:, 0])
 
 
-def test_padding_takes_no_room(backend: str) -> None:
+def test_padding_uses_no_capacity(backend: str) -> None:
     layer = spread(MoE(5, num_experts=4, capacity_factor=0.6))
     x = tokens(2, 6, 5)
     mask = np.ones((2, 6), bool)
     mask[0, :] = False
     out = layer(x, array(mask)).numpy()
     assert (out[0] == 0).all()
-    assert close(out[1], slowly(layer, x[1].numpy(), room=4).sum(1))
+    assert close(out[1], reference(layer, x[1].numpy(), capacity=4).sum(1))
     statistics = layer.statistics(x, array(mask))
     assert float(statistics.lost) < float(layer.statistics(x).lost)
     assert float(statistics.experts_per_item) == 2.0
@@ -310,13 +310,13 @@ def test_padding_takes_no_room(backend: str) -> None:
         layer(x, array(mask[:, :5]))
 
 
-def test_all_padding_gives_zeros(backend: str) -> None:
+def test_all_padding_returns_zeros(backend: str) -> None:
     layer = MoE(4, num_experts=3)
     assert (layer(tokens(2, 3, 4), array(np.zeros((2, 3), bool))).numpy() == 0).all()
     assert layer(ops.ones((0, 3, 4))).shape == (0, 3, 4)
 
 
-def test_noise_is_of_training(backend: str) -> None:
+def test_noise_only_in_training(backend: str) -> None:
     layer = spread(MoE(5, num_experts=4, router="noisy"))
     x = tokens(30, 5)
     first, second = layer(x).numpy(), layer(x).numpy()
@@ -325,7 +325,7 @@ def test_noise_is_of_training(backend: str) -> None:
     assert np.array_equal(layer(x).numpy(), layer(x).numpy())
 
 
-def test_losses_of_the_router(backend: str) -> None:
+def test_auxiliary_losses(backend: str) -> None:
     layer = spread(MoE(5, num_experts=4))
     x = tokens(2, 9, 5)
     mask = np.ones((2, 9), bool)
@@ -342,7 +342,7 @@ def test_losses_of_the_router(backend: str) -> None:
         assert close(z_loss(routing, real).numpy(), (rows.logsumexp(-1) ** 2).mean().numpy())
 
 
-def test_losses_are_reported_in_training_alone(backend: str) -> None:
+def test_losses_are_reported_only_in_training(backend: str) -> None:
     layer = spread(MoE(5, num_experts=4, balance_weight=0.5, z_weight=0.25))
     x = tokens(9, 5)
     with reported_losses() as losses:
@@ -361,7 +361,7 @@ def test_losses_are_reported_in_training_alone(backend: str) -> None:
     assert losses == []
 
 
-def test_losses_are_reported_while_a_compiler_traces(backend: str) -> None:
+def test_losses_are_reported_while_compiling(backend: str) -> None:
     torch._dynamo.reset()
     layer = spread(MoE(5, num_experts=4))
     x = tokens(9, 5)
@@ -378,7 +378,7 @@ def test_losses_are_reported_while_a_compiler_traces(backend: str) -> None:
 
 
 def train(weight: float) -> tuple[list[float], Mixture, float]:
-    """A mixture whose router begins with one favourite, trained; its first loss by hand."""
+    """Train a mixture whose router initially prefers one expert; return its first loss."""
     ops.random.set_seed(3)
     options = {"balance_weight": weight, "z_weight": 0.0, "capacity_factor": 1.5}
     model = MoE(4, num_experts=4, top_k=1, expert="mlp", inner_features=8, **options)
@@ -394,7 +394,7 @@ def train(weight: float) -> tuple[list[float], Mixture, float]:
     return losses, model, first
 
 
-def test_the_trainer_takes_the_losses_in() -> None:
+def test_trainer_adds_auxiliary_losses() -> None:
     curves = []
     for backend in available():
         with use_backend(backend):
@@ -403,7 +403,7 @@ def test_the_trainer_takes_the_losses_in() -> None:
             curves.append(losses)
             assert abs(losses[0] - first) < 1e-4
             assert losses[-1] < losses[0]
-            if backend == "torch":  # what the loss is for
+            if backend == "torch":  # the loss balances the experts
                 _, idle, _ = train(0.0)
                 assert model.statistics(x).load.numpy().max() < 0.6
                 assert idle.statistics(x).load.numpy().max() > 0.9
@@ -420,7 +420,7 @@ def test_bfloat16(backend: str) -> None:
     out = layer.to(dtype="bfloat16")(x.astype("bfloat16"))
     assert out.dtype.name == "bfloat16"
     far = np.abs(out.astype("float32").numpy() - expected).max(1) > 0.1 * np.abs(expected).max()
-    assert far.sum() <= 1  # a token near a border may change sides
+    assert far.sum() <= 1  # a token near a decision boundary may change its expert
 
 
 def test_names() -> None:

@@ -1,4 +1,4 @@
-"""The recurrent layers against torch.nn, with the same weights."""
+"""Tests of recurrent layers against torch.nn with the same weights."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def close(ours, theirs, tolerance: float = 5e-6) -> bool:
 
 
 def named(layer, twin) -> dict[str, torch.Tensor]:
-    """torch's weights by the names of ours."""
-    found = {}
+    """Return torch's weights by our parameter names."""
+    by_name = {}
     for cells, ending in (("cells", ""), ("backward_cells", "_reverse")):
         for at in range(len(getattr(layer, cells))):
             for name in NAMES:
                 weight = getattr(twin, f"{name}_l{at}{ending}", None)
                 if weight is not None:
-                    found[f"{cells}.{at}.{name}"] = weight
-    return found
+                    by_name[f"{cells}.{at}.{name}"] = weight
+    return by_name
 
 
 def twins(kind: str, **options):
@@ -75,7 +75,7 @@ def test_values_and_gradients(kind: str, options, backend: str) -> None:
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_a_sequence_in_pieces(kind: str, backend: str) -> None:
+def test_sequence_in_parts(kind: str, backend: str) -> None:
     layer, twin, _ = twins(kind, num_layers=2)
     x, t = inputs(2, 7, 3)
     expected, after = twin(t)
@@ -112,7 +112,7 @@ def test_padding(kind: str, bidirectional: bool, backend: str) -> None:
         assert close(layer(x, mask), after[0])
 
 
-def test_last_outputs_of_both_directions(backend: str) -> None:
+def test_last_output_of_bidirectional_layer(backend: str) -> None:
     layer, twin, _ = twins("gru", bidirectional=True)
     layer.return_sequences = False
     x, t = inputs(2, 5, 3)
@@ -138,7 +138,7 @@ def test_cells(kind: str, backend: str) -> None:
 
 
 def test_second_derivatives_of_the_kernels() -> None:
-    """torch's kernels are not differentiable twice: a penalty on gradients goes step by step."""
+    """torch's kernels have no second derivatives; gradient penalties use the step-by-step form."""
     from ember_ml import GradientTape, use_backend
 
     for kind in ("lstm", "gru"):
@@ -172,7 +172,7 @@ def test_min_gru(backend: str) -> None:
     assert close(state, h)
 
 
-def test_plain_shapes(backend: str) -> None:
+def test_unbatched_shapes(backend: str) -> None:
     x, _ = inputs(2, 5, 3)
     for layer in (recurrent.LSTM(3, 4), recurrent.GRU(3), recurrent.RNN(3, activation="relu")):
         y, state = layer.run(x)
@@ -199,7 +199,7 @@ class Leaky(recurrent.RecurrentCell):
         return state, state
 
 
-def test_a_cell_of_ones_own(backend: str) -> None:
+def test_custom_cell(backend: str) -> None:
     layer = recurrent.Recurrent(Leaky(2), Leaky(2))
     x, _ = inputs(2, 3, 2)
     spans = np.array([[1.0, 2.0, 0.5], [3.0, 1.0, 1.0]], np.float32)
@@ -250,7 +250,7 @@ def test_errors_name_the_layer(run, message: str) -> None:
         run()
 
 
-def test_two_directions_have_no_steps() -> None:
+def test_bidirectional_layer_has_no_step() -> None:
     layer = recurrent.GRU(3, bidirectional=True)
     assert not layer.is_causal
     with pytest.raises(

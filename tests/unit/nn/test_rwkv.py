@@ -1,4 +1,4 @@
-"""The mixers of RWKV 5 and 6 against textbook recurrences."""
+"""Tests of the mixers of RWKV-5 and RWKV-6 against plain recurrences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def before(x: torch.Tensor) -> torch.Tensor:
 
 
 def finished(layer, p: Params, r, k, v, gate, g) -> torch.Tensor:
-    """The heads, then the norm of an eighth of what they give, as RWKV has it."""
+    """Compute the heads and normalize an eighth of their output, as RWKV does."""
     r, k, v, g = (in_heads(part, layer.num_heads) for part in (r, k, v, g))
     y = merged(recurrence(r, k, v, g, p["bonus"])) / 8
     y = F.group_norm(y.flatten(0, 1), layer.num_heads, p["norm.weight"], p["norm.bias"], 1e-5)
@@ -76,7 +76,7 @@ def test_values_and_gradients(make, reference, length: int, backend: str) -> Non
     "make",
     [lambda: RWKV5TimeMixer(8, 2), lambda: RWKV6TimeMixer(8, 2), lambda: RWKV5ChannelMixer(8)],
 )
-def test_padding_in_front_is_no_different(make, backend: str) -> None:
+def test_left_padding_does_not_change_outputs(make, backend: str) -> None:
     layer = make()
     x = ops.random.normal((1, 40, 8), seed=1)
     mask = array(np.arange(40)[None] >= 5)
@@ -93,18 +93,18 @@ def test_parameter_counts() -> None:
 
 
 @pytest.mark.parametrize("layer", [RWKV5TimeMixer, RWKV6TimeMixer])
-def test_first_values(layer) -> None:
-    made = layer(128)
-    decay = made.decay if layer is RWKV5TimeMixer else made.decay_up.bias
+def test_initial_values(layer) -> None:
+    mixer = layer(128)
+    decay = mixer.decay if layer is RWKV5TimeMixer else mixer.decay_up.bias
     expected = [-6 + 5 * (n / 127) ** 0.7 for n in range(128)]
     assert np.allclose(decay.numpy(), expected, atol=1e-6)
     bonus = [((n + 1) % 3 - 1) * 0.1 for n in range(128)]
-    assert np.allclose(made.bonus.numpy().ravel(), bonus, atol=1e-6)
-    assert made.bonus.shape == (8, 16)
-    assert made.state_size == 8 * 16 * 16 + 128
+    assert np.allclose(mixer.bonus.numpy().ravel(), bonus, atol=1e-6)
+    assert mixer.bonus.shape == (8, 16)
+    assert mixer.state_size == 8 * 16 * 16 + 128
 
 
-def test_the_decays_of_rwkv6_follow_the_input(backend: str) -> None:
+def test_rwkv6_decay_depends_on_input(backend: str) -> None:
     layer = RWKV6TimeMixer(8, 2)
     x = ops.random.normal((2, 3, 8), seed=0)
     *_, still = layer.project(x, x)
@@ -114,13 +114,13 @@ def test_the_decays_of_rwkv6_follow_the_input(backend: str) -> None:
     assert np.ptp(moving.numpy(), axis=(0, 1)).min() > 0.0
 
 
-def test_only_matrices_decay() -> None:
+def test_only_matrices_have_weight_decay() -> None:
     for layer in (RWKV5TimeMixer(8, 2), RWKV6TimeMixer(8, 2), RWKV5ChannelMixer(8)):
         for name, parameter in layer.named_parameters():
             assert parameter.decay == (name.endswith(".weight") and "norm" not in name), name
 
 
 @pytest.mark.parametrize("layer", [RWKV5TimeMixer, RWKV6TimeMixer])
-def test_errors_name_the_layer_and_the_sizes(layer) -> None:
+def test_errors_name_layer_and_sizes(layer) -> None:
     with pytest.raises(ValueError, match=rf"{layer.__name__}: features \(12\) must be divisible"):
         layer(12)

@@ -1,4 +1,4 @@
-"""State spaces: Mamba and Mamba-2 against transformers, S4D and LRU against their definitions."""
+"""Tests of Mamba and Mamba-2 against transformers, S4D and LRU against their definitions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PAIRS = {"mamba": mamba, "mamba2": mamba2, "mamba2 in groups": lambda: mamba2(2)
 
 
 def pair(name):
-    """A layer of transformers, ours with its weights, and the names of the parameters."""
+    """Return a layer of transformers, ours with the same weights, and the parameter names."""
     torch.manual_seed(0)
     theirs, ours, names = PAIRS[name]()
     for value in theirs.parameters():
@@ -75,8 +75,8 @@ def test_against_transformers(backend, name, length):
     slopes = dict(zip(given, slopes, strict=True))
     inputs, cotangent = tensor.array(x), tensor.array(g)
     np.testing.assert_allclose(ours(inputs).numpy(), wanted.detach().numpy(), rtol=1e-3, atol=2e-4)
-    _, found = value_and_grad(ours, lambda x: ops.sum(ours(x) * cotangent))(inputs)
-    for key, value in found.items():
+    _, actual = value_and_grad(ours, lambda x: ops.sum(ours(x) * cotangent))(inputs)
+    for key, value in actual.items():
         want = slopes[names.get(key, key)].numpy().reshape(value.shape)
         np.testing.assert_allclose(value.numpy(), want, rtol=2e-3, atol=5e-4, err_msg=key)
 
@@ -118,7 +118,7 @@ def test_strong_decay_stays_finite(backend):
     assert all(np.isfinite(g.numpy()).all() for g in grads.values())
 
 
-def test_mamba_starts_as_published(backend):
+def test_mamba_initial_values(backend):
     layer = Mamba(128)
     assert sum(p.size for p in layer.parameters()) == 107_264
     np.testing.assert_allclose(np.exp(layer.A_log.numpy()), [[1, 2, 3, 4]] * 256, rtol=1e-6)
@@ -129,7 +129,7 @@ def test_mamba_starts_as_published(backend):
 
 
 def s4d_reference(layer, x):
-    """The state of each channel by the matrix exponential, in float64."""
+    """Compute the states by the matrix exponential in float64."""
     w = {name: np.float64(value.numpy()) for name, value in layer.named_parameters()}
     a = -np.exp(w["log_rate"]) + 1j * w["turn"]
     c = w["read"][0] + 1j * w["read"][1]
@@ -173,13 +173,13 @@ def test_against_the_definition(backend, name, length):
     ops.random.set_seed(1)
     layer = make()
     x = np.random.default_rng(0).standard_normal((2, length, 5))
-    found = layer(tensor.array(x.astype(np.float32)))
-    np.testing.assert_allclose(found.numpy(), reference(layer, x), rtol=1e-3, atol=1e-4)
+    actual = layer(tensor.array(x.astype(np.float32)))
+    np.testing.assert_allclose(actual.numpy(), reference(layer, x), rtol=1e-3, atol=1e-4)
     steps, _ = layer.unroll(tensor.array(x.astype(np.float32)))
-    np.testing.assert_allclose(steps.numpy(), found.numpy(), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(steps.numpy(), actual.numpy(), rtol=1e-3, atol=1e-4)
 
 
-def test_lru_starts_in_the_ring(backend):
+def test_lru_initial_eigenvalues(backend):
     layer = LRU(64, d_state=200, r_min=0.5, r_max=0.9, max_phase=0.3)
     size = np.exp(-np.exp(layer.nu.numpy()))
     assert 0.499 < size.min() < 0.6
@@ -189,7 +189,7 @@ def test_lru_starts_in_the_ring(backend):
 
 
 @pytest.mark.parametrize("skip", [True, False])
-def test_the_blocked_scan_on_torch(monkeypatch, skip):
+def test_blocked_scan_on_torch(monkeypatch, skip):
     for name, value in (("_STEP", 0), ("_BLOCK", 40), ("_CHUNK", 4)):
         monkeypatch.setattr(kernels, name, value)
     shapes = (3, 10, 3), (3, 10, 3), (3, 2), (3, 10, 2), (3, 10, 2), (3,)
@@ -205,7 +205,7 @@ def test_the_blocked_scan_on_torch(monkeypatch, skip):
     assert torch.autograd.gradgradcheck(kernels.selective_scan, operands, fast_mode=True)
 
 
-def test_the_scan_takes_halves(backend):
+def test_scan_in_half_precision(backend):
     x = ops.ones((1, 4, 2), dtype="float16")
     y = ops.selective_scan(
         x, x, ops.zeros((2, 3), dtype="float16"), *[ops.ones((1, 4, 3), dtype="float16")] * 2
@@ -232,7 +232,7 @@ BAD = {
     ),
     "scan": (
         lambda: ops.selective_scan(*[ops.ones((2, 3, 4))] * 2, *[ops.ones((4, 2))] * 3),
-        "selective_scan takes u and dt",
+        "selective_scan: got shapes",
     ),
 }
 
