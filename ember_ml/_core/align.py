@@ -1,4 +1,4 @@
-"""The careful path of a call: find the backend, convert and promote the operands."""
+"""Slow path of a call: find the backend, convert and promote the operands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def _positional(
     op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The tensors of the call moved from keywords to their positions."""
+    """Return the call with its tensors as positional arguments."""
     names = op.names[: len(op.roles)]
     if kwargs and any(name in kwargs for name in names):
         bound = op.signature.bind(*args, **kwargs)
@@ -45,7 +45,7 @@ def _positional(
 
 
 def _tensors(op: Op, args: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
-    """(role, value) of every tensor argument, those within a sequence one by one."""
+    """Yield (role, value) of every tensor argument, and of every element of a sequence."""
     for role, value in zip(op.roles, args, strict=False):
         if role == "sequence":
             yield from (("operand", part) for part in value)
@@ -54,7 +54,7 @@ def _tensors(op: Op, args: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
 
 
 def is_aligned(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the backend has seen this call as it should be, so an error is the call's own."""
+    """Return whether the backend got aligned operands, so that its error is final."""
     names = op.names[: len(op.roles)]
     if any(name in kwargs for name in names) or len(args) == 0:
         return False
@@ -72,16 +72,18 @@ def is_aligned(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def _backend(values: list[Any]) -> str:
-    """The backend of the operands: their own, the active one where they differ or have none."""
-    found = {value._backend for value in values if isinstance(value, EmberTensor)}
-    if not found:
+    """Return the backend of the operands; the active one if they differ or have none."""
+    backends = {value._backend for value in values if isinstance(value, EmberTensor)}
+    if not backends:
         owners = [native_backend(value) for value in values]
-        found = {name for name in owners if name is not None and not runtime.LOADED[name].IS_HOST}
-    return found.pop() if len(found) == 1 else runtime.active()
+        backends = {
+            name for name in owners if name is not None and not runtime.LOADED[name].IS_HOST
+        }
+    return backends.pop() if len(backends) == 1 else runtime.active()
 
 
 def _plain_number(value: Any) -> Any:
-    """A number of a class derived from Python's (np.float64, an IntEnum) as Python's own: weak."""
+    """Return a number of a derived class (np.float64, an IntEnum) as a plain Python number."""
     kinds: tuple[Any, ...] = (int, float, complex)
     for kind in kinds:
         if isinstance(value, kind) and type(value) not in PYTHON_TYPES:
@@ -90,7 +92,7 @@ def _plain_number(value: Any) -> Any:
 
 
 def _on_backend(op: Op, value: Any, backend: str) -> EmberTensor:
-    """A tensor argument as a tensor of the backend, its dtype its own."""
+    """Return a tensor argument as a tensor of the backend, with its own dtype."""
     if isinstance(value, EmberTensor):
         if value._backend != backend:
             return transfer(value, backend)
@@ -102,7 +104,7 @@ def _on_backend(op: Op, value: Any, backend: str) -> EmberTensor:
 
 
 def _common_dtype(op: Op, operands: list[Any]) -> EmberDType:
-    """The dtype that all operands are promoted to; Python scalars only count by their kind."""
+    """Return the dtype that all operands are promoted to; of Python scalars the kind counts."""
     strong = [value.dtype for value in operands if isinstance(value, EmberTensor)]
     weak = [type(value) for value in operands if type(value) in PYTHON_TYPES]
     dtype = strong[0] if strong else PYTHON_TYPES[weak[0]]
@@ -132,7 +134,7 @@ def _check_index(op: Op, value: EmberTensor) -> EmberTensor:
 def align(
     op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The call with every tensor argument a tensor of one backend, operands of one dtype."""
+    """Return the call with all tensor arguments on one backend and all operands in one dtype."""
     args, kwargs = _positional(op, args, kwargs)
     for role, optional, value in zip(op.roles, op.optional, args, strict=False):
         if role == "sequence" and not isinstance(value, (list, tuple)):

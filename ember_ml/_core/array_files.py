@@ -29,12 +29,17 @@ _NAMES = {
     "BOOL": "bool",
     "C64": "complex64",
 }
-"""The format's names of dtypes, and ours."""
+"""Dtype name in safetensors files -> dtype name."""
 _CODES = {name: code for code, name in _NAMES.items()}
 
 
 def serialize(arrays: Mapping[str, tuple[Any, str]], metadata: Mapping[str, str]) -> bytes:
-    """A file's content, of arrays that hold the values of a dtype exactly, by name."""
+    """Return the content of a safetensors file.
+
+    Args:
+        arrays: Name -> (array that holds the values exactly, dtype name to store them in).
+        metadata: Entries of the file's header.
+    """
     buffers = {name: _buffer(name, array, dtype) for name, (array, dtype) in arrays.items()}
     specs = {
         name: safetensors.TensorSpec(
@@ -49,17 +54,21 @@ def serialize(arrays: Mapping[str, tuple[Any, str]], metadata: Mapping[str, str]
 
 
 def _buffer(name: str, array: Any, dtype: str) -> Any:
-    """The values in the format's own layout."""
+    """Return the values in the byte layout of the format."""
     if dtype not in _CODES:
-        raise ArgumentTypeError(f"{name!r}: a safetensors file has no {dtype}")
-    if dtype == "bfloat16":  # the upper half of a float32 that holds it exactly
+        raise ArgumentTypeError(f"{name!r}: safetensors files do not support {dtype}")
+    if dtype == "bfloat16":  # the upper half of the bits of a float32
         bits = np.asarray(array, np.float32, order="C").view(np.uint32) >> np.uint32(16)
         return bits.astype("<u2")
     return np.asarray(array, np.dtype(dtype).newbyteorder("<"), order="C")
 
 
 def deserialize(path: str | os.PathLike[str]) -> dict[str, tuple[Any, str]]:
-    """The arrays in a file, in a dtype that holds them exactly, with the dtype they stand for."""
+    """Return the arrays of a safetensors file: name -> (array that holds the values, dtype name).
+
+    Args:
+        path: The file.
+    """
     parts = safetensors.deserialize(Path(path).read_bytes())  # type: ignore[no-untyped-call]
     return {name: _array(part) for name, part in parts}
 

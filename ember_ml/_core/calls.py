@@ -31,7 +31,7 @@ Tapes: TypeAlias = Sequence[Any]
 def recover(
     key: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception | None = None
 ) -> Any:
-    """Bring unusual operands into the usual form and call again; else explain the error."""
+    """Convert the operands and call again; raise the explained error if they need no conversion."""
     from ember_ml._core import align, explain
 
     op = OPS[key]
@@ -42,14 +42,14 @@ def recover(
 
 
 def traced(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call while some thread has a tape open."""
+    """Call an op while some thread has a tape open."""
     mine = current()
     op = OPS[key]
     return mine[-1].call(op, args, kwargs, mine) if mine else op.plain(*args, **kwargs)
 
 
 def traced_unary(key: str, x: Any) -> Any:
-    """The same for one operand: by the short way, if there is one."""
+    """Call a unary op while some thread has a tape open."""
     mine = current()
     if len(mine) == 1 and (quick := mine[0].quick) is not None:
         out = quick.unary(OPS[key], x)
@@ -59,7 +59,7 @@ def traced_unary(key: str, x: Any) -> Any:
 
 
 def traced_binary(key: str, x: Any, y: Any) -> Any:
-    """The same for two operands."""
+    """Call a binary op while some thread has a tape open."""
     mine = current()
     if len(mine) == 1 and (quick := mine[0].quick) is not None:
         out = quick.binary(OPS[key], x, y)
@@ -69,7 +69,7 @@ def traced_binary(key: str, x: Any, y: Any) -> Any:
 
 
 def unary(op: Op, tapes: Tapes) -> Callable[..., Any]:
-    """For an op of one tensor, x, and nothing else."""
+    """Return the fast path of an op of one tensor without other parameters."""
     if op.names != ("x",):
         return general(op, tapes)
     key, kernels = op.key, op.kernels
@@ -95,7 +95,7 @@ def unary(op: Op, tapes: Tapes) -> Callable[..., Any]:
 
 
 def binary(op: Op, tapes: Tapes) -> Callable[..., Any]:
-    """For an op of two tensors, x and y, and nothing else."""
+    """Return the fast path of an op of two tensors without other parameters."""
     if op.names != ("x", "y"):
         return several(op, tapes)
     key, kernels = op.key, op.kernels
@@ -124,7 +124,7 @@ def binary(op: Op, tapes: Tapes) -> Callable[..., Any]:
 
 
 def _with_scalar(op: Op) -> Callable[..., Any]:
-    """A binary op of a tensor and a Python number or a Parameter; else the careful path."""
+    """Return the path of a binary op of a tensor and a Python number or a Parameter."""
     key, plain = op.key, op.kernels
     right_float, right_small, right_wide = op.right.floats, op.right.small, op.right.wide
     left_float, left_small, left_wide = op.left.floats, op.left.small, op.left.wide
@@ -151,7 +151,7 @@ def _with_scalar(op: Op) -> Callable[..., Any]:
                     return recover(key, (x, y), {})
                 kernel, tag = table[y._tag]
                 out, like = kernel(x, y._data), y
-        except (KeyError, AttributeError):  # no quick path for this dtype, or no tensor at all
+        except (KeyError, AttributeError):  # no fast path for this dtype, or not a tensor
             return recover(key, (x, y), {})
         except Exception as error:
             return recover(key, (x, y), {}, error)
@@ -168,7 +168,7 @@ def _with_scalar(op: Op) -> Callable[..., Any]:
 
 
 def general(op: Op, tapes: Tapes) -> Callable[..., Any]:
-    """For an op of one leading tensor, and arguments that are passed on."""
+    """Return the fast path of an op of one tensor and other arguments."""
     key, kernels, output = op.key, op.kernels, op.output
     dtype_at = op.names.index("dtype") - 1 if "dtype" in op.names else len(op.names)
 
@@ -202,7 +202,7 @@ def general(op: Op, tapes: Tapes) -> Callable[..., Any]:
 
 
 def composite(op: Op, tapes: Tapes) -> Callable[..., Any]:
-    """As `general`, with a body for the backends that have no native function."""
+    """Return the path of a composite, with its body for backends without a native function."""
     key, kernels, output, natives = op.key, op.kernels, op.output, op.natives
     body: Any = op.body
     dtype_at = op.names.index("dtype") - 1 if "dtype" in op.names else None
@@ -242,7 +242,7 @@ def composite(op: Op, tapes: Tapes) -> Callable[..., Any]:
 def _native_dtype(
     args: tuple[Any, ...], kwargs: dict[str, Any], at: int, backend: str
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with a dtype of ours replaced by the backend's."""
+    """Return the arguments with the dtype replaced by the backend's."""
     from ember_ml._core.convert import as_dtype
 
     if len(args) > at and args[at] is not None:
@@ -254,7 +254,7 @@ def _native_dtype(
 
 
 def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
-    """For an op of several leading tensors, some of which may be missing."""
+    """Return the fast path of an op of several tensors, some of which may be None."""
     key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
     count = len(op.roles)
     is_operand = tuple(role == "operand" for role in op.roles)
@@ -295,7 +295,7 @@ def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
                             return recover(key, args, kwargs)
                         tag = value._tag
                 native[at] = value._data
-        except AttributeError:  # no tensor
+        except AttributeError:  # not a tensor
             return recover(key, args, kwargs)
         if tag is None:
             return recover(key, args, kwargs)
@@ -317,7 +317,7 @@ def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
 
 
 def sequence(op: Op, tapes: Tapes) -> Callable[..., Any]:
-    """For an op whose first argument is a sequence of tensors."""
+    """Return the fast path of an op whose first argument is a sequence of tensors."""
     key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
 
     def call(tensors: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
@@ -335,7 +335,7 @@ def sequence(op: Op, tapes: Tapes) -> Callable[..., Any]:
                 if part._tag is not tag:
                     return recover(key, (tensors, *args), kwargs)
                 native.append(part._data)
-        except AttributeError:  # no tensor
+        except AttributeError:  # not a tensor
             return recover(key, (tensors, *args), kwargs)
         if body is not None and backend not in natives:
             usual = tag in kernels
@@ -362,7 +362,7 @@ def sequence(op: Op, tapes: Tapes) -> Callable[..., Any]:
 
 
 def by_roles(op: Op, tapes: Tapes) -> Callable[..., Any]:
-    """The quick path that suits the op's parameters."""
+    """Return the fast path that fits the op's parameters."""
     if op.roles == ("sequence",):
         return sequence(op, tapes)
     if len(op.roles) > 1:

@@ -1,4 +1,4 @@
-"""From anything to a tensor, and from one backend to another."""
+"""Conversion of data to tensors, and of tensors to other backends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from ember_ml.backend import devices, selection
 
 
 def as_dtype(value: DTypeLike) -> EmberDType:
-    """The dtype of ours that a name, a Python type or any framework's dtype means."""
+    """Return the dtype that a name, a Python type or a framework's dtype stands for.
+
+    Args:
+        value: Dtype, its name, a Python scalar type or a dtype object of a framework.
+    """
     if type(value) is EmberDType:
         return value
     if isinstance(value, str):
@@ -37,11 +41,11 @@ def as_dtype(value: DTypeLike) -> EmberDType:
         name = name.rpartition(".")[2].rstrip("_")
         if name in DTYPES:
             return DTYPES[name]
-    raise ArgumentTypeError(f"{value!r} is not a dtype; there are {', '.join(DTYPES)}")
+    raise ArgumentTypeError(f"{value!r} is not a dtype; known dtypes are {', '.join(DTYPES)}")
 
 
 def check_integer(value: int, dtype: EmberDType) -> None:
-    """An integer must fit its dtype; none wraps around in silence."""
+    """Raise an OverflowError if an integer does not fit the dtype."""
     if dtype in INTEGER_RANGES:
         low, high = INTEGER_RANGES[dtype]
         if not low <= value <= high:
@@ -49,7 +53,7 @@ def check_integer(value: int, dtype: EmberDType) -> None:
 
 
 def native_backend(data: Any) -> str | None:
-    """The backend a native array belongs to, loaded if it was not yet."""
+    """Return the backend of a native array, loaded if need be; None for other data."""
     backend = runtime.backend_of(data)
     if backend is not None:
         return backend
@@ -91,14 +95,14 @@ def convert_to_tensor(
     backend: str | None = None,
     copy: bool | None = None,
 ) -> EmberTensor:
-    """A tensor of `data` on the active backend; a tensor is returned as it is.
+    """Return `data` as a tensor; a tensor is returned as it is.
 
     Args:
-        data: a tensor, any framework's array, nested lists, or a scalar.
-        dtype: the dtype to have; else the data's own, float32 and int64 for Python numbers.
-        device: the device to be on; else the default device.
-        backend: the backend to be on; else the active one for new tensors.
-        copy: True always copies, False never does (and raises if it would have to), None as needed.
+        data: A tensor, an array of a framework, nested lists or a number.
+        dtype: Dtype of the result. Default: that of the data; float32 and int64 for Python numbers.
+        device: Device of the result. Default: that of the data, or the default device.
+        backend: Backend of the result. Default: that of the data, or the active backend.
+        copy: True always copies, False never does and raises if it has to, None copies as needed.
     """
     target = None if dtype is None else as_dtype(dtype)
     if isinstance(data, EmberTensor):
@@ -126,7 +130,7 @@ def _adjust(
     backend: str | None,
     copy: bool | None,
 ) -> EmberTensor:
-    """The tensor with another dtype, device or backend, copied only where that must be."""
+    """Return the tensor with another dtype, device or backend, copied only if necessary."""
     start = x._data
     if backend is not None and backend != x._backend:
         x = move(x, backend)
@@ -143,14 +147,14 @@ def _adjust(
     if device is not None and device != module.device_of(data):
         data = module.to_device(data, devices.resolve(x._backend, device))
     if copy is False and data is not start:
-        raise ValueError("copy=False: the dtype, device or backend asked for needs a copy")
+        raise ValueError("copy=False: the requested dtype, device or backend needs a copy")
     if copy and data is start:
         data = module.copy(data)
     return x if data is x._data else wrap(data, x._backend)
 
 
 def move(x: EmberTensor, backend: str) -> EmberTensor:
-    """The same values on another backend, dtype kept; through shared memory where possible."""
+    """Return the tensor on another backend with the same dtype, sharing memory where possible."""
     if backend == x._backend:
         return x
     target = runtime.load(backend)
@@ -161,7 +165,7 @@ def move(x: EmberTensor, backend: str) -> EmberTensor:
 
 
 def as_backend(value: TensorLike, backend: str, like: EmberDType | None = None) -> EmberTensor:
-    """An operand as a tensor of `backend`; Python scalars and lists take dtype `like`, if given."""
+    """Return an operand as a tensor of `backend`, cast to the dtype `like` if given."""
     if isinstance(value, EmberTensor):
         moved = value if value._backend == backend else transfer(value, backend)
         return (
@@ -171,10 +175,10 @@ def as_backend(value: TensorLike, backend: str, like: EmberDType | None = None) 
 
 
 def transfer(x: EmberTensor, backend: str) -> EmberTensor:
-    """Move an operand because another operand is elsewhere, and say so."""
+    """Move an operand to the backend of the call, with a warning."""
     warnings.warn(
-        f"a tensor of the {x._backend} backend met one of another and was moved to {backend}; "
-        "move it on purpose with x.to_backend(...)",
+        f"operands of several backends: a {x._backend} tensor was moved to {backend}; move it "
+        "yourself with x.to_backend(...)",
         BackendTransferWarning,
         stacklevel=6,
     )

@@ -1,14 +1,14 @@
-"""Declaring ops: once, as typed and documented functions that run on the backend of their operands.
+"""Decorators that declare ops: typed, documented functions that run on the operands' backend.
 
-A decorator turns a declaration into a dispatcher and enters it in the table of ops. Which
-parameters are tensors, and what comes back, is read from the annotations:
+A decorator turns a declaration into a dispatcher and adds it to the table of ops. The annotated
+types say which parameters are tensors, and what is returned:
 
     TensorLike              an operand; all operands of a call are promoted to one dtype
     TensorsLike             several operands in one argument
     IndexLike, MaskLike     a tensor with a dtype of its own
     ... | None              may be None
-    -> Tensor, tuple[Tensor, ...], list[Tensor], a NamedTuple of tensors, or anything else as the
-       backend gives it
+    -> Tensor, tuple[Tensor, ...], list[Tensor], or a NamedTuple of tensors; any other result is
+       returned as the backend returns it
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ember_ml._core.dtype import DEFAULT_FLOAT, EmberDType
 from ember_ml._core.op import OPS as OPS
 from ember_ml._core.op import Op as Op
 from ember_ml._core.op import enter
-from ember_ml._core.rules import Rule
+from ember_ml._core.rules import DTypeRule
 from ember_ml._core.tensor import EmberTensor
 from ember_ml._core.tensor import IndexLike as IndexLike
 from ember_ml._core.tensor import MaskLike as MaskLike
@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Build: TypeAlias = Callable[[Op, calls.Tapes], Callable[..., Any]]
 
 
-def _declare(declared: F, kind: str, rule: Rule, build: Build) -> F:
+def _declare(declared: F, kind: str, rule: DTypeRule, build: Build) -> F:
     entry = Op(declared, kind, rule)
     entry.plain = build(entry, ())
     entry.function = functools.wraps(declared)(build(entry, recording.OPEN))
@@ -41,7 +41,7 @@ def _declare(declared: F, kind: str, rule: Rule, build: Build) -> F:
     return entry.function  # type: ignore[return-value]
 
 
-def _decorator(declared: F | None, kind: str, rule: Rule, build: Build) -> Any:
+def _decorator(declared: F | None, kind: str, rule: DTypeRule, build: Build) -> Any:
     if declared is None:
         return lambda function: _declare(function, kind, rule, build)
     return _declare(declared, kind, rule, build)
@@ -50,45 +50,45 @@ def _decorator(declared: F | None, kind: str, rule: Rule, build: Build) -> Any:
 @overload
 def unary(declared: F) -> F: ...
 @overload
-def unary(*, rule: Rule) -> Callable[[F], F]: ...
-def unary(declared: Any = None, *, rule: Rule = rules.ANY) -> Any:
-    """Declare an op of one tensor and nothing else."""
+def unary(*, rule: DTypeRule) -> Callable[[F], F]: ...
+def unary(declared: Any = None, *, rule: DTypeRule = rules.ANY) -> Any:
+    """Declare an op of one tensor without other parameters."""
     return _decorator(declared, "unary", rule, calls.unary)
 
 
 @overload
 def binary(declared: F) -> F: ...
 @overload
-def binary(*, rule: Rule) -> Callable[[F], F]: ...
-def binary(declared: Any = None, *, rule: Rule = rules.NUMERIC) -> Any:
-    """Declare an op of two tensors and nothing else."""
+def binary(*, rule: DTypeRule) -> Callable[[F], F]: ...
+def binary(declared: Any = None, *, rule: DTypeRule = rules.NUMERIC) -> Any:
+    """Declare an op of two tensors without other parameters."""
     return _decorator(declared, "binary", rule, calls.binary)
 
 
 @overload
 def op(declared: F) -> F: ...
 @overload
-def op(*, rule: Rule) -> Callable[[F], F]: ...
-def op(declared: Any = None, *, rule: Rule = rules.ANY) -> Any:
-    """Declare an op of any other signature: tensors first, then plain arguments."""
+def op(*, rule: DTypeRule) -> Callable[[F], F]: ...
+def op(declared: Any = None, *, rule: DTypeRule = rules.ANY) -> Any:
+    """Declare an op of any other signature: tensors first, then other arguments."""
     return _decorator(declared, "general", rule, calls.by_roles)
 
 
 @overload
 def reduction(declared: F) -> F: ...
 @overload
-def reduction(*, rule: Rule) -> Callable[[F], F]: ...
-def reduction(declared: Any = None, *, rule: Rule = rules.ANY) -> Any:
-    """Declare an op that folds one or all axes of a tensor."""
+def reduction(*, rule: DTypeRule) -> Callable[[F], F]: ...
+def reduction(declared: Any = None, *, rule: DTypeRule = rules.ANY) -> Any:
+    """Declare an op that reduces some or all axes of a tensor."""
     return _decorator(declared, "reduction", rule, calls.by_roles)
 
 
 @overload
 def composite(declared: F) -> F: ...
 @overload
-def composite(*, rule: Rule) -> Callable[[F], F]: ...
-def composite(declared: Any = None, *, rule: Rule = rules.ANY) -> Any:
-    """Declare an op with a body of other ops; a backend's function of the same name replaces it."""
+def composite(*, rule: DTypeRule) -> Callable[[F], F]: ...
+def composite(declared: Any = None, *, rule: DTypeRule = rules.ANY) -> Any:
+    """Declare an op with a body of other ops; a native function of the same name replaces it."""
     return _decorator(declared, "composite", rule, calls.by_roles)
 
 
@@ -101,9 +101,13 @@ def creation(declared: F) -> F: ...
 @overload
 def creation(*, dtype: Callable[..., EmberDType]) -> Callable[[F], F]: ...
 def creation(declared: Any = None, *, dtype: Callable[..., EmberDType] = _default_float) -> Any:
-    """Declare an op that makes a tensor on the active backend: plain arguments, `dtype`, `device`.
+    """Declare an op that creates a tensor on the active backend.
 
-    `dtype` here is a function of the arguments that gives the dtype where the caller gives none.
+    The op has the keyword arguments `dtype` and `device`; its other arguments are not tensors.
+
+    Args:
+        declared: The declaration.
+        dtype: Function of the arguments that returns the default dtype. Default: float32.
     """
 
     def build(op: Op, tapes: calls.Tapes) -> Callable[..., Any]:
@@ -115,7 +119,11 @@ def creation(declared: Any = None, *, dtype: Callable[..., EmberDType] = _defaul
 
 
 def around(build: Callable[[Op], Callable[..., Any]]) -> Callable[[F], F]:
-    """Put a function before an op's dispatch: `build(op)` makes it, to call `op.function`."""
+    """Wrap an op's dispatcher.
+
+    Args:
+        build: Function of the op that returns the wrapper of `op.function`.
+    """
 
     def decorate(function: F) -> F:
         op: Op = function.op  # type: ignore[attr-defined]
@@ -128,7 +136,12 @@ def around(build: Callable[[Op], Callable[..., Any]]) -> Callable[[F], F]:
 def host_checked(
     check: Callable[[str, dict[str, Any]], None], position: int = 1
 ) -> Callable[[F], F]:
-    """Have `check(name, arguments)` look at a call whose argument at `position` is no tensor."""
+    """Check calls of an op whose argument at a position is host data, not a tensor.
+
+    Args:
+        check: Called with the op's name and its arguments by name.
+        position: Position of the argument.
+    """
 
     def build(op: Op) -> Callable[..., Any]:
         name, dispatch = op.name, op.function

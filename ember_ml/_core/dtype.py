@@ -1,4 +1,4 @@
-"""One dtype vocabulary and one promotion table for all backends."""
+"""Dtypes and promotion rules, the same for all backends."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ KINDS = ("bool", "uint", "int", "float", "complex")
 
 
 class EmberDType:
-    """The type of a tensor's elements: `tensor.float32` and its siblings.
+    """Type of a tensor's elements, such as `tensor.float32`.
 
-    There is one object per dtype. It equals its own name, so `x.dtype == "float32"` works too.
+    There is one object per dtype. It equals its own name: `x.dtype == "float32"` works too.
     """
 
     __slots__ = ("bits", "kind", "name")
@@ -22,7 +22,7 @@ class EmberDType:
 
     @property
     def itemsize(self) -> int:
-        """Bytes an element takes."""
+        """Size of an element in bytes."""
         return self.bits // 8
 
     @property
@@ -103,26 +103,26 @@ PYTHON_TYPES: dict[type, EmberDType] = {
     float: DEFAULT_FLOAT,
     complex: DEFAULT_COMPLEX,
 }
-"""What a Python scalar becomes where nothing else decides."""
+"""Dtype of a Python scalar where no operand decides it."""
 
 
 def from_name(name: str) -> EmberDType:
-    """The dtype of that name."""
+    """Return the dtype of a name."""
     try:
         return DTYPES[name]
     except KeyError:
-        raise ArgumentTypeError(f"unknown dtype {name!r}; there are {', '.join(DTYPES)}") from None
+        raise ArgumentTypeError(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}") from None
 
 
 def real_part(dtype: EmberDType) -> EmberDType:
-    """The dtype of a complex dtype's components; any other dtype itself."""
+    """Return the dtype of the real part; a dtype that is not complex is returned as it is."""
     if dtype.kind != "complex":
         return dtype
     return float32 if dtype.bits == 64 else float64
 
 
 def complex_of(dtype: EmberDType) -> EmberDType:
-    """The complex dtype whose components hold `dtype`."""
+    """Return the complex dtype whose real and imaginary part hold `dtype`."""
     return complex128 if dtype in (float64, complex128) else complex64
 
 
@@ -144,10 +144,15 @@ def _promote_floats(x: EmberDType, y: EmberDType) -> EmberDType:
 
 
 def promote(x: EmberDType, y: EmberDType) -> EmberDType:
-    """The dtype that holds both: the array API standard's table, with float16 and bfloat16 added.
+    """Return the dtype of an op on two dtypes.
 
-    bool gives way to anything, an integer gives way to a float or complex of any width. uint64 with
-    a signed integer has no answer and raises.
+    The table is that of the array API standard, with float16 and bfloat16 added. bool promotes to
+    any other dtype; an integer with a float or complex takes the other's dtype, whatever its width.
+    uint64 with a signed integer raises a `DTypeError`.
+
+    Args:
+        x: Dtype of the first operand.
+        y: Dtype of the second operand.
     """
     if x is y:
         return x
@@ -164,7 +169,7 @@ def promote(x: EmberDType, y: EmberDType) -> EmberDType:
 
 
 def promote_scalar(dtype: EmberDType, scalar: type) -> EmberDType:
-    """The dtype of a tensor of `dtype` with a Python scalar; it is weak: only its kind counts."""
+    """Return the dtype of an op on a tensor and a Python scalar; only the scalar's kind counts."""
     if scalar is bool or dtype.kind == "complex":
         return dtype
     if scalar is int:

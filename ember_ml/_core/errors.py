@@ -1,66 +1,66 @@
 """Errors and warnings of Ember ML.
 
-Each derives from the built-in exception a Python programmer would expect, so `except ValueError`
-and the like work the same on every backend.
+Each derives from the built-in exception that a Python programmer expects: `except ValueError`,
+`except TypeError` and `except IndexError` work the same on every backend.
 """
 
 from __future__ import annotations
 
 
 class EmberError(Exception):
-    """Base of every error raised on purpose by Ember ML; its message is complete as it stands."""
+    """Base class of the errors of Ember ML; the message needs no further explanation."""
 
 
 class UnknownBackendError(EmberError, ValueError):
-    """A backend name that no backend has."""
+    """Unknown name of a backend."""
 
 
 class BackendNotInstalledError(EmberError, ImportError):
-    """A known backend whose framework cannot be imported."""
+    """Backend whose framework cannot be imported."""
 
 
 class UnsupportedOpError(EmberError, NotImplementedError):
-    """An op that a backend does not offer."""
+    """Op that a backend does not offer."""
 
 
 class UnsupportedDTypeError(EmberError, TypeError):
-    """A dtype that a backend, or an op, does not take."""
+    """Dtype that a backend or an op does not support."""
 
 
 class DTypeError(EmberError, TypeError):
-    """Operands whose dtypes do not go together."""
+    """Operands of incompatible dtypes."""
 
 
 class ArgumentTypeError(EmberError, TypeError):
-    """An argument of a type that the op does not take."""
+    """Argument of the wrong type."""
 
 
 class ShapeError(EmberError, ValueError):
-    """Operands whose shapes do not go together."""
+    """Operands of incompatible shapes."""
 
 
 class AxisError(EmberError, ValueError, IndexError):
-    """An axis that the operand does not have."""
+    """Axis that the operand does not have."""
 
 
 class IndexOutOfRangeError(EmberError, IndexError):
-    """An index beyond the end of an axis, or more indices than axes."""
+    """Index out of range, or more indices than axes."""
 
 
 class ArgumentError(EmberError, ValueError):
-    """An argument whose value the op does not take."""
+    """Argument of an invalid value."""
 
 
 class LinAlgError(EmberError, ValueError):
-    """A decomposition or a solve that does not exist for the given matrix."""
+    """Decomposition or solution that does not exist for the given matrix."""
 
 
 class DeviceError(EmberError, ValueError):
-    """A device that a backend does not have."""
+    """Device that a backend does not have."""
 
 
 class BackendTransferWarning(UserWarning):
-    """Operands of several backends met in one op and were moved to the active one."""
+    """Operands of several backends were moved to the active backend."""
 
 
 def named(name: str, error: ValueError | TypeError) -> Exception:

@@ -1,4 +1,4 @@
-"""From a framework's error to the one every backend raises: what, where, what would be right."""
+"""Translation of a framework's errors into those of Ember ML, the same on every backend."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def _describe(value: Any) -> str:
 
 
 def call_text(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The call as written, tensors by dtype and shape: add(float32[2, 3], float32[4])."""
+    """Return the call as text, with tensors as dtype and shape: add(float32[2, 3], float32[4])."""
     parts = [_describe(value) for value in args]
     parts += [f"{name}={_describe(value)}" for name, value in kwargs.items()]
     return f"{op.label}({', '.join(parts)})"
 
 
 def _bad_axis(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """What is wrong with the axis argument, if anything."""
+    """Return what is wrong with an axis argument; None if nothing is."""
     try:
         arguments = op.signature.bind(*args, **kwargs).arguments
     except TypeError:
@@ -65,7 +65,7 @@ def _bad_axis(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | No
                 return f"{name}={axis} is out of range for the shape {tensor.shape}"
         whole = [axis % tensor.ndim for axis in given if isinstance(axis, int) and tensor.ndim]
         if len(set(whole)) < len(whole):
-            return f"{name}={tuple(given)} names an axis twice"
+            return f"{name}={tuple(given)} repeats an axis"
     return None
 
 
@@ -80,7 +80,14 @@ def _do_not_broadcast(args: tuple[Any, ...]) -> bool:
 
 
 def explain(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
-    """The exception to raise for an error that a backend raised."""
+    """Return the exception to raise for an error of a backend.
+
+    Args:
+        op: The op that was called.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+        error: Exception that the backend raised.
+    """
     if isinstance(error, (EmberError, OverflowError, MemoryError, ZeroDivisionError)):
         return error
     call = call_text(op, args, kwargs)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Atomic writes of files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from pathlib import Path
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file so that a reader, also after a crash, finds the old content or the new."""
+    """Write a file atomically: readers see the old or the new content, also after a crash.
+
+    Args:
+        path: The file. Missing parent folders are created.
+        content: New content.
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -28,10 +33,10 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
-    """Have the names in a folder survive a loss of power, where the system can."""
+    """Flush the entries of a folder to the disk, if the system supports it."""
     try:
         handle = os.open(path, os.O_RDONLY)
-    except OSError:  # Windows opens no folders
+    except OSError:  # Windows cannot open folders
         return
     try:
         os.fsync(handle)

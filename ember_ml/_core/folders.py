@@ -1,4 +1,4 @@
-"""Folders that are whole or not there."""
+"""Atomic writes of folders."""
 
 from __future__ import annotations
 
@@ -12,27 +12,31 @@ from ember_ml._core.files import sync_folder
 
 
 def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> None:
-    """Write a folder of files so that `find_folder`, also after a crash, finds the old or the new.
+    """Write a folder atomically: `find_folder` finds the old or the new one, also after a crash.
 
-    The new folder is made beside the old one; two renames put it in its place.
+    The new folder is written next to the old one; two renames replace it.
+
+    Args:
+        path: The folder. Missing parent folders are created.
+        files: File name -> content.
     """
     target = Path(path)
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(f"{target} is a file, not a folder")
     target.parent.mkdir(parents=True, exist_ok=True)
     recover(target)
-    made = Path(tempfile.mkdtemp(prefix=f".{target.name}.new-", dir=target.parent))
+    new = Path(tempfile.mkdtemp(prefix=f".{target.name}.new-", dir=target.parent))
     try:
         for name, content in files.items():
-            _write(made / name, content)
-        made.chmod(0o755)
-        sync_folder(made)
+            _write(new / name, content)
+        new.chmod(0o755)
+        sync_folder(new)
         old = _old(target)
         if target.exists():
             os.rename(target, old)
-        os.rename(made, target)
+        os.rename(new, target)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)
         recover(target)
         raise
     sync_folder(target.parent)
@@ -40,13 +44,16 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> No
 
 
 def find_folder(path: str | os.PathLike[str]) -> Path:
-    """Where the folder's content is: in its place, or, after a crash between renames, beside it."""
+    """Return where the content of a folder is.
+
+    That is the path itself or, after a crash between the two renames, the old folder next to it.
+    """
     target = Path(path)
     return target if target.exists() or not _old(target).exists() else _old(target)
 
 
 def recover(target: Path) -> None:
-    """Put things in order after a write that was cut off."""
+    """Clean up after an interrupted write: restore the old folder if the new one is missing."""
     old = _old(target)
     if old.exists():
         if target.exists():

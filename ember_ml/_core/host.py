@@ -1,4 +1,4 @@
-"""What needs the host's memory on any backend: parsing nested lists, printing, NumPy conversion."""
+"""Host arrays (NumPy): parsing of nested lists, and printing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ember_ml._core.errors import ArgumentTypeError, ShapeError
 
 
 def _leaves(data: Any) -> Iterator[Any]:
-    """What nested sequences hold."""
+    """Yield the elements of nested sequences."""
     if isinstance(data, (list, tuple)):
         for part in data:
             yield from _leaves(part)
@@ -26,14 +26,14 @@ def _is_tensor(data: Any) -> bool:
 
 
 def _plain(data: Any) -> Any:
-    """Nested sequences with every tensor in them read into host memory."""
+    """Return nested sequences with every tensor as a host array."""
     if isinstance(data, (list, tuple)):
         return [_plain(part) for part in data]
     return data.numpy() if _is_tensor(data) else data
 
 
 def _dtype_of_leaves(leaves: list[Any]) -> str | None:
-    """What Python's numbers, and tensors among them, make together; None with other things."""
+    """Return the common dtype of Python numbers and tensors; None if there is other data."""
     strong = [leaf.dtype for leaf in leaves if _is_tensor(leaf)]
     weak = {type(leaf) for leaf in leaves if not _is_tensor(leaf)}
     if not weak <= set(PYTHON_TYPES):
@@ -49,7 +49,7 @@ def _array(data: Any, dtype: str | None) -> np.ndarray[Any, Any]:
     except OverflowError:
         raise OverflowError(f"an integer in {data!r:.60} does not fit {dtype}") from None
     except ValueError as error:
-        raise ShapeError(f"nested sequences of unequal length make no tensor: {error}") from None
+        raise ShapeError(f"nested sequences must have equal lengths: {error}") from None
 
 
 def _parse_sequence(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any], str]:
@@ -59,34 +59,39 @@ def _parse_sequence(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any],
         array = _array(data, None)
         return array, array.dtype.name
     target = dtype or inferred
-    # In the dtype asked for, integers are exact, or an OverflowError.
+    # Integers in an integer dtype are exact or raise an OverflowError.
     exact = target.startswith(("int", "uint")) and all(isinstance(leaf, int) for leaf in leaves)
     array = _array(data, target if exact else None)
     return array.astype(np.float64) if array.dtype == object and not exact else array, inferred
 
 
 def parse(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any], str]:
-    """An array of the data, and the dtype it has (or that Python's numbers should get)."""
+    """Return the data as a NumPy array, and its dtype (for Python numbers the default one).
+
+    Args:
+        data: Nested sequences, a number, or an object that NumPy can convert.
+        dtype: Dtype name that the caller will cast to; None to infer it.
+    """
     if data is None or isinstance(data, (str, bytes, dict, set)):
         kind = type(data).__name__
-        raise ArgumentTypeError(f"a tensor is made of numbers, not of {kind}: {data!r:.60}")
+        raise ArgumentTypeError(f"a tensor takes numbers, not {kind}: {data!r:.60}")
     if isinstance(data, (list, tuple, range)):
         array, name = _parse_sequence(list(data) if isinstance(data, range) else data, dtype)
     else:
         array = np.asarray(data)
         name = array.dtype.name
     if array.dtype.kind not in "biufc" or name not in DTYPES:
-        raise ArgumentTypeError(f"a tensor is made of numbers, not of {array.dtype}: {data!r:.60}")
+        raise ArgumentTypeError(f"a tensor takes numbers, not {array.dtype}: {data!r:.60}")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), name
 
 
 def as_array(array: np.ndarray[Any, Any], dtype: Any, copy: bool | None) -> np.ndarray[Any, Any]:
-    """NumPy's `__array__` protocol."""
+    """Return the array for NumPy's `__array__` protocol."""
     return np.array(array, dtype=dtype, copy=copy)
 
 
 def format_array(array: np.ndarray[Any, Any]) -> str:
-    """The values as they are printed, elided in the middle where there are many."""
+    """Return the values as text, abbreviated if there are many."""
     if array.size == 0:
         return "[]"
     return np.array2string(array, separator=", ", prefix="tensor(")

@@ -1,4 +1,4 @@
-"""Indices, made native and checked before a backend sees them."""
+"""Index keys: checks, and conversion to native keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BASIC = (*_EDGES, slice, type(Ellipsis))
 
 
 def host_array(value: Any) -> Any:
-    """Indices given as numbers, lists or NumPy arrays, as a NumPy array; None for tensors."""
+    """Return indices given as numbers, lists or NumPy arrays as a NumPy array; None for tensors."""
     if isinstance(value, EmberTensor):
         return None
     owner = runtime.backend_of(value)
@@ -32,15 +32,21 @@ def host_array(value: Any) -> Any:
 
 
 def host_shape(value: Any) -> tuple[int, ...]:
-    """The shape of a tensor, an array or nested lists."""
+    """Return the shape of a tensor, an array or nested lists."""
     return tuple(value.shape) if hasattr(value, "shape") else host_array(value).shape
 
 
 def check_range(array: Any, length: int, where: str, *, negative: bool = True) -> None:
-    """Raise if an index of a host array is beyond the end of an axis of that length.
+    """Raise if an index of a host array is out of range.
 
-    Indices in tensors are not looked at here, for that would wait for the device: NumPy and torch
-    (on a CPU) check them on their own, MLX does not.
+    Indices in tensors are not checked here, since reading them would wait for the device: NumPy and
+    torch (on a CPU) check them themselves, MLX does not.
+
+    Args:
+        array: Host array; None is not checked.
+        length: Length of the indexed axis.
+        where: Description of the axis for the message.
+        negative: Whether indices may count from the end.
     """
     if array is None or array.size == 0 or array.dtype.kind not in "iu":
         return
@@ -58,14 +64,14 @@ def _slice(part: slice) -> slice:
     try:
         start, stop, step = _whole(part.start), _whole(part.stop), _whole(part.step)
     except AttributeError:
-        raise ArgumentTypeError(f"a slice is made of integers and None, not {part}") from None
+        raise ArgumentTypeError(f"a slice takes integers and None, not {part}") from None
     if step == 0:
-        raise ArgumentError("a slice's step must not be zero")
+        raise ArgumentError("the step of a slice must not be zero")
     return slice(start, stop, step)
 
 
 def _read(part: Any, backend: str) -> Any:
-    """A part of an index as an int, slice, None, Ellipsis, host array or tensor."""
+    """Return a part of a key as an int, slice, None, Ellipsis, host array or tensor."""
     kind = type(part)
     if kind is slice:
         return _slice(part)
@@ -76,14 +82,14 @@ def _read(part: Any, backend: str) -> Any:
         return array
     if not _is_mask(array) and not _is_integer(array):
         raise ArgumentTypeError(
-            "an index is made of integers, slices, ..., None and tensors of integers or bools, "
+            "an index takes integers, slices, ..., None and tensors of integers or bools, "
             f"not {array.dtype}"
         )
     return array
 
 
 def _array(part: Any, backend: str) -> Any:
-    """What is no tensor of the backend: an integer, an array of the host, a tensor of elsewhere."""
+    """Return an int, a host array or a tensor of the backend for other data."""
     from ember_ml._core.convert import as_backend
 
     array = host_array(part)
@@ -101,7 +107,7 @@ def _is_integer(part: Any) -> bool:
 
 
 def _axes_taken(part: Any) -> int:
-    """How many axes of the tensor a part of an index uses up."""
+    """Return the number of axes that a part of a key indexes."""
     if part is None or part is Ellipsis:
         return 0
     if type(part) is int or type(part) is slice:
@@ -110,7 +116,7 @@ def _axes_taken(part: Any) -> int:
 
 
 def _native(part: Any, backend: str, shape: Sequence[int], axis: int) -> Any:
-    """A part of an index, checked against the axes it stands for, as the backend takes it."""
+    """Return a part of a key in native form, checked against its axes."""
     if type(part) is int:
         if not -shape[axis] <= part < shape[axis]:
             raise IndexOutOfRangeError(
@@ -131,18 +137,18 @@ def _native(part: Any, backend: str, shape: Sequence[int], axis: int) -> Any:
 
 
 def _fitted(mask: Any, shape: tuple[int, ...]) -> Any:
-    """A mask of that shape; as in the standard, a length of 0 stands for any length."""
+    """Return a mask of the shape; in the array API standard a length of 0 fits any length."""
     given = tuple(mask.shape)
     if given == shape:
         return mask
     if not all(length in (0, wanted) for length, wanted in zip(given, shape, strict=True)):
-        raise IndexOutOfRangeError(f"a mask of shape {given} for axes of the shape {shape}")
+        raise IndexOutOfRangeError(f"a mask of shape {given} does not fit axes of shape {shape}")
     false, _ = runtime.host().parse(False, None)
     return false.repeat(math.prod(shape)).reshape(shape)
 
 
 def _is_plain(key: tuple[Any, ...], shape: Sequence[int]) -> bool:
-    """Whether the index is of ints, slices, ... and None alone, and good: the usual case."""
+    """Return whether a key holds only valid ints, slices, ... and None: the usual case."""
     ndim = len(shape)
     axis = 0
     for position, part in enumerate(key):
@@ -171,7 +177,7 @@ def _is_plain(key: tuple[Any, ...], shape: Sequence[int]) -> bool:
 
 
 def _fits(key: EmberTensor, shape: Sequence[int]) -> bool:
-    """Whether a tensor is a good index of that shape by itself."""
+    """Return whether a tensor is a valid key for the shape by itself."""
     dtype = key.dtype
     if dtype is bool_:
         return key.shape == tuple(shape[: key.ndim])
@@ -179,9 +185,15 @@ def _fits(key: EmberTensor, shape: Sequence[int]) -> bool:
 
 
 def normalize(key: Any, backend: str, shape: Sequence[int]) -> Any:
-    """The index with native parts, integers and the host's index arrays checked for range.
+    """Return the key in native form, with the range of ints and host arrays checked.
 
-    A single part stays a single part; several are a tuple.
+    Args:
+        key: Index key as given to `x[key]`.
+        backend: Backend of the indexed tensor.
+        shape: Its shape.
+
+    Returns:
+        A tuple for a tuple, else a single native part.
     """
     if type(key) is EmberTensor and key._backend == backend and _fits(key, shape):
         return key._data
@@ -191,7 +203,7 @@ def normalize(key: Any, backend: str, shape: Sequence[int]) -> Any:
     parts = [_read(part, backend) for part in given]
     taken = [_axes_taken(part) for part in parts]
     if sum(part is Ellipsis for part in parts) > 1:
-        raise IndexOutOfRangeError("an index may hold one ellipsis (...)")
+        raise IndexOutOfRangeError("an index takes at most one ellipsis (...)")
     if sum(taken) > len(shape):
         raise IndexOutOfRangeError(
             f"{sum(taken)} indices for a tensor of {len(shape)} axes, shape {tuple(shape)}"
@@ -207,23 +219,23 @@ def normalize(key: Any, backend: str, shape: Sequence[int]) -> Any:
 
 
 def native_key(key: Any, backend: str, shape: Sequence[int]) -> Any:
-    """`normalize`, the most usual index out of the way."""
+    """Return `normalize(key, ...)`, with a shortcut for a single integer."""
     if type(key) is int and shape and -shape[0] <= key < shape[0]:
         return key
     return normalize(key, backend, shape)
 
 
 def normalize_axis(op: str, axis: int, ndim: int) -> int:
-    """An axis counted from the front, or an error that names the op."""
+    """Return the axis counted from the front; raise an error that names the op."""
     if not -ndim <= axis < ndim:
         raise AxisError(f"{op}: axis={axis} is out of range for a tensor of {ndim} axes")
     return axis + ndim if axis < 0 else axis
 
 
 def normalize_axes(op: str, axis: int | Sequence[int], ndim: int) -> tuple[int, ...]:
-    """Axes counted from the front, each named once."""
+    """Return the axes counted from the front; raise if one is repeated."""
     given = (axis,) if isinstance(axis, int) else tuple(axis)
     axes = tuple(normalize_axis(op, one, ndim) for one in given)
     if len(set(axes)) != len(axes):
-        raise AxisError(f"{op}: axis={given} names an axis twice")
+        raise AxisError(f"{op}: axis={given} repeats an axis")
     return axes

@@ -1,4 +1,4 @@
-"""Locks on folders, which end with the process that has them."""
+"""File locks between processes, released when the process ends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[bool]:
-    """Within the block nobody else has the lock of a file; whether it could be had.
+    """Hold the lock of a file within the `with` block, which receives whether it was free.
 
-    Where the system, or the disk, knows no such locks it can always be had.
+    On systems and disks without such locks it always counts as free.
+
+    Args:
+        path: The lock file; created if missing.
     """
     if sys.platform == "win32":
         yield True
@@ -22,12 +25,12 @@ def locked(path: Path) -> Iterator[bool]:
 
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        yield _taken(lambda: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        yield _acquire(lambda: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB))
     finally:
         os.close(handle)
 
 
-def _taken(lock: Callable[[], None]) -> bool:
+def _acquire(lock: Callable[[], None]) -> bool:
     try:
         lock()
     except BlockingIOError:

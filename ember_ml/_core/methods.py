@@ -1,4 +1,4 @@
-"""The tensor's operators and methods: each calls the op of its name."""
+"""Operators and methods of the tensor; each calls the op of its name."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from ember_ml._core.types import Axis, DTypeLike
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
-"""The versions of the array API standard that the namespace follows."""
+"""Supported versions of the array API standard."""
 
 
 def _sizes(sizes: tuple[Any, ...]) -> Any:
-    """A shape or axes, given as one sequence or as several integers."""
+    """Return a shape or axes, given as one sequence or as several integers."""
     return sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
 
 
@@ -50,7 +50,7 @@ class TensorMethods:
         return cast("EmberTensor", self)
 
     def _comparable(self, other: object) -> TypeGuard[TensorLike]:
-        """Whether equality is for us to tell: not with None, strings and other objects."""
+        """Return whether `==` compares elements: not with None, strings and other objects."""
         if isinstance(other, TensorMethods) or type(other) in PYTHON_TYPES:
             return True
         return isinstance(other, (list, tuple)) or hasattr(other, "__array__")
@@ -208,7 +208,7 @@ class TensorMethods:
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         if api_version not in (None, *VERSIONS):
             raise ArgumentError(
-                f"api_version {api_version!r} is unknown; there are {', '.join(VERSIONS)}"
+                f"api_version {api_version!r} is unknown; supported are {', '.join(VERSIONS)}"
             )
         return ops
 
@@ -220,129 +220,129 @@ class TensorMethods:
 
     @property
     def mT(self) -> EmberTensor:  # noqa: N802
-        """The tensor with its last two axes swapped."""
+        """Tensor with its last two axes swapped."""
         return ops.matrix_transpose(self)
 
     @property
     def real(self) -> EmberTensor:
-        """The real part of each element."""
+        """Real part of each element."""
         return ops.real(self)
 
     @property
     def imag(self) -> EmberTensor:
-        """The imaginary part of each element."""
+        """Imaginary part of each element."""
         return ops.imag(self)
 
     def abs(self) -> EmberTensor:
-        """The absolute value of each element."""
+        """Return the absolute values."""
         return ops.abs(self)
 
     def exp(self) -> EmberTensor:
-        """e to the power of each element."""
+        """Return e to the power of each element."""
         return ops.exp(self)
 
     def log(self) -> EmberTensor:
-        """The natural logarithm of each element."""
+        """Return the natural logarithms."""
         return ops.log(self)
 
     def sqrt(self) -> EmberTensor:
-        """The square root of each element."""
+        """Return the square roots."""
         return ops.sqrt(self)
 
     def square(self) -> EmberTensor:
-        """The square of each element."""
+        """Return the squares."""
         return ops.square(self)
 
     def sin(self) -> EmberTensor:
-        """The sine of each element."""
+        """Return the sines."""
         return ops.sin(self)
 
     def cos(self) -> EmberTensor:
-        """The cosine of each element."""
+        """Return the cosines."""
         return ops.cos(self)
 
     def tanh(self) -> EmberTensor:
-        """The hyperbolic tangent of each element."""
+        """Return the hyperbolic tangents."""
         return ops.tanh(self)
 
     def sigmoid(self) -> EmberTensor:
-        """1 / (1 + exp(-x)) of each element."""
+        """Return 1 / (1 + exp(-x))."""
         return ops.sigmoid(self)
 
     def round(self) -> EmberTensor:
-        """Each element rounded, halves to even."""
+        """Return the elements rounded to integers, halves to even."""
         return ops.round(self)
 
     def conj(self) -> EmberTensor:
-        """The complex conjugate of each element."""
+        """Return the complex conjugates."""
         return ops.conj(self)
 
     def sum(self, axis: Axis = None, *, keepdims: bool = False) -> EmberTensor:
-        """The sum over axes."""
+        """Return the sum over axes; see `ops.sum`."""
         return ops.sum(self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis: Axis = None, *, keepdims: bool = False) -> EmberTensor:
-        """The mean over axes."""
+        """Return the mean over axes; see `ops.mean`."""
         return ops.mean(self, axis=axis, keepdims=keepdims)
 
     def prod(self, axis: Axis = None, *, keepdims: bool = False) -> EmberTensor:
-        """The product over axes."""
+        """Return the product over axes; see `ops.prod`."""
         return ops.prod(self, axis=axis, keepdims=keepdims)
 
     def max(self, axis: Axis = None, *, keepdims: bool = False) -> EmberTensor:
-        """The greatest element over axes."""
+        """Return the maximum over axes; see `ops.max`."""
         return ops.max(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Axis = None, *, keepdims: bool = False) -> EmberTensor:
-        """The least element over axes."""
+        """Return the minimum over axes; see `ops.min`."""
         return ops.min(self, axis=axis, keepdims=keepdims)
 
     def any(self, axis: Axis = None, *, keepdims: bool = False) -> EmberTensor:
-        """Whether any element is true, over axes."""
+        """Return whether any element over axes is true; see `ops.any`."""
         return ops.any(self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Axis = None, *, keepdims: bool = False) -> EmberTensor:
-        """Whether all elements are true, over axes."""
+        """Return whether all elements over axes are true; see `ops.all`."""
         return ops.all(self, axis=axis, keepdims=keepdims)
 
     def std(
         self, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False
     ) -> EmberTensor:
-        """The standard deviation over axes."""
+        """Return the standard deviation over axes; see `ops.std`."""
         return ops.std(self, axis=axis, correction=correction, keepdims=keepdims)
 
     def var(
         self, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False
     ) -> EmberTensor:
-        """The variance over axes."""
+        """Return the variance over axes; see `ops.var`."""
         return ops.var(self, axis=axis, correction=correction, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> EmberTensor:
-        """The index of the greatest element."""
+        """Return the index of the maximum; see `ops.argmax`."""
         return ops.argmax(self, axis=axis, keepdims=keepdims)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> EmberTensor:
-        """The index of the least element."""
+        """Return the index of the minimum; see `ops.argmin`."""
         return ops.argmin(self, axis=axis, keepdims=keepdims)
 
     def cumsum(self, axis: int | None = None) -> EmberTensor:
-        """Running sums along an axis."""
+        """Return the cumulative sums along an axis; see `ops.cumsum`."""
         return ops.cumsum(self, axis=axis)
 
     def cumprod(self, axis: int | None = None) -> EmberTensor:
-        """Running products along an axis."""
+        """Return the cumulative products along an axis; see `ops.cumprod`."""
         return ops.cumprod(self, axis=axis)
 
     def sort(self, axis: int = -1, *, descending: bool = False) -> EmberTensor:
-        """The elements in order along an axis."""
+        """Return the elements sorted along an axis; see `ops.sort`."""
         return ops.sort(self, axis=axis, descending=descending)
 
     def argsort(self, axis: int = -1, *, descending: bool = False) -> EmberTensor:
-        """The indices that sort along an axis."""
+        """Return the indices that sort along an axis; see `ops.argsort`."""
         return ops.argsort(self, axis=axis, descending=descending)
 
     def softmax(self, axis: int = -1) -> EmberTensor:
-        """exp(x) over its sum along an axis."""
+        """Return exp(x) divided by its sum along an axis; see `ops.softmax`."""
         return ops.softmax(self, axis=axis)
 
     def clip(
@@ -350,91 +350,91 @@ class TensorMethods:
         min: EmberTensor | float | Sequence[Any] | None = None,  # noqa: A002
         max: EmberTensor | float | Sequence[Any] | None = None,  # noqa: A002
     ) -> EmberTensor:
-        """Each element, held between min and max."""
+        """Return the elements limited to [min, max]; see `ops.clip`."""
         return ops.clip(self, min, max)
 
     def dot(self, other: TensorLike) -> EmberTensor:
-        """The product of two vectors, or of matrices."""
+        """Return the dot product; see `ops.dot`."""
         return ops.dot(self, other)
 
     def matmul(self, other: TensorLike) -> EmberTensor:
-        """The matrix product."""
+        """Return the matrix product; see `ops.matmul`."""
         return ops.matmul(self, other)
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> EmberTensor:
-        """The elements in another dtype."""
+        """Return the tensor in another dtype; see `ops.astype`."""
         return ops.astype(self, dtype, copy=copy)
 
     def reshape(self, *shape: int | Sequence[int]) -> EmberTensor:
-        """The elements in another shape."""
+        """Return the elements in another shape, given as integers or one sequence."""
         return ops.reshape(self, _sizes(shape))
 
     def transpose(self, *axes: int | Sequence[int]) -> EmberTensor:
-        """The axes in another order; reversed if none is given."""
+        """Return the tensor with its axes permuted; reversed by default."""
         return ops.transpose(self, _sizes(axes) if axes else None)
 
     def permute(self, *axes: int | Sequence[int]) -> EmberTensor:
-        """The axes in another order."""
+        """Return the tensor with its axes permuted."""
         return ops.permute(self, _sizes(axes))
 
     def flatten(self) -> EmberTensor:
-        """All elements in one axis."""
+        """Return the elements in one axis."""
         return ops.flatten(self)
 
     def ravel(self) -> EmberTensor:
-        """All elements in one axis."""
+        """Return the elements in one axis."""
         return ops.ravel(self)
 
     def squeeze(self, axis: Axis = None) -> EmberTensor:
-        """Without axes of length one."""
+        """Return the tensor without axes of length 1; see `ops.squeeze`."""
         return ops.squeeze(self, axis=axis)
 
     def expand_dims(self, axis: int = 0) -> EmberTensor:
-        """With a new axis of length one."""
+        """Return the tensor with a new axis of length 1; see `ops.expand_dims`."""
         return ops.expand_dims(self, axis=axis)
 
     def swapaxes(self, axis1: int, axis2: int) -> EmberTensor:
-        """With two axes swapped."""
+        """Return the tensor with two axes swapped; see `ops.swapaxes`."""
         return ops.swapaxes(self, axis1, axis2)
 
     def moveaxis(
         self, source: int | Sequence[int], destination: int | Sequence[int]
     ) -> EmberTensor:
-        """With axes moved to other places."""
+        """Return the tensor with axes moved; see `ops.moveaxis`."""
         return ops.moveaxis(self, source, destination)
 
     def broadcast_to(self, shape: Sequence[int]) -> EmberTensor:
-        """Repeated, without a copy, to a larger shape."""
+        """Return the tensor broadcast to a shape, without a copy; see `ops.broadcast_to`."""
         return ops.broadcast_to(self, shape)
 
     def flip(self, axis: Axis = None) -> EmberTensor:
-        """In reverse order along axes."""
+        """Return the tensor reversed along axes; see `ops.flip`."""
         return ops.flip(self, axis=axis)
 
     def roll(self, shift: int | Sequence[int], axis: Axis = None) -> EmberTensor:
-        """Shifted along axes, what falls off coming back in front."""
+        """Return the tensor shifted cyclically along axes; see `ops.roll`."""
         return ops.roll(self, shift, axis=axis)
 
     def repeat(self, repeats: int, axis: int | None = None) -> EmberTensor:
-        """Each element repeated."""
+        """Return the tensor with each element repeated; see `ops.repeat`."""
         return ops.repeat(self, repeats, axis=axis)
 
     def tile(self, repetitions: Sequence[int]) -> EmberTensor:
-        """The whole tensor repeated along each axis."""
+        """Return the tensor repeated along each axis; see `ops.tile`."""
         return ops.tile(self, repetitions)
 
     def split(self, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[EmberTensor]:
-        """In parts along an axis."""
+        """Return the parts along an axis; see `ops.split`."""
         return ops.split(self, indices_or_sections, axis=axis)
 
     def take(self, indices: TensorLike, axis: int | None = None) -> EmberTensor:
-        """The elements at some indices of an axis."""
+        """Return the elements at indices of an axis; see `ops.take`."""
         return ops.take(self, indices, axis=axis)
 
     def nonzero(self) -> tuple[EmberTensor, ...]:
-        """The indices of the elements that are not zero, by axis."""
+        """Return the indices of the nonzero elements, one tensor for each axis."""
         return ops.nonzero(self)
 
     def copy(self) -> EmberTensor:
-        """A copy with memory of its own."""
+        """Return a copy that shares no memory."""
         return ops.copy(self)

@@ -1,4 +1,4 @@
-"""The table of ops, and how a backend's functions get into it."""
+"""The table of ops, and the binding of native functions to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml._core import runtime
 from ember_ml._core.dtype import EmberDType, promote_scalar
-from ember_ml._core.rules import Rule
+from ember_ml._core.rules import DTypeRule
 from ember_ml._core.tensor import (
     EmberTensor,
     IndexLike,
@@ -36,9 +36,9 @@ _ROLES = {
 
 
 class ScalarKernels:
-    """Native functions for a tensor with a Python scalar on one side, by tag.
+    """Native functions of a tensor and a Python number, by the tensor's tag.
 
-    Beside each stands the tag of its result, which, as in `Op.kernels`, the first call learns.
+    Each comes with the tag of its result, which the first call fills in (see `Op.kernels`).
     """
 
     __slots__ = ("floats", "small", "wide")
@@ -49,7 +49,7 @@ class ScalarKernels:
         self.wide: dict[str, tuple[Native, str | None]] = {}  # these hold any 32-bit integer
 
     def enter(self, backend: str, dtypes: list[EmberDType], native: Native | None) -> None:
-        """Add a backend's function; None if it takes no scalars there."""
+        """Add a native function for some dtypes; None if it takes no numbers on this side."""
         if native is None:
             return
         for dtype in dtypes:
@@ -63,23 +63,22 @@ class ScalarKernels:
 
 
 class Op:
-    """An entry in the table of ops.
+    """Entry of the table of ops.
 
     Attributes:
-        key: the name with its family: "elementwise.add".
-        kernels: tag -> (native function, tag of its result). The result's tag is learned by the
-            first call and is only used where it follows from the operands': for unary and binary
-            ops. A composite without a native function stands here with its body, under the dtypes
-            that its rule takes.
-        natives: backend -> native function, whatever the dtype.
-        body: the composite's Python body, which serves backends without a native function.
-        declared: the function under the decorators, for its signature and names.
-        roles: what each leading tensor parameter is: operand, sequence, index or mask.
-        optional: for each of them, whether it may be None.
-        function: what users call.
-        plain: the same, which no tape sees.
-        vjps: the gradient's rule, where there is one (`ember_ml.autodiff.rules`).
-        output: wraps a native result that is not one array; None for one array.
+        key: Name with its family: "elementwise.add".
+        kernels: Tag -> (native function, tag of its result). The first call fills in the tag of the
+            result, which follows from the operands' tags. A composite without a native function has
+            its body here, under the dtypes that its rule accepts.
+        natives: Backend -> native function.
+        body: Python body of a composite, for backends without a native function.
+        declared: Function under the decorators, for its signature and names.
+        roles: Role of each leading tensor parameter: operand, sequence, index or mask.
+        optional: Whether each of them may be None.
+        function: Function that users call.
+        plain: The same without recording on tapes.
+        vjps: VJP rule of the gradient, if there is one (`ember_ml.autodiff.rules`).
+        output: Function that wraps a native result of several arrays; None for a single array.
     """
 
     __slots__ = (
@@ -104,7 +103,7 @@ class Op:
         "vjps",
     )
 
-    def __init__(self, declared: Callable[..., Any], kind: str, rule: Rule) -> None:
+    def __init__(self, declared: Callable[..., Any], kind: str, rule: DTypeRule) -> None:
         self.name = declared.__name__
         self.family = declared.__module__.removeprefix("ember_ml.ops.")
         self.key = f"{self.family}.{self.name}"
@@ -117,7 +116,7 @@ class Op:
         self.natives: dict[str, Native] = {}
         self.declared = inspect.unwrap(declared)
         code = self.declared.__code__
-        self._signature: inspect.Signature | None = None  # made when first asked for
+        self._signature: inspect.Signature | None = None  # computed on first use
         self.names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.roles, self.optional = _roles(self.declared)
         self.output = _output(self.declared)
@@ -127,18 +126,18 @@ class Op:
 
     @property
     def signature(self) -> inspect.Signature:
-        """The declared parameters."""
+        """Declared parameters."""
         if self._signature is None:
             self._signature = inspect.signature(self.declared)
         return self._signature
 
     @property
     def label(self) -> str:
-        """The op's name in messages: that of the function which users call."""
+        """Name in error messages: that of the public function."""
         return self.name.lstrip("_")
 
     def bind(self, backend: str) -> None:
-        """Enter a backend's function, if it has one."""
+        """Add the native function of a backend, if it has one."""
         family = _family(backend, self.family)
         native = getattr(family, self.name, None)
         if native is not None:
@@ -161,11 +160,11 @@ class Op:
 
 
 OPS: dict[str, Op] = {}
-"""Every op by key. Tests, methods and gradient rules are derived from it."""
+"""Every op by key. Tests and VJP rules are derived from it."""
 
 
 def enter(op: Op) -> None:
-    """Add an op to the table, and to the backends that are loaded."""
+    """Add an op to the table, and bind it to the loaded backends."""
     if op.key in OPS:
         raise ValueError(f"the op {op.key} is declared twice")
     OPS[op.key] = op
@@ -183,7 +182,7 @@ runtime.on_load.append(_bind_all)
 
 @functools.cache
 def _family(backend: str, family: str) -> ModuleType | None:
-    """A backend's file of a family; None where it has none of its own."""
+    """Return the module of a backend for a family of ops; None if it has none."""
     path = f"ember_ml.backend.{backend}.ops.{family}"
     try:
         return importlib.import_module(path)

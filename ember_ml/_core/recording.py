@@ -1,4 +1,4 @@
-"""Which tapes are open, and the way by which a call comes to them."""
+"""Open tapes, and how a call reaches them."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, Protocol
 
 
 class Recorder(Protocol):
-    """What a tape is to an op."""
+    """A tape, as an op sees it."""
 
     quick: Any
-    """Where the usual call can be written at once, if this is the only tape; else None."""
+    """Recorder of the usual calls while this is the only tape; None if there is none."""
 
     def call(
         self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tapes: tuple[Any, ...]
     ) -> Any:
-        """Compute the op, and write it on those of the tapes that track an operand."""
+        """Compute the op and record it on the tapes that track an operand."""
 
 
 OPEN: list[Recorder] = []
-"""The open tapes of all threads. An op looks for its own thread's only while there are some."""
+"""Open tapes of all threads. An op looks for those of its thread only if there are any."""
 
 
 class _Thread(threading.local):
-    """The open tapes of a thread."""
+    """Open tapes of a thread."""
 
     tapes: tuple[Any, ...] = ()
 
@@ -35,17 +35,22 @@ _lock = threading.Lock()
 
 
 def current() -> tuple[Any, ...]:
-    """What `tapes` gives, while there are any in some thread."""
+    """Return the open tapes of this thread; `tapes` without its check of `OPEN`."""
     return _thread.tapes
 
 
 def tapes() -> tuple[Any, ...]:
-    """The open tapes of this thread, the outermost first."""
+    """Return the open tapes of this thread, the outermost first."""
     return current() if OPEN else ()
 
 
 def push(tape: Recorder, position: int | None = None) -> None:
-    """Open a tape, as the innermost or at a position among those that are open."""
+    """Open a tape in this thread.
+
+    Args:
+        tape: The tape.
+        position: Its place among the open tapes. Default: the innermost.
+    """
     with _lock:
         OPEN.append(tape)
     mine = current()
@@ -54,7 +59,7 @@ def push(tape: Recorder, position: int | None = None) -> None:
 
 
 def remove(tape: Recorder) -> int:
-    """Close a tape; the position that it had."""
+    """Close a tape and return the position that it had."""
     mine = current()
     _thread.tapes = tuple([other for other in mine if other is not tape])
     with _lock:
@@ -64,7 +69,7 @@ def remove(tape: Recorder) -> int:
 
 @contextlib.contextmanager
 def only(*chosen: Recorder) -> Iterator[None]:
-    """Record on these tapes alone within the block; on none, if none is named."""
+    """Record on these tapes only within the `with` block; on none if none is given."""
     before = _thread.tapes
     _thread.tapes = ()
     for tape in chosen:

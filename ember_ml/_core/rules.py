@@ -1,4 +1,4 @@
-"""Which dtypes an op takes, and what it makes of the others."""
+"""Dtypes that an op computes in, and casts of the others."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from ember_ml._core.dtype import DEFAULT_FLOAT, EmberDType
 from ember_ml._core.errors import DTypeError, UnsupportedDTypeError
 
 
-class Rule(NamedTuple):
-    """The kinds of dtype an op computes in, and whether integers and bools become floats first."""
+class DTypeRule(NamedTuple):
+    """Dtypes that an op accepts.
+
+    Args:
+        name: Description for error messages.
+        kinds: Kinds of dtype that the op computes in.
+        lift: Whether integers and bools are cast to the default float first.
+        contraction: Whether mixing half and full precision is an error.
+    """
 
     name: str
     kinds: frozenset[str]
@@ -17,11 +24,11 @@ class Rule(NamedTuple):
     contraction: bool = False
 
     def takes(self, dtype: EmberDType) -> bool:
-        """Whether the op computes in `dtype` itself."""
+        """Return whether the op computes in `dtype` without a cast."""
         return dtype.kind in self.kinds
 
     def resolve(self, op: str, dtype: EmberDType) -> EmberDType:
-        """The dtype that operands of `dtype` are cast to."""
+        """Return the dtype that operands of `dtype` are cast to."""
         if dtype.kind in self.kinds:
             return dtype
         if self.lift and dtype.kind in ("bool", "int", "uint"):
@@ -29,7 +36,7 @@ class Rule(NamedTuple):
         raise UnsupportedDTypeError(f"{op} takes {self.name} dtypes, not {dtype}")
 
     def check_pair(self, op: str, x: EmberDType, y: EmberDType) -> None:
-        """Refuse to mix half and full precision in a contraction."""
+        """Raise if a contraction mixes half and full precision."""
         if (
             self.contraction
             and x.kind == y.kind == "float"
@@ -42,13 +49,13 @@ class Rule(NamedTuple):
             )
 
 
-ANY = Rule("all", frozenset({"bool", "uint", "int", "float", "complex"}))
-NUMERIC = Rule("numeric", frozenset({"uint", "int", "float", "complex"}))
-ORDERED = Rule("real", frozenset({"bool", "uint", "int", "float"}))
-REAL = Rule("real numeric", frozenset({"uint", "int", "float"}))
-FLOAT = Rule("floating", frozenset({"float", "complex"}), lift=True)
-REAL_FLOAT = Rule("real floating", frozenset({"float"}), lift=True)
-COMPLEX = Rule("complex", frozenset({"complex"}))
-INTEGER = Rule("integer", frozenset({"uint", "int"}))
-BITWISE = Rule("integer and bool", frozenset({"bool", "uint", "int"}))
-CONTRACTION = Rule("numeric", frozenset({"uint", "int", "float", "complex"}), contraction=True)
+ANY = DTypeRule("all", frozenset({"bool", "uint", "int", "float", "complex"}))
+NUMERIC = DTypeRule("numeric", frozenset({"uint", "int", "float", "complex"}))
+ORDERED = DTypeRule("real", frozenset({"bool", "uint", "int", "float"}))
+REAL = DTypeRule("real numeric", frozenset({"uint", "int", "float"}))
+FLOAT = DTypeRule("floating", frozenset({"float", "complex"}), lift=True)
+REAL_FLOAT = DTypeRule("real floating", frozenset({"float"}), lift=True)
+COMPLEX = DTypeRule("complex", frozenset({"complex"}))
+INTEGER = DTypeRule("integer", frozenset({"uint", "int"}))
+BITWISE = DTypeRule("integer and bool", frozenset({"bool", "uint", "int"}))
+CONTRACTION = DTypeRule("numeric", frozenset({"uint", "int", "float", "complex"}), contraction=True)

@@ -1,10 +1,11 @@
-"""The loaded backends and the tables that connect them with the frontend."""
+"""Loaded backends, and the tables that connect them with the frontend."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.dtype import DTYPES, EmberDType
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
     from ember_ml.backend.interface import Backend
 
 LOADED: dict[str, Backend] = {}
-"""Backend modules by name; filled by `load`. A tensor's backend is always here."""
+"""Backend modules by name, filled by `load`. The backend of a tensor is always loaded."""
 
 DTYPE_OF: dict[Any, EmberDType] = {}
-"""Native dtype -> EmberDType, of all loaded backends together."""
+"""Native dtype -> EmberDType, of all loaded backends."""
 
 TAG_OF: dict[str, dict[Any, str]] = {}
-"""Backend -> native dtype -> tag: one string for both, so that one comparison tells both."""
+"""Backend -> native dtype -> tag: one string for backend and dtype, compared by identity."""
 
 DTYPE_OF_TAG: dict[str, EmberDType] = {}
 """Tag -> EmberDType."""
@@ -33,18 +34,18 @@ _BACKEND_OF_TYPE: dict[type, str] = {}
 """Native array type -> backend, of the types seen so far."""
 
 on_load: list[Callable[[str], None]] = []
-"""Called with the name of each backend as it is loaded."""
+"""Functions called with the name of each backend when it is loaded."""
 
 _lock = threading.RLock()
 
 
 def tag(backend: str, dtype: EmberDType) -> str:
-    """The tag of a backend's tensors of a dtype."""
+    """Return the tag of the tensors of a backend and dtype."""
     return sys.intern(f"{backend}:{dtype.name}")
 
 
 def load(name: str) -> Backend:
-    """The backend module of that name, imported at its first use."""
+    """Return the backend of a name; import it on first use."""
     try:
         return LOADED[name]
     except KeyError:
@@ -75,22 +76,22 @@ def backend_of(data: object) -> str | None:
 
 
 def active() -> str:
-    """The name of the active backend, loaded."""
+    """Return the name of the active backend, after loading it."""
     name = selection.get_backend()
     if name not in LOADED:
         load(name)
     return name
 
 
-def host() -> Any:
-    """NumPy helpers for what needs the host's memory: parsing lists, printing, seeding."""
+def host() -> ModuleType:
+    """Return `ember_ml._core.host`, imported on first use since it imports NumPy."""
     from ember_ml._core import host
 
     return host
 
 
 def native_dtype(backend: str, dtype: EmberDType) -> Any:
-    """The backend's own dtype object; an error where it has none."""
+    """Return the backend's dtype object; raise `UnsupportedDTypeError` if it has none."""
     try:
         return NATIVE[backend][dtype]
     except KeyError:

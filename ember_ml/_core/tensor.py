@@ -1,4 +1,4 @@
-"""The tensor: a native array and the name of its backend."""
+"""The tensor: an array of a framework and the name of its backend."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from ember_ml._core.types import NativeArray, Scalar
 
 
 class EmberTensor(TensorMethods):
-    """An n-dimensional array on one of the backends.
+    """N-dimensional array on one of the backends.
 
-    Make one with `tensor.array`, `tensor.convert_to_tensor` or an op such as `ops.zeros`. An op on
-    tensors runs on the backend they live on; the active backend only decides where new tensors are
-    made. Tensors are values: `x[i] = v` and `x += v` give this object a new value and touch no
-    other tensor.
+    Create one with `tensor.array`, `tensor.convert_to_tensor` or an op such as `ops.zeros`. An op
+    runs on the backend of its operands; the active backend only decides where new tensors are
+    created. Tensors have value semantics: `x[i] = v` and `x += v` change this tensor and no other.
+
+    Args:
+        data: A tensor, an array of a framework, nested lists or a number.
+        dtype: Dtype. Default: that of the data; float32 and int64 for Python numbers.
+        device: Device. Default: that of the data, or the default device.
     """
 
     __slots__ = ("__weakref__", "_backend", "_data", "_tag")
 
-    # NumPy's operators give way to ours; np.asarray(x) and np functions still read a tensor.
+    # NumPy's operators defer to ours; np.asarray(x) and NumPy's functions still accept a tensor.
     __array_priority__ = 1000
 
     trainable = False
-    """Whether a tape watches it unasked: for Parameters."""
+    """Whether tapes watch it by default, as they do for parameters."""
 
     def __init__(
         self,
@@ -39,12 +43,12 @@ class EmberTensor(TensorMethods):
     ) -> None:
         from ember_ml._core.convert import convert_to_tensor
 
-        made = convert_to_tensor(data, dtype=dtype, device=device)
-        self._data = made._data
-        if isinstance(data, EmberTensor):  # a handle of its own: a tape knows a value by it
-            self._data = runtime.LOADED[made._backend].adopt(made._data)
-        self._backend = made._backend
-        self._tag = made._tag
+        tensor = convert_to_tensor(data, dtype=dtype, device=device)
+        self._data = tensor._data
+        if isinstance(data, EmberTensor):  # a new handle: tapes identify a value by it
+            self._data = runtime.LOADED[tensor._backend].adopt(tensor._data)
+        self._backend = tensor._backend
+        self._tag = tensor._tag
 
     @staticmethod
     def from_native(data: NativeArray, backend: str | None = None) -> EmberTensor:
@@ -86,7 +90,7 @@ class EmberTensor(TensorMethods):
 
     @property
     def backend(self) -> str:
-        """The name of the backend the tensor lives on."""
+        """Name of the backend."""
         return self._backend
 
     @property
@@ -101,17 +105,17 @@ class EmberTensor(TensorMethods):
 
     @property
     def device(self) -> str:
-        """Where the elements are: "cpu", "cuda:0", "gpu" ..."""
+        """Device of the elements: "cpu", "cuda:0", "gpu" ..."""
         return runtime.LOADED[self._backend].device_of(self._data)
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """Number of axes."""
         return self._data.ndim
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """Number of elements."""
         size = 1
         for length in self._data.shape:
             size *= length
@@ -119,43 +123,52 @@ class EmberTensor(TensorMethods):
 
     @property
     def nbytes(self) -> int:
-        """Bytes the elements take."""
+        """Size of the elements in bytes."""
         return self.size * self.dtype.itemsize
 
     @property
     def T(self) -> EmberTensor:  # noqa: N802
-        """The transpose of a matrix."""
+        """Transpose of a matrix."""
         if self.ndim != 2:
             raise ShapeError(
-                f"T is for matrices; the shape is {self.shape} (mT swaps the last two axes)"
+                f"T needs a matrix; the shape is {self.shape} (mT swaps the last two axes)"
             )
         return self.mT
 
     def numpy(self) -> Any:
-        """The elements as a NumPy array; without a copy where the memory can be shared."""
+        """Return the elements as a NumPy array that shares the memory where possible."""
         return runtime.LOADED[self._backend].to_host(self._data)
 
     def item(self) -> Any:
-        """The only element, as a Python scalar."""
+        """Return the only element as a Python number."""
         if self.size != 1:
             raise ShapeError(f"item() needs a tensor of one element; the shape is {self.shape}")
         return runtime.LOADED[self._backend].item(self._data)
 
     def tolist(self) -> Any:
-        """The elements as nested lists of Python scalars."""
+        """Return the elements as nested lists of Python numbers."""
         return runtime.LOADED[self._backend].tolist(self._data)
 
     def to_backend(self, backend: str) -> EmberTensor:
-        """The same values as a tensor of another backend."""
+        """Return the tensor on another backend.
+
+        Args:
+            backend: Name of the backend.
+        """
         from ember_ml._core.convert import move
 
         return move(self, backend)
 
     def to_device(self, device: str, /, *, stream: None = None) -> EmberTensor:
-        """The same values on another device of this backend."""
+        """Return the tensor on another device of its backend.
+
+        Args:
+            device: Name of the device.
+            stream: Must be None; the parameter belongs to the array API standard.
+        """
         if stream is not None:
             raise ArgumentTypeError(
-                "to_device: stream must be None; the backends order their own work"
+                "to_device: stream must be None; backends schedule their own work"
             )
         return wrap(runtime.LOADED[self._backend].to_device(self._data, device), self._backend)
 
@@ -192,7 +205,7 @@ class EmberTensor(TensorMethods):
     def __index__(self) -> int:
         if not self.dtype.is_integer or self.ndim != 0:
             raise ArgumentTypeError(
-                f"only a 0-d integer tensor is an index; this is {self.dtype} of shape {self.shape}"
+                f"only a 0-d integer tensor is an index; got {self.dtype} of shape {self.shape}"
             )
         return int(self.item())
 
@@ -212,8 +225,8 @@ class EmberTensor(TensorMethods):
         return (self[index] for index in range(len(self)))
 
     def __contains__(self, value: object) -> bool:
-        found = self == value
-        return isinstance(found, EmberTensor) and bool(found.any())
+        matches = self == value
+        return isinstance(matches, EmberTensor) and bool(matches.any())
 
     def __copy__(self) -> EmberTensor:
         return wrap(self._data, self._backend)
@@ -223,7 +236,7 @@ class EmberTensor(TensorMethods):
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise ArgumentTypeError(
-            "tensors are not pickled; save them with safetensors, or send x.numpy()"
+            "tensors cannot be pickled; save them with safetensors, or send x.numpy()"
         )
 
     def __repr__(self) -> str:
@@ -252,7 +265,7 @@ def placements(tensors: Iterable[EmberTensor]) -> list[str]:
 
 
 def wrap(data: Any, backend: str) -> EmberTensor:
-    """A tensor around a native array."""
+    """Return a tensor around a native array of a loaded backend."""
     tensor = _new(EmberTensor)
     tensor._data = data
     tensor._backend = backend

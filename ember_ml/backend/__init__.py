@@ -1,4 +1,4 @@
-"""Choosing a backend, and the backends themselves (one folder each)."""
+"""Selection of the backend, and the backends themselves (one folder each)."""
 
 from ember_ml.backend.selection import BACKENDS as BACKENDS
 from ember_ml.backend.selection import auto_select_backend as auto_select_backend

@@ -1,4 +1,4 @@
-"""Arithmetic on axes and shapes, the same for every backend."""
+"""Axes and shapes: helpers shared by the backends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def listed(axis: int | Sequence[int]) -> tuple[int, ...]:
-    """The axes, or lengths, as a tuple; one alone may be any integer, NumPy's too."""
+    """Return axes or lengths as a tuple; a single one may be any integer type."""
     if isinstance(axis, int):
         return (axis,)
     try:
@@ -18,7 +18,7 @@ def listed(axis: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def normalize(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """The axes counted from the front, in ascending order; None means all of them."""
+    """Return the axes counted from the front, in ascending order; None stands for all."""
     if axis is None:
         return tuple(range(ndim))
     given = listed(axis)
@@ -26,19 +26,19 @@ def normalize(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
         raise IndexError(f"axis={axis} is out of range for {ndim} dimensions")
     axes = sorted(one % ndim for one in given)
     if len(set(axes)) < len(axes):
-        raise ValueError(f"axis={axis} names an axis twice")
+        raise ValueError(f"axis={axis} repeats an axis")
     return tuple(axes)
 
 
 def count(shape: Sequence[int], axis: int | Sequence[int] | None) -> int:
-    """How many elements are folded into one."""
+    """Return the number of elements that are reduced to one."""
     return math.prod([shape[one] for one in normalize(axis, len(shape))])
 
 
 def folded_shape(
     shape: Sequence[int], axis: int | Sequence[int] | None, keepdims: bool
 ) -> tuple[int, ...]:
-    """The shape of what is left after folding the axes."""
+    """Return the shape after a reduction of the axes."""
     axes = normalize(axis, len(shape))
     if keepdims:
         return tuple(1 if one in axes else length for one, length in enumerate(shape))
@@ -46,5 +46,5 @@ def folded_shape(
 
 
 def within(k: int, n_rows: int, n_cols: int) -> int:
-    """A diagonal of a matrix, or the one just outside of it: frameworks take only so many bits."""
+    """Return the diagonal offset, limited to just outside of the matrix (no integer overflow)."""
     return max(-n_rows, min(k, n_cols))

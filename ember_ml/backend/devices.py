@@ -1,4 +1,4 @@
-"""The default device of each backend."""
+"""Default device of each backend."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ _chosen: dict[str, str] = {}
 
 
 def available_devices(backend: str | None = None) -> list[str]:
-    """The devices of a backend (the active one unless named), the default first."""
+    """Return the devices of a backend, the default first.
+
+    Args:
+        backend: Name of the backend. Default: the active one.
+    """
     return list(selection.import_backend(backend or selection.get_backend()).devices())
 
 
 def check(backend: str, device: str) -> str:
-    """The device, if the backend has it."""
+    """Return the device; raise a DeviceError if the backend does not have it."""
     known = available_devices(backend)
     if device in known or (device.partition(":")[0] in known):
         return device
@@ -24,13 +28,22 @@ def check(backend: str, device: str) -> str:
 
 
 def set_device(device: str, backend: str | None = None) -> None:
-    """Make new tensors of a backend (the active one unless named) on `device` from now on."""
+    """Create new tensors of a backend on `device` from now on.
+
+    Args:
+        device: Name of the device.
+        backend: Name of the backend. Default: the active one.
+    """
     name = backend or selection.get_backend()
     _chosen[name] = check(name, device)
 
 
 def default_device(backend: str | None = None) -> str:
-    """Where new tensors of a backend (the active one unless named) are made."""
+    """Return the device on which new tensors of a backend are created.
+
+    Args:
+        backend: Name of the backend. Default: the active one.
+    """
     name = backend or selection.get_backend()
     if name not in _chosen:
         wanted = os.environ.get("EMBER_ML_DEVICE", "").strip()
@@ -42,5 +55,5 @@ def default_device(backend: str | None = None) -> str:
 
 
 def resolve(backend: str, device: str | None) -> str:
-    """The device asked for, or the default."""
+    """Return the given device, or the default one for None."""
     return default_device(backend) if device is None else check(backend, device)

@@ -1,4 +1,4 @@
-"""What linear algebra asks of its matrices, the same for every backend."""
+"""Decorators of linear algebra functions, shared by the backends."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 def square(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, refusing matrices that are not square in the same words on every backend."""
+    """Decorate a function to raise if its matrices are not square."""
 
     @functools.wraps(function)
     def adapted(x: Any, *args: Any, **kwargs: Any) -> Any:
         if x.shape[-1] != x.shape[-2]:
-            raise ValueError("the shape is not that of square matrices")
+            raise ValueError("the shape must be that of square matrices")
         return function(x, *args, **kwargs)
 
     return adapted
@@ -22,19 +22,19 @@ def square(function: Callable[..., Any]) -> Callable[..., Any]:
 def widened(
     halves: tuple[Any, ...], wide: Callable[[Any], Any], narrow: Callable[[Any, Any], Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator for functions of matrices: half precision is computed in float32 and cast back.
+    """Return a decorator that computes functions of half-precision matrices in float32.
 
     Args:
-        halves: the backend's dtypes of half precision.
-        wide: an argument in float32 if it is an array of half precision, else as it is.
-        narrow: a result in the dtype given if it is float32, else as it is.
+        halves: Native dtypes of half precision.
+        wide: Function that casts an argument of half precision to float32.
+        narrow: Function that casts a float32 result to the given dtype.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def adapted(x: Any, *args: Any, **kwargs: Any) -> Any:
             if x.ndim < 2:
-                raise ValueError("the shape is not that of matrices")
+                raise ValueError("the shape must be that of matrices")
             if x.dtype not in halves:
                 return function(x, *args, **kwargs)
             out = function(*[wide(value) for value in (x, *args)], **kwargs)

@@ -1,4 +1,4 @@
-"""Shapes of recurrences along an axis, and how long ones are cut, the same for every backend."""
+"""Shapes and chunk lengths of linear recurrences, shared by the backends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Shape = tuple[int, ...]
 def geometry(
     a: Sequence[int], b: Sequence[int], h0: Sequence[int] | None, axis: int
 ) -> tuple[Shape, Shape, int]:
-    """The shapes of the result and of its state, and the axis counted from the front."""
+    """Return the shapes of the result and of the state, and the axis counted from the front."""
     shape = _joint(tuple(a), tuple(b))
     if not -len(shape) <= axis < len(shape):
         raise AxisError(
@@ -22,8 +22,8 @@ def geometry(
     state = shape[:axis] + shape[axis + 1 :]
     if h0 is not None and not _fits(tuple(h0), state):
         raise ShapeError(
-            f"linear_recurrence: h0 has the shape {tuple(h0)}; it must be {state}, that of a and b "
-            f"without axis {axis}, or broadcast to it"
+            f"linear_recurrence: h0 of shape {tuple(h0)} does not broadcast to {state}, the shape "
+            f"of a and b without axis {axis}"
         )
     return shape, state, axis
 
@@ -49,5 +49,5 @@ def _fits(h0: Shape, state: Shape) -> bool:
 
 
 def chunk_length(length: int) -> int:
-    """About the root: two walks through a chunk and one over the chunks are then the shortest."""
+    """Return about the square root of the length, which minimizes the number of steps."""
     return 1 << (length.bit_length() // 2)

@@ -1,7 +1,7 @@
-"""Which backend new tensors are made on.
+"""Selection of the backend on which new tensors are created.
 
-The order: a `use_backend` scope (of this thread or task), `set_backend`, the environment variable
-EMBER_ML_BACKEND, the file ~/.ember/backend, and else the best that this machine offers.
+In this order: a `use_backend` scope (of this thread or task), `set_backend`, the environment
+variable EMBER_ML_BACKEND, the file ~/.ember/backend, and the best backend of this machine.
 """
 
 from __future__ import annotations
@@ -34,7 +34,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class BackendEntry(NamedTuple):
-    """A row of the table of backends: the framework's import name, and what pip installs."""
+    """Row of the table of backends.
+
+    Args:
+        package: Import name of the framework.
+        requirement: What pip installs for it.
+    """
 
     package: str
     requirement: str
@@ -45,38 +50,40 @@ BACKENDS: dict[str, BackendEntry] = {
     "torch": BackendEntry("torch", "ember-ml[torch]"),
     "mlx": BackendEntry("mlx", "ember-ml[mlx]"),
 }
-"""Every backend. A new one is a folder beside this file and a row here."""
+"""All backends. A new one is a folder next to this file and a row here."""
 
 _chosen: str | None = None
 _reason = ""
 _scopes: ContextVar[tuple[str, ...]] = ContextVar("ember_ml_backend", default=())
-# Open scopes of all threads. While there is none, the ContextVar (which no compiler traces) is not
-# read.
+# Number of open scopes of all threads. Without any, the ContextVar, which no compiler traces, is
+# not read.
 _open_scopes = 0
 _lock = threading.Lock()
 
 
 def backend_file() -> Path:
-    """Where `set_backend(name, persist=True)` keeps its choice."""
+    """Return the file to which `set_backend(name, persist=True)` writes."""
     return Path.home() / ".ember" / "backend"
 
 
 def check_name(name: str) -> str:
-    """The name, if a backend has it."""
+    """Return the name, interned; raise an UnknownBackendError if no backend has it."""
     if name in BACKENDS:
         return sys.intern(name)  # names are compared by identity
     close = difflib.get_close_matches(str(name), BACKENDS, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    raise UnknownBackendError(f"unknown backend {name!r}; {hint}there are {', '.join(BACKENDS)}")
+    raise UnknownBackendError(
+        f"unknown backend {name!r}; {hint}known backends are {', '.join(BACKENDS)}"
+    )
 
 
 def is_installed(name: str) -> bool:
-    """Whether the backend's framework can be found; it is not imported."""
+    """Return whether the backend's framework is installed, without importing it."""
     return importlib.util.find_spec(BACKENDS[check_name(name)].package) is not None
 
 
 def available() -> list[str]:
-    """The backends whose frameworks are installed."""
+    """Return the names of the backends whose frameworks are installed."""
     return [name for name in BACKENDS if is_installed(name)]
 
 
@@ -97,24 +104,24 @@ def import_backend(name: str) -> Backend:
 
 
 def _candidates() -> list[tuple[int, str, str, str]]:
-    """(rank, backend, device, reason) of everything that is installed, best first."""
+    """Return (rank, backend, device, reason) of the installed backends, the best first."""
     found = []
     for name in available():
         detect = importlib.import_module(f"ember_ml.backend.{name}.detect")
-        with contextlib.suppress(ImportError, OSError):  # a broken installation is no candidate
+        with contextlib.suppress(ImportError, OSError):  # a broken installation
             rank, device, reason = detect.detect()
             found.append((rank, name, device, reason))
     return sorted(found, reverse=True)
 
 
 def auto_select_backend() -> tuple[str, str]:
-    """The best backend on this machine and its device, whatever was chosen or configured."""
+    """Return the best backend of this machine and its device, whichever backend is active."""
     _, name, device, _ = _candidates()[0]
     return name, device
 
 
 def _configured() -> tuple[str, str] | None:
-    """The backend that the environment or the file names, and why."""
+    """Return the backend that the environment or the file names, and the reason."""
     if name := os.environ.get("EMBER_ML_BACKEND", "").strip():
         return check_name(name), "the environment variable EMBER_ML_BACKEND"
     with contextlib.suppress(OSError, UnicodeDecodeError, RuntimeError):  # RuntimeError: no home
@@ -138,7 +145,7 @@ def _resolve() -> str:
 
 
 def get_backend() -> str:
-    """The name of the active backend: where new tensors are made."""
+    """Return the name of the active backend, on which new tensors are created."""
     if _open_scopes:
         scopes = _scopes.get()
         if scopes:
@@ -147,7 +154,7 @@ def get_backend() -> str:
 
 
 def selection_reason() -> str:
-    """Why the active backend is the active one."""
+    """Return the reason why the active backend was selected."""
     name = get_backend()
     if _open_scopes and _scopes.get():
         return f"use_backend({name!r})"
@@ -160,11 +167,11 @@ def get_backend_module() -> Backend:
 
 
 def set_backend(backend: str, *, persist: bool = False) -> None:
-    """Make new tensors on `backend` from now on, in all threads; existing ones stay where they are.
+    """Create new tensors on `backend` from now on, in all threads; existing tensors stay.
 
     Args:
-        backend: a name from `BACKENDS`.
-        persist: also write the choice to ~/.ember/backend, for later processes.
+        backend: Name in `BACKENDS`.
+        persist: Whether to write the choice to ~/.ember/backend, for later processes.
     """
     global _chosen, _reason
     backend = check_name(backend)
@@ -180,9 +187,12 @@ def set_backend(backend: str, *, persist: bool = False) -> None:
 
 
 class use_backend:  # noqa: N801  (a context manager, named as a function)
-    """Make new tensors on `backend` within a `with` block or a decorated function.
+    """Create new tensors on `backend` within a `with` block or a decorated function.
 
-    The choice belongs to the thread or asyncio task that made it; others are not affected.
+    Only the current thread or asyncio task is affected.
+
+    Args:
+        backend: Name in `BACKENDS`.
 
     Example:
         >>> with use_backend("numpy"):
@@ -213,11 +223,11 @@ class use_backend:  # noqa: N801  (a context manager, named as a function)
             _open_scopes -= 1
 
     def __call__(self, function: F) -> F:
-        """Decorate a function or coroutine function; every call gets a scope of its own."""
+        """Decorate a function or coroutine function; every call opens its own scope."""
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ArgumentTypeError(
-                f"use_backend does not decorate the generator {function.__qualname__}: between two "
-                "values its scope would be its caller's; open scopes within it where needed"
+                f"use_backend cannot decorate the generator {function.__qualname__}: its scope "
+                "would stay open in the caller between two values; open scopes inside the generator"
             )
         if inspect.iscoroutinefunction(function):
 

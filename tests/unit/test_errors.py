@@ -55,7 +55,7 @@ BAD = {
     "string": (
         lambda: ops.add(floats(2), "abc"),
         TypeError,
-        "add: a tensor is made of numbers, not of str: 'abc'",
+        "add: a tensor takes numbers, not str: 'abc'",
     ),
     "none": (lambda: ops.add(floats(2), None), TypeError, "add: None is not a tensor"),
     "none first": (lambda: ops.sin(None), TypeError, "sin: None is not a tensor"),
@@ -77,7 +77,7 @@ BAD = {
     "unknown dtype": (
         lambda: ops.ones((2,), dtype="float33"),
         TypeError,
-        "'float33' is not a dtype; there are bool, int8",
+        "'float33' is not a dtype; known dtypes are bool, int8",
     ),
     "axis": (
         lambda: ops.sum(floats(2, 3), axis=2),

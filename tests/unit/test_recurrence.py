@@ -126,7 +126,7 @@ BAD = {
     ),
     "state": (
         lambda: ops.linear_recurrence(ops.ones((2, 3)), ops.ones((2, 3)), ops.ones((3,))),
-        r"h0 has the shape \(3,\); it must be \(2,\)",
+        r"h0 of shape \(3,\) does not broadcast to \(2,\)",
     ),
 }
 

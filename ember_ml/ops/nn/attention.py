@@ -10,7 +10,7 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dispatch import MaskLike, composite
 from ember_ml._core.dtype import bool_
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.rules import Rule
+from ember_ml._core.rules import DTypeRule
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import in_float32
 from ember_ml.ops.nn.probabilities import softmax
@@ -19,7 +19,7 @@ from ember_ml.ops.random import Generator
 
 __all__ = ["scaled_dot_product_attention"]
 
-_RULE = Rule("real floating", frozenset({"float"}), lift=True, contraction=True)
+_RULE = DTypeRule("real floating", frozenset({"float"}), lift=True, contraction=True)
 
 
 def scaled_dot_product_attention(

@@ -8,12 +8,12 @@ from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, composite, host_checked, op
 from ember_ml._core.indexing import check_range, host_array, host_shape
-from ember_ml._core.rules import Rule
+from ember_ml._core.rules import DTypeRule
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
 
 __all__ = ["embedding", "linear", "one_hot"]
 
-_RULE = Rule("floating", frozenset({"float", "complex"}), lift=True, contraction=True)
+_RULE = DTypeRule("floating", frozenset({"float", "complex"}), lift=True, contraction=True)
 
 
 @composite(rule=_RULE)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core.dispatch import IndexLike, composite
-from ember_ml._core.rules import Rule
+from ember_ml._core.rules import DTypeRule
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import in_float32
 
 __all__ = ["closed_form", "gru", "liquid", "lstm", "synapses"]
 
-_RULE = Rule("real floating", frozenset({"float"}), lift=True, contraction=True)
+_RULE = DTypeRule("real floating", frozenset({"float"}), lift=True, contraction=True)
 
 
 @composite(rule=_RULE)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.rules import REAL_FLOAT, Rule
+from ember_ml._core.rules import REAL_FLOAT, DTypeRule
 from ember_ml._core.tensor import Tensor
 
 __all__: list[str] = []
@@ -15,7 +15,7 @@ __all__: list[str] = []
 Lengths: TypeAlias = "int | Sequence[int]"
 Padding: TypeAlias = "int | str | Sequence[int] | Sequence[Sequence[int]]"
 Pairs: TypeAlias = "tuple[tuple[int, int], ...]"
-CONVOLUTION = Rule("floating", frozenset({"float", "complex"}), lift=True, contraction=True)
+CONVOLUTION = DTypeRule("floating", frozenset({"float", "complex"}), lift=True, contraction=True)
 
 
 def channels_first(

@@ -34,7 +34,7 @@ def flip(x: mx.array, axis: int | Sequence[int] | None = None) -> mx.array:
     key = [slice(None)] * x.ndim
     for one in axes:
         if key[one].step is not None:
-            raise AxisError(f"flip: axis={axis} names an axis twice")
+            raise AxisError(f"flip: axis={axis} repeats an axis")
         key[one] = slice(None, None, -1)
     return x[tuple(key)]
 
