@@ -60,9 +60,9 @@ BAD = {
     "none": (lambda: ops.add(floats(2), None), TypeError, "add: None is not a tensor"),
     "none first": (lambda: ops.sin(None), TypeError, "sin: None is not a tensor"),
     "strings": (lambda: tensor.array(["a"]), TypeError, "numbers"),
-    "dict": (lambda: tensor.array({}), TypeError, "numbers, not of dict"),
+    "dict": (lambda: tensor.array({}), TypeError, "numbers, not dict"),
     "object": (lambda: tensor.array(object()), TypeError, "numbers"),
-    "ragged": (lambda: tensor.array([[1, 2], [3]]), ValueError, "unequal length"),
+    "ragged": (lambda: tensor.array([[1, 2], [3]]), ValueError, "equal lengths"),
     "huge integer": (lambda: tensor.array([2**70]), OverflowError, "does not fit int64"),
     "out of range": (
         lambda: tensor.array([1], dtype="uint8") + 256,
@@ -104,7 +104,7 @@ BAD = {
     "too many indices": (lambda: floats(2)[0, 0], IndexError, "2 indices for a tensor of 1 axes"),
     "two ellipses": (lambda: floats(2, 3)[..., 0, ...], IndexError, "one ellipsis"),
     "float index": (lambda: floats(2)[tensor.array([0.5])], TypeError, "not float32"),
-    "string index": (lambda: floats(2)["a"], TypeError, "numbers, not of str"),
+    "string index": (lambda: floats(2)["a"], TypeError, "numbers, not str"),
     "take": (lambda: ops.take(floats(3), [0, 3], axis=0), IndexError, "take"),
     "float indices": (
         lambda: ops.take(floats(3), [0.5], axis=0),

@@ -79,7 +79,7 @@ def test_arrays_of_two_lengths_are_refused() -> None:
         ArrayDataset(3.0)
     with pytest.raises(ArgumentError, match="at least one"):
         ArrayDataset()
-    with pytest.raises(ArgumentTypeError, match="not of str"):
+    with pytest.raises(ArgumentTypeError, match="not str"):
         ArrayDataset("abc")
 
 
