@@ -1,4 +1,4 @@
-"""The MLX backend. Native arrays in, native arrays out; nothing here evaluates an array unasked."""
+"""MLX backend: functions of native arrays. Nothing here evaluates an array unless asked to."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ version = metadata.version("mlx")
 
 
 def devices() -> list[str]:
-    """The devices, the default first."""
+    """Return the names of the devices, the default first."""
     default = str(mx.default_device().type).rpartition(".")[2]
     return [default] if default == "cpu" else [default, "cpu"]
 
 
 def device_of(data: mx.array) -> str:
-    """Where the array is: memory is shared, so where MLX computes."""
+    """Return the device on which MLX computes; memory is shared between devices."""
     return devices()[0]
 
 
 def to_device(data: mx.array, device: str) -> mx.array:
-    """The array on another device: memory is shared, so itself."""
+    """Return the array itself; memory is shared between devices."""
     if device not in devices():
         raise DeviceError(
             f"the mlx backend has no device {device!r}; it has {', '.join(devices())}"
@@ -56,12 +56,12 @@ def to_device(data: mx.array, device: str) -> mx.array:
 
 
 def adopt(data: mx.array) -> mx.array:
-    """A user's array, made fit to be a tensor's: no later in-place change of theirs reaches it."""
+    """Return a handle that later in-place changes to the user's array do not affect."""
     return mx.array(data)
 
 
 def from_host(array: mx.array, dtype: mx.Dtype, device: str, copy: bool | None) -> mx.array:
-    """From a NumPy array; MLX always copies."""
+    """Convert a NumPy array; MLX always copies."""
     if copy is False:
         raise ArgumentError("copy=False: MLX copies what it takes from NumPy")
     if array.dtype == np.complex128 and dtype != mx.complex64:
@@ -76,24 +76,24 @@ def from_host(array: mx.array, dtype: mx.Dtype, device: str, copy: bool | None) 
 
 
 def to_host(data: mx.array) -> mx.array:
-    """To a NumPy array, sharing memory where that is possible."""
+    """Convert to a NumPy array, sharing memory where possible."""
     if data.dtype == mx.bfloat16:
         raise ArgumentTypeError("NumPy has no bfloat16; take x.astype('float32').numpy()")
     return np.asarray(data)
 
 
 def to_portable(data: mx.array) -> mx.array:
-    """To a NumPy array of a dtype that holds every value exactly."""
+    """Convert to a NumPy array with a dtype that represents every value exactly."""
     return to_host(data.astype(mx.float32) if data.dtype == mx.bfloat16 else data)
 
 
 def from_backend(source: mx.array, data: mx.array, dtype: mx.Dtype, device: str) -> mx.array:
-    """From another backend's array."""
+    """Convert an array of another backend."""
     return from_host(source.to_portable(data), dtype, device, None)
 
 
 def scalar(value: mx.array, dtype: mx.Dtype, device: str) -> mx.array:
-    """A 0-d array."""
+    """Return a 0-d array."""
     if type(value) is int and mx.issubdtype(dtype, mx.inexact):
         value = float(value)
     elif type(value) is int and value >= 2**63:
@@ -102,24 +102,24 @@ def scalar(value: mx.array, dtype: mx.Dtype, device: str) -> mx.array:
 
 
 def cast(data: mx.array, dtype: mx.Dtype) -> mx.array:
-    """The array in another dtype."""
+    """Return the array in another dtype."""
     if data.dtype == mx.complex64 and dtype not in (mx.complex64, mx.bool_):
         raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
     return data.astype(dtype)
 
 
 def copy(data: mx.array) -> mx.array:
-    """A copy that no later in-place change reaches."""
+    """Return a copy that later in-place changes do not affect."""
     return mx.array(data)
 
 
 def item(data: mx.array) -> mx.array:
-    """The only element."""
+    """Return the only element as a Python scalar."""
     return data.item()
 
 
 def truth(data: mx.array) -> bool | None:
-    """Whether the only element is true; None while a compiler or vmap traces."""
+    """Return whether the only element is true; None while a compiler or vmap traces."""
     try:
         return bool(data.item())
     except ValueError:
@@ -127,21 +127,21 @@ def truth(data: mx.array) -> bool | None:
 
 
 def tolist(data: mx.array) -> mx.array:
-    """Nested lists."""
+    """Return nested lists of Python scalars."""
     return data.tolist()
 
 
 def to_dlpack(
     data: mx.array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None
 ) -> mx.array:
-    """The array's DLPack capsule: that of a NumPy view of its memory."""
+    """Return the DLPack capsule of a NumPy view of the array's memory."""
     return to_host(data).__dlpack__(
         stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
     )
 
 
 def from_dlpack(source: mx.array, copy: bool | None) -> mx.array:
-    """From anything that speaks DLPack."""
+    """Convert any object that supports DLPack."""
     if copy is False:
         raise BufferError("MLX copies what it takes through DLPack")
     array = np.from_dlpack(source)
@@ -159,7 +159,7 @@ def wait(data: mx.array) -> None:
 
 
 def memory_usage() -> dict[str, int]:
-    """Bytes held by MLX."""
+    """Return the number of bytes that MLX has allocated."""
     return {
         "allocated": mx.get_active_memory(),
         "cached": mx.get_cache_memory(),

@@ -1,4 +1,4 @@
-"""How well this machine suits the MLX backend."""
+"""Detection of the MLX backend."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import platform
 
 
 def detect() -> tuple[int, str, str]:
-    """(rank among the backends, device, reason)."""
+    """Return (rank among the backends, device, reason)."""
     import mlx.core as mx
 
     if platform.system() == "Darwin" and platform.machine() == "arm64":

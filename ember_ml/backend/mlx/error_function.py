@@ -1,4 +1,4 @@
-"""The error function, its complement and normal quantiles in float32.
+"""Error function, its complement and normal quantiles in float32.
 
 References: W. H. Press et al., "Numerical Recipes", erfcc; M. J. Wichura, "Algorithm AS 241".
 """
@@ -40,20 +40,20 @@ def _ratio(coefficients: Any, x: mx.array) -> mx.array:
 
 
 def erf(x: mx.array) -> mx.array:
-    """The error function; MLX's own is not exact near zero."""
+    """Return the error function; MLX's own is inaccurate near zero."""
     near = mx.clip(x, -0.5, 0.5)
     return mx.where(mx.abs(x) < 0.5, near * polynomial(_ERF_NEAR_ZERO, near * near), mx.erf(x))
 
 
 def erfcx(x: mx.array) -> mx.array:
-    """exp(x**2) erfc(x), where x >= 0."""
+    """Return exp(x**2) erfc(x) for x >= 0."""
     t = 1 / (1 + x / 2)
     return t * mx.exp(polynomial(_ERFCX, t))
 
 
 @differentiable(lambda x: -2 / math.sqrt(math.pi) * mx.exp(-x * x))
 def erfc(x: mx.array) -> mx.array:
-    """1 - erf(x)."""
+    """Return 1 - erf(x)."""
     size = mx.minimum(mx.abs(x), 12.0)
     coarse = mx.floor(size * 16) / 16  # its square is exact
     tail = mx.exp(-coarse * coarse) * mx.exp((coarse - size) * (coarse + size)) * erfcx(size)
@@ -61,7 +61,7 @@ def erfc(x: mx.array) -> mx.array:
 
 
 def log_ndtr(x: mx.array) -> mx.array:
-    """The logarithm of the standard normal distribution function."""
+    """Return the logarithm of the standard normal CDF."""
     tail = mx.maximum(-x, 1.0) / math.sqrt(2.0)
     low = mx.log(erfcx(tail) / 2) - tail * tail
     high = mx.log1p(-erfc(mx.maximum(x, -1.0) / math.sqrt(2.0)) / 2)
@@ -69,7 +69,7 @@ def log_ndtr(x: mx.array) -> mx.array:
 
 
 def ndtri(x: mx.array) -> mx.array:
-    """The standard normal quantile of a probability."""
+    """Return the standard normal quantile of a probability."""
     offset, tail = x - 0.5, mx.minimum(x, 1 - x)
     centre = offset * _ratio(_CENTRE, 0.180625 - offset * offset)
     r = mx.sqrt(-mx.log(mx.where(tail > 0, mx.minimum(tail, 0.25), 0.25)))

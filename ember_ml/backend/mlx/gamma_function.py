@@ -1,4 +1,4 @@
-"""The gamma function's logarithm and its derivatives in float32, with gradients."""
+"""Log-gamma and its derivatives in float32, with gradients."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _AROUND_TWO = (
 
 
 def polynomial(coefficients: Any, x: mx.array) -> mx.array:
-    """The polynomial with these coefficients, the constant first."""
+    """Evaluate the polynomial with these coefficients, constant first."""
     return functools.reduce(lambda value, coefficient: value * x + coefficient, coefficients[::-1])
 
 
 def _fraction(x: mx.array) -> mx.array:
-    """The distance from the nearest integer: sin(pi x) and tan(pi x) are exact of it."""
+    """Return x minus the nearest integer, for which sin(pi x) and tan(pi x) are accurate."""
     return x - mx.round(x)
 
 
@@ -48,7 +48,7 @@ def _lgamma_positive(x: mx.array) -> mx.array:
 
 
 def differentiable(derivative: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A function of one array with the given derivative."""
+    """Return a function of one array with the given derivative."""
 
     def decorate(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         custom = mx.custom_function(function)
@@ -59,7 +59,7 @@ def differentiable(derivative: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 def _zeta(s: int, q: mx.array) -> mx.array:
-    """The Hurwitz zeta function, the sum of (q + k)**-s, for q > 0 (by Euler and Maclaurin)."""
+    """Return the Hurwitz zeta function sum((q + k)**-s) for q > 0, by Euler-Maclaurin summation."""
     total = sum(mx.power(q + k, -s) for k in range(_SHIFT))
     z = q + _SHIFT
     total = total + mx.power(z, 1 - s) / (s - 1) + mx.power(z, -s) / 2
@@ -71,7 +71,7 @@ def _zeta(s: int, q: mx.array) -> mx.array:
 
 
 def _cotangent_derivative(n: int) -> list[float]:
-    """The n-th derivative of cot(t), as the coefficients of a polynomial in cot(t)."""
+    """Return the n-th derivative of cot(t) as coefficients of a polynomial in cot(t)."""
     coefficients = [0.0, 1.0]
     for _ in range(n):
         slope = [k * value for k, value in enumerate(coefficients)][1:]
@@ -96,13 +96,13 @@ def _polygamma(n: int) -> Callable[[Any], Any]:
 
 
 def polygamma(n: int, x: mx.array) -> mx.array:
-    """The n-th derivative of digamma, by reflection for x <= 0."""
+    """Return the n-th derivative of digamma, by reflection for x <= 0."""
     return digamma(x) if n == 0 else _polygamma(n)(x)
 
 
 @differentiable(lambda x: polygamma(1, x))
 def digamma(x: mx.array) -> mx.array:
-    """The derivative of lgamma, by reflection for x <= 0."""
+    """Return the derivative of lgamma, by reflection for x <= 0."""
     mirrored = mx.where(x > 0, x, 1 - x)
     small = mirrored < _SHIFT
     z = mx.where(small, mirrored + _SHIFT, mirrored)
@@ -116,7 +116,7 @@ def digamma(x: mx.array) -> mx.array:
 
 @differentiable(lambda x: digamma(x))
 def lgamma(x: mx.array) -> mx.array:
-    """log(|gamma(x)|), by reflection for x <= 0."""
+    """Return log(|gamma(x)|), by reflection for x <= 0."""
     mirrored = _lgamma_positive(mx.where(x > 0, x, 1 - x))
     sine = mx.abs(mx.sin(math.pi * _fraction(x)))
     out = mx.where(x > 0, mirrored, mx.log(math.pi / sine) - mirrored)

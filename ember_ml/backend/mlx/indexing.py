@@ -63,7 +63,7 @@ def _without_masks(data: mx.array, parts: tuple[Any, ...]) -> tuple[Any, tuple[A
 
 
 def _parting(data: mx.array, parts: tuple[Any, ...]) -> int | None:
-    """Where a `...` of no axes stands between arrays: it parts them for NumPy, but not for MLX."""
+    """Return the position of an empty `...` that separates arrays in NumPy, but not in MLX."""
     middle = next((place for place, part in enumerate(parts) if part is Ellipsis), None)
     if middle is None or sum(map(_axes, parts)) < data.ndim:
         return None
@@ -72,7 +72,7 @@ def _parting(data: mx.array, parts: tuple[Any, ...]) -> int | None:
 
 
 def _read(data: mx.array, parts: tuple[Any, ...]) -> mx.array:
-    """Read an index without masks, of one array at least."""
+    """Read an index without masks and with at least one array."""
     arrays = [part for part in parts if _is_array(part)]
     middle = _parting(data, parts)
     if middle is None:
@@ -88,7 +88,7 @@ def _read(data: mx.array, parts: tuple[Any, ...]) -> mx.array:
 
 
 def getitem(data: mx.array, key: mx.array) -> mx.array:
-    """Read an index."""
+    """Return the elements at an index."""
     parts = _parts(key)
     if not any(map(_is_array, parts)):
         return data[key]
@@ -101,7 +101,7 @@ def getitem(data: mx.array, key: mx.array) -> mx.array:
 
 
 def _fit(value: mx.array, shape: tuple[int, ...]) -> mx.array:
-    """The value, broadcast to what it replaces; leading axes of length 1 may be too many."""
+    """Broadcast the value to the shape it replaces, ignoring extra leading axes of length 1."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value.squeeze(0)
     try:
@@ -113,7 +113,7 @@ def _fit(value: mx.array, shape: tuple[int, ...]) -> mx.array:
 
 
 def _places(data: mx.array, parts: tuple[Any, ...], value: mx.array) -> tuple[Any, Any, Any]:
-    """The data, index and value flattened, where MLX does not write the index as NumPy would."""
+    """Flatten data, index and value, where MLX interprets the index differently from NumPy."""
     if not any(map(_is_array, parts)) or (all(map(_is_array, parts)) and parts[0].ndim > 0):
         return mx.array(data), parts, value
     dtype = mx.int32 if data.size < 2**31 else mx.int64
@@ -122,7 +122,7 @@ def _places(data: mx.array, parts: tuple[Any, ...], value: mx.array) -> tuple[An
 
 
 def setitem(data: mx.array, key: mx.array, value: mx.array) -> mx.array:
-    """A copy with an index written."""
+    """Return a copy with new values at an index."""
     if _is_mask(key) and value.ndim == 0:
         return mx.where(key.reshape(key.shape + (1,) * (data.ndim - key.ndim)), value, data)
     wide, parts = _without_masks(data, _parts(key))
@@ -135,7 +135,7 @@ def setitem(data: mx.array, key: mx.array, value: mx.array) -> mx.array:
 
 
 def additem(data: mx.array, key: mx.array, value: mx.array) -> mx.array:
-    """A copy with a value added at an index; places named twice are added to twice."""
+    """Return a copy with a value added at an index; repeated indices accumulate."""
     wide, parts = _without_masks(data, _parts(key))
     value = _fit(value, getitem(wide, parts).shape)
     if value.size == 0:

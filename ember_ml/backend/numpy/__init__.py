@@ -1,4 +1,4 @@
-"""The NumPy backend. Native arrays in, native arrays out."""
+"""NumPy backend: functions of native arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ random: Random = _random
 ARRAY = np.ndarray
 IS_HOST = True
 IS_LAZY = False
-"""Raw arrays of this backend are plain data: they go where the other operands are."""
+"""NumPy arrays are host data: an op moves them to the backend of its other operands."""
 DTYPES = {
     name: np.dtype(name)
     for name in (
@@ -34,30 +34,30 @@ version = np.__version__
 
 
 def devices() -> list[str]:
-    """The devices, the default first."""
+    """Return the names of the devices, the default first."""
     return ["cpu"]
 
 
 def device_of(data: np.ndarray) -> str:
-    """Where the array is."""
+    """Return the device of the array."""
     return "cpu"
 
 
 def to_device(data: np.ndarray, device: str) -> np.ndarray:
-    """The array on another device."""
+    """Return the array on another device."""
     if device != "cpu":
         raise DeviceError(f"the numpy backend has no device {device!r}; it has cpu")
     return data
 
 
 def adopt(data: np.ndarray) -> np.ndarray:
-    """A user's array, made fit to be a tensor's."""
+    """Return a handle to a user's array that a tensor can own."""
     data = np.asarray(data).view()
     return data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("="))
 
 
 def from_host(array: np.ndarray, dtype: np.dtype, device: str, copy: bool | None) -> np.ndarray:
-    """From a NumPy array."""
+    """Convert a NumPy array."""
     if array.dtype == dtype:
         return array.copy() if copy else array
     if copy is False:
@@ -66,27 +66,27 @@ def from_host(array: np.ndarray, dtype: np.dtype, device: str, copy: bool | None
 
 
 def to_host(data: np.ndarray) -> np.ndarray:
-    """To a NumPy array, sharing memory."""
+    """Convert to a NumPy array, sharing memory."""
     return np.asarray(data)
 
 
 def to_portable(data: np.ndarray) -> np.ndarray:
-    """To a NumPy array of a dtype that holds every value exactly."""
+    """Convert to a NumPy array with a dtype that represents every value exactly."""
     return np.asarray(data)
 
 
 def from_backend(source: np.ndarray, data: np.ndarray, dtype: np.dtype, device: str) -> np.ndarray:
-    """From another backend's array."""
+    """Convert an array of another backend."""
     return from_host(source.to_portable(data), dtype, device, None)
 
 
 def scalar(value: np.ndarray, dtype: np.dtype, device: str) -> np.ndarray:
-    """A 0-d array."""
+    """Return a 0-d array."""
     return np.array(value, dtype)
 
 
 def cast(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The array in another dtype; a complex one loses its imaginary part only by way of `real`."""
+    """Return the array in another dtype; complex to real is an error."""
     if data.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
     with np.errstate(invalid="ignore", over="ignore"):
@@ -94,47 +94,47 @@ def cast(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def copy(data: np.ndarray) -> np.ndarray:
-    """A copy with memory of its own."""
+    """Return a copy."""
     return np.array(data)
 
 
 def item(data: np.ndarray) -> np.ndarray:
-    """The only element."""
+    """Return the only element as a Python scalar."""
     return data.item()
 
 
 def truth(data: np.ndarray) -> bool | None:
-    """Whether the only element is true."""
+    """Return whether the only element is true."""
     return bool(data.item())
 
 
 def tolist(data: np.ndarray) -> np.ndarray:
-    """Nested lists."""
+    """Return nested lists of Python scalars."""
     return data.tolist()
 
 
 def to_dlpack(
     data: np.ndarray, stream: Any, max_version: Any, dl_device: Any, copy: bool | None
 ) -> np.ndarray:
-    """The array's DLPack capsule."""
+    """Return the DLPack capsule of the array."""
     return np.asarray(data).__dlpack__(
         stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
     )
 
 
 def from_dlpack(source: np.ndarray, copy: bool | None) -> np.ndarray:
-    """From anything that speaks DLPack."""
+    """Convert any object that supports DLPack."""
     return np.from_dlpack(source, copy=copy)
 
 
 def synchronize() -> None:
-    """Wait for pending work; NumPy has none."""
+    """Do nothing: NumPy computes eagerly."""
 
 
 def wait(data: np.ndarray) -> None:
-    """Wait until the array is computed; NumPy's always are."""
+    """Do nothing: NumPy computes eagerly."""
 
 
 def memory_usage() -> dict[str, int]:
-    """Bytes held on the device; NumPy keeps no account of its own."""
+    """Return an empty dict: NumPy does not report its memory usage."""
     return {}

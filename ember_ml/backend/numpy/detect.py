@@ -1,8 +1,8 @@
-"""How well this machine suits the NumPy backend."""
+"""Detection of the NumPy backend."""
 
 from __future__ import annotations
 
 
 def detect() -> tuple[int, str, str]:
-    """(rank among the backends, device, reason)."""
+    """Return (rank among the backends, device, reason)."""
     return 10, "cpu", "only NumPy is installed"

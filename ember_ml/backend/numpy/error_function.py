@@ -1,4 +1,4 @@
-"""The error function and its inverse in float64: rational approximations after Cody and Wichura.
+"""Error function and its inverse in float64: rational approximations by Cody and Wichura.
 
 References: W. J. Cody, "Rational Chebyshev approximations for the error function", 1969;
 M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution", 1988.
@@ -86,13 +86,13 @@ def _ratio(coefficients: Any, x: np.ndarray) -> np.ndarray:
 
 
 def erf_small(x: np.ndarray) -> np.ndarray:
-    """The error function where |x| <= 0.46875."""
+    """Return the error function for |x| <= 0.46875."""
     bounded = np.clip(x, -0.46875, 0.46875)
     return bounded * _ratio(_SMALL, bounded * bounded)
 
 
 def erfcx(x: np.ndarray) -> np.ndarray:
-    """exp(x**2) erfc(x), where x >= 0.46875."""
+    """Return exp(x**2) erfc(x) for x >= 0.46875."""
     far = np.maximum(x, 4.0)
     inverse = 1 / (far * far)
     tail = (1 / np.sqrt(np.pi) - inverse * _ratio(_TAIL, inverse)) / far
@@ -100,27 +100,27 @@ def erfcx(x: np.ndarray) -> np.ndarray:
 
 
 def erfc_positive(x: np.ndarray) -> np.ndarray:
-    """The complement of the error function, where x >= 0.46875."""
+    """Return the complementary error function for x >= 0.46875."""
     x = np.minimum(x, 30.0)
     coarse = np.trunc(x * 16) / 16  # its square is exact
     return np.exp(-coarse * coarse) * np.exp((coarse - x) * (coarse + x)) * erfcx(x)
 
 
 def erf(x: np.ndarray) -> np.ndarray:
-    """The error function."""
+    """Return the error function."""
     size = np.abs(x)
     return np.where(size <= 0.46875, erf_small(x), np.copysign(1 - erfc_positive(size), x))
 
 
 def erfc(x: np.ndarray) -> np.ndarray:
-    """1 - erf(x)."""
+    """Return 1 - erf(x)."""
     size = np.abs(x)
     tail = erfc_positive(size)
     return np.where(size <= 0.46875, 1 - erf_small(x), np.where(x < 0, 2 - tail, tail))
 
 
 def quantile(offset: Any, tail: Any) -> np.ndarray:
-    """The standard normal quantile of p, given as p - 1/2 and as min(p, 1 - p)."""
+    """Return the standard normal quantile of p, given as p - 1/2 and as min(p, 1 - p)."""
     centre = offset * _ratio(_QUANTILE_CENTRE, 0.180625 - offset * offset)
     with np.errstate(divide="ignore", invalid="ignore"):
         r = np.sqrt(-np.log(tail))
@@ -151,7 +151,7 @@ def _horner(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarray:
 
 
 def quick_erf(x: np.ndarray) -> np.ndarray:
-    """The error function of float32 numbers, in float32."""
+    """Return the error function of float32 numbers, in float32."""
     x = np.clip(x, -4.0, 4.0)
     square = np.asarray(x * x)
     return x * _horner(_QUICK_TOP, square) / _horner(_QUICK_BOTTOM, square)

@@ -1,4 +1,4 @@
-"""The gamma function's logarithm and its derivatives in float64."""
+"""Log-gamma and its derivatives in float64."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHIFT = 10
 
 
 def zeta(s: int, q: np.ndarray) -> np.ndarray:
-    """The Hurwitz zeta function, the sum of (q + k)**-s, for q > 0 (by Euler and Maclaurin)."""
+    """Return the Hurwitz zeta function sum((q + k)**-s) for q > 0, by Euler-Maclaurin summation."""
     total = sum(np.power(q + k, -float(s)) for k in range(_SHIFT))
     z = q + _SHIFT
     power = np.power(z, -float(s))
@@ -33,7 +33,7 @@ _AROUND_TWO = (
 
 
 def _stirling(x: np.ndarray) -> np.ndarray:
-    """The logarithm of the gamma function, where x > 0."""
+    """Return log(gamma(x)) for x > 0."""
     near = x < _SHIFT
     z = np.where(near, x + _SHIFT, x)
     series = sum(
@@ -55,12 +55,12 @@ def _lgamma_positive(x: np.ndarray) -> np.ndarray:
 
 
 def _fraction(x: np.ndarray) -> np.ndarray:
-    """The distance from the nearest integer: sin(pi x) and tan(pi x) are exact of it."""
+    """Return x minus the nearest integer, for which sin(pi x) and tan(pi x) are accurate."""
     return x - np.round(x)
 
 
 def lgamma(x: np.ndarray) -> np.ndarray:
-    """log(|gamma(x)|), by reflection for x <= 0."""
+    """Return log(|gamma(x)|), by reflection for x <= 0."""
     with np.errstate(all="ignore"):
         mirrored = _lgamma_positive(np.where(x > 0, x, 1 - x))
         sine = np.abs(np.sin(np.pi * _fraction(x)))
@@ -79,7 +79,7 @@ def _digamma_positive(x: np.ndarray) -> np.ndarray:
 
 
 def digamma(x: np.ndarray) -> np.ndarray:
-    """The derivative of lgamma, by reflection for x <= 0."""
+    """Return the derivative of lgamma, by reflection for x <= 0."""
     with np.errstate(all="ignore"):
         mirrored = _digamma_positive(np.where(x > 0, x, 1 - x))
         fraction = _fraction(x)
@@ -90,7 +90,7 @@ def digamma(x: np.ndarray) -> np.ndarray:
 
 
 def _cotangent_derivative(n: int) -> np.polynomial.Polynomial:
-    """The n-th derivative of cot(t), as a polynomial in cot(t)."""
+    """Return the n-th derivative of cot(t) as a polynomial in cot(t)."""
     slope = np.polynomial.Polynomial([-1.0, 0.0, -1.0])
     derivative = np.polynomial.Polynomial([0.0, 1.0])
     for _ in range(n):
@@ -99,7 +99,7 @@ def _cotangent_derivative(n: int) -> np.polynomial.Polynomial:
 
 
 def polygamma(n: int, x: np.ndarray) -> np.ndarray:
-    """The n-th derivative of digamma, n >= 1, by reflection for x <= 0."""
+    """Return the n-th derivative of digamma, n >= 1, by reflection for x <= 0."""
     sign = (-1.0) ** (n + 1)
     with np.errstate(all="ignore"):
         mirrored = sign * math.factorial(n) * zeta(n + 1, np.where(x > 0, x, 1 - x))

@@ -1,4 +1,4 @@
-"""Reading and writing an index of a NumPy array."""
+"""Indexing of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _BASIC = (int, slice, type(None), type(Ellipsis))
 
 
 def getitem(data: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Read an index."""
+    """Return the elements at an index."""
     return np.asarray(data)[key]
 
 
 def _fit(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The value, broadcast to what it replaces; leading axes of length 1 may be too many."""
+    """Broadcast the value to the shape it replaces, ignoring extra leading axes of length 1."""
     while np.ndim(value) > len(shape) and value.shape[0] == 1:
         value = value[0]
     try:
@@ -27,7 +27,7 @@ def _fit(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def setitem(data: np.ndarray, key: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """A copy with an index written."""
+    """Return a copy with new values at an index."""
     out = np.array(data)
     try:
         out[key] = value
@@ -40,7 +40,7 @@ def setitem(data: np.ndarray, key: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 
 def additem(data: np.ndarray, key: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """A copy with a value added at an index; places named twice are added to twice."""
+    """Return a copy with a value added at an index; repeated indices accumulate."""
     out = np.array(data)
     value = _fit(value, out[key].shape)
     if all(type(part) in _BASIC for part in (key if type(key) is tuple else (key,))):

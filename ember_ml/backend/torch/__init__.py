@@ -1,4 +1,4 @@
-"""The PyTorch backend. Native tensors in, native tensors out."""
+"""PyTorch backend: functions of native tensors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ for _function in (_selection.get_backend, _devices.resolve, _recording.current):
 
 
 def devices() -> list[str]:
-    """The devices, the default first."""
+    """Return the names of the devices, the default first."""
     found = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     if found:
         found.insert(0, "cuda")
@@ -52,12 +52,12 @@ def devices() -> list[str]:
 
 
 def device_of(data: torch.Tensor) -> str:
-    """Where the tensor is."""
+    """Return the device of the tensor."""
     return str(data.device)
 
 
 def to_device(data: torch.Tensor, device: str) -> torch.Tensor:
-    """The tensor on another device."""
+    """Return the tensor on another device."""
     if device != "cpu" and device not in devices():
         raise DeviceError(
             f"the torch backend has no device {device!r}; it has {', '.join(devices())}"
@@ -66,14 +66,14 @@ def to_device(data: torch.Tensor, device: str) -> torch.Tensor:
 
 
 def adopt(data: torch.Tensor) -> torch.Tensor:
-    """A user's tensor, made fit to be a tensor's."""
+    """Return a handle to a user's tensor that an Ember tensor can own."""
     return data.view_as(data)  # a handle of its own: a tape knows a value by it
 
 
 def from_host(
     array: torch.Tensor, dtype: torch.dtype, device: str, copy: bool | None
 ) -> torch.Tensor:
-    """From a NumPy array, sharing memory where that is possible."""
+    """Convert a NumPy array, sharing memory where possible."""
     shareable = array.flags.writeable and (not array.strides or min(array.strides) >= 0)
     if shareable and not copy and device == "cpu" and _OF_HOST.get(array.dtype) is dtype:
         return torch.from_numpy(array)
@@ -91,48 +91,48 @@ def from_host(
 
 
 def to_host(data: torch.Tensor) -> torch.Tensor:
-    """To a NumPy array, sharing memory where that is possible."""
+    """Convert to a NumPy array, sharing memory where possible."""
     if data.dtype is torch.bfloat16:
         raise ArgumentTypeError("NumPy has no bfloat16; take x.astype('float32').numpy()")
     return data.detach().cpu().resolve_conj().resolve_neg().numpy()
 
 
 def to_portable(data: torch.Tensor) -> torch.Tensor:
-    """To a NumPy array of a dtype that holds every value exactly."""
+    """Convert to a NumPy array with a dtype that represents every value exactly."""
     return to_host(data.float() if data.dtype is torch.bfloat16 else data)
 
 
 def from_backend(
     source: torch.Tensor, data: torch.Tensor, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """From another backend's array."""
+    """Convert an array of another backend."""
     return from_host(source.to_portable(data), dtype, device, None)
 
 
 def scalar(value: torch.Tensor, dtype: torch.dtype, device: str) -> torch.Tensor:
-    """A 0-d tensor."""
+    """Return a 0-d tensor."""
     return torch.tensor(value, dtype=dtype, device=device)
 
 
 def cast(data: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The tensor in another dtype."""
+    """Return the tensor in another dtype."""
     if data.dtype.is_complex and not dtype.is_complex and dtype is not torch.bool:
         raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
     return data.to(dtype)
 
 
 def copy(data: torch.Tensor) -> torch.Tensor:
-    """A copy with memory of its own."""
+    """Return a copy."""
     return data.clone()
 
 
 def item(data: torch.Tensor) -> torch.Tensor:
-    """The only element."""
+    """Return the only element as a Python scalar."""
     return data.item()
 
 
 def truth(data: torch.Tensor) -> bool | None:
-    """Whether the only element is true; None while a compiler or vmap traces."""
+    """Return whether the only element is true; None while a compiler or vmap traces."""
     if torch.compiler.is_compiling():
         return None
     try:
@@ -142,19 +142,19 @@ def truth(data: torch.Tensor) -> bool | None:
 
 
 def tolist(data: torch.Tensor) -> torch.Tensor:
-    """Nested lists."""
+    """Return nested lists of Python scalars."""
     return data.tolist()
 
 
 def to_dlpack(
     data: torch.Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool | None
 ) -> torch.Tensor:
-    """The tensor's DLPack capsule."""
+    """Return the DLPack capsule of the tensor."""
     return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
 def from_dlpack(source: torch.Tensor, copy: bool | None) -> torch.Tensor:
-    """From anything that speaks DLPack."""
+    """Convert any object that supports DLPack."""
     return torch.from_dlpack(source, copy=copy)
 
 
@@ -173,7 +173,7 @@ def wait(data: torch.Tensor) -> None:
 
 
 def memory_usage() -> dict[str, int]:
-    """Bytes held on the accelerator."""
+    """Return the number of bytes allocated on the accelerator."""
     if torch.cuda.is_available():
         return {
             "allocated": torch.cuda.memory_allocated(),

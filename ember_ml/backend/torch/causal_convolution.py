@@ -1,4 +1,4 @@
-"""Causal convolutions of single channels with few taps, block by block."""
+"""Depthwise causal convolutions with few taps, in cache-sized blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAPS = 8
 def causal_conv1d(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """As `ember_ml.ops.causal_conv1d` says."""
+    """Implement `ember_ml.ops.causal_conv1d`."""
     if x.ndim != 3 or weight.ndim != 2 or weight.shape[0] != x.shape[1] or 0 in weight.shape:
         raise ShapeError(
             f"causal_conv1d takes x (batch, channels, length) and weight (channels, taps), "
@@ -47,13 +47,13 @@ def _blocks(*arrays: Any) -> Iterator[Any]:
 
 
 def columns(weight: torch.Tensor, axes: int = 1) -> list[Any]:
-    """The weights of the present, the last, the one before ..., with axes of length 1 after."""
+    """Return the taps from the current position backward, shaped to broadcast."""
     shape = (-1, *[1] * axes)
     return [column.reshape(shape) for column in weight.unbind(1)][::-1]
 
 
 def filter_into(out: torch.Tensor, x: torch.Tensor, taps: list[Any], bias: torch.Tensor) -> None:
-    """The filtered x, along the last axis; taps and bias broadcast."""
+    """Filter x along the last axis; taps and bias broadcast."""
     present, *past = taps
     if bias is None:
         torch.mul(x, present, out=out)
@@ -64,7 +64,7 @@ def filter_into(out: torch.Tensor, x: torch.Tensor, taps: list[Any], bias: torch
 
 
 def add_adjoint(into: Any, g: torch.Tensor, taps: list[Any]) -> None:
-    """Add what the gradient g of the filtered x gives to that of x."""
+    """Add the gradient of x, given the gradient g of the filtered x."""
     present, *past = taps
     into.addcmul_(g, present)
     for back, tap in enumerate(past, 1):
@@ -72,7 +72,7 @@ def add_adjoint(into: Any, g: torch.Tensor, taps: list[Any]) -> None:
 
 
 def add_products(into: Any, g: torch.Tensor, x: torch.Tensor, axes: tuple[int, ...]) -> None:
-    """Add the gradient of the weights, (channels, taps); the axes are those not of channels."""
+    """Add the gradient of the weights, (channels, taps), summed over the other axes."""
     into[:, -1] += (g * x).sum(axes)
     for back in range(1, into.shape[1]):
         into[:, -1 - back] += (g[..., back:] * x[..., :-back]).sum(axes)

@@ -1,10 +1,10 @@
-"""How well this machine suits the PyTorch backend."""
+"""Detection of the PyTorch backend."""
 
 from __future__ import annotations
 
 
 def detect() -> tuple[int, str, str]:
-    """(rank among the backends, device, reason)."""
+    """Return (rank among the backends, device, reason)."""
     import torch
 
     if torch.cuda.is_available():

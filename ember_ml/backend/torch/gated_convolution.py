@@ -26,7 +26,7 @@ def gated_long_conv(
     kernel: torch.Tensor,
     mask: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """As `ember_ml.ops.gated_long_conv` says."""
+    """Implement `ember_ml.ops.gated_long_conv`."""
     _check(x, weight, bias, kernel, mask)
     operands = (x, weight, bias, kernel)
     padding = None if mask is None else ~mask
@@ -69,7 +69,7 @@ def _plain(
 
 
 class _Blocks:
-    """The operator on blocks of channels, and its gradient."""
+    """Operator on blocks of channels, and its gradient."""
 
     def __init__(self, x: torch.Tensor, kernel: torch.Tensor, padding: Any) -> None:
         self.size = long.block_size(x, x.shape[1], len(kernel))
@@ -78,7 +78,7 @@ class _Blocks:
     def run(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, kernel: torch.Tensor
     ) -> tuple[Any, Any]:
-        """The result, and that of the long convolution."""
+        """Return the result, and that of the long convolution."""
         way, x = long.method(self.size, x, kernel), x.transpose(0, 1)
         out = x.new_empty(len(kernel), *x.shape[1:])
         mixed = torch.empty_like(out)
@@ -91,7 +91,7 @@ class _Blocks:
         return out.transpose(0, 1), mixed
 
     def pull(self, operands: Any, mixed: Any, g: torch.Tensor) -> list[Any]:
-        """The gradients of all operands."""
+        """Return the gradients of all operands."""
         x, weight, bias, kernel = operands
         way, x, g = long.method(self.size, x, kernel), x.transpose(0, 1), g.transpose(0, 1)
         grads = [torch.zeros_like(a) for a in (x, weight, bias, kernel)]
@@ -112,7 +112,7 @@ class _Blocks:
         return x if self.padding is None else x.masked_fill_(self.padding, 0)
 
     def _places(self, x: torch.Tensor, weight: torch.Tensor, at: int) -> list[tuple[slice, slice]]:
-        """Where the query, the key and the value of a block are: in x, and among the filters."""
+        """Return the positions of a block's query, key and value in x and among the filters."""
         starts = [at + part * len(weight) // 3 for part in range(3)]
         sources = [start % len(x) for start in starts]
         return [
@@ -123,7 +123,7 @@ class _Blocks:
     def _filtered(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, at: int
     ) -> torch.Tensor:
-        """The query, the key and the value of a block."""
+        """Return the query, key and value of a block."""
         parts = x.new_empty(3, self.size, *x.shape[1:])
         for out, (source, filters) in zip(parts, self._places(x, weight, at), strict=True):
             taps = short.columns(weight[filters], 2)
@@ -133,7 +133,7 @@ class _Blocks:
     def _pull_filters(
         self, x: torch.Tensor, weight: torch.Tensor, grads: Any, parts: Any, at: int
     ) -> None:
-        """Add the gradients of x, the weight and the bias to those of the other blocks."""
+        """Accumulate the gradients of x, the weight and the bias."""
         for g, (source, filters) in zip(parts, self._places(x, weight, at), strict=True):
             short.add_adjoint(grads[0][source], g, short.columns(weight[filters], 2))
             short.add_products(grads[1][filters], g, x[source], (1, 2))

@@ -32,7 +32,7 @@ def _axes(part: torch.Tensor) -> int:
 
 
 def _flip_negative_steps(data: torch.Tensor, parts: list[Any]) -> tuple[list[Any], list[int]]:
-    """Slices with a negative step, which torch lacks, as positive ones of flipped axes."""
+    """Convert slices with a negative step, which torch lacks, to flipped axes."""
     axis = 0
     out, flipped = [], []
     for position, part in enumerate(parts):
@@ -93,13 +93,13 @@ def _plan(ndim: int, parts: list[Any]) -> Plan:
 
 
 def _lead(view: Any, plan: Plan) -> torch.Tensor:
-    """The axes that arrays index, brought to the front."""
+    """Move the axes that arrays index to the front."""
     rest = [axis for axis in range(view.ndim) if axis not in plan.axes]
     return view.permute(plan.axes + rest)
 
 
 def _spread(arrays: list[Any]) -> tuple[tuple[Any, ...], int]:
-    """The arrays broadcast together, of one axis at least, and how many axes they have in truth."""
+    """Broadcast the index arrays to at least one axis; return them and their number of axes."""
     try:
         arrays = list(torch.broadcast_tensors(*arrays))
     except RuntimeError:
@@ -114,7 +114,7 @@ def _parts(key: torch.Tensor) -> list[Any]:
 
 
 def _is_native(parts: Any) -> bool:
-    """Whether torch reads the index as NumPy does: one array at most, no integer beside it."""
+    """Return whether torch reads the index as NumPy does: at most one array and no integers."""
     arrays = integers = 0
     for part in parts:
         kind = type(part)
@@ -131,7 +131,7 @@ def _is_native(parts: Any) -> bool:
 
 
 def getitem(data: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """Read an index."""
+    """Return the elements at an index."""
     if _is_native(key if type(key) is tuple else (key,)):
         return data[key]
     parts, flipped = _flip_negative_steps(data, _parts(key))
@@ -149,7 +149,7 @@ def getitem(data: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
 
 
 def _fit(value: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """The value, broadcast to what it replaces; leading axes of length 1 may be too many."""
+    """Broadcast the value to the shape it replaces, ignoring extra leading axes of length 1."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value[0]
     try:
@@ -183,12 +183,12 @@ def _write(
 
 
 def setitem(data: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """A copy with an index written."""
+    """Return a copy with new values at an index."""
     if _is_array(key) and key.dtype is torch.bool and value.ndim == 0:
         return torch.where(key.reshape(key.shape + (1,) * (data.ndim - key.ndim)), value, data)
     return _write(data, key, value, accumulate=False)
 
 
 def additem(data: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """A copy with a value added at an index; places named twice are added to twice."""
+    """Return a copy with a value added at an index; repeated indices accumulate."""
     return _write(data, key, value, accumulate=True)

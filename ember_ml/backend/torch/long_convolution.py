@@ -21,7 +21,7 @@ DIRECT = 256
 
 
 class Products:
-    """The convolution by a Toeplitz matrix for each channel."""
+    """Convolution with a Toeplitz matrix per channel."""
 
     def __init__(self, channels: int, length: int, taps: int, like: torch.Tensor) -> None:
         self.length, self.taps = length, taps
@@ -36,37 +36,37 @@ class Products:
         )
 
     def load(self, kernel: torch.Tensor) -> None:
-        """Take the filters, (channels, at least taps)."""
+        """Set the filters, (channels, at least taps)."""
         self.diagonals.copy_(kernel[:, None, : self.taps])
 
     def convolve(self, x: torch.Tensor) -> torch.Tensor:
-        """(channels, batch, time) -> (channels, batch, time)."""
+        """Convolve (channels, batch, time)."""
         return torch.bmm(x, self.matrices)
 
     def pull(self, x: torch.Tensor, g: torch.Tensor) -> tuple[Any, Any]:
-        """The gradients of x and of the filters."""
+        """Return the gradients of x and of the filters."""
         self.products[..., : self.length] = torch.bmm(x.mT, g)
         return torch.bmm(g, self.matrices.mT), self.sums.sum(1)
 
 
 class Transforms:
-    """The convolution by FFT."""
+    """Convolution by FFT."""
 
     def __init__(self, channels: int, length: int, taps: int, like: torch.Tensor) -> None:
         self.length, self.taps = length, taps
         self.size = fast_length(length + taps - 1)
 
     def load(self, kernel: torch.Tensor) -> None:
-        """Take the filters, (channels, at least taps)."""
+        """Set the filters, (channels, at least taps)."""
         self.spectrum = torch.fft.rfft(kernel[:, None, : self.taps], self.size)
 
     def convolve(self, x: torch.Tensor) -> torch.Tensor:
-        """(channels, batch, time) -> (channels, batch, time)."""
+        """Convolve (channels, batch, time)."""
         z = torch.fft.rfft(x, self.size).mul_(self.spectrum)
         return torch.fft.irfft(z, self.size)[..., : self.length]
 
     def pull(self, x: torch.Tensor, g: torch.Tensor) -> tuple[Any, Any]:
-        """The gradients of x and of the filters."""
+        """Return the gradients of x and of the filters."""
         z = torch.fft.rfft(g, self.size)
         products = torch.fft.rfft(x, self.size).conj_physical_().mul_(z).sum(1)
         into = torch.fft.irfft(z.mul_(self.spectrum.conj_physical()), self.size)
@@ -78,19 +78,19 @@ Method: TypeAlias = Products | Transforms
 
 
 def method(channels: int, x: torch.Tensor, kernel: torch.Tensor) -> Method:
-    """How blocks of `channels` channels of x (batch, all channels, time) are convolved."""
+    """Return the faster convolution for blocks of channels of x (batch, channels, time)."""
     batch, _, length = x.shape
     kind = Products if is_direct(batch, length) else Transforms
     return kind(channels, length, min(length, kernel.shape[1]), x)
 
 
 def is_direct(batch: int, length: int) -> bool:
-    """Whether products with matrices are quicker than transforms."""
+    """Return whether matrix products are faster than FFTs."""
     return length <= DIRECT and 2 * batch >= length
 
 
 def fast_length(length: int) -> int:
-    """The least even number from `length` up without a prime factor above 5."""
+    """Return the smallest even number >= `length` without a prime factor above 5."""
     size = length + length % 2
     while _without(_without(_without(size, 2), 3), 5) > 1:
         size += 2
@@ -104,14 +104,14 @@ def _without(number: int, prime: int) -> int:
 
 
 def block_size(x: torch.Tensor, *channels: int) -> int:
-    """How many channels fit a cache, and divide all these numbers."""
+    """Return the number of channels that fit the cache and divide all these numbers."""
     common = math.gcd(*channels)
     most = min(common, max(1, BLOCK // (x.shape[0] * x.shape[2])))
     return max(size for size in range(1, most + 1) if common % size == 0)
 
 
 def long_conv(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
-    """As `ember_ml.ops.long_conv` says."""
+    """Implement `ember_ml.ops.long_conv`."""
     if x.ndim != 3 or kernel.ndim != 2 or len(kernel) != x.shape[1] or 0 in kernel.shape:
         raise ShapeError(
             f"long_conv takes x (batch, channels, length) and kernel (channels, taps), "
@@ -123,7 +123,7 @@ def long_conv(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
 
 
 def plain(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
-    """`long_conv` without blocks."""
+    """Compute `long_conv` without blocks."""
     batch, _, length = x.shape
     kernel = kernel[:, :length]
     if is_direct(batch, length):
@@ -134,7 +134,7 @@ def plain(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
 
 
 def toeplitz(kernel: torch.Tensor, length: int) -> torch.Tensor:
-    """(channels, taps) -> (channels, source, target)."""
+    """Return the Toeplitz matrices (channels, source, target) of filters (channels, taps)."""
     row = torch.constant_pad_nd(kernel, (0, 2 * length - kernel.shape[1])).unsqueeze(1)
     flat = row.expand(-1, length, -1).flatten(1)[:, : length * (2 * length - 1)]
     return flat.unflatten(1, (length, -1))[..., :length]

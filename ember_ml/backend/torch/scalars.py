@@ -1,4 +1,4 @@
-"""Functions of two tensors, for a Python number in place of one of them."""
+"""Binary functions of a tensor and a Python scalar."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 def right(function: Callable[[Any, Any], Any]) -> Callable[[Any, float], Any]:
-    """The function with a number on the right."""
+    """Return the function for a scalar on the right."""
 
     def of_scalar(tensor: torch.Tensor, number: float) -> torch.Tensor:
         return function(
@@ -20,7 +20,7 @@ def right(function: Callable[[Any, Any], Any]) -> Callable[[Any, float], Any]:
 
 
 def left(function: Callable[[Any, Any], Any]) -> Callable[[float, Any], Any]:
-    """The function with a number on the left."""
+    """Return the function for a scalar on the left."""
 
     def of_scalar(number: float, tensor: torch.Tensor) -> torch.Tensor:
         return function(

@@ -27,7 +27,7 @@ def synapses(
     destinations: Any,
     size: int,
 ) -> torch.Tensor:
-    """As `ember_ml.ops.synapses` says."""
+    """Implement `ember_ml.ops.synapses`."""
     operands = [x.float() if v.dtype in _HALVES else x for x in (v, slopes, offsets, weights)]
     group = _Synapses(sources.long(), destinations.long(), v.shape[-1], size)
     return group(*operands).to(v.dtype)
@@ -53,7 +53,7 @@ class _Synapses:
     def plain(
         self, v: torch.Tensor, slopes: Any, offsets: Any, weights: torch.Tensor
     ) -> torch.Tensor:
-        """Products with matrices that hold one number a synapse."""
+        """Products with matrices that have one entry per synapse."""
         read = _one_hot(self.sources, self.neurons, v) * slopes.unsqueeze(1)
         write = _one_hot(self.destinations, self.size, v).t() * weights.unsqueeze(1)
         return F.linear(F.linear(v, read, offsets).sigmoid(), write.flatten(0, 1))
@@ -74,7 +74,7 @@ class _Synapses:
         return out.unflatten(0, v.shape[:-1]), None
 
     def pull(self, operands: Any, kept: None, g: torch.Tensor) -> list[Any]:
-        """The gradients of v, slopes, offsets and weights."""
+        """Return the gradients of v, slopes, offsets and weights."""
         v, slopes, offsets, weights = operands
         order, ends = _bags(self.sources, self.neurons)
         steepness, places = slopes[order], self._places(len(weights))
@@ -91,7 +91,7 @@ class _Synapses:
         return [dv.view(v.shape), *grads]
 
     def _places(self, kinds: int) -> list[Any]:
-        """Where the sums of each kind stand."""
+        """Return the slices of the sums of each kind."""
         return [self.destinations + at * self.size for at in range(kinds)]
 
 
@@ -104,7 +104,7 @@ def _into(
     dweights: Any,
     room: Sequence[Any],
 ) -> None:
-    """The gradient of s; that of the weights is added to."""
+    """Return the gradient of s; accumulate that of the weights."""
     mine, product = room
     for at, (place, weight) in enumerate(zip(places, weights.unsqueeze(2), strict=True)):
         torch.index_select(g, 0, place, out=mine)
@@ -120,18 +120,18 @@ def _one_hot(places: Any, size: int, like: torch.Tensor) -> torch.Tensor:
 
 
 def _bags(places: Any, size: int) -> tuple[Any, Any]:
-    """The synapses place by place, and where those of a place begin and end."""
+    """Return the synapses sorted by target, and the boundaries of each target."""
     ends = F.pad(torch.bincount(places, minlength=size).cumsum(0), (1, 0))
     return places.argsort(stable=True), ends
 
 
 def _summed(rows: torch.Tensor, order: Any, ends: Any, weights: torch.Tensor) -> torch.Tensor:
-    """The weighted sums of the rows of each place."""
+    """Return the weighted sums of each target's rows."""
     return torch.embedding_bag(rows, order, ends, False, 0, False, weights, True)[0]
 
 
 def _blocks(count: int, buffers: int, *arrays: Any) -> Iterator[Any]:
-    """Positions by blocks, each with room for so many arrays (synapses, positions)."""
+    """Split the positions into blocks whose buffers (synapses, positions) fit the cache."""
     size = max(1, _BLOCK // count)
     parts = [x.reshape(-1, x.shape[-1]).split(size) for x in arrays]
     room = arrays[0].new_empty(buffers, count * len(parts[0][0]))

@@ -1,4 +1,4 @@
-"""Operations on the bits of integers and on bools, element by element."""
+"""Bitwise operations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bitwise_right_shift(x: mx.array, y: mx.array) -> mx.array:
 
 
 def count_ones(x: mx.array) -> mx.array:
-    """Sums of neighbouring bits, pairs, nibbles, and of all bytes by a multiplication."""
+    """Sum neighboring bits, pairs and nibbles, then all bytes by a multiplication."""
     bits = as_unsigned(x).astype(mx.uint64)
     bits = bits - ((bits >> 1) & 0x5555555555555555)
     bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)

@@ -1,4 +1,4 @@
-"""The parts of complex numbers, element by element."""
+"""Parts of complex numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products that sum over axes. MLX has them of floats; `integer_products` has those of integers."""
+"""Contractions. MLX has them for floats only; `integer_products` handles integers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _matmul = partial(mx.matmul, stream=mx.cpu)
 
 
 def matmul(x: mx.array, y: mx.array) -> mx.array:
-    """The matrix product; MLX refuses integers, and to ask for the dtype would cost every call."""
+    """Return the matrix product; catch MLX's error for integers instead of checking every call."""
     try:
         return mx.matmul(x, y)
     except ValueError:
@@ -26,14 +26,12 @@ def matmul(x: mx.array, y: mx.array) -> mx.array:
 
 
 def bmm(x: mx.array, y: mx.array) -> mx.array:
-    """(b, n, k), (b, k, m) -> (b, n, m)."""
     if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
         raise ValueError("the shapes are not two stacks of as many matrices")
     return matmul(x, y)
 
 
 def matvec(x: mx.array, y: mx.array) -> mx.array:
-    """(..., n, k), (..., k) -> (..., n)."""
     if x.ndim < 2 or y.ndim == 0:
         raise ValueError("the shapes are not those of matrices and vectors")
     return matmul(x, mx.expand_dims(y, -1)).squeeze(-1)
@@ -72,7 +70,7 @@ def vecdot(x: mx.array, y: mx.array, axis: int = -1) -> mx.array:
 
 
 def kron(x: mx.array, y: mx.array) -> mx.array:
-    """The Kronecker product; MLX's takes no empty arrays."""
+    """Return the Kronecker product; MLX's own fails on empty arrays."""
     if x.size and y.size:
         return mx.kron(x, y)
     ndim = max(x.ndim, y.ndim)

@@ -1,4 +1,4 @@
-"""How often values occur."""
+"""Counts of values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -> mx.array:
-    """Counts, on the host, for the length depends on the values; or sums of weights."""
+    """Count on the host, since the length depends on the values."""
     if weights is None:
         return mx.array(np.bincount(np.array(x).astype(np.int64), minlength=minlength))
     if weights.shape != x.shape:

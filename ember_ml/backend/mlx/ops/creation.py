@@ -1,4 +1,4 @@
-"""Tensors out of plain arguments; spaced numbers in float64 on the host, rounded once."""
+"""Creation of arrays. Ranges are computed in float64 on the host and rounded once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ empty = zeros
 
 
 def filled(x: mx.array, shape: ShapeLike) -> mx.array:
-    """The value in every place; the gradient of MLX's (0.32) `full` is wrong."""
+    """Return an array filled with a value; the gradient of MLX's `full` (0.32) is wrong."""
     return mx.contiguous(mx.broadcast_to(x, listed(shape)))
 
 
@@ -54,7 +54,7 @@ def triu(x: mx.array, k: int = 0) -> mx.array:
 def arange(
     start: float, stop: float | None = None, step: float = 1, *, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    """A range; integers are exact."""
+    """Return a range; integers are exact."""
     if step == 0:
         raise ValueError("step must not be 0")
     start, stop = (0, start) if stop is None else (start, stop)
@@ -72,7 +72,7 @@ def linspace(
     device: str,
     endpoint: bool = True,
 ) -> mx.array:
-    """Equal distances; rounded down for integers."""
+    """Return evenly spaced numbers, rounded down for integer dtypes."""
     made = np.linspace(start, stop, num, endpoint)
     return from_host(
         np.floor(made) if mx.issubdtype(dtype, mx.integer) else made, dtype, device, None
@@ -127,6 +127,6 @@ empty_like = zeros_like
 
 
 def coordinate_matrices(tensors: Sequence[mx.array], indexing: str = "xy") -> list[mx.array]:
-    """The coordinates of a grid; empty ones made anew: MLX may not return from their gradient."""
+    """Return the coordinates of a grid; copy empty ones, whose gradient may hang in MLX."""
     grids = mx.meshgrid(*tensors, indexing=indexing)
     return [grid if grid.size else mx.zeros(grid.shape, grid.dtype) for grid in grids]

@@ -1,4 +1,4 @@
-"""Along an axis, element after element. MLX neither widens integers nor half precision."""
+"""Cumulative operations. MLX widens neither integers nor half precision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cumsum(x: mx.array, axis: int | None = None, *, dtype: mx.Dtype | None = Non
 
 
 def _complex_cumprod(x: mx.array, axis: Any) -> mx.array:
-    """By doubling, as MLX's own has the gradient of the conjugate."""
+    """Compute by doubling; MLX's own gradient is that of the conjugate."""
     x = mx.moveaxis(x.reshape(-1) if axis is None else x, 0 if axis is None else axis, 0)
     step = 1
     while step < x.shape[0]:
@@ -37,7 +37,7 @@ def cumprod(x: mx.array, axis: int | None = None, *, dtype: mx.Dtype | None = No
 
 
 def _in_float32(native: mx.array, x: mx.array, axis: Any) -> mx.array:
-    """Half precision in float32: MLX loses NaNs in its own."""
+    """Compute half precision in float32; MLX drops NaNs otherwise."""
     if x.dtype in _HALVES:
         return native(x.astype(mx.float32), axis=axis).astype(x.dtype)
     return native(x, axis=axis)

@@ -1,4 +1,4 @@
-"""Casting."""
+"""Casts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from ember_ml.backend.mlx import cast, to_device
 def astype(
     x: mx.array, dtype: mx.Dtype, *, copy: bool = True, device: str | None = None
 ) -> mx.array:
-    """The array in another dtype; MLX arrays are values, so that a copy is not needed."""
+    """Cast; MLX arrays are immutable, so no copy is needed."""
     out = x if x.dtype == dtype else cast(x, dtype)
     return out if device is None else to_device(out, device)

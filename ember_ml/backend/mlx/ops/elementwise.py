@@ -1,4 +1,4 @@
-"""Arithmetic, element by element."""
+"""Elementwise arithmetic."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def _is_float(x: mx.array) -> bool:
 
 
 def _pair(x: mx.array, y: mx.array) -> tuple[Any, Any]:
-    """Both as arrays: one may be a number."""
+    """Return both operands as arrays; one may be a number."""
     if not isinstance(x, mx.array):
         return mx.array(x, y.dtype), y
     return x, y if isinstance(y, mx.array) else mx.array(y, x.dtype)
 
 
 def _divisor(x: mx.array, y: mx.array) -> mx.array:
-    """The divisor, but 1 where it is 0 or where the quotient overflows: that stops the process."""
+    """Replace divisors that would kill the process (0, or an overflowing quotient) by 1."""
     safe = mx.where(y == 0, mx.array(1, y.dtype), y)
     if y.dtype not in _SIGNED:
         return safe
@@ -61,7 +61,7 @@ def floor_divide(x: mx.array, y: mx.array) -> mx.array:
 
 
 def _floor_divide_floats(x: mx.array, y: mx.array) -> mx.array:
-    """From the remainder, as the quotient may round up to an integer."""
+    """Compute from the remainder; the quotient may round up to an integer."""
     rest = fmod(x, y)
     exact = (x - rest) / y - ((rest != 0) & ((rest < 0) != (y < 0))).astype(x.dtype)
     quotient = x / y
@@ -92,7 +92,7 @@ def divmod(x: mx.array, y: mx.array) -> tuple[mx.array, mx.array]:
 
 
 def _complex_power(x: mx.array, y: mx.array) -> mx.array:
-    """MLX's own, with the gradient of exp(y log(x)): MLX's is the conjugate's."""
+    """Return MLX's power with the gradient of exp(y log(x)); MLX's gradient is the conjugate."""
     known = mx.isfinite(x) & mx.isfinite(y) & (x != 0)
     growth = mx.where(known, y, 0) * mx.log(mx.where(known, x, 1))
     return mx.stop_gradient(mx.power(x, y)) * mx.exp(growth - mx.stop_gradient(growth))
@@ -104,7 +104,7 @@ def float_power(x: mx.array, y: mx.array) -> mx.array:
 
 
 def pow(x: mx.array, y: mx.array) -> mx.array:
-    """MLX does not return from a negative power of an integer."""
+    """Handle negative powers of integers, on which MLX hangs."""
     x, y = _pair(x, y)
     if x.dtype not in _SIGNED:
         return float_power(x, y)
@@ -135,7 +135,7 @@ def heaviside(x: mx.array, y: mx.array) -> mx.array:
 
 
 _EUCLID_STEPS = {8: 13, 16: 24, 32: 47, 64: 93}
-"""How many divisions Euclid's algorithm takes at most, for neighbouring Fibonacci numbers."""
+"""Maximum number of steps of Euclid's algorithm, reached by neighboring Fibonacci numbers."""
 
 
 def gcd(x: mx.array, y: mx.array) -> mx.array:

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and roots, element by element."""
+"""Exponentials, logarithms and roots."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def expm1(x: mx.array) -> mx.array:
 
 
 def logaddexp2(x: mx.array, y: mx.array) -> mx.array:
-    """Equal operands share the gradient, which MLX's maximum gives to the second."""
+    """Split the gradient between equal operands; MLX's maximum gives it to the second."""
     equal = x == y
     high = mx.where(equal, x / 2 + y / 2, mx.maximum(x, y))
     distance = mx.where(equal, mx.zeros_like(high), -mx.abs(x - y))
@@ -46,7 +46,7 @@ def logaddexp2(x: mx.array, y: mx.array) -> mx.array:
 
 
 def cbrt(x: mx.array) -> mx.array:
-    """The power of 1/3, then a step of Newton's."""
+    """Compute x**(1/3), refined by one Newton step."""
     size = mx.abs(x).astype(mx.float32)
     regular = (size > 0) & mx.isfinite(size)
     base = mx.where(regular, size, 1.0)

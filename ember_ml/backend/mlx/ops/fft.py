@@ -19,7 +19,7 @@ _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def _lengths(x: mx.array, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
-    """Lengths and axes as MLX wants them: both or none given, no -1."""
+    """Return lengths and axes as MLX expects them: both or neither given, no -1."""
     if s is None:
         return s, axes
     axes = range(-len(s), 0) if axes is None else axes
@@ -60,7 +60,7 @@ def ihfft(x: mx.array, n: int | None = None, axis: int = -1, norm: str = "backwa
 
 
 def _samples(n: int, dtype: mx.Dtype) -> int:
-    """The number of samples, checked."""
+    """Check and return the number of samples."""
     if n < 1:
         raise ArgumentError(f"the number of samples must be positive, not {n}")
     if not mx.issubdtype(dtype, mx.inexact):

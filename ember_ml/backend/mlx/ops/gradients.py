@@ -1,4 +1,4 @@
-"""Values that gradients pass, or do not."""
+"""Control of gradient flow."""
 
 from mlx.core import array as alias
 from mlx.core import stop_gradient

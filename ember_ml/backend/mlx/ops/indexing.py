@@ -1,4 +1,4 @@
-"""Elements chosen by position or by condition. MLX does not check indices in its arrays."""
+"""Selection of elements. MLX does not check indices for range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of products of integers, which MLX has of floats only: exact, modulo the dtype's range."""
+"""Contractions of integers, exact modulo the dtype's range; MLX has them for floats only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INTEGERS = frozenset(
 
 
 def _limbs(x: mx.array, width: int) -> list[Any]:
-    """The digits of x in base 2**width, lowest first, as float64 (which only the CPU has)."""
+    """Return the digits of x in base 2**width, lowest first, as float64 (CPU only)."""
     bits = 8 * x.dtype.size
     wide = x.astype(mx.uint64)
     mask = mx.array((1 << width) - 1, mx.uint64)
@@ -39,7 +39,7 @@ def exact(product: Callable[[Any, Any], Any], x: mx.array, y: mx.array) -> mx.ar
 
 
 def exact_einsum(tensors: list[Any], subscripts: str) -> mx.array:
-    """The einsum of integer arrays, two at a time."""
+    """Return the einsum of integer arrays, two at a time."""
     terms, arrow, result = subscripts.partition("->")
     parts = terms.split(",")
     if len(parts) != len(tensors) or len(parts) == 1:

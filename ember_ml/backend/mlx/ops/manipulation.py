@@ -1,4 +1,4 @@
-"""The same elements in another shape or order."""
+"""Changes of shape and order."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def make_complex(real: mx.array, imag: mx.array) -> mx.array:
 
 @mx.custom_function
 def _join_parts(real, imag):
-    """The parts side by side in memory: real + 1j * imag would make NaNs of infinities."""
+    """Interleave the parts in memory; `real + 1j * imag` would turn infinities into NaN."""
     return mx.stack([real, imag], axis=-1).view(mx.complex64).squeeze(-1)
 
 

@@ -1,4 +1,4 @@
-"""Tensors made longer at their edges."""
+"""Padding."""
 
 from __future__ import annotations
 

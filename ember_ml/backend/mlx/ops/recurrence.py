@@ -1,4 +1,4 @@
-"""Linear recurrences in chunks, and chunks of chunks: few operations, however long they are."""
+"""Linear recurrences in chunks, and chunks of chunks, so that the number of ops stays small."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
 
 
 def _states(a: mx.array, b: mx.array, state: mx.array, axis: int, reverse: bool) -> mx.array:
-    """The state after each step."""
+    """Return the state after each step."""
     length = b.shape[axis]
     if length <= _CHUNK:
         return mx.stack(_walk(_steps(a, axis), _steps(b, axis), state, reverse), axis)
@@ -51,7 +51,7 @@ def _steps(x: mx.array, axis: int) -> list[Any]:
 
 
 def _walk(factors: list[Any], entries: list[Any], state: mx.array, reverse: bool) -> list[Any]:
-    """The states in the order of time, whatever its direction."""
+    """Return the states in time order, for either direction."""
     found = []
     for a, b in list(zip(factors, entries, strict=True))[:: -1 if reverse else 1]:
         state = a * state + b
@@ -74,7 +74,7 @@ def _at(x: mx.array, axis: int, place: int) -> mx.array:
 
 
 def _previous(h: mx.array, h0: Any, axis: int, reverse: bool) -> mx.array:
-    """The state that each step starts from."""
+    """Return the state before each step."""
     before = mx.expand_dims(h0, axis)
     if reverse:
         return mx.concatenate([_part(h, axis, 1, None), before], axis)
@@ -83,7 +83,7 @@ def _previous(h: mx.array, h0: Any, axis: int, reverse: bool) -> mx.array:
 
 @functools.cache
 def _recurrence(axis: int, reverse: bool) -> mx.array:
-    """The recurrence, whose derivatives are recurrences too."""
+    """Return the recurrence as a function with derivatives that are recurrences too."""
     last, first = (0, -1) if reverse else (-1, 0)
 
     def forward(a: mx.array, b: mx.array, h0: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Folding axes. MLX neither widens integers nor keeps half precision from overflowing."""
+"""Reductions. MLX neither widens integers nor protects half precision from overflow."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _HALVES = (mx.float16, mx.bfloat16)
 
 
 def _nothing(value: mx.array, x: mx.array, axis: Any, keepdims: bool, dtype: mx.Dtype) -> mx.array:
-    """What folding an empty array leaves; MLX leaves some of it unset."""
+    """Return the reduction of an empty array; MLX leaves parts of it uninitialized."""
     return mx.full(folded_shape(x.shape, axis, keepdims), mx.array(value, dtype))
 
 
 def _accumulate(
     native: mx.array, identity: int, x: mx.array, axis: Any, dtype: mx.Dtype, keepdims: bool
 ) -> mx.array:
-    """Fold in the dtype of the sum, half precision in float32."""
+    """Reduce in the dtype of the sum, half precision in float32."""
     target = _WIDE.get(x.dtype, x.dtype) if dtype is None else dtype
     if x.size == 0:
         return _nothing(identity, x, axis, keepdims, target)
@@ -48,7 +48,7 @@ def sum(
 def _sum_wide(
     x: mx.array, axis: Any = None, *, dtype: mx.Dtype | None = None, keepdims: bool = False
 ) -> mx.array:
-    """The sum of a dtype that is its sum's too."""
+    """Return the sum for dtypes that need no widening."""
     if dtype is None and x.size:
         return mx.sum(x, axis, keepdims)
     return sum(x, axis, dtype=dtype, keepdims=keepdims)
@@ -72,7 +72,7 @@ def mean(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) -> mx
 def var(
     x: mx.array, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> mx.array:
-    """The variance; NaN where there are too few elements."""
+    """Return the variance; NaN if there are too few elements."""
     dtype = mx.float32 if x.dtype == mx.complex64 else x.dtype
     n = count(x.shape, axis)
     if n <= correction or x.size == 0:
@@ -106,7 +106,7 @@ def count_nonzero(x: mx.array, axis: Axis | None = None, *, keepdims: bool = Fal
 
 
 def _complex_logsumexp(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
-    """Shifted by the greatest finite real part; MLX's own is off by turns."""
+    """Shift by the largest finite real part; MLX's own is off by multiples of 2 pi i."""
     peak = mx.max(mx.real(x), axis, keepdims=True)
     peak = mx.stop_gradient(mx.where(mx.isfinite(peak), peak, 0.0))
     out = mx.log(mx.sum(mx.exp(x - peak), axis, keepdims=True)) + peak
@@ -122,7 +122,7 @@ def logsumexp(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) 
 
 
 def _index(native: mx.array, x: mx.array, axis: Any, keepdims: bool) -> mx.array:
-    """An index, also where other axes are empty."""
+    """Return an index, also if other axes are empty."""
     if x.size == 0 and count(x.shape, axis) > 0:
         return _nothing(0, x, axis, keepdims, mx.int64)
     return native(x, axis, keepdims).astype(mx.int64)

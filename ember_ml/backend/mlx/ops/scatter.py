@@ -1,4 +1,4 @@
-"""Values gathered into slots by index, and the values of a slot combined.
+"""Scatter and segment reductions.
 
 Segment numbers in MLX arrays are looked at only where the count has to be read from them.
 """
@@ -52,7 +52,7 @@ def segment_mean(
 def _fold(
     data: mx.array, ids: mx.array, start: Any, method: str, num_segments: int | None
 ) -> mx.array:
-    """Each segment folded, from an element of `start` that stands beside its data."""
+    """Reduce each segment, starting from the element of `start` that belongs to it."""
     out = _zeros(data, _count(data, ids, num_segments))
     if data.size == 0:
         return out
@@ -98,7 +98,7 @@ def segment_prod(
 
     @fold.vjp
     def _(data, cotangent, output):
-        """Of each element, the product of the others: without division by zero."""
+        """Return, for each element, the product of the others, without dividing by zero."""
         is_zero = data == 0
         rest = mx.where(is_zero, 1, data)
         others = segment_prod(rest, segment_ids, output.shape[0])[segment_ids] / rest

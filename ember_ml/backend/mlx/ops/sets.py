@@ -1,4 +1,4 @@
-"""Distinct elements: how many there are depends on values, so they are found on the host."""
+"""Unique elements, computed on the host since their number depends on the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices of fixed size whose place may be a value on the device."""
+"""Dynamic slices: fixed size, start given as a tensor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import mlx.core as mx
 
 
 def _within(x: mx.array, starts: Any, sizes: Any) -> mx.array:
-    """The starts, moved so that the slice lies within x: MLX reads whatever memory is there."""
+    """Clamp the starts so that the slice lies within x; MLX would read out of bounds."""
     lengths = mx.array(x.shape, mx.int64)
     starts = starts.astype(mx.int64)
     starts = mx.where(starts < 0, starts + lengths, starts)

@@ -1,4 +1,4 @@
-"""Order. MLX sorts upwards only, and gives indices as uint32."""
+"""Sorting. MLX sorts in ascending order only and returns uint32 indices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sort(x: mx.array, axis: int = -1, *, descending: bool = False, stable: bool 
 def argsort(
     x: mx.array, axis: int = -1, *, descending: bool = False, stable: bool = True
 ) -> mx.array:
-    """The indices in order; sorted from behind if descending, so that equal ones keep theirs."""
+    """Return the sorting indices; a descending sort runs on the reversed axis to stay stable."""
     if not descending:
         return mx.argsort(x, axis).astype(mx.int64)
     backwards = mx.argsort(_flip(x, axis), axis).astype(mx.int64)

@@ -1,4 +1,4 @@
-"""Special functions, element by element."""
+"""Special functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIRST_FAR = (
 
 
 def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute in float32 and round to the dtype given."""
+    """Compute in float32 and round to the input dtype."""
 
     @functools.wraps(function)
     def kernel(x: mx.array, *args: Any, **kwargs: Any) -> mx.array:
@@ -67,7 +67,7 @@ def betaln(x: mx.array, y: mx.array) -> mx.array:
 
 @_in_float32
 def i0(x: mx.array) -> mx.array:
-    """Polynomials of Abramowitz and Stegun, 9.8.1 and 9.8.2."""
+    """Evaluate the polynomials 9.8.1 and 9.8.2 of Abramowitz and Stegun."""
     size = mx.abs(x)
     near = polynomial(_BESSEL_NEAR, mx.square(mx.minimum(3.75, size) / 3.75))
     far = mx.maximum(size, 3.75)
@@ -77,7 +77,7 @@ def i0(x: mx.array) -> mx.array:
 
 @_in_float32
 def i1(x: mx.array) -> mx.array:
-    """Polynomials of Abramowitz and Stegun, 9.8.3 and 9.8.4."""
+    """Evaluate the polynomials 9.8.3 and 9.8.4 of Abramowitz and Stegun."""
     size = mx.abs(x)
     near = x * polynomial(_FIRST_NEAR, mx.square(mx.minimum(3.75, size) / 3.75))
     far = mx.maximum(size, 3.75)

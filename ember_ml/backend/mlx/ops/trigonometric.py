@@ -1,4 +1,4 @@
-"""Circular and hyperbolic functions and their inverses, element by element."""
+"""Trigonometric and hyperbolic functions and their inverses."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ rad2deg = mx.degrees
 
 
 def sin(x: mx.array) -> mx.array:
-    """The sign of zero kept."""
+    """Preserve the sign of zero."""
     return mx.where(x == 0, x, mx.sin(x))
 
 
 def tanh(x: mx.array) -> mx.array:
-    """The limits +1 and -1 keep the sign of the imaginary part."""
+    """Preserve the sign of the imaginary part at the limits +1 and -1."""
     out = mx.tanh(x)
     if x.dtype != mx.complex64:
         return out
@@ -38,7 +38,7 @@ def tanh(x: mx.array) -> mx.array:
 
 
 def hypot(x: mx.array, y: mx.array) -> mx.array:
-    """By the greater of the two, which is a constant to the gradient."""
+    """Divide by the larger operand, which is a constant to the gradient."""
     high = mx.stop_gradient(mx.maximum(mx.abs(x), mx.abs(y)))
     regular = (high > 0) & mx.isfinite(high)
     unit = mx.where(regular, high, 1)
@@ -48,7 +48,7 @@ def hypot(x: mx.array, y: mx.array) -> mx.array:
 
 
 def atan2(x: mx.array, y: mx.array) -> mx.array:
-    """With the gradient zero at the origin, where MLX's own is NaN."""
+    """Return MLX's own with a zero gradient at the origin, where MLX's is NaN."""
     origin = (x == 0) & (y == 0)
     away = mx.arctan2(x, mx.where(origin, mx.array(1, y.dtype), y))
     return mx.where(origin, mx.stop_gradient(mx.arctan2(x, y)), away)

@@ -1,4 +1,4 @@
-"""Operations on the bits of integers and on bools, element by element."""
+"""Bitwise operations."""
 
 from __future__ import annotations
 

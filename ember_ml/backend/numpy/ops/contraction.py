@@ -1,4 +1,4 @@
-"""Products that sum over axes."""
+"""Contractions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,12 @@ def tensordot(
 
 
 def bmm(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(b, n, k), (b, k, m) -> (b, n, m)."""
     if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
         raise ValueError("the shapes are not two stacks of as many matrices")
     return np.matmul(x, y)
 
 
 def matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(..., n, k), (..., k) -> (..., n)."""
     if x.ndim < 2 or y.ndim == 0:
         raise ValueError("the shapes are not those of matrices and vectors")
     return np.matmul(x, y[..., None])[..., 0]

@@ -1,4 +1,4 @@
-"""Tensors out of plain arguments; spaced numbers in float64, rounded once."""
+"""Creation of arrays. Ranges are computed in float64 and rounded once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tri(
 def arange(
     start: float, stop: float | None = None, step: float = 1, *, dtype: np.dtype, device: str
 ) -> np.ndarray:
-    """A range; integers are exact."""
+    """Return a range; integers are exact."""
     if step == 0:
         raise ValueError("step must not be 0")
     start, stop = (0, start) if stop is None else (start, stop)

@@ -1,4 +1,4 @@
-"""Along an axis, element after element."""
+"""Cumulative operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HALF = np.dtype(np.float16)
 
 
 def _accumulate(ufunc: Any, x: np.ndarray, axis: Any, dtype: np.dtype | None = None) -> np.ndarray:
-    """A ufunc's running values along the axis, or of the flat array."""
+    """Accumulate a ufunc along the axis, or over the flat array."""
     if axis is None:
         x, axis = np.asarray(x).reshape(-1), 0
     if x.ndim == 0:
@@ -21,7 +21,7 @@ def _accumulate(ufunc: Any, x: np.ndarray, axis: Any, dtype: np.dtype | None = N
 
 
 def _widened(ufunc: Any, x: np.ndarray, axis: Any, dtype: np.dtype) -> np.ndarray:
-    """Integers are widened by NumPy, half precision goes through float32."""
+    """Accumulate; NumPy widens integers, half precision is computed in float32."""
     if dtype is not None and x.dtype != dtype:
         x = cast(x, dtype)
     if x.dtype == _HALF:

@@ -1,4 +1,4 @@
-"""Casting."""
+"""Casts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic, element by element."""
+"""Elementwise arithmetic."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def divmod(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pow(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """NumPy refuses negative powers of integers."""
+    """Handle negative powers of integers, which NumPy rejects."""
     dtype = (x if hasattr(x, "dtype") else y).dtype
     if dtype.kind != "i" or not np.any(np.less(y, 0)):
         return x**y

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and roots, element by element."""
+"""Exponentials, logarithms and roots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ember_ml.backend.interface import Variants
 
 
 def expm1(x: np.ndarray) -> np.ndarray:
-    """Of complex numbers by their parts, as NumPy's own misses the standard's special cases."""
+    """Compute complex numbers by parts; NumPy's own misses special cases of the standard."""
     if x.dtype.kind != "c":
         return np.expm1(x)
     size, angle, out = x.real, x.imag, np.empty(np.shape(x), x.dtype)
@@ -31,7 +31,7 @@ def expm1(x: np.ndarray) -> np.ndarray:
 
 
 def log1p(x: np.ndarray) -> np.ndarray:
-    """Of complex numbers NumPy's own, but from |1 + x|**2 - 1 where that is exact."""
+    """Use NumPy's own for complex numbers, but |1 + x|**2 - 1 where that is exact."""
     out = np.log1p(x)
     if x.dtype.kind != "c":
         return out

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms; half precision is widened, for NumPy scales in it."""
+"""Discrete Fourier transforms. Half precision is widened, since NumPy scales in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
 
 
 def _lengths(x: np.ndarray, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
-    """Lengths and axes as NumPy wants them: both or none given, no -1."""
+    """Return lengths and axes as NumPy expects them: both or neither given, no -1."""
     if s is None:
         return s, axes
     axes = range(-len(s), 0) if axes is None else axes
@@ -65,7 +65,7 @@ irfft2 = _along_axes(np.fft.irfftn, (-2, -1), halved=True)
 
 
 def _samples(n: int, dtype: np.dtype) -> int:
-    """The number of samples, checked."""
+    """Check and return the number of samples."""
     if n < 1:
         raise ArgumentError(f"the number of samples must be positive, not {n}")
     if not np.issubdtype(dtype, np.inexact):

@@ -1,4 +1,4 @@
-"""Signs, exponents and neighbours of floating-point numbers, element by element."""
+"""Signs, exponents and neighbors of floats."""
 
 from __future__ import annotations
 

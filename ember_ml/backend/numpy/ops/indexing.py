@@ -1,4 +1,4 @@
-"""Elements chosen by position or by condition."""
+"""Selection of elements."""
 
 from __future__ import annotations
 

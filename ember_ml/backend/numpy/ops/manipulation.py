@@ -1,4 +1,4 @@
-"""The same elements in another shape or order."""
+"""Changes of shape and order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear recurrences: in place, step by step, many chunks side by side where they are long."""
+"""Linear recurrences: in place, step by step, with several chunks in parallel if they are long."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
 
 
 def _fill(arrays: Any, state: np.ndarray) -> np.ndarray:
-    """Write the recurrence of (a, b, out) along the first axis into out; the state after it."""
+    """Write the recurrence along the first axis into out; return the final state."""
     out = arrays[2]
     length = len(out)
     if length <= _SHORT or out[0].size >= _WHOLE_STEP:
@@ -44,7 +44,7 @@ def _fill(arrays: Any, state: np.ndarray) -> np.ndarray:
 
 
 def _chunks(x: np.ndarray, size: int) -> np.ndarray:
-    """(step in the chunk, chunk, ...), a view."""
+    """Return a view of shape (step in chunk, chunk, ...)."""
     strides = (x.strides[0], x.strides[0] * size, *x.strides[1:])
     shape = (size, len(x) // size, *x.shape[1:])
     return np.lib.stride_tricks.as_strided(x, shape, strides)

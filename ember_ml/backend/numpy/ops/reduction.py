@@ -1,4 +1,4 @@
-"""Folding axes."""
+"""Reductions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HALF = np.dtype(np.float16)
 
 
 def _axes(x: np.ndarray, axis: Any) -> np.ndarray:
-    """The axes as NumPy takes them; an axis of a 0-d array is not let through."""
+    """Return the axes for NumPy; reject an axis of a 0-d array."""
     if axis is not None and x.ndim == 0 and axis not in ((), []):
         raise IndexError("a 0-d array has no axes")
     return tuple(axis) if isinstance(axis, list) else axis
@@ -23,7 +23,7 @@ def _axes(x: np.ndarray, axis: Any) -> np.ndarray:
 def _accumulate(
     ufunc: Any, x: np.ndarray, axis: Any, dtype: np.dtype, keepdims: bool
 ) -> np.ndarray:
-    """Fold with a ufunc; NumPy widens integers by itself, half precision goes through float32."""
+    """Reduce with a ufunc; NumPy widens integers, half precision is computed in float32."""
     if dtype is not None and x.dtype != dtype:
         x = cast(x, dtype)
     if x.dtype == _HALF:
@@ -54,7 +54,7 @@ def prod(
 
 
 def mean(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
-    """The mean, without NumPy's warning of nothing."""
+    """Return the mean, without NumPy's warning for empty arrays."""
     n = x.size if axis is None else count(x.shape, axis)
     if n == 0:
         nan = complex(np.nan, np.nan) if x.dtype.kind == "c" else np.nan
@@ -67,7 +67,7 @@ def mean(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> 
 def var(
     x: np.ndarray, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> np.ndarray:
-    """The variance; NaN where there are too few elements."""
+    """Return the variance; NaN if there are too few elements."""
     if count(x.shape, axis) <= correction:
         return np.full(folded_shape(x.shape, axis, keepdims), np.nan, x.real.dtype)
     return np.var(x, axis=_axes(x, axis), correction=correction, keepdims=keepdims)
@@ -101,7 +101,7 @@ def count_nonzero(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = F
 
 
 def logsumexp(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False) -> np.ndarray:
-    """log(sum(exp(x))), shifted by the greatest finite real part."""
+    """Shift by the largest finite real part."""
     wide = x.astype(np.float32) if x.dtype == _HALF else x
     peak = np.maximum.reduce(wide.real, _axes(x, axis), keepdims=True, initial=-np.inf)
     peak = np.where(np.isfinite(peak), peak, 0).astype(wide.real.dtype)

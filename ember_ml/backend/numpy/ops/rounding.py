@@ -1,4 +1,4 @@
-"""Rounding to integers and keeping within bounds, element by element."""
+"""Rounding and clipping."""
 
 from __future__ import annotations
 

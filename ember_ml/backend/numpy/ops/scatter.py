@@ -1,4 +1,4 @@
-"""Values gathered into slots by index, and the values of a slot combined."""
+"""Scatter and segment reductions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 
 
 def _count(ids: np.ndarray, data: np.ndarray, num_segments: int | None) -> int:
-    """The number of segments, after a look at the ids."""
+    """Check the ids and return the number of segments."""
     if ids.ndim != 1 or data.shape[:1] != ids.shape:
         raise ShapeError(f"segment_ids of shape {ids.shape} for data of shape {data.shape}")
     low, high = (int(ids.min()), int(ids.max())) if ids.size else (0, -1)
@@ -23,7 +23,7 @@ def _count(ids: np.ndarray, data: np.ndarray, num_segments: int | None) -> int:
 
 
 def _reduce(ufunc: Any, data: np.ndarray, ids: np.ndarray, num_segments: int | None) -> np.ndarray:
-    """Sort the data by segment and fold each run."""
+    """Sort the data by segment and reduce each run."""
     out = np.zeros((_count(ids, data, num_segments), *data.shape[1:]), data.dtype)
     if data.size:
         order = np.argsort(ids, kind="stable")

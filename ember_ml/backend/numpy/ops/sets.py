@@ -1,4 +1,4 @@
-"""Distinct elements."""
+"""Unique elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices of fixed size whose place may be a value on the device."""
+"""Dynamic slices: fixed size, start given as a tensor."""
 
 from __future__ import annotations
 

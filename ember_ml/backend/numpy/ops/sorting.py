@@ -1,4 +1,4 @@
-"""Order."""
+"""Sorting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def sort(
 def argsort(
     x: np.ndarray, axis: int = -1, *, descending: bool = False, stable: bool = True
 ) -> np.ndarray:
-    """The indices in order; sorted from behind if descending, so that equal ones keep theirs."""
+    """Return the sorting indices; a descending sort runs on the reversed axis to stay stable."""
     if x.ndim == 0:
         raise IndexError("a 0-d array has no axes")
     if not descending:

@@ -1,4 +1,4 @@
-"""Special functions, element by element."""
+"""Special functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SQRT2 = math.sqrt(2.0)
 
 
 def _in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute in float64 and round to the dtype given."""
+    """Compute in float64 and round to the input dtype."""
 
     @functools.wraps(function)
     def kernel(x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
@@ -108,7 +108,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 @np.errstate(over="ignore")  # type: ignore[untyped-decorator]
 def _sigmoid_wide(x: np.ndarray) -> np.ndarray:
-    """In the range of these dtypes, 1 over an overflow is the zero that is wanted."""
+    """Compute as a reciprocal; where the denominator overflows, the result 0 is correct."""
     return 1 / (1 + np.exp(-x))
 
 

@@ -1,4 +1,4 @@
-"""Circular and hyperbolic functions and their inverses, element by element."""
+"""Trigonometric and hyperbolic functions and their inverses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ember_ml.backend.interface import Variants
 
 
 def tanh(x: np.ndarray) -> np.ndarray:
-    """The limits +1 and -1 keep the sign of the imaginary part."""
+    """Preserve the sign of the imaginary part at the limits +1 and -1."""
     out = np.tanh(x)
     if x.dtype.kind == "c" and np.isinf(x.real).any():
         limit = np.isinf(x.real) & np.isfinite(x.imag)

@@ -1,4 +1,4 @@
-"""Operations on the bits of integers and on bools, element by element."""
+"""Bitwise operations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ bitwise_invert = torch.bitwise_not
 
 
 def count_ones(x: torch.Tensor) -> torch.Tensor:
-    """Sums of neighbouring bits, pairs, nibbles, and of all bytes by a multiplication."""
+    """Sum neighboring bits, pairs and nibbles, then all bytes by a multiplication."""
     bits = x.to(torch.int64)
     if x.dtype is not torch.int64:
         bits = bits & ((1 << torch.iinfo(x.dtype).bits) - 1)

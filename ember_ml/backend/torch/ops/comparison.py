@@ -1,4 +1,4 @@
-"""Comparisons, tests and logic, element by element."""
+"""Elementwise comparisons, tests and logic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of complex numbers, element by element."""
+"""Parts of complex numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import real as real
 
 
 def imag(x: torch.Tensor) -> torch.Tensor:
-    """The zeros of a real tensor have a gradient, which is zero."""
+    """Return zeros with a graph, so that the gradient is zero."""
     if x.is_complex():
         return torch.imag(x)
     return x.masked_fill(torch.ones((), dtype=torch.bool, device=x.device), 0)

@@ -1,4 +1,4 @@
-"""Products that sum over axes."""
+"""Contractions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from ember_ml._core.errors import ArgumentTypeError
 
 
 def matvec(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """(..., n, k), (..., k) -> (..., n)."""
     if x.ndim < 2 or y.ndim == 0:
         raise ValueError("the shapes are not those of matrices and vectors")
     if y.ndim == 1:
@@ -30,7 +29,7 @@ def vdot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def vecdot(x: torch.Tensor, y: torch.Tensor, axis: int = -1) -> torch.Tensor:
-    """The sum of conj(x) * y along an axis; integers keep their dtype."""
+    """Return the sum of conj(x) * y along an axis; integers keep their dtype."""
     x, y = x.movedim(axis, -1), y.movedim(axis, -1)
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"the axis has length {x.shape[-1]} in x and {y.shape[-1]} in y")

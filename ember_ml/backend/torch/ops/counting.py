@@ -1,4 +1,4 @@
-"""How often values occur."""
+"""Counts of values."""
 
 from __future__ import annotations
 

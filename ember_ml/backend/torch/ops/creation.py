@@ -1,4 +1,4 @@
-"""Tensors out of plain arguments; spaced numbers in float64, rounded once."""
+"""Creation of arrays. Ranges are computed in float64 and rounded once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def filled(x: torch.Tensor, shape: ShapeLike) -> torch.Tensor:
 
 
 def _offsets(n_rows: int, n_cols: int, device: str) -> torch.Tensor:
-    """How far above the main diagonal each place of a matrix is."""
+    """Return the offset of each element from the main diagonal."""
     return torch.arange(n_cols, device=device) - torch.arange(n_rows, device=device)[:, None]
 
 
@@ -57,7 +57,7 @@ def arange(
     dtype: torch.dtype,
     device: str,
 ) -> torch.Tensor:
-    """A range; integers are exact, and a range that ends before it starts is empty."""
+    """Return a range; integers are exact."""
     if step == 0:
         raise ValueError("step must not be 0")
     start, stop = (0, start) if stop is None else (start, stop)
@@ -82,7 +82,7 @@ def linspace(
     device: str,
     endpoint: bool = True,
 ) -> torch.Tensor:
-    """Equal distances; rounded down for integers."""
+    """Return evenly spaced numbers, rounded down for integer dtypes."""
     made = _linspace(start, stop, num, endpoint)
     whole = not dtype.is_floating_point and not dtype.is_complex
     return cast(made.floor() if whole else made, dtype).to(device)

@@ -1,4 +1,4 @@
-"""Along an axis, element after element."""
+"""Cumulative operations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ember_ml.backend.torch import cast
 
 
 def _along(x: torch.Tensor, axis: Any) -> tuple[Any, int]:
-    """The tensor and its axis; the flat tensor if none is given."""
+    """Return the tensor and its axis; the flat tensor if no axis is given."""
     if axis is None:
         return x.reshape(-1), 0
     if x.ndim == 0:

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and roots, element by element."""
+"""Exponentials, logarithms and roots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ember_ml.backend.torch.scalars import left, right
 
 
 def expm1(x: torch.Tensor) -> torch.Tensor:
-    """Of complex numbers by their parts, as torch's own misses the standard's special cases."""
+    """Compute complex numbers by parts; torch's own misses special cases of the standard."""
     if not x.is_complex():
         return torch.expm1(x)
     size, angle = x.real, x.imag
@@ -32,7 +32,7 @@ def expm1(x: torch.Tensor) -> torch.Tensor:
 
 
 def log1p(x: torch.Tensor) -> torch.Tensor:
-    """Of complex numbers log(1 + x), but from |1 + x|**2 - 1 where that is exact."""
+    """Use log(1 + x) for complex numbers, but |1 + x|**2 - 1 where that is exact."""
     if not x.is_complex():
         return torch.log1p(x)
     moved = torch.complex(x.real + 1, x.imag)
@@ -44,7 +44,7 @@ def log1p(x: torch.Tensor) -> torch.Tensor:
 
 
 def cbrt(x: torch.Tensor) -> torch.Tensor:
-    """The power of 1/3, then a step of Newton's."""
+    """Compute x**(1/3), refined by one Newton step."""
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     size = wide.abs()
     regular = (size > 0) & torch.isfinite(size)

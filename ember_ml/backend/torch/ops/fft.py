@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms; torch has none of half precision on a CPU, so that is widened."""
+"""Discrete Fourier transforms. Half precision is widened, since torch lacks it on the CPU."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def ifftshift(x: torch.Tensor, axes: int | Sequence[int] | None = None) -> torch
 
 
 def _samples(n: int, dtype: torch.dtype) -> int:
-    """The number of samples, checked."""
+    """Check and return the number of samples."""
     if n < 1:
         raise ArgumentError(f"the number of samples must be positive, not {n}")
     if not (dtype.is_floating_point or dtype.is_complex):

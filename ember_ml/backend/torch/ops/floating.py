@@ -1,4 +1,4 @@
-"""Signs, exponents and neighbours of floating-point numbers, element by element."""
+"""Signs, exponents and neighbors of floats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ember_ml.backend.torch.scalars import left, right
 def nan_to_num(
     x: torch.Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> torch.Tensor:
-    """Of complex numbers by their parts, as torch's own has no gradient."""
+    """Compute complex numbers from their parts; torch's own has no gradient."""
     if not x.is_complex():
         return torch.nan_to_num(x, nan, posinf, neginf)
     parts = [torch.nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag)]
@@ -23,7 +23,7 @@ def nan_to_num(
 
 
 def ldexp(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
-    """In two steps: the power itself may overflow where the product does not."""
+    """Scale in two steps; the power may overflow where the product does not."""
     wide = x if x.dtype is torch.float64 else x.float()
     limit = 2200 if wide.dtype is torch.float64 else 300
     exponent = torch.clamp(exponent.to(torch.int64), -limit, limit)

@@ -1,4 +1,4 @@
-"""Values that gradients pass, or do not."""
+"""Control of gradient flow."""
 
 
 def alias(x):

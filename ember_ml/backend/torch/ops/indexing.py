@@ -1,4 +1,4 @@
-"""Elements chosen by position or by condition."""
+"""Selection of elements."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def put_along_axis(
 
 
 def _explained(error: RuntimeError) -> Exception:
-    """For torch an index out of range is a RuntimeError."""
+    """Convert torch's RuntimeError for an index out of range."""
     return IndexOutOfRangeError(str(error)) if "out of bounds" in str(error) else error
 
 
@@ -90,7 +90,7 @@ def argwhere(x: torch.Tensor) -> torch.Tensor:
 
 
 def _check_within(op: str, indices: torch.Tensor, length: int, shape: Sequence[int]) -> None:
-    """Have gather look for an index out of range, which it does on the CPU, and under vmap too."""
+    """Raise if an index is out of range; `gather` checks this on the CPU and under vmap."""
     if torch.compiler.is_compiling() or indices.device.type != "cpu":
         return
     try:

@@ -1,4 +1,4 @@
-"""Tensors put together and taken apart."""
+"""Joining and splitting."""
 
 from __future__ import annotations
 

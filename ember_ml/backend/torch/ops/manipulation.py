@@ -1,4 +1,4 @@
-"""The same elements in another shape or order.
+"""Changes of shape and order.
 
 Functions, not methods: torch parses the arguments of `x.reshape(...)` for a microsecond longer.
 """

@@ -1,4 +1,4 @@
-"""Linear recurrences: one fused step at a time, many chunks side by side where they are long."""
+"""Linear recurrences: one fused step at a time, with parallel chunks if they are long."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
 
 
 def _way() -> Callable[..., Any]:
-    """How to compute it: a compiler cannot differentiate an op of ours within its own trace."""
+    """Choose the implementation; a compiler cannot differentiate a custom op in its own trace."""
     if not torch.compiler.is_compiling():
         return _Recurrence.apply
     return _doubled if tracing.gradients else _opaque
@@ -37,7 +37,7 @@ def _way() -> Callable[..., Any]:
 def _doubled(
     a: torch.Tensor, b: torch.Tensor, h0: Any, axis: int, reverse: bool
 ) -> tuple[Any, Any]:
-    """In plain ops: each pass joins every step with what twice as many before it came to."""
+    """Compute in plain ops by doubling: each pass combines twice as many steps."""
     if reverse:
         h, final = _doubled(a.flip(axis), b.flip(axis), h0, axis, False)
         return h.flip(axis), final
@@ -68,7 +68,7 @@ def _forward(
 
 
 def _empty(like: torch.Tensor, axis: int) -> torch.Tensor:
-    """Memory for a result; time goes in front where steps would be scattered elements."""
+    """Allocate a result, with time as the first axis in memory where steps would be scattered."""
     shape = [*like.shape]
     if _inner(like, axis) >= _NARROW or axis == 0:
         return like.new_empty(shape)
@@ -104,7 +104,7 @@ def _fill(
 def _entering(
     a: torch.Tensor, b: torch.Tensor, state: torch.Tensor, axis: int, reverse: bool
 ) -> torch.Tensor:
-    """The state that enters each chunk: a recurrence over the chunks, one place late."""
+    """Return the initial state of each chunk, by a recurrence over the chunks."""
     out = torch.empty_like(b)
     begin = out.select(axis, -1 if reverse else 0)
     begin.zero_() if state is None else begin.copy_(state)
@@ -120,7 +120,7 @@ def _entering(
 
 
 def _cut(arrays: Any, axis: int, whole: int, reverse: bool) -> tuple[list[Any], list[Any]]:
-    """The first `whole` steps in the direction of the recurrence, and the others."""
+    """Split off the first `whole` steps in the direction of the recurrence."""
     rest = arrays[0].shape[axis] - whole
     at, other = (rest, 0) if reverse else (0, whole)
     return (
@@ -150,7 +150,7 @@ def _walk(steps: Any, state: torch.Tensor, shifted: bool) -> torch.Tensor:
 def _adjoint(
     a: torch.Tensor, h0: Any, h: torch.Tensor, gh: Any, gf: Any, axis: int, reverse: bool
 ) -> tuple[torch.Tensor | None, ...]:
-    """The gradients of a, b and h0, by the shifted recurrence the other way."""
+    """Return the gradients of a, b and h0, by the shifted recurrence in reverse."""
     b, grad_a = _empty(h, axis), torch.empty_like(h)
     start = _fill((a.conj().resolve_conj(), gh, b), gf, axis, not reverse, shifted=True)
     early, late = _neighbours(h.shape[axis], reverse)
@@ -164,13 +164,13 @@ def _adjoint(
 
 
 def _neighbours(length: int, reverse: bool) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(start, length) of the steps that have a next one, and of those that have one before."""
+    """Return (start, length) of the steps with a successor, and of those with a predecessor."""
     early, late = (0, length - 1), (1, length - 1)
     return (late, early) if reverse else (early, late)
 
 
 def _previous(h: torch.Tensor, h0: Any, axis: int, reverse: bool) -> torch.Tensor:
-    """The state that each step starts from."""
+    """Return the state before each step."""
     early, _ = _neighbours(h.shape[axis], reverse)
     before = torch.zeros_like(h.select(axis, 0)) if h0 is None else h0
     parts = [before.unsqueeze(axis), h.narrow(axis, *early)]
@@ -187,7 +187,7 @@ def _pull(
     axis: int,
     reverse: bool,
 ) -> tuple[torch.Tensor | None, ...]:
-    """The gradients as `_adjoint` has them, of steps that can be differentiated again."""
+    """Return the same gradients as `_adjoint`, in steps that can be differentiated again."""
     _, late = _neighbours(h.shape[axis], reverse)
     one = torch.ones_like(h.select(axis, 0)).unsqueeze(axis)
     factors = [a.narrow(axis, *late), one]
@@ -213,7 +213,7 @@ def _gradients(apply: Callable[..., Any], saved: Any, gh: Any, gf: Any, axis: in
 def _unrolled(
     a: torch.Tensor, b: torch.Tensor, state: torch.Tensor, axis: int, reverse: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """In plain steps: `torch.autograd.grad(is_grads_batched=True)` knows no others."""
+    """Compute in plain steps, for `torch.autograd.grad(is_grads_batched=True)`."""
     out = []
     for factor, entry in zip(*_steps((a, b), axis, reverse), strict=True):
         state = entry if state is None else factor * state + entry
@@ -222,7 +222,7 @@ def _unrolled(
 
 
 def _batched(apply: Callable[..., Any], info: Any, in_dims: Any, a, b, h0, axis, reverse):
-    """Over a new axis of the operands: in front of theirs."""
+    """Batch the operands along a new first axis."""
     a, b, h0 = (
         x if x is None else (x.unsqueeze(0) if at is None else x.movedim(at, 0))
         for x, at in zip((a, b, h0), in_dims, strict=False)
@@ -234,7 +234,7 @@ def _batched(apply: Callable[..., Any], info: Any, in_dims: Any, a, b, h0, axis,
 
 
 class _Recurrence(torch.autograd.Function):  # type: ignore[misc]
-    """The recurrence with its adjoint; all of a, b and h0 in their full shapes."""
+    """Recurrence with its adjoint; a, b and h0 have their full shapes."""
 
     @staticmethod
     def forward(

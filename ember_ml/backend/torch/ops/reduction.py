@@ -1,4 +1,4 @@
-"""Folding axes. To torch no axes are all axes, and a 0-d tensor has one: neither is let through."""
+"""Reductions. torch treats no axes as all axes and a 0-d tensor as 1-d; both are handled here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def _folds(x: torch.Tensor, axis: Any) -> bool:
-    """Whether there is an axis to fold."""
+    """Return whether there is an axis to reduce."""
     if axis is None:
         return True
     if not isinstance(axis, int) and not listed(axis):
@@ -27,12 +27,12 @@ def _folds(x: torch.Tensor, axis: Any) -> bool:
 
 
 def _widened(dtype: torch.dtype) -> torch.Tensor:
-    """The dtype of a sum: 64 bits for integers and bools."""
+    """Return the dtype of a sum: 64 bits for integers and bools."""
     return dtype if dtype.is_floating_point or dtype.is_complex else torch.int64
 
 
 def _check_nonempty(name: str, x: torch.Tensor, axis: Any) -> None:
-    """Extremes of nothing do not exist; torch's error does not say so."""
+    """Raise for the extreme of an empty axis; torch's own error is unclear."""
     if x.numel() == 0 and count(x.shape, axis) == 0:
         raise ShapeError(
             f"{name}: no element to choose along axis={axis} of the shape {tuple(x.shape)}"
@@ -62,7 +62,7 @@ def prod(
     dtype: torch.dtype | None = None,
     keepdims: bool = False,
 ) -> torch.Tensor:
-    """The product, axis by axis; half precision in float32."""
+    """Return the product, axis by axis; half precision in float32."""
     target = dtype or _widened(x.dtype)
     x = cast(x, torch.float32 if target in _HALVES else target)
     if axis is None and not keepdims:
@@ -79,7 +79,7 @@ def mean(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -
 def _moment(
     native: torch.Tensor, x: torch.Tensor, axis: Any, correction: float, keepdims: bool
 ) -> torch.Tensor:
-    """The variance or deviation; NaN, and no warning, where there are too few elements."""
+    """Return the variance or standard deviation; NaN if there are too few elements."""
     if count(x.shape, axis) <= correction or x.numel() == 0:
         return sum(x.abs(), axis, keepdims=keepdims) + torch.nan
     if not _folds(x, axis):

@@ -1,4 +1,4 @@
-"""Values gathered into slots by index, and the values of a slot combined."""
+"""Scatter and segment reductions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HALF = (torch.float16, torch.bfloat16)
 
 
 def _prepare(data: torch.Tensor, ids: torch.Tensor, num_segments: int | None) -> tuple[Any, Any]:
-    """Zeros to write to, and the ids as torch takes them."""
+    """Return zeros to write to, and the ids as torch expects them."""
     if ids.ndim != 1 or data.shape[:1] != ids.shape:
         raise ShapeError(
             f"segment_ids of shape {tuple(ids.shape)} for data of shape {tuple(data.shape)}"
@@ -25,7 +25,7 @@ def _prepare(data: torch.Tensor, ids: torch.Tensor, num_segments: int | None) ->
 
 
 def _in_range(call: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.Tensor:
-    """A call for whose RuntimeError an index out of range is the reason."""
+    """Call a function whose RuntimeError means that an index is out of range."""
     try:
         return call(*args, **kwargs)
     except RuntimeError as error:
@@ -60,7 +60,7 @@ def segment_prod(
 
 
 def _product(data: torch.Tensor, ids: torch.Tensor, zeros: Any) -> torch.Tensor:
-    """The values of a segment in a row, and their product, which torch can differentiate twice."""
+    """Return the product of each segment's values in a row, which torch can differentiate twice."""
     order = torch.argsort(ids, stable=True)
     empty = torch.zeros(len(zeros), dtype=ids.dtype, device=ids.device)
     counts = _in_range(empty.index_add, 0, ids, torch.ones_like(ids))
@@ -77,7 +77,7 @@ def _product(data: torch.Tensor, ids: torch.Tensor, zeros: Any) -> torch.Tensor:
 def _extreme(
     data: torch.Tensor, ids: torch.Tensor, num_segments: int | None, reduce: str
 ) -> torch.Tensor:
-    """Torch gives a share of the gradient to a start that equals the result: NaN equals nothing."""
+    """Start from NaN: torch gives a share of the gradient to a start that equals the result."""
     zeros, ids = _prepare(data, ids, num_segments)
     if not data.dtype.is_floating_point:
         return _reduce(data, ids, zeros, reduce)

@@ -1,4 +1,4 @@
-"""The selective scan in blocks that fit a cache: states are never held for the whole sequence."""
+"""Selective scan in cache-sized blocks; the states of the whole sequence are never stored."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _plain(
 
 
 def _blocks(batch: int, step: int) -> Iterator[slice]:
-    """Examples, as many as a chunk of time of them fits a cache."""
+    """Split the batch so that one chunk of time fits the cache."""
     size = max(1, _BLOCK // (_CHUNK * step))
     return (slice(at, min(at + size, batch)) for at in range(0, batch, size))
 
@@ -70,7 +70,7 @@ def _chunks(length: int) -> list[slice]:
 def _walk(
     dt: Any, a: torch.Tensor, scaled: Any, b: torch.Tensor, state: torch.Tensor
 ) -> tuple[Any, Any]:
-    """The decays and the states of a chunk, (batch, time, states, channels)."""
+    """Return the decays and the states of a chunk, (batch, time, states, channels)."""
     decays = torch.mul(dt.unsqueeze(2), a).exp_()
     h = torch.mul(scaled.unsqueeze(2), b.unsqueeze(3))
     for decay, entry in zip(decays.unbind(1), h.unbind(1), strict=True):
@@ -81,7 +81,7 @@ def _walk(
 def _run(
     u: torch.Tensor, dt: Any, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor
 ) -> tuple[Any, Any]:
-    """The output, and the states that enter the chunks."""
+    """Return the output, and the initial state of each chunk."""
     a = a.mT.contiguous()
     y = torch.mul(u, d) if d is not None else torch.zeros_like(u)
     scaled = dt * u
@@ -96,7 +96,7 @@ def _run(
 
 
 def _pull(operands: Any, kept: Any, g: torch.Tensor) -> list[Any]:
-    """The gradients, block by block against time, the states computed again."""
+    """Return the gradients, block by block backward in time, recomputing the states."""
     u, dt, a, b, c, d = operands
     a = a.mT.contiguous()
     scaled = dt * u
@@ -127,7 +127,7 @@ def _pull(operands: Any, kept: Any, g: torch.Tensor) -> list[Any]:
 
 
 def _back(into: Any, decays: Any, later: Any) -> torch.Tensor:
-    """Carry the gradients of a chunk's states against time; what enters the chunk before."""
+    """Propagate the gradients of a chunk's states backward; return that of the chunk before."""
     if later is not None:
         into[:, -1] += later
     steps, factors = into.unbind(1), decays.unbind(1)

@@ -1,4 +1,4 @@
-"""Distinct elements."""
+"""Unique elements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def _order(flat: Any) -> torch.Tensor:
-    """What sorts the elements, equal ones in the order they come in."""
+    """Return the stable sorting order of the elements."""
     if not flat.is_complex():
         return torch.argsort(flat, stable=True)
     by_imag = torch.argsort(flat.imag, stable=True)
@@ -16,7 +16,7 @@ def _order(flat: Any) -> torch.Tensor:
 
 
 def _starts(ordered: Any) -> torch.Tensor:
-    """Which elements of a sorted tensor differ from the one before."""
+    """Return which elements of a sorted tensor differ from their predecessor."""
     first = torch.ones(min(len(ordered), 1), dtype=torch.bool, device=ordered.device)
     return torch.cat([first, ordered[1:] != ordered[:-1]])
 

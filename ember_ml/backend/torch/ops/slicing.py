@@ -1,4 +1,4 @@
-"""Slices of fixed size whose place may be a value on the device."""
+"""Dynamic slices: fixed size, start given as a tensor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 def _mesh(x: torch.Tensor, starts: Any, sizes: Any) -> tuple[Any, ...]:
-    """The indices that the slice takes along each axis, shaped to broadcast."""
+    """Return the indices of the slice along each axis, shaped to broadcast."""
     lengths = torch.tensor(x.shape, device=x.device)
     starts = torch.where(starts < 0, starts + lengths, starts)
     starts = starts.clamp(lengths * 0, lengths - torch.tensor(sizes, device=x.device))

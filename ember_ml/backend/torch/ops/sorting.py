@@ -1,4 +1,4 @@
-"""Order."""
+"""Sorting."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def argsort(
 def topk(
     x: torch.Tensor, k: int, axis: int = -1, *, largest: bool = True, sorted: bool = True
 ) -> Any:
-    """The first k in order; torch has none of bools."""
+    """Return the top k; torch lacks it for bools."""
     _check_axis(x)
     if x.dtype is torch.bool:
         values, indices = torch.topk(x.byte(), k, axis, largest, sorted)
@@ -40,7 +40,7 @@ def topk(
 def searchsorted(
     x1: torch.Tensor, x2: torch.Tensor, sorter: torch.Tensor | None = None, *, side: str = "left"
 ) -> torch.Tensor:
-    """Places in a sorted vector; torch's own search loses its way among NaNs."""
+    """Search in a sorted vector; torch's own fails with NaNs."""
     if x1.ndim != 1:
         raise ValueError(f"x1 must be a vector; its shape is {tuple(x1.shape)}")
     x1 = x1.contiguous() if sorter is None else x1[sorter.long()]

@@ -1,4 +1,4 @@
-"""Special functions, element by element."""
+"""Special functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ember_ml.backend.torch.scalars import left, right
 
 
 def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """For functions without half precision."""
+    """Wrap a function that lacks half precision."""
 
     def kernel(x: torch.Tensor) -> torch.Tensor:
         if x.dtype in (torch.float16, torch.bfloat16):
@@ -39,22 +39,22 @@ ndtri = _in_float32(torch.special.ndtri)
 
 
 def ndtr(x: torch.Tensor) -> torch.Tensor:
-    """As torch's own is zero in the lower tail."""
+    """Replace torch's own, which is zero in the lower tail."""
     return torch.erfc(x * -math.sqrt(0.5)) / 2
 
 
 def i0(x: torch.Tensor) -> torch.Tensor:
-    """As torch's own is NaN at infinity."""
+    """Replace torch's own, which is NaN at infinity."""
     return torch.where(torch.isinf(x), x.abs(), torch.i0(x))
 
 
 def i1(x: torch.Tensor) -> torch.Tensor:
-    """As torch's own is NaN at infinity, and has no half precision."""
+    """Replace torch's own, which is NaN at infinity and lacks half precision."""
     return torch.where(torch.isinf(x), x, _in_float32(torch.special.i1)(x))
 
 
 def polygamma(x: torch.Tensor, n: int = 1) -> torch.Tensor:
-    """As torch's own trigamma has nine digits."""
+    """Replace torch's own; its trigamma has only nine digits."""
     if n == 1:
         return _in_float32(lambda wide: torch.special.zeta(2.0, wide))(x)
     return torch.polygamma(n, x)
@@ -65,7 +65,7 @@ def betaln(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def softplus(x: torch.Tensor, beta: float = 1.0) -> torch.Tensor:
-    """Beyond the threshold the function is linear; torch's own 20 is too low for float64."""
+    """Use a higher threshold for the linear part; torch's default of 20 is too low for float64."""
     return torch.nn.functional.softplus(x, beta, threshold=50.0)
 
 

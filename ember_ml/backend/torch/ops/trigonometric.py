@@ -1,4 +1,4 @@
-"""Circular and hyperbolic functions and their inverses, element by element."""
+"""Trigonometric and hyperbolic functions and their inverses."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ember_ml.backend.torch.scalars import left, right
 
 
 def acos(x: torch.Tensor) -> torch.Tensor:
-    """The imaginary part's sign is the opposite of the operand's, also at zero."""
+    """Return the imaginary part with the opposite sign of the operand's, also at zero."""
     out = torch.acos(x)
     return torch.where(x == 0, torch.complex(out.real, -x.imag), out) if x.is_complex() else out
 
 
 def tanh(x: torch.Tensor) -> torch.Tensor:
-    """The limits +1 and -1 keep the sign of the imaginary part."""
+    """Preserve the sign of the imaginary part at the limits +1 and -1."""
     out = torch.tanh(x)
     if not x.is_complex():
         return out

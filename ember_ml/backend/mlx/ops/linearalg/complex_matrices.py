@@ -1,4 +1,4 @@
-"""Decompositions of complex matrices, for which MLX has LAPACK's real ones only."""
+"""Decompositions of complex matrices; MLX has LAPACK's real ones only."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import mlx.core as mx
 
 
 def blocks(x: mx.array) -> mx.array:
-    """The real matrix ((a, -b), (b, a)) of x = a + ib: products and inverses go through it."""
+    """Return the real matrix ((a, -b), (b, a)) of x = a + ib, which preserves products."""
     real, imag = mx.real(x), mx.imag(x)
     rows = mx.concatenate([real, -imag], -1), mx.concatenate([imag, real], -1)
     return mx.concatenate(rows, -2)
 
 
 def cholesky(x: mx.array) -> mx.array:
-    """The lower triangle L of x = L L^H: with ((a, -b), (b, a)) for every number, L stays lower."""
+    """Return L of x = L L^H, from the real form with ((a, -b), (b, a)) for each number."""
     size = x.shape[-1]
     real, imag = mx.real(x), mx.imag(x)
     cells = mx.stack([mx.stack([real, -imag], -1), mx.stack([imag, real], -1)], -2)
@@ -25,7 +25,7 @@ def cholesky(x: mx.array) -> mx.array:
 
 
 def qr(x: mx.array, width: int) -> tuple[Any, Any]:
-    """Q with `width` columns, and R with a real diagonal, by Householder's reflections."""
+    """Return Q with `width` columns and R with a real diagonal, by Householder reflections."""
     rows, columns = x.shape[-2:]
     q = mx.broadcast_to(mx.eye(rows, dtype=x.dtype), (*x.shape[:-2], rows, rows))
     scale = mx.abs(x).max(axis=(-2, -1), keepdims=True) if x.size else mx.ones(())
@@ -47,20 +47,20 @@ def qr(x: mx.array, width: int) -> tuple[Any, Any]:
 
 
 def _phase(x: mx.array) -> mx.array:
-    """The number of absolute value 1 in the direction of x; 1 for 0."""
+    """Return x / |x|, and 1 for 0."""
     size = mx.abs(x)
     return mx.where(size == 0, 1, x / mx.where(size == 0, 1, size))
 
 
 def _padded_diagonal(x: mx.array) -> mx.array:
-    """The diagonal of x, of as many elements as x has rows."""
+    """Return the diagonal of x, padded to the number of rows."""
     diagonal = mx.diagonal(x, 0, -2, -1)
     missing = x.shape[-2] - diagonal.shape[-1]
     return mx.pad(diagonal, [(0, 0)] * (x.ndim - 2) + [(0, missing)])
 
 
 def lu(x: mx.array) -> tuple[Any, Any, Any]:
-    """The rows' order p, L and U with x = L[p] U, by elimination with partial pivoting."""
+    """Return the row order p, L and U with x = L[p] U, by elimination with partial pivoting."""
     rows, columns = x.shape[-2:]
     steps = min(rows, columns)
     index = mx.arange(rows)

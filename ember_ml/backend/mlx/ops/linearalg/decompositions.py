@@ -28,7 +28,7 @@ svdvals = widened(finite(partial(mx.linalg.svd, compute_uv=False, stream=_CPU)))
 @square
 @finite
 def eig(x: mx.array) -> Any:
-    """The eigenvalues and eigenvectors, which MLX (0.32) gives conjugated if x is complex."""
+    """Return eigenvalues and eigenvectors; MLX (0.32) returns the conjugates for complex x."""
     values, vectors = mx.linalg.eig(x, stream=_CPU)
     if x.dtype != mx.complex64 or x.size == 0:
         return values, vectors
@@ -40,7 +40,7 @@ def eig(x: mx.array) -> Any:
 @widened
 @square
 def cholesky(x: mx.array, upper: bool = False) -> mx.array:
-    """The triangle L of x = L L^H; LAPACK leaves what is not positive on its diagonal."""
+    """Return L of x = L L^H; NaN if the matrix is not positive definite."""
     if x.dtype == mx.complex64:
         lower = complex_matrices.cholesky(x)
     else:
@@ -52,7 +52,7 @@ def cholesky(x: mx.array, upper: bool = False) -> mx.array:
 
 @widened
 def qr(x: mx.array, mode: str = "reduced") -> Any:
-    """The factors of x = Q R; MLX has the reduced ones, of which those of (x, 1) are complete."""
+    """Return Q and R; MLX has the reduced form only, which for (x, 1) is complete."""
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f'qr: mode must be "reduced" or "complete", not {mode!r}')
     rows, columns = x.shape[-2:]
@@ -68,7 +68,7 @@ def qr(x: mx.array, mode: str = "reduced") -> Any:
 @widened
 @finite
 def svd(x: mx.array, full_matrices: bool = True) -> Any:
-    """The factors of x = U diag(S) Vh. MLX's are square: a long matrix is cut to its R first."""
+    """Return U, S and Vh; MLX's U and Vh are square, so a long matrix is reduced to its R first."""
     rows, columns = x.shape[-2:]
     if full_matrices or rows == columns:
         return tuple(mx.linalg.svd(x, stream=_CPU))

@@ -17,7 +17,6 @@ def diagonal(x: mx.array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
 
 
 def diag_embed(x: mx.array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> mx.array:
-    """Matrices with the last axis of x on a diagonal."""
     size = x.shape[-1] + abs(offset)
     rows = mx.pad(x, [(0, 0)] * (x.ndim - 1) + [(max(-offset, 0), max(offset, 0))])
     out = mx.where(mx.eye(size, k=offset, dtype=mx.bool_), rows[..., None], mx.zeros((), x.dtype))
@@ -25,7 +24,7 @@ def diag_embed(x: mx.array, offset: int = 0, axis1: int = -2, axis2: int = -1) -
 
 
 def _moved(x: mx.array, axis1: int, axis2: int) -> mx.array:
-    """The last two axes of x brought to axis1 and axis2."""
+    """Move the last two axes of x to axis1 and axis2."""
     if not all(-x.ndim <= axis < x.ndim for axis in (axis1, axis2)):
         raise ValueError(f"the result has {x.ndim} axes")
     places = axis1 % x.ndim, axis2 % x.ndim

@@ -1,4 +1,4 @@
-"""Determinants, on the CPU."""
+"""Determinants, computed on the CPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ember_ml.backend.mlx.ops.linearalg.precision import square, widened
 @widened
 @square
 def det(x: mx.array) -> mx.array:
-    """The determinant; of a complex matrix, for which MLX has no LU, from its eigenvalues."""
+    """Return the determinant; from the eigenvalues if x is complex, since MLX has no complex LU."""
     if x.dtype == mx.complex64:
         return eigvals(x).prod(axis=-1)
     return mx.linalg.det(x, stream=mx.cpu)

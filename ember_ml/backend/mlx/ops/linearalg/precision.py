@@ -1,4 +1,4 @@
-"""What LAPACK takes: matrices of float32 and, if it is to survive, of finite numbers."""
+"""Adapters for LAPACK, which needs float32 matrices and may crash on non-finite values."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ widened = matrices.widened(_HALVES, _wide, _narrow)
 
 
 def where_matrix(condition: Any, x: mx.array, y: mx.array) -> mx.array:
-    """`where` with one condition for each matrix (or, of a decomposition's values, each vector)."""
+    """Apply `where` with one condition per matrix (or per vector of eigenvalues)."""
     ndim = max(part.ndim for part in (x, y) if isinstance(part, mx.array))
     return mx.where(condition.reshape(condition.shape + (1,) * (ndim - condition.ndim)), x, y)
 
 
 def finite(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, giving NaN for a matrix that is not finite, which LAPACK may not survive."""
+    """Return a function that returns NaN for non-finite matrices, which may crash LAPACK."""
 
     @functools.wraps(function)
     def adapted(x: mx.array, *args: Any, **kwargs: Any) -> mx.array | tuple[mx.array, ...]:

@@ -1,4 +1,4 @@
-"""Systems of linear equations, on the CPU; nothing is read, so that a singular matrix gives NaN."""
+"""Linear systems, solved on the CPU. Values are not read, so a singular matrix yields NaN."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ember_ml.backend.mlx.ops.linearalg.precision import square, where_matrix, w
 
 
 def _regular(triangle: Any) -> tuple[Any, Any]:
-    """The triangle, an identity in place of a singular one; and which are regular."""
+    """Return the triangular matrix, with the identity for singular ones, and which are regular."""
     usable = (diagonal(triangle) != 0).all(axis=-1)
     return where_matrix(usable, triangle, mx.eye(triangle.shape[-1], dtype=triangle.dtype)), usable
 
 
 def _solve_real(x: mx.array, y: mx.array) -> mx.array:
-    """The z with x z = y: P L U z = y. MLX's `solve` fails as it is evaluated if x is singular."""
+    """Solve x z = y by LU; MLX's `solve` fails at evaluation if x is singular."""
     order, lower, upper = mx.linalg.lu(x, stream=mx.cpu)
     upper, usable = _regular(upper)
     batch = mx.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -52,7 +52,6 @@ def solve(x: mx.array, y: mx.array) -> mx.array:
 @widened
 @square
 def inv(x: mx.array) -> mx.array:
-    """The inverse of a square matrix."""
     return _solve(x, mx.eye(x.shape[-1], dtype=x.dtype))
 
 

@@ -1,4 +1,4 @@
-"""Attention by MLX's fused kernel."""
+"""Attention with MLX's fused kernel."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _four_axes(x: mx.array) -> mx.array:
 def _mask(
     query: mx.array, key: mx.array, mask: mx.array, causal: bool, window: int | None
 ) -> tuple[Any, Any]:
-    """What MLX takes as a mask, and which queries may attend to no key (None if there are none)."""
+    """Return the mask for MLX, and which queries may attend to no key (None if there are none)."""
     queries, keys = query.shape[-2], key.shape[-2]
     if mask is None and window is None and queries <= keys:
         return "causal" if causal else None, None
@@ -65,7 +65,7 @@ def _mask(
 
 
 def _band(queries: int, keys: int, causal: bool, window: int | None) -> mx.array:
-    """Where a query may attend to a key, by position."""
+    """Return where a query may attend to a key, by position."""
     behind = mx.arange(keys - queries, keys)[:, None] - mx.arange(keys)
     if window is None:
         return behind >= 0

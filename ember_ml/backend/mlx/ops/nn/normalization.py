@@ -11,7 +11,7 @@ from ember_ml._core.errors import AxisError, ShapeError
 
 
 def _rows(x: mx.array, axis: int, *weights: Any) -> list[Any]:
-    """X and the weights with the axes that are normalised folded into one."""
+    """Return x and the weights with the normalized axes merged into one."""
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"axis={axis} is out of range for the shape {x.shape}")
     normalised = x.shape[axis % x.ndim :]

@@ -1,4 +1,4 @@
-"""Draws of MLX's generator, and of the host's for what it lacks; half precision in float32."""
+"""Random numbers from MLX's generator, or from the host for distributions that it lacks."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _STREAM = Stream()
 
 
 def seed(value: int) -> None:
-    """Begin anew."""
+    """Set the seed."""
     mx.random.seed(value)
     _STREAM.reseed(value)
 
 
 def get_state() -> dict[str, object]:
-    """The state, fit for JSON."""
+    """Return the state as JSON-compatible data."""
     state: Any = mx.random.state
     return {"key": state[0].tolist(), "host": _STREAM.state}
 
 
 def set_state(state: mx.array) -> None:
-    """Go back to a state: MLX's is its seed, split into two 32-bit halves."""
+    """Restore a state; MLX's state is its seed, split into two 32-bit halves."""
     high, low = state["key"]
     mx.random.seed((high << 32) | low)
     _STREAM.state = state["host"]
@@ -57,7 +57,7 @@ def truncated_normal(
     dtype: mx.Dtype,
     device: str,
 ) -> mx.array:
-    """The normal distribution between bounds; from the host in the tails, where erf is 1."""
+    """Draw by the inverse CDF; on the host in the tails, where erf rounds to 1."""
     if normal_cdf(upper) - normal_cdf(lower) < 0.01:
         values = mx.array(_STREAM.truncated_normal(shape, 0.0, 1.0, lower, upper, dtype="float32"))
     else:
@@ -92,17 +92,17 @@ def cauchy(
 def gamma(
     shape: tuple[int, ...], alpha: float, beta: float, *, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    """The gamma distribution of shape alpha and rate beta, from the host."""
+    """Draw on the host."""
     return mx.array(_STREAM.gamma(shape, alpha, beta, dtype="float32")).astype(dtype)
 
 
 def beta(shape: tuple[int, ...], a: float, b: float, *, dtype: mx.Dtype, device: str) -> mx.array:
-    """The beta distribution, from the host."""
+    """Draw on the host."""
     return mx.array(_STREAM.beta(shape, a, b, dtype="float32")).astype(dtype)
 
 
 def poisson(shape: tuple[int, ...], rate: Any, *, dtype: mx.Dtype, device: str) -> mx.array:
-    """Counts at a rate, from the host."""
+    """Draw on the host."""
     if isinstance(rate, mx.array):
         rate = np.array(rate.astype(mx.float32))
     return mx.array(_STREAM.poisson(shape, rate, dtype="int64")).astype(dtype)
@@ -111,7 +111,7 @@ def poisson(shape: tuple[int, ...], rate: Any, *, dtype: mx.Dtype, device: str) 
 def integers(
     shape: tuple[int, ...], low: int, high: int, *, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    """Integers from low up to, but not including, high: 64 bits in parts, for MLX draws with 24."""
+    """Draw 64 bits in parts; MLX draws only 24 random bits at a time."""
     bits = mx.zeros(shape, mx.uint64)
     for _ in range(4):
         bits = bits * 65536 + mx.random.randint(0, 65536, shape).astype(mx.uint64)

@@ -1,1 +1,1 @@
-"""Signals: windows, convolutions, pools."""
+"""Signal processing: windows, convolutions, pooling."""

@@ -1,4 +1,4 @@
-"""Convolutions; MLX has the channels last."""
+"""Convolutions. MLX expects channels last."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Native = Callable[[Any, Any], Any]
 
 
 def by_group(native: Callable[[Any, Any, int], Any], groups: int, rank: int) -> Native:
-    """A native convolution for all groups together, which MLX lacks in three dimensions."""
+    """Run a native convolution group by group, since MLX has no grouped 3-D convolution."""
     if groups == 1 or rank < 3:
         return lambda x, weight: native(x, weight, groups)
 
@@ -23,7 +23,7 @@ def by_group(native: Callable[[Any, Any, int], Any], groups: int, rank: int) -> 
 
 
 def of_any_dtype(native: Native, x: mx.array, weight: mx.array) -> mx.array:
-    """A native real convolution of real or complex arrays."""
+    """Run a real convolution on real or complex arrays."""
     if x.dtype != mx.complex64:
         return native(x, weight)
     real = native(x.real, weight.real) - native(x.imag, weight.imag)
@@ -31,12 +31,12 @@ def of_any_dtype(native: Native, x: mx.array, weight: mx.array) -> mx.array:
 
 
 def finish(y: mx.array, bias: mx.array) -> mx.array:
-    """Adds the bias and brings the channels back to the front."""
+    """Add the bias and move the channels back to the front."""
     return mx.moveaxis(y if bias is None else y + bias, -1, 1)
 
 
 def _depthwise(x: mx.array, weight: mx.array, padding: Any, dilation: Any) -> mx.array:
-    """A product for each tap, (N, C, L) with (C, 1, K): on a CPU faster than MLX's own."""
+    """Multiply tap by tap, (N, C, L) with (C, 1, K); faster than MLX's own on a CPU."""
     (pad,), (gap,), taps = padding, dilation, weight.shape[-1]
     x = mx.pad(x, [(0, 0), (0, 0), pad])
     length = x.shape[-1] - gap * (taps - 1)
@@ -44,7 +44,7 @@ def _depthwise(x: mx.array, weight: mx.array, padding: Any, dilation: Any) -> mx
 
 
 def empty_like(convolve: Callable[..., Any], x: mx.array, *args: Any) -> mx.array:
-    """What an empty batch gives: its gradient would end the process."""
+    """Return the result for an empty batch, whose gradient would kill the process."""
     one = convolve(mx.zeros((1, *x.shape[1:]), x.dtype), *args)  # for its shape: never computed
     return mx.zeros((0, *one.shape[1:]), one.dtype)
 

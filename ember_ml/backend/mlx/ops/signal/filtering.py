@@ -1,4 +1,4 @@
-"""Correlation of signals."""
+"""Correlation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ember_ml.backend.mlx.ops.signal.convolution import of_any_dtype
 
 
 def _valid(x: mx.array, y: mx.array) -> mx.array:
-    """The products of y with every window of x."""
+    """Return the products of y with every window of x."""
     if mx.issubdtype(y.dtype, mx.inexact):
         found = of_any_dtype(mx.conv_general, x[None, :, None], y[None, :, None])
         return found[0, :, 0]

@@ -1,4 +1,4 @@
-"""Transposed convolutions: convolutions of x with zeros between its elements."""
+"""Transposed convolutions: convolutions of x with zeros inserted between its elements."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ember_ml.backend.mlx.ops.signal.convolution import by_group, empty_like, fi
 
 
 def _filters(weight: mx.array, groups: int) -> mx.array:
-    """(in, out / groups, kernel...) to MLX's (out, kernel..., in / groups)."""
+    """Permute (in, out / groups, kernel...) to MLX's (out, kernel..., in / groups)."""
     inputs, outputs, *kernel = weight.shape
     split = weight.reshape(groups, inputs // groups, outputs, *kernel)
     return mx.moveaxis(split, 1, -1).reshape(groups * outputs, *kernel, inputs // groups)
 
 
 def _crop(y: mx.array, padding: Any) -> mx.array:
-    """Cuts the spatial axes, or appends zeros; MLX's own options for it have wrong gradients."""
+    """Crop or zero-pad the spatial axes; MLX's own options have wrong gradients."""
     more = [(0, max(-high, 0)) for _, high in padding]
     if any(after for _, after in more):
         y = mx.pad(y, [(0, 0), *more, (0, 0)])

@@ -1,4 +1,4 @@
-"""Window functions, computed by NumPy in float64: MLX has neither that nor the Bessel function."""
+"""Window functions, computed by NumPy in float64; MLX lacks float64 and the Bessel function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
 def _sample(
     symmetric: Any, name: str, window_length: Any, periodic: Any, dtype: mx.Dtype
 ) -> mx.array:
-    """A window; a periodic one is a symmetric one of one sample more, the last left out."""
+    """Return a window; a periodic one is a symmetric one of one more sample, without the last."""
     if not mx.issubdtype(dtype, mx.floating):
         raise UnsupportedDTypeError(f"{name} takes real floating dtypes, not {dtype}")
     if index(window_length) < 0:

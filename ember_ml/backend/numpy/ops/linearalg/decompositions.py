@@ -67,13 +67,13 @@ def eigvals(x: np.ndarray) -> np.ndarray:
 
 
 def _size(x: np.ndarray) -> np.ndarray:
-    """What LAPACK chooses a pivot by: the sum of the parts' sizes."""
+    """Return |real| + |imag|, by which LAPACK chooses pivots."""
     return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
 
 
 @widened
 def lu(x: np.ndarray) -> Any:
-    """The factors of x = P L U, column by column for the whole stack; NumPy has no LU."""
+    """Return P, L and U, column by column for the whole batch; NumPy has no LU."""
     rows, columns = x.shape[-2:]
     steps = min(rows, columns)
     work = x.reshape(math.prod(x.shape[:-2]), rows, columns).copy()  # L below the diagonal, U above

@@ -13,7 +13,6 @@ def diagonal(x: np.ndarray, offset: int = 0, axis1: int = -2, axis2: int = -1) -
 
 
 def diag_embed(x: np.ndarray, offset: int = 0, axis1: int = -2, axis2: int = -1) -> np.ndarray:
-    """Matrices with the last axis of x on a diagonal."""
     size = x.shape[-1] + abs(offset)
     out = np.zeros((*x.shape[:-1], size, size), x.dtype)
     index = np.arange(x.shape[-1])

@@ -1,4 +1,4 @@
-"""Systems of linear equations."""
+"""Linear systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ solve = widened(square(np.linalg.solve))
 def solve_triangular(
     x: np.ndarray, y: np.ndarray, upper: bool = False, unit_diagonal: bool = False
 ) -> np.ndarray:
-    """The z with x z = y for a triangle x, for which NumPy has no routine of its own."""
+    """Solve a triangular system by a general solver; NumPy has no triangular one."""
     triangle = np.triu(x) if upper else np.tril(x)
     if unit_diagonal:
         triangle = np.where(np.eye(x.shape[-1], dtype=bool), np.ones((), x.dtype), triangle)

@@ -1,4 +1,4 @@
-"""What kernels for neural networks share: no warnings, and float16 computed in float32."""
+"""Wrapper of neural network kernels: no warnings, float16 computed in float32."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run without warnings; float16 arrays go in as float32 and come back rounded."""
+    """Run a kernel without warnings, converting float16 arrays to float32 and back."""
 
     @functools.wraps(function)
     def run(x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Attention in blocks of queries, so that the scores of all pairs are never in memory together."""
+"""Attention in blocks of queries, so that the full score matrix is never stored."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def attend(
 def _grouped(
     query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray
 ) -> tuple[Any, Any, Any, Any]:
-    """With an axis for the query heads that share a key head, if they do."""
+    """Add an axis for the query heads that share a key head."""
     if query.ndim != key.ndim or query.ndim < 2:
         raise ShapeError(
             f"query {query.shape} and key {key.shape} are not (..., heads, time, features)"
@@ -64,7 +64,7 @@ def _grouped(
 
 
 def _seen(rows: slice, shift: int, keys: int, causal: bool, window: int | None) -> slice:
-    """The keys that any of the queries may attend to, by position."""
+    """Return the range of keys that any of the queries may attend to."""
     first = 0 if window is None else rows.start + shift - window + 1
     last = keys if window is None else rows.stop + shift + window - 1
     last = min(last, rows.stop + shift) if causal else last
@@ -73,7 +73,7 @@ def _seen(rows: slice, shift: int, keys: int, causal: bool, window: int | None) 
 
 
 def _forbid(scores: Any, positions: Any, seen: slice, causal: bool, window: int | None) -> None:
-    """Set the scores of keys that lie ahead or too far away to -inf."""
+    """Set the scores of keys outside the causal window to -inf."""
     if not causal and window is None:
         return
     behind = positions[:, None] - np.arange(seen.start, seen.stop)
@@ -91,7 +91,7 @@ def _apply(scores: Any, mask: np.ndarray) -> None:
 
 
 def _softmax(scores: Any) -> np.ndarray:
-    """In place; a row of -inf becomes zeros."""
+    """Apply softmax in place; a row of -inf becomes zeros."""
     top = scores.max(axis=-1, keepdims=True, initial=-np.inf)
     scores -= np.where(top == -np.inf, 0.0, top).astype(scores.dtype)
     np.exp(scores, out=scores)

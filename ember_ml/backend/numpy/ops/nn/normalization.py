@@ -12,7 +12,7 @@ from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
 
 def _rows(x: np.ndarray, axis: int, *weights: Any) -> np.ndarray:
-    """X with the axes that are normalised folded into one; the weights' shapes checked."""
+    """Return x with the normalized axes merged into one; check the shapes of the weights."""
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"axis={axis} is out of range for the shape {x.shape}")
     normalised = x.shape[axis % x.ndim :]

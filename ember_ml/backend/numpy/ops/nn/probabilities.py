@@ -11,7 +11,7 @@ _exp, _maximum, _total = np.exp, np.maximum.reduce, np.add.reduce
 
 
 def _shifted(x: np.ndarray, axis: int) -> np.ndarray:
-    """X with its maximum along the axis at 0, in memory of its own."""
+    """Return a copy of x, shifted to a maximum of 0 along the axis."""
     if x.ndim == 0:
         raise IndexError("a 0-d array has no axes")
     return x - np.maximum.reduce(x, axis, keepdims=True, initial=-np.inf)
@@ -28,7 +28,7 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
 # For a row of -inf. As a decorator it costs less than in a `with`.
 @np.errstate(invalid="ignore")  # type: ignore[untyped-decorator]
 def _softmax_wide(x: np.ndarray, axis: int = -1) -> np.ndarray:
-    """The same without the detour that half precision needs."""
+    """Softmax for dtypes other than half precision."""
     if x.ndim == 0:
         raise IndexError("a 0-d array has no axes")
     weights = x - _maximum(x, axis, None, None, True, -np.inf)

@@ -1,4 +1,4 @@
-"""Linear, embedding, one-hot."""
+"""Linear projection, embedding, one-hot encoding."""
 
 from __future__ import annotations
 

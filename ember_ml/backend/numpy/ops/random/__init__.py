@@ -1,1 +1,1 @@
-"""Random draws of this backend's own generator."""
+"""Random numbers from the framework's generator."""

@@ -1,4 +1,4 @@
-"""Draws of NumPy's generator."""
+"""Random numbers from NumPy's generator."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ seed = _STREAM.reseed
 
 
 def get_state() -> np.ndarray:
-    """The state, fit for JSON."""
+    """Return the state as JSON-compatible data."""
     return _STREAM.state
 
 
 def set_state(state: np.ndarray) -> None:
-    """Go back to a state."""
+    """Restore a state."""
     _STREAM.state = state
 
 

@@ -1,4 +1,4 @@
-"""Convolutions: every window a column of one matrix, which is multiplied with the filters."""
+"""Convolutions by im2col: windows as columns of a matrix, multiplied by the filters."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 
 def widen(x: np.ndarray) -> np.ndarray:
-    """float16 as float32: NumPy multiplies matrices of float16 without BLAS."""
+    """Convert float16 to float32; NumPy multiplies float16 matrices without BLAS."""
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
 def pad(x: np.ndarray, padding: Any) -> np.ndarray:
-    """Zeros around the spatial axes."""
+    """Zero-pad the spatial axes."""
     if not any(map(any, padding)):
         return x
     lengths = [low + n + high for n, (low, high) in zip(x.shape[2:], padding, strict=True)]
@@ -26,7 +26,7 @@ def pad(x: np.ndarray, padding: Any) -> np.ndarray:
 
 
 def windows(x: np.ndarray, kernel: np.ndarray, stride: Any, dilation: Any) -> np.ndarray:
-    """A view (batch, channels, space..., kernel...)."""
+    """Return a view of shape (batch, channels, space..., kernel...)."""
     axes = tuple(range(2, 2 + len(kernel)))
     spans = [step * (taps - 1) + 1 for taps, step in zip(kernel, dilation, strict=True)]
     view = sliding_window_view(x, spans, axes)

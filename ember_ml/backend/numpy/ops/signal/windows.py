@@ -14,7 +14,7 @@ from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
 def _sample(
     symmetric: Any, name: str, window_length: Any, periodic: Any, dtype: np.dtype
 ) -> np.ndarray:
-    """A window; a periodic one is a symmetric one of one sample more, the last left out."""
+    """Return a window; a periodic one is a symmetric one of one more sample, without the last."""
     if np.dtype(dtype).kind != "f":
         raise UnsupportedDTypeError(f"{name} takes real floating dtypes, not {np.dtype(dtype)}")
     if index(window_length) < 0:

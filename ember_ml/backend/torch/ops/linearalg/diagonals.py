@@ -15,7 +15,6 @@ def diagonal(x: torch.Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1)
 
 
 def diag_embed(x: torch.Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1) -> torch.Tensor:
-    """Matrices with the last axis of x on a diagonal."""
     return torch.diag_embed(x, offset, axis1, axis2)
 
 

@@ -1,4 +1,4 @@
-"""What LAPACK takes: matrices, of full precision."""
+"""Adapters for LAPACK, which needs matrices of full precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Systems of linear equations."""
+"""Linear systems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ inv = widened(square(torch.linalg.inv))
 
 
 def _columns(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The matrices y, one for each x: torch takes y for vectors wherever its shape allows it."""
+    """Return y as matrices; torch treats y as vectors wherever its shape allows it."""
     if y.ndim == 1:
         return y.unsqueeze(-1)
     batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -37,7 +37,7 @@ def solve_triangular(
 
 
 def pinv(x: torch.Tensor, rtol: torch.Tensor | None = None) -> torch.Tensor:
-    """The pseudo-inverse, whose gradient torch knows where that of the singular vectors fails."""
+    """Return the pseudo-inverse; torch's gradient holds where that of singular vectors fails."""
     if rtol is not None and x.requires_grad:
         return _cut_pinv(x, rtol)
     tolerance = max(x.shape[-2:]) * torch.finfo(x.dtype).eps if rtol is None else rtol
@@ -46,7 +46,7 @@ def pinv(x: torch.Tensor, rtol: torch.Tensor | None = None) -> torch.Tensor:
 
 @widened
 def _cut_pinv(x: torch.Tensor, rtol: Any) -> torch.Tensor:
-    """Without the singular values below a limit, for which torch's gradient does not hold."""
+    """Drop singular values below a limit, for which torch's gradient does not hold."""
     u, s, vh = torch.linalg.svd(x, full_matrices=False)
     limit = torch.as_tensor(rtol, device=x.device).unsqueeze(-1) * s.amax(-1, keepdim=True)
     kept = s > limit

@@ -1,4 +1,4 @@
-"""Attention by torch's fused kernels."""
+"""Attention with torch's fused kernels."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _attend(
 
 
 def _twice_differentiable(fused: Callable[..., Any], arrays: Sequence[Any]) -> torch.Tensor:
-    """Fused, and step by step where the gradient is differentiated, which the kernels are not."""
+    """Use the fused kernel, or plain ops for higher derivatives, which the kernel lacks."""
     kept: list[Any] = []
 
     def forward(*given: Any) -> tuple[Any]:
@@ -87,7 +87,7 @@ def _twice_differentiable(fused: Callable[..., Any], arrays: Sequence[Any]) -> t
 def _mask(
     query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor, causal: bool, window: int | None
 ) -> torch.Tensor:
-    """The given mask and that of the positions: bools, or numbers of the query's dtype."""
+    """Combine the given mask and that of the positions: bools, or numbers of the query's dtype."""
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask.to(query.dtype)
     if not causal and window is None:

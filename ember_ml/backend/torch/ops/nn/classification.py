@@ -1,4 +1,4 @@
-"""Losses against classes."""
+"""Classification losses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def _wide(x: torch.Tensor) -> torch.Tensor:
-    """Half precision as float32: the sum of a batch's losses overflows it."""
+    """Convert half precision to float32; the sum of a batch's losses overflows."""
     return x.float() if x is not None and x.dtype in _HALVES else x
 
 
 def _classes_second(x: torch.Tensor, axis: int) -> torch.Tensor:
-    """X with the axis of classes where torch wants it."""
+    """Move the class axis to where torch expects it."""
     return x.movedim(axis, min(x.ndim, 2) - 1)
 
 
@@ -28,7 +28,7 @@ def _weighted(
     smoothing: float,
     reduction: str,
 ) -> torch.Tensor:
-    """As torch's own losses have no gradient for the weights."""
+    """Compute in plain ops; torch's own losses have no gradient for the weights."""
     axis = min(scores.ndim, 2) - 1
     counts = targets != ignore_index
     safe = torch.where(counts, targets, 0)

@@ -53,7 +53,7 @@ def _native(
     blank: int,
     zero_infinity: bool,
 ) -> torch.Tensor:
-    """torch's gradient, without the share of exp(x) that normalisation would add."""
+    """Return torch's gradient without the exp(x) term that normalization adds."""
     with torch.enable_grad():
         leaf = x.detach().requires_grad_()
         losses = F.ctc_loss(leaf, targets, times, labels, blank, "none", zero_infinity)
@@ -67,7 +67,7 @@ def _native(
 def _aligned(
     x: torch.Tensor, targets: torch.Tensor, times: Any, labels: Any, blank: int, zero_infinity: bool
 ) -> torch.Tensor:
-    """The losses by the forward algorithm, in steps that torch differentiates."""
+    """Return the losses by the forward algorithm, in steps that torch differentiates."""
     count = 2 * targets.shape[1] + 1
     known = torch.arange(targets.shape[1], device=x.device) < labels[:, None]
     states = torch.full((x.shape[1], count), blank, device=x.device)

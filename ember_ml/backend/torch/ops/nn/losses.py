@@ -1,4 +1,4 @@
-"""Losses with kernels of torch's own."""
+"""Losses with native kernels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def l1_loss(x: torch.Tensor, y: torch.Tensor, reduction: str = "mean") -> torch.
 def _weighted(
     x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor, pos_weight: Any
 ) -> torch.Tensor:
-    """As torch's own has no gradient for the weights."""
+    """Compute in plain ops; torch's own has no gradient for the weights."""
     share = 1.0 if pos_weight is None else 1.0 + (pos_weight - 1.0) * y
     loss = (1.0 - y) * x - share * F.logsigmoid(x)
     return loss if weight is None else loss * weight

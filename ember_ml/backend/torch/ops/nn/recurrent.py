@@ -1,4 +1,4 @@
-"""Recurrent layers by torch's own kernels; gradients of gradients step by step."""
+"""Recurrent layers with torch's fused kernels; higher derivatives are computed step by step."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def liquid(
 
 
 def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> torch.Tensor:
-    """By the loop with a gradient of its own, where it can be; half precision in float32."""
+    """Use the loop with a hand-written gradient where possible; half precision in float32."""
     dtype = arrays[0].dtype
     if dtype in _HALVES:
         return _by_hand(loop, stepwise, [None if x is None else x.float() for x in arrays]).to(
@@ -96,7 +96,7 @@ def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> 
 def _run(
     fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequence[Any]
 ) -> tuple[torch.Tensor, ...]:
-    """By the kernel, where it can be; half precision in float32."""
+    """Use the fused kernel where possible; half precision in float32."""
     dtype = arrays[0].dtype
     if dtype in _HALVES:
         wide = [None if x is None else x.float() for x in arrays]
@@ -111,7 +111,7 @@ def _run(
 def _twice_differentiable(
     fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequence[Any]
 ) -> torch.Tensor:
-    """Fused, and step by step where the gradient is differentiated, which the kernels are not."""
+    """Use the fused kernel, or plain ops for higher derivatives, which the kernel lacks."""
     kept: list[Any] = []
     given = [at for at, x in enumerate(arrays) if x is not None]
 
@@ -140,7 +140,7 @@ def _twice_differentiable(
 
 
 def _weights(weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any) -> list[Any]:
-    """The weights as the kernels take them: with both biases, or with none."""
+    """Return the weights for the kernels: with both biases, or with none."""
     if bias_ih is None and bias_hh is None:
         return [weight_ih, weight_hh]
     zeros = weight_ih.new_zeros(len(weight_ih))

@@ -1,4 +1,4 @@
-"""Draws of torch's global generator. Half precision is drawn in float32 and rounded."""
+"""Random numbers from torch's global generator; half precision is drawn in float32 and rounded."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ seed = torch.manual_seed
 
 
 def get_state() -> dict[str, object]:
-    """The state, fit for JSON."""
+    """Return the state as JSON-compatible data."""
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     return {"cpu": _text(torch.get_rng_state()), "cuda": [_text(state) for state in devices]}
 
 
 def set_state(state: torch.Tensor) -> None:
-    """Go back to a state."""
+    """Restore a state."""
     torch.set_rng_state(_bytes(state["cpu"]))
     if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all([_bytes(text) for text in state["cuda"]])
@@ -66,7 +66,7 @@ def truncated_normal(
     dtype: torch.dtype,
     device: str,
 ) -> torch.Tensor:
-    """The normal distribution between bounds, by the inverse of its cdf."""
+    """Draw by the inverse CDF."""
     sign = -1.0 if lower + upper > 0 else 1.0  # the lower tail has the finer numbers
     low, high = sorted((sign * lower, sign * upper))
     values = _empty(shape, dtype, device).uniform_()
@@ -85,7 +85,7 @@ def exponential(
 def laplace(
     shape: tuple[int, ...], loc: float, scale: float, *, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """The Laplace distribution: the difference of two exponential numbers."""
+    """Draw the difference of two exponential variables."""
     values = (
         _empty(shape, dtype, device).exponential_() - _empty(shape, dtype, device).exponential_()
     )
@@ -95,7 +95,7 @@ def laplace(
 def gumbel(
     shape: tuple[int, ...], loc: float, scale: float, *, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """The Gumbel distribution: the negative logarithm of an exponential number."""
+    """Draw the negative logarithm of an exponential variable."""
     return (loc - scale * _empty(shape, dtype, device).exponential_().log()).to(dtype)
 
 

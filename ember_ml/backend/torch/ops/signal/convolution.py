@@ -10,7 +10,7 @@ _CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 
 
 def flat(padding: Any) -> list[int]:
-    """Pairs for each axis in the order of `F.pad`: the last axis first."""
+    """Return the pairs in the order of `F.pad`: last axis first."""
     return [pad for pair in reversed(padding) for pad in pair]
 
 

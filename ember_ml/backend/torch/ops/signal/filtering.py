@@ -1,4 +1,4 @@
-"""Correlation of signals."""
+"""Correlation."""
 
 from __future__ import annotations
 

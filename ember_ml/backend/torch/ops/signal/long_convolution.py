@@ -1,4 +1,4 @@
-"""Long convolutions block by block."""
+"""Long convolutions in blocks."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def adaptive_avg_pool_general(x, output_size):
 
 
 def _nearest(x: torch.Tensor, axis: int, count: int, scale: float | None) -> list[int]:
-    """By whole numbers: torch's own rounds a float32 quotient, and takes a neighbour at times."""
+    """Compute source indices in integers; torch's own rounds a float32 quotient."""
     length = x.shape[axis]
     if scale is None:
         at = torch.arange(count, device=x.device) * length // count

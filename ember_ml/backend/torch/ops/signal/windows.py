@@ -1,4 +1,4 @@
-"""Window functions, computed in float64 on the host (not every device has it)."""
+"""Window functions, computed in float64 on the host; not every device supports it."""
 
 from __future__ import annotations
 
