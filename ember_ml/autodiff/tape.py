@@ -122,14 +122,14 @@ class GradientTape:
 
     def log_of(self, operands: list[Tensor]) -> Log | None:
         """Return the log that tracks an operand, else None; watch trainable parameters."""
-        found = None
+        log = None
         logs = self._logs
         for x in operands:
             if x.trainable and self._watches_parameters and self._accepts(x):
-                found = self._watch(x)
+                log = self._watch(x)
             elif x._backend in logs and id(x._data) in logs[x._backend].values:
-                found = logs[x._backend]
-        return found
+                log = logs[x._backend]
+        return log
 
     def _accepts(self, x: Tensor) -> bool:
         return is_differentiable(x) and self.only_backend in (None, x._backend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -96,14 +97,8 @@ class Gradients:
         frozen = [at for at, x in enumerate(self.parameters) if not x.trainable]
         still = [self._cast(values[at]) for at in frozen]
 
-        def compute() -> tuple[Tensor, Tensor]:
-            with substitute([self.parameters[at] for at in frozen], still):
-                loss, _ = self._compute(batch)
-            loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
-            return (loss if scale is None else loss * scale), loss
-
         _, loss, found, changed = differentiate(
-            compute,
+            functools.partial(self._losses, batch, frozen, still, scale),
             [self.parameters[at] for at in chosen],
             [values[at] for at in chosen],
             self.buffers,
@@ -114,6 +109,15 @@ class Gradients:
         for at, g in zip(chosen, found, strict=True):
             grads[at] = g
         return Found(loss, grads, changed)
+
+    def _losses(
+        self, batch: Any, frozen: list[int], still: list[Tensor], scale: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Return the scaled loss, which is differentiated, and the loss."""
+        with substitute([self.parameters[at] for at in frozen], still):
+            loss, _ = self._compute(batch)
+        loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
+        return (loss if scale is None else loss * scale), loss
 
     def _cast(self, x: Tensor) -> Tensor:
         wrong = self._precision != "float32" and x.dtype.kind == "float"

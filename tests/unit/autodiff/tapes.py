@@ -1,8 +1,8 @@
-"""What the tests of tapes share."""
+"""Helpers of the tape tests."""
 
 from __future__ import annotations
 
 
 def values(*tensors):
-    """The tensors as lists, to be compared with `==`."""
+    """Return tensors as lists, for comparison with `==`."""
     return [None if x is None else x.tolist() for x in tensors]

@@ -1,4 +1,4 @@
-"""Rules of arithmetic are called with native arrays where nobody records, else with tensors."""
+"""Arithmetic VJP rules receive native arrays if no tape records, and tensors otherwise."""
 
 from __future__ import annotations
 

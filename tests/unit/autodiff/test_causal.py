@@ -1,4 +1,4 @@
-"""The causal context: what was recorded, and what it answers."""
+"""The causal context: recorded events, and queries on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transforms, tapes and state together: what a single one of them would not show."""
+"""Combinations of transforms, tapes and parameters."""
 
 from __future__ import annotations
 

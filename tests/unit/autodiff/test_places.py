@@ -1,4 +1,4 @@
-"""Where the tape is found."""
+"""Import paths of the tape."""
 
 from __future__ import annotations
 

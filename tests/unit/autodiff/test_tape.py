@@ -1,4 +1,4 @@
-"""A tape's life, and what it records: TensorFlow's semantics on every backend."""
+"""Life cycle of a tape, with TensorFlow's semantics on every backend."""
 
 from __future__ import annotations
 

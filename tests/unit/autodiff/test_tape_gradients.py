@@ -1,4 +1,4 @@
-"""What a tape answers: gradients and jacobians, with TensorFlow's semantics."""
+"""Gradients and Jacobians of a tape, with TensorFlow's semantics."""
 
 from __future__ import annotations
 

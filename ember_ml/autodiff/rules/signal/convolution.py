@@ -100,7 +100,7 @@ def _(
 
 
 def _full_gradient(g: Tensor, length: int, taps: int, mode: str) -> Tensor:
-    """Return the gradient of mode "full", of which the other modes return a part."""
+    """Pad the gradient of a mode with zeros to the gradient of mode "full"."""
     first = {
         "full": 0,
         "valid": min(length, taps) - 1,
