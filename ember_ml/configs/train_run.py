@@ -1,4 +1,4 @@
-"""The config of a whole training: a model, data, and for how long."""
+"""Config of a training run: model, data and duration."""
 
 from __future__ import annotations
 
@@ -6,58 +6,58 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from ember_ml.configs import files
 from ember_ml.configs.base import Config
 from ember_ml.configs.errors import ConfigError, Problem
-from ember_ml.configs.fields import Size
+from ember_ml.configs.fields import Below1, Size
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.registry.base import close_matches
 
 _MAPPING = WithJsonSchema({"type": "object"})
-_SOME = 256
-"""A vocabulary's size while the data's own is not known."""
+_ANY_VOCAB_SIZE = 256
+"""Vocabulary size for validation, before the data is read."""
 
 
 class TextFields(Config):
-    """A file of text."""
+    """Text file."""
 
     path: str
     level: Literal["char"] = "char"
-    """What a token is."""
+    """Unit of a token."""
     seq_len: Size = 128
-    """Tokens of an example."""
+    """Number of tokens of an example."""
 
 
 class ArrayFields(Config):
-    """A file of arrays, whose first axis is that of the examples."""
+    """File of arrays; the first axis of each is the example."""
 
     path: str
-    """Of an .npz or a .safetensors file."""
+    """Path of an .npz or a .safetensors file."""
     inputs: str = "inputs"
-    """Which array the model is given."""
+    """Name of the array of inputs."""
     targets: str | None = "targets"
-    """Which one is to be said; none if the model gives the loss itself."""
+    """Name of the array of targets; None if the model returns the loss."""
 
 
-def _of(cls: type[Config]) -> Any:
-    """Reads a config of a class."""
+def _of(cls: type[Config]) -> PlainValidator:
+    """Return a validator that accepts a config of a class or a mapping."""
 
-    def make(value: Any) -> Any:
+    def read(value: Any) -> Config:
         return value if isinstance(value, cls) else cls.from_dict(value)
 
-    return PlainValidator(make)
+    return PlainValidator(read)
 
 
 class TextData(Config):
-    """Data that is text."""
+    """Text data."""
 
     text: Annotated[TextFields, _of(TextFields), _MAPPING]
 
 
 class ArrayData(Config):
-    """Data that is arrays."""
+    """Array data."""
 
     arrays: Annotated[ArrayFields, _of(ArrayFields), _MAPPING]
 
@@ -65,8 +65,8 @@ class ArrayData(Config):
 _DATA: dict[str, type[Config]] = {"text": TextData, "arrays": ArrayData}
 
 
-def _data(value: Any) -> Any:
-    """A task, text or arrays."""
+def _data(value: object) -> Config:
+    """Return the config of a task, text or arrays."""
     if isinstance(value, Config):
         return value
     if isinstance(value, str):
@@ -84,20 +84,20 @@ def _data(value: Any) -> Any:
     )
 
 
-def _model(value: Any) -> dict[str, Any]:
-    """The fields of a model, which are right but for a vocabulary's size that is not given."""
+def _model(value: object) -> dict[str, object]:
+    """Validate a model, whose vocabulary size may be missing, and return its fields."""
     if isinstance(value, Config):
         value = value.to_dict()
     if isinstance(value, str):
         value = {"type": value}
     if not isinstance(value, Mapping):
         raise ConfigError("model", [Problem((), f"must be a mapping, not {value!r:.60}")])
-    _with_vocab(value, _SOME)
+    _with_vocab(value, _ANY_VOCAB_SIZE)
     return {str(key): part for key, part in value.items()}
 
 
-def _with_vocab(fields: Mapping[str, Any], vocab_size: int | None) -> Config:
-    """The config of a model, with the vocabulary's size where it is needed and not given."""
+def _with_vocab(fields: Mapping[str, object], vocab_size: int | None) -> Config:
+    """Return the config of a model, with the vocabulary size if it is required and missing."""
     kind = None if "/" in str(fields.get("type", "")) else "models"
     if "type" not in fields:
         raise ConfigError("model", [Problem(("type",), "is missing")])
@@ -113,46 +113,49 @@ def _with_vocab(fields: Mapping[str, Any], vocab_size: int | None) -> Config:
     return Config.from_dict({**fields, "vocab_size": vocab_size}, kind=kind)
 
 
-Share = Annotated[float, Field(ge=0, lt=1)]
-
-
 class TrainRunConfig(Config):
-    """A training from beginning to end."""
+    """Training run: model, data, trainer and duration."""
 
-    model: Annotated[dict[str, Any], PlainValidator(_model), _MAPPING]
-    """One of the models, or a component of another kind by its whole name. The size of the
-    vocabulary may be left to the data."""
-    data: Annotated[Any, PlainValidator(_data), _MAPPING]
-    """A task ({type: tasks/...}), text ({text: {path: ...}}) or arrays ({arrays: {path: ...}})."""
+    model: Annotated[dict[str, object], PlainValidator(_model), _MAPPING]
+    """Model, or another component by its full name. `vocab_size` defaults to that of the data."""
+    data: Annotated[Config, PlainValidator(_data), _MAPPING]
+    """Task ({type: tasks/...}), text ({text: {path: ...}}) or arrays ({arrays: {path: ...}})."""
     trainer: Annotated[TrainerConfig, _of(TrainerConfig), _MAPPING] = TrainerConfig()
-    """Of tasks and text, the loss is "cross_entropy" if none is named."""
+    """Options of the trainer. The default loss for tasks and text is "cross_entropy"."""
     epochs: Size | None = None
     steps: Size | None = None
     batch_size: Size = 32
-    validation: Share | str = 0.1
-    """The share of text or arrays that is kept apart, or another file; a task has its own split.
-    With 0 there is none."""
+    validation: Below1 | str = 0.1
+    """Fraction of text or arrays held out for validation, or another file. A task has its own
+    split. 0 disables validation."""
     checkpoint_every: Size | None = None
-    """Steps from one checkpoint to the next; each epoch has one if not given."""
+    """Steps between two checkpoints. Default: one checkpoint per epoch."""
     out: str = "runs/train"
-    """The folder of the checkpoints, the log and the vocabulary."""
+    """Folder of the checkpoints, the log and the vocabulary."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not isinstance(self.data, (TextData, ArrayData)) and isinstance(self.validation, str):
-            raise ValueError("validation: a task has its own split; a file is for text and arrays")
+            raise ValueError(
+                "validation: tasks have their own split; a file is for text and arrays"
+            )
         return self
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], changes: Iterable[str] = ()) -> Self:
-        """The config in a YAML file, with "dotted.key=value" changes made."""
+        """Return the config in a YAML file.
+
+        Args:
+            path: Path of the file.
+            changes: Changes such as "trainer.learning_rate=1e-3".
+        """
         return files.load_as(cls, path, changes)
 
     def model_config_for(self, vocab_size: int | None) -> Config:
-        """The model's config, for data with so many different tokens."""
-        made = _with_vocab(self.model, vocab_size)
-        own = getattr(made, "vocab_size", None)
+        """Return the model's config for data with `vocab_size` different tokens."""
+        config = _with_vocab(self.model, vocab_size)
+        own = getattr(config, "vocab_size", None)
         if vocab_size is not None and own is not None and own < vocab_size:
             problem = f"must be at least {vocab_size}, the number of tokens in the data, not {own}"
             raise ConfigError(type(self).__name__, [Problem(("model", "vocab_size"), problem)])
-        return made
+        return config

@@ -233,7 +233,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         ("attention[num_heads=3]+swiglu", r"features \(16\) must be divisible by num_heads \(3\)"),
         ("attention[causal=false]+swiglu", "is not causal"),
         ("(attention+swiglu)x500000000", "more than 10,000 layers"),
-        ("lstm[bidirectional=true]", r"LSTM makes \(1, 2, 32\) of \(1, 2, 16\)"),
+        ("lstm[bidirectional=true]", r"LSTM maps \(1, 2, 16\) to \(1, 2, 32\)"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_it_begins(

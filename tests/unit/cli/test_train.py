@@ -169,7 +169,10 @@ def test_errors_name_the_key(folder, change, message):
             "model.layers.0: no layer or block named 'gur'",
         ),
         ("model: {type: lm, layers: gru, vocab_size: 2}\ndata: recall", "must be at least 16"),
-        ("model: {type: lm, layers: gru}\ndata: recall\nvalidation: x.txt", "has its own split"),
+        (
+            "model: {type: lm, layers: gru}\ndata: recall\nvalidation: x.txt",
+            "tasks have their own split",
+        ),
         ("model: 3\ndata: recall", "model: must be a mapping, not 3"),
     ],
 )
