@@ -1,10 +1,10 @@
-"""A character language model of striped layers, learned from Python's own language reference.
+"""Character language model with hybrid layers, trained on Python's language reference.
 
     python examples/characters.py [--backend torch] [--layers PATTERN] [--epochs 5] [--quick]
 
-One sees bits per character on text that was held out, beside what counting characters gives; text
-that the model writes; and another backend that loads it and goes on with the same words. The text
-is `pydoc_data.topics`, which every CPython brings along. All files go to runs/characters.
+The script prints bits per character on held-out text next to those of n-gram models, samples of the
+model, and a check that another backend continues a text in the same way. The text is
+`pydoc_data.topics`, which is part of CPython. Files are written to runs/characters.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from ember_ml.training import Trainer
 
 LAYERS = "(mamba swiglu)x2 attention[num_heads=4, window=64] swiglu"
 PROMPT = "The "
-NATS = math.log(2.0)  # in a bit
+NATS = math.log(2.0)  # per bit
 
 
 def read() -> str:
-    """The reference, each paragraph once: topics quote each other, and no part may know another."""
+    """Return the reference with each paragraph once, because topics quote each other."""
     paragraphs = (part for name in sorted(topics) for part in re.split(r"\n\s*\n", topics[name]))
     return "\n\n".join({" ".join(part.split()): part for part in paragraphs}.values())
 
 
 def windows(text: str, alphabet: str, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pieces of the text as numbers, and the same one character later: (pieces, length)."""
+    """Return windows of the text and their next characters, as ids of shape (windows, length)."""
     numbers = np.array([alphabet.index(letter) for letter in text])
     end = (len(numbers) - 1) // length * length
     return numbers[:end].reshape(-1, length), numbers[1 : end + 1].reshape(-1, length)
 
 
 def counted_bits(train: str, test: str, order: int, letters: int) -> float:
-    """Bits per character of an n-gram model that backs off (Witten and Bell, 1991)."""
+    """Return bits per character of an n-gram model with back-off (Witten and Bell, 1991)."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for size in range(order):
         for at in range(size, len(train)):
@@ -61,7 +61,7 @@ def counted_bits(train: str, test: str, order: int, letters: int) -> float:
 
 
 def train(model: nn.Module, data: Any, held_out: Any, options: argparse.Namespace) -> Trainer:
-    """Train the model; the trainer knows the curve."""
+    """Train the model and return the trainer."""
     steps = options.epochs * -(-len(data[0]) // 16)
     trainer = Trainer(
         model,
@@ -77,20 +77,20 @@ def train(model: nn.Module, data: Any, held_out: Any, options: argparse.Namespac
 
 
 def bits_by_place(trainer: Trainer, held_out: Any) -> np.ndarray:
-    """The held-out bits of a character, by how many characters of its piece came before it."""
+    """Return the held-out bits per character at each position of a window."""
     logits = trainer.predict(held_out[0])
     chances = ops.log_softmax(logits, axis=-1).numpy()
     return -np.take_along_axis(chances, held_out[1][..., None], axis=-1).mean(axis=(0, 2)) / NATS
 
 
 def written(model: Any, alphabet: str, count: int, prompt: str = PROMPT, **how: Any) -> str:
-    """The prompt and what the model writes behind it, character by character."""
+    """Return the prompt and its continuation by the model."""
     tokens = model.generate([alphabet.index(letter) for letter in prompt], count, **how)
     return "".join(alphabet[token] for token in tokens.tolist())
 
 
 def state_size(model: Any, steps: int) -> int:
-    """How many numbers the model keeps of a text after so many characters."""
+    """Return the number of values in the state after some characters."""
 
     def size(state: Any) -> int:
         return sum(map(size, state)) if isinstance(state, tuple | list) else state.size
@@ -102,18 +102,18 @@ def state_size(model: Any, steps: int) -> int:
 
 
 def continued_elsewhere(model: Any, alphabet: str, folder: Path, backend: str) -> None:
-    """Save the model, load it on another backend, and compare what the two write."""
+    """Save the model, load it on another backend, and compare the generated text."""
     ember.save(model, folder)
     here = written(model, alphabet, 80)
     for other in [name for name in ember.backend.available() if name != backend][:1]:
         with ember.use_backend(other):
             there = written(ember.load(folder), alphabet, 80)
         same = "the same" if there == here else f"not the same: {there!r}"
-        print(f"\n{backend} goes on with {here!r}\n{other}, from the checkpoint: {same}")
+        print(f"\n{backend} writes {here!r}\n{other}, from the checkpoint: {same}")
 
 
 def draw(trainer: Trainer, places: np.ndarray, baselines: dict[str, float], path: Path) -> None:
-    """The curve beside the baselines, and what the characters before are worth."""
+    """Plot the learning curve and the bits at each position, with the baselines."""
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     steps, epochs = trainer.history.steps, trainer.history.epochs
@@ -129,13 +129,13 @@ def draw(trainer: Trainer, places: np.ndarray, baselines: dict[str, float], path
             axes.axhline(bits, ls="--", lw=1, color=color, label=name)
         axes.spines[["top", "right"]].set_visible(False)
     left.set(xlabel="step", ylabel="bits per character")
-    right.set(xlabel="characters seen before and now", xscale="log")
+    right.set(xlabel="position in the window", xscale="log")
     left.legend(frameon=False)
     figure.savefig(path, dpi=110)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train, measure, write, draw, and go on elsewhere."""
+    """Train, evaluate, generate, plot, and compare with another backend."""
     text, length, width = read(), 128, 128
     if options.quick:
         text, length, width = text[:4000], 32, 16
@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> None:
     data, held_out = (windows(t, alphabet, length) for t in (text[:part], text[part:]))
     ops.random.set_seed(options.seed)
     model = nn.models.LanguageModel(options.layers, len(alphabet), width, dropout=0.1)
-    print(f"{part} characters to learn from, {len(text) - part} held out, {len(alphabet)} letters")
+    print(f"{part} training characters, {len(text) - part} held out, {len(alphabet)} distinct")
     print(f"{options.layers}: {model.num_parameters()} parameters on {options.backend}")
     trainer = train(model, data, held_out, options)
     names = {"unigram": 1, "3-gram": 3, "5-gram": 5}
@@ -162,19 +162,19 @@ def run(options: argparse.Namespace) -> None:
         sample = written(model, alphabet, count, temperature=temperature, seed=0)
         print(f"\n--- temperature {temperature}\n{sample}")
     sizes = [state_size(model, steps) for steps in (1, count)]
-    print(f"\nthe state has {sizes[0]} numbers after 1 character and {sizes[1]} after {count}")
+    print(f"\nthe state has {sizes[0]} values after 1 character and {sizes[1]} after {count}")
     continued_elsewhere(model, alphabet, options.out / "model", options.backend)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read the options and run on the backend that is asked for."""
+    """Parse the options and run on the selected backend."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--backend", default=ember.get_backend(), help="the active one if not said")
-    parser.add_argument("--layers", default=LAYERS, help="the pattern of the model's layers")
+    parser.add_argument("--backend", default=ember.get_backend(), help="default: the active one")
+    parser.add_argument("--layers", default=LAYERS, help="pattern of the layers")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("runs/characters"))
-    parser.add_argument("--quick", action="store_true", help="a tiny model and text, one epoch")
+    parser.add_argument("--quick", action="store_true", help="tiny model and text, one epoch")
     options = parser.parse_args(arguments)
     options.epochs = 1 if options.quick else options.epochs
     options.out.mkdir(parents=True, exist_ok=True)

@@ -1,12 +1,12 @@
-"""A neural circuit policy that learns to drive, beside a GRU of the same size.
+"""Neural circuit policy that learns to drive, compared with a GRU of the same size.
 
     python examples/control.py [--backend torch] [--epochs 40] [--seeds 3] [--quick]
 
-A car (a bicycle model whose steering lags) follows curvy roads. A camera tells at irregular times
-where the car is in its lane, where it heads and how the road bends ahead, with noise, and drops
-frames. An expert that knows all steers; the models imitate it, then drive alone on roads they never
-saw. One sees who is nearer to the expert, and who stays on the road; runs/control/control.png shows
-the drives, the wiring and the neurons at work.
+A car (a bicycle model with delayed steering) follows winding roads. At irregular times, a camera
+measures the offset in the lane, the heading and the curvature ahead, with noise, and drops frames.
+The models imitate an expert that knows the true state, then drive alone on unseen roads. The script
+prints the imitation error and the driving errors; runs/control/control.png shows the drives, the
+wiring and the activity of the neurons.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from ember_ml.nn.models import LiquidModel
 from ember_ml.training import Trainer
 
 WHEELBASE, LAG, FULL_LOCK = 2.7, 0.2, 0.5  # m, s, rad
-SIGHT, ROADSIDE = 0.6, 2.0  # the camera looks so many s ahead; a car so many m off has crashed
+SIGHT, ROADSIDE = 0.6, 2.0  # s the camera looks ahead; offset in m that counts as a crash
 TICK = 0.1  # s; the unit of timespans
 UNITS = 32
 COLORS = {"expert": "0.2", "NCP": "tab:orange", "GRU": "tab:blue"}
 
 
 class Roads(NamedTuple):
-    """Roads with their traffic: how they bend, how fast one drives, when frames come."""
+    """Roads with their curvature, speed, frame times and noise."""
 
-    waves: np.ndarray  # (3, roads, 6): height (1/m), frequency (1/m), phase of the curvature
+    waves: np.ndarray  # (3, roads, 6): amplitude (1/m), frequency (1/m), phase of the curvature
     speed: np.ndarray  # (roads,) in m/s
-    spans: np.ndarray  # (roads, frames) in s: the time until the next frame
-    noise: np.ndarray  # (roads, frames, 3): of offset, heading and curvature
+    spans: np.ndarray  # (roads, frames) in s: time until the next frame
+    noise: np.ndarray  # (roads, frames, 3): noise of offset, heading and curvature
 
     def curvature(self, s: np.ndarray) -> np.ndarray:
-        """How the road bends at so many metres, in 1/m."""
-        height, frequency, phase = self.waves
-        return (height * np.sin(frequency * s[:, None] + phase)).sum(axis=1)
+        """Return the curvature in 1/m at a distance in m."""
+        amplitude, frequency, phase = self.waves
+        return (amplitude * np.sin(frequency * s[:, None] + phase)).sum(axis=1)
 
 
 def make_roads(rng: np.random.Generator, count: int, frames: int, dropped: float = 0.2) -> Roads:
-    """Random roads; a frame comes each 50 to 150 ms, and up to three in a row are dropped."""
+    """Return random roads with a frame every 50 to 150 ms; up to three in a row are dropped."""
     lengths = rng.uniform(40.0, 200.0, (count, 6))
     phases = rng.uniform(0.0, 2 * np.pi, (count, 6))
     waves = np.stack([rng.normal(0.0, 0.008, (count, 6)), 2 * np.pi / lengths, phases])
@@ -62,7 +62,7 @@ def make_roads(rng: np.random.Generator, count: int, frames: int, dropped: float
 
 
 def move(car: np.ndarray, command: np.ndarray, roads: Roads, span: np.ndarray) -> np.ndarray:
-    """The cars (place, offset, heading, steering) after they held a command for so long."""
+    """Return the cars (distance, offset, heading, steering) after holding a command for a time."""
     for _ in range(10):
         s, offset, heading, steering = car
         bend = roads.curvature(s)
@@ -74,7 +74,7 @@ def move(car: np.ndarray, command: np.ndarray, roads: Roads, span: np.ndarray) -
 
 
 def expert(car: np.ndarray, roads: Roads) -> np.ndarray:
-    """Stanley's steering law for where the car will be once the steering has answered."""
+    """Return the steering of the Stanley controller, applied to the state after the lag."""
     s, offset, heading, steering = car
     ahead = LAG + TICK / 2
     bend = roads.curvature(s + roads.speed * ahead / 2)
@@ -86,7 +86,7 @@ def expert(car: np.ndarray, roads: Roads) -> np.ndarray:
 
 
 def see(car: np.ndarray, roads: Roads, frame: int) -> np.ndarray:
-    """What the camera tells, in numbers of about 1: offset, heading, curvature ahead, speed."""
+    """Return the scaled measurements: offset, heading, curvature ahead, speed."""
     bend = roads.curvature(car[0] + roads.speed * SIGHT)
     seen = np.stack([car[1], car[2], bend], axis=1) + roads.noise[:, frame]
     speed = (roads.speed[:, None] - 12.0) / 2.0
@@ -96,7 +96,7 @@ def see(car: np.ndarray, roads: Roads, frame: int) -> np.ndarray:
 def drive(
     roads: Roads, steer: Callable[..., np.ndarray], start: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Drive all roads at once: what was seen, what the expert would have done, where it led."""
+    """Drive all roads; return measurements, the expert's steering and the paths."""
     count, frames = roads.spans.shape
     car = np.zeros((4, count))
     car[1] = start * np.linspace(-1.0, 1.0, count)
@@ -112,7 +112,7 @@ def drive(
 
 
 def lesson(seed: int, count: int, frames: int) -> tuple[np.ndarray, np.ndarray]:
-    """Drives of the expert whose hand is pushed about, so that it shows how to come back."""
+    """Return drives of the expert under random disturbances, which demonstrate recovery."""
     rng = np.random.default_rng(seed)
     roads = make_roads(rng, count, frames)
     pushes = rng.normal(0.0, 0.1, (count, -(-frames // 8))).repeat(8, axis=1)
@@ -121,23 +121,23 @@ def lesson(seed: int, count: int, frames: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def inputs(model: Any, seen: Any) -> Any:
-    """What a model reads: the NCP is told the time itself, to the GRU it is one more number."""
+    """Return the inputs of a model: the time is a feature for the GRU, but not for the NCP."""
     return seen[..., :-1] if isinstance(model, LiquidModel) else seen
 
 
 def lessons(model: Any, seen: np.ndarray, wanted: np.ndarray) -> dict[str, np.ndarray]:
-    """Drives as a trainer takes them: beside inputs and targets, arguments of the model by name."""
+    """Return a batch for the trainer: inputs, targets and the model's argument `timespans`."""
     return {"inputs": inputs(model, seen), "timespans": seen[..., -1], "targets": wanted}
 
 
 def gated_like(model: nn.Module) -> nn.Module:
-    """The GRU, with a linear head, whose number of parameters is nearest to the model's."""
-    made = [Recurrent(GRUCell(5, size), proj_size=1) for size in range(8, 2 * UNITS)]
-    return min(made, key=lambda gru: abs(gru.num_parameters() - model.num_parameters()))
+    """Return the GRU with a linear head whose parameter count is closest to the model's."""
+    candidates = [Recurrent(GRUCell(5, size), proj_size=1) for size in range(8, 2 * UNITS)]
+    return min(candidates, key=lambda gru: abs(gru.num_parameters() - model.num_parameters()))
 
 
 def train(model: nn.Module, data: Any, held_out: Any, seed: int, epochs: int) -> list[float]:
-    """Imitate the expert; the error on held-out drives after each epoch."""
+    """Train on the expert's drives and return the held-out error after each epoch."""
     trainer = Trainer(
         model,
         "mse",
@@ -154,14 +154,14 @@ def train(model: nn.Module, data: Any, held_out: Any, seed: int, epochs: int) ->
 
 
 class Pilot:
-    """A model at the wheel, frame by frame, with a state for each car."""
+    """Controller that runs a model step by step, with a state for each car."""
 
     def __init__(self, model: Any, roads: Roads) -> None:
         self.model, self.state = model, model.initial_state(len(roads.speed))
-        self.activity: list[np.ndarray] = []  # of the neurons, (cars, neurons) a frame
+        self.activity: list[np.ndarray] = []  # (cars, neurons) for each frame
 
     def __call__(self, car: np.ndarray, seen: np.ndarray, frame: int) -> np.ndarray:
-        """The steering for what is seen; where the car really is it does not know."""
+        """Return the steering for the measurements; the true state is not used."""
         x = ops.asarray(seen)
         steering, self.state = self.model.step(inputs(self.model, x), self.state, x[:, -1:])
         self.activity.append(self.state.numpy())
@@ -169,14 +169,14 @@ class Pilot:
 
 
 def judge(path: np.ndarray) -> tuple[float, float]:
-    """The mean absolute offset, ROADSIDE from a crash on, and the share of cars that crashed."""
+    """Return the mean absolute offset (ROADSIDE after a crash) and the fraction of crashed cars."""
     offsets = np.abs(path[:, 1])
     crashed = np.maximum.accumulate(offsets > ROADSIDE, axis=0)
     return float(np.where(crashed, ROADSIDE, offsets).mean()), float(crashed[-1].mean())
 
 
 def on_map(roads: Roads, at: int, s: np.ndarray, offset: Any) -> np.ndarray:
-    """Where places on a road are on a map, with the offsets twenty times as large."""
+    """Return map coordinates of positions on a road, with offsets enlarged 20 times."""
     ends = np.arange(0.0, s.max() + 0.5, 0.5)
     bends = [roads.curvature(np.full(len(roads.speed), end))[at] for end in ends]
     heading = np.cumsum(bends) * ends[1]
@@ -186,15 +186,15 @@ def on_map(roads: Roads, at: int, s: np.ndarray, offset: Any) -> np.ndarray:
 
 
 def draw(roads: Roads, paths: dict, curves: dict, ncp: Pilot, file: Path) -> None:
-    """The drives on the curviest road, the learning curves, the wiring, the neurons at work."""
+    """Plot drives on the most winding road, learning curves, wiring and neuron activity."""
     figure = Figure(figsize=(11, 7.5), layout="constrained")
     (road, curve), (wires, neurons) = figure.subplots(2, 2)
     at = int(np.abs(roads.waves[0]).sum(axis=1).argmax())
     for side in (-0.5, 0.5):
         road.plot(*on_map(roads, at, paths["expert"][:, 0, at], side), color="0.8", lw=1)
     for name, path in paths.items():
-        kept = path[np.maximum.accumulate(np.abs(path[:, 1, at])) <= ROADSIDE, :, at]
-        road.plot(*on_map(roads, at, kept[:, 0], kept[:, 1]), color=COLORS[name], lw=1, label=name)
+        line = path[np.maximum.accumulate(np.abs(path[:, 1, at])) <= ROADSIDE, :, at]
+        road.plot(*on_map(roads, at, line[:, 0], line[:, 1]), color=COLORS[name], lw=1, label=name)
     for name, lines in curves.items():
         for at, line in enumerate(lines):
             curve.semilogy(line, color=COLORS[name], lw=1, label=None if at else name)
@@ -202,23 +202,23 @@ def draw(roads: Roads, paths: dict, curves: dict, ncp: Pilot, file: Path) -> Non
         ncp.model.circuit.cells[0].wiring.draw(wires)
     image = neurons.imshow(np.array(ncp.activity)[:, at].T, aspect="auto", cmap="coolwarm")
     figure.colorbar(image, ax=neurons)
-    road.set(title="an unseen road; grey: 0.5 m off, drawn 20 times as large", xlabel="m")
+    road.set(title="unseen road; gray: 0.5 m offset, enlarged 20 times", xlabel="m")
     road.set_aspect("equal", adjustable="datalim")
-    curve.set(title="error in imitation, each seed", xlabel="epoch", ylabel="held-out MSE")
-    neurons.set(title="the NCP's neurons on that road", xlabel="frame", ylabel="inter to motor")
+    curve.set(title="imitation error of each seed", xlabel="epoch", ylabel="held-out MSE")
+    neurons.set(title="activity of the NCP on that road", xlabel="frame", ylabel="inter to motor")
     road.legend(frameon=False)
     curve.legend(frameon=False)
     figure.savefig(file, dpi=80)
 
 
 def show(name: str, mse: float, drives: Any) -> None:
-    """A line of the table."""
+    """Print a row of the table."""
     columns = [f"{offset:.3f} m {crashed:7.1%}" for offset, crashed in drives]
     print(f"{name:8}  {mse:12.5f}     " + "          ".join(columns), flush=True)
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Train both models with each seed, let them drive, say how they did, and draw it."""
+    """Train both models with each seed, evaluate them on unseen roads, and plot the results."""
     count, frames, length = (8, 8, 12) if options.quick else (192, 128, 200)
     data, held_out = lesson(0, count, frames), lesson(1, count // 2, frames)
     tests = [
@@ -226,7 +226,7 @@ def compare(options: argparse.Namespace) -> None:
     ]
     driven = [drive(roads, lambda car, *_, r=roads: expert(car, r))[2] for roads in tests]
     paths, curves, found = {"expert": driven[0]}, defaultdict(list), defaultdict(list)
-    print("          held-out MSE      offset crashed          if 60 % of the frames drop")
+    print("          held-out MSE      offset crashed          with 60 % of the frames dropped")
     show("expert", 0.0, map(judge, driven))
     for seed, name in itertools.product(range(options.seeds), ("NCP", "GRU")):
         ops.random.set_seed(seed)
@@ -248,11 +248,11 @@ def compare(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read the options and run on the backend that is asked for."""
+    """Parse the options and run on the selected backend."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--backend", default=ember.get_backend(), help="the active one if not said")
+    parser.add_argument("--backend", default=ember.get_backend(), help="default: the active one")
     parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--seeds", type=int, default=3, help="how many")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
     parser.add_argument("--out", type=Path, default=Path("runs/control"))
     parser.add_argument("--quick", action="store_true", help="few short roads, two epochs, a seed")
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""The same small computation on every installed backend: one attention step and its cost.
+"""Causal attention on every installed backend: the same code, values and times.
 
 python examples/demo.py
 """
@@ -15,7 +15,7 @@ BATCH, HEADS, TIME, DIM = 4, 4, 128, 32
 
 
 def attend(x: tensor.Tensor, weight: tensor.Tensor) -> tensor.Tensor:
-    """Causal self-attention of x with one projection for queries, keys and values."""
+    """Return causal self-attention of x, with one projection for queries, keys and values."""
     projected = ops.matmul(ops.rms_norm(x), weight)  # (B, T, 3 H D)
     heads = ops.permute_dims(projected.reshape((BATCH, TIME, 3 * HEADS, DIM)), (0, 2, 1, 3))
     query, key, value = ops.split(heads, 3, axis=1)  # each (B, H, T, D)
@@ -23,7 +23,7 @@ def attend(x: tensor.Tensor, weight: tensor.Tensor) -> tensor.Tensor:
 
 
 def run(backend: str) -> tuple[tensor.Tensor, float]:
-    """The result on a backend, and the best time of ten."""
+    """Return the result on a backend, and the best time of ten."""
     with ember_ml.use_backend(backend):
         x = ops.random.normal((BATCH, TIME, HEADS * DIM), seed=0)
         weight = ops.random.normal((HEADS * DIM, 3 * HEADS * DIM), std=0.05, seed=1)
@@ -37,7 +37,7 @@ def run(backend: str) -> tuple[tensor.Tensor, float]:
 
 
 def main() -> None:
-    """Print a line a backend: first values, time, and largest difference to the first backend."""
+    """Print values, time and the largest difference from the first backend, for each backend."""
     print(
         f"causal attention, batch {BATCH}, {HEADS} heads, {TIME} steps of {DIM}: "
         "the same code on each backend"

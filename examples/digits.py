@@ -1,8 +1,9 @@
-"""Handwritten digits: an MLP on each installed backend, with a progress bar and curves.
+"""Handwritten digits: train an MLP on each installed backend and plot the curves.
 
     python examples/digits.py [numpy torch mlx] [--epochs 30] [--folder runs/digits]
 
-Needs scikit-learn for the data. Each backend gets the same initial weights and the same batches.
+Requires scikit-learn for the data. All backends start from the same weights and see the same
+batches.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ember_ml.training import Trainer
 
 
 def data() -> tuple[tuple, tuple]:
-    """Training and test images (64 numbers from 0 to 1) with their digits."""
+    """Return training and test data: images of 64 values in [0, 1], and their digits."""
     images, digits = load_digits(return_X_y=True)
     images = (images / 16.0).astype("float32")
     train_x, test_x, train_y, test_y = train_test_split(
@@ -30,7 +31,7 @@ def data() -> tuple[tuple, tuple]:
 
 
 def train(backend: str, epochs: int, folder: Path, progress: bool = True) -> float:
-    """Train on a backend and draw the curves; the accuracy on the test images."""
+    """Train on a backend, plot the curves, and return the test accuracy."""
     train_data, test_data = data()
     with ember.use_backend(backend):
         ember.ops.random.set_seed(0)
@@ -54,16 +55,16 @@ def train(backend: str, epochs: int, folder: Path, progress: bool = True) -> flo
 
 
 def main() -> None:
-    """Train on each backend that is asked for."""
+    """Train on the given backends."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("backends", nargs="*", help="all installed ones if none is named")
+    parser.add_argument("backends", nargs="*", help="default: all installed ones")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--folder", type=Path, default=Path("runs/digits"))
     options = parser.parse_args()
     for backend in options.backends or ember.backend.available():
         print(f"{backend}:")
         accuracy = train(backend, options.epochs, options.folder)
-        print(f"{backend}: {accuracy:.1%} of the test digits; {options.folder / backend}.png")
+        print(f"{backend}: test accuracy {accuracy:.1%}; curves in {options.folder / backend}.png")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-r"""A layer and a task of one's own, compared with what there is.
+r"""Your own layer and task, compared with built-in layers.
 
     ember mad run signed-gate+swiglu mamba+swiglu attention+swiglu \
-        --plugin examples/own_parts.py --task parity
+        --plugin own_parts.py --task parity
 
-The layer is a linear recurrence whose rates depend on what it reads and may be negative; the task
-is one that needs them: whether the ones so far are odd in number.
+The layer is a linear recurrence whose decay depends on the input and can be negative. The task
+needs a negative decay: it asks for the parity of the ones so far.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from ember_ml import ops
+from ember_ml.configs.fields import Seed, Size
 from ember_ml.mad import Draws, Task
 from ember_ml.nn.layers import Dense
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, new_zeros
@@ -23,24 +24,24 @@ from ember_ml.registry import register
 
 @register("layers/signed-gate")
 class SignedGate(SequenceMixer):
-    r"""A recurrence that can turn the sign of what it knows.
+    r"""Linear recurrence with an input-dependent decay in (-1, 1).
 
     .. math:: h_t = \tanh(W_a x_t) \odot h_{t-1} + W_b x_t, \quad y_t = W_o h_t
 
     Args:
-        features: the number of features in and out.
+        features: Number of input and output features.
     """
 
-    def __init__(self, features: int) -> None:
+    def __init__(self, features: Size) -> None:
         self.features = features
         self.enter = Dense(features, 2 * features)
         self.leave = Dense(features, features)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The whole sequence, for training."""
+        """Return the outputs of a whole sequence."""
         self.check_sequence(x, mask)
         rate, value = self._read(x)
-        if mask is not None:  # padding changes nothing
+        if mask is not None:  # padding keeps the state
             there = ops.expand_dims(mask, -1)
             rate, value = ops.where(there, rate, 1.0), ops.where(there, value, 0.0)
         states, _ = ops.linear_recurrence(rate, value)
@@ -48,15 +49,15 @@ class SignedGate(SequenceMixer):
 
     @property
     def state_size(self) -> int:
-        """Of one example."""
+        """Size of the state of one example."""
         return self.features
 
     def initial_state(self, batch: int) -> State:
-        """Nothing is known yet."""
+        """Return the state before the first position."""
         return new_zeros(self.leave.weight, (batch, self.features))
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """One position, for generation."""
+        """Return the output at one position and the next state."""
         rate, value = self._read(x)
         state = rate * state + value
         return self.leave(state), state
@@ -68,15 +69,15 @@ class SignedGate(SequenceMixer):
 
 @register("tasks/parity")
 class Parity(Task):
-    """Whether the ones so far are odd in number.
+    """Parity of the ones up to each position.
 
     Args:
-        vocab_size: two, a zero and a one.
-        seq_len: how many tokens an example has.
-        num_train: how many examples there are to learn from.
-        num_validation: how many to choose a model by.
-        num_test: how many to be judged by.
-        seed: of all examples.
+        vocab_size: Number of different tokens: 0 and 1.
+        seq_len: Number of tokens of an example.
+        num_train: Number of training examples.
+        num_validation: Number of validation examples.
+        num_test: Number of test examples.
+        seed: Seed of the examples.
     """
 
     harder: ClassVar = {"seq_len": (64, 128, 256)}
@@ -87,12 +88,12 @@ class Parity(Task):
 
     def __init__(
         self,
-        vocab_size: int = 2,
-        seq_len: int = 32,
-        num_train: int = 12800,
-        num_validation: int = 1280,
-        num_test: int = 1280,
-        seed: int = 0,
+        vocab_size: Size = 2,
+        seq_len: Size = 32,
+        num_train: Size = 12800,
+        num_validation: Size = 1280,
+        num_test: Size = 1280,
+        seed: Seed = 0,
     ) -> None:
         super().__init__(vocab_size, seq_len, num_train, num_validation, num_test, seed)
 
