@@ -160,7 +160,7 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
 
         return {
             entry.config_name: entry
-            for entry in registry.available(kind)
+            for entry in registry.REGISTRY.available(kind, plugins=False)
             if f"{config_module(entry)}.".startswith(f"{package}.")
         }
 

@@ -161,6 +161,8 @@ class Registry:
         if full not in self._names:
             self._load(full.partition("/")[0])
         if full not in self._names:
+            self._load_plugins()
+        if full not in self._names:
             raise UnknownComponentError(self._unknown(full))
         return self._entries[self._names[full]]
 
@@ -180,11 +182,12 @@ class Registry:
         hint = close_matches(name, names) or f"; there are {', '.join(own) or 'none'}"
         return f"no {kind} named {name!r}{hint}"
 
-    def available(self, kind: str | None = None) -> list[Entry]:
+    def available(self, kind: str | None = None, *, plugins: bool = True) -> list[Entry]:
         """Return all entries, or those of one kind, sorted by name.
 
         Args:
             kind: The kind of components to list. Default: all kinds.
+            plugins: Whether to load the plugins first.
         """
         if kind is not None and kind not in self.kinds:
             raise UnknownComponentError(
@@ -193,28 +196,31 @@ class Registry:
         kinds = [kind] if kind is not None else list(self.kinds)
         for each in kinds:
             self._load(each)
+        if plugins:
+            self._load_plugins()
         return [
             self._entries[name] for name in sorted(self._entries) if name.split("/")[0] in kinds
         ]
 
     def _load(self, kind: str) -> None:
-        """Import the modules that register the components of a kind, and the plugins."""
+        """Import the modules that register the built-in components of a kind."""
         if kind in self._loaded or kind not in self.kinds:
             return
         self._loaded.add(kind)
         for module in self.kinds[kind]:
             importlib.import_module(module)
-        if self._plugins is not None and "" not in self._loaded:
-            self._loaded.add("")
-            try:
-                self._load_plugins(self._plugins)
-            except EmberError:
-                self._loaded -= {"", kind}  # raise again at the next call
-                raise
 
-    def _load_plugins(self, group: str) -> None:
+    def _load_plugins(self) -> None:
+        """Import the plugins, once; built-in components never need them."""
         from ember_ml.registry import plugins
 
-        plugins.load_installed(group)
-        for name in plugins.named():
-            plugins.load_named(name)
+        if self._plugins is None or "" in self._loaded:
+            return
+        self._loaded.add("")
+        try:
+            plugins.load_installed(self._plugins)
+            for name in plugins.named():
+                plugins.load_named(name)
+        except EmberError:
+            self._loaded.remove("")  # raise again at the next call
+            raise
