@@ -43,8 +43,8 @@ def _check(
             return
     shapes = ", ".join(str((*x.shape,)) for x in (u, dt, a, b, c, d) if x is not None)
     raise ShapeError(
-        "selective_scan takes u and dt of (batch, time, channels), a of (channels, states), b and "
-        f"c of (batch, time, states) and d of (channels,), not the shapes {shapes}"
+        f"selective_scan: got shapes {shapes}; expected u and dt (batch, time, channels), "
+        "a (channels, states), b and c (batch, time, states) and d (channels,)"
     )
 
 
