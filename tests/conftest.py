@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
+import sys
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from ember_ml import autodiff
 from ember_ml.backend import BACKENDS, available, use_backend
 from ember_ml.registry import plugins
 from ember_ml.registry.components import REGISTRY
@@ -68,6 +72,18 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
         pytest.skip(f"the {name} backend is not installed")
     with use_backend(name):
         yield name
+
+
+TRACING = {"torch": {"backend": "eager", "fullgraph": True}}
+"""Options with which a slow compiler only traces."""
+
+
+@pytest.fixture
+def trace(backend: str) -> Iterator[Callable[..., Any]]:
+    """Yield `autodiff.compile`; clear torch's compile cache afterwards (it grows slow)."""
+    yield functools.partial(autodiff.compile, **TRACING.get(backend, {}))
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch"].compiler.reset()
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ember_ml import autodiff, nn, ops, registry
+from ember_ml import nn, ops, registry
 from ember_ml.backend import available, use_backend
 from ember_ml.configs import Config
 from ember_ml.nn.blocks import Block, ResidualBlock
 from ember_ml.nn.sequence_module import SequenceModule
 from ember_ml.nn.tensor import array
 from ember_ml.registry import Entry
-from tests.conformance.test_layers import TRACED, close
+from tests.conformance.test_layers import close
 from tests.examples_of import config_of
 
 BLOCKS = [entry for entry in registry.available("blocks") if not hasattr(entry.target, "role")]
@@ -119,10 +119,10 @@ def test_config_and_state_make_the_same_block(entry: Entry, options: dict, backe
 
 
 @of_each_block
-def test_it_compiles(entry: Entry, backend: str) -> None:
+def test_it_compiles(entry: Entry, backend: str, trace) -> None:
     block = make(entry)
     x = array(sequence(block, 2, 5))
-    compiled = autodiff.compile(lambda x: block(x), **TRACED[backend])
+    compiled = trace(lambda x: block(x))
     assert close(compiled(x).numpy(), block(x).numpy())
 
 

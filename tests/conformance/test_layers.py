@@ -1,34 +1,35 @@
-"""Every registered layer, on every backend: what all layers must hold, from the registry."""
+"""Properties of every registered layer, on every backend."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ember_ml import autodiff, nn, ops, registry
-from ember_ml._core import runtime, tree
+from ember_ml import nn, ops, registry
+from ember_ml._core import tree
 from ember_ml.backend import available, use_backend
 from ember_ml.configs import Config
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.tensor import array
 from ember_ml.registry import Entry
+from tests.backends import has_dtype, other_than
 from tests.examples_of import config_of, inputs_of
 
 LAYERS = registry.available("layers")
 MIXERS = [entry for entry in LAYERS if issubclass(entry.target, SequenceMixer)]
-TRACED = {"numpy": {}, "torch": {"backend": "eager", "fullgraph": True}, "mlx": {}}
-"""How a layer is compiled here; torch only traces, for its compiler takes long."""
+STEPPED = [entry for entry in MIXERS if entry.target.step is not SequenceMixer.step]
 ILL_CONDITIONED = {
-    "layers/mh_linear_attention": "MAD's features have both signs: a quotient comes near zero below"
+    "layers/mh_linear_attention": "features of both signs: a denominator comes close to zero"
 }
-"""Layers in which a rounded input can change some outputs by more than a tenth, and why."""
+"""Layers in which rounding the input can change some outputs by more than a tenth, and why."""
 
 of_each_layer = pytest.mark.parametrize("entry", LAYERS, ids=lambda entry: entry.name)
 of_each_mixer = pytest.mark.parametrize("entry", MIXERS, ids=lambda entry: entry.name)
+of_each_stepped = pytest.mark.parametrize("entry", STEPPED, ids=lambda entry: entry.name)
 
 
 def make(entry: Entry) -> nn.Module:
-    """The same layer on every backend, not training."""
+    """Return a layer in inference mode, with the same parameters on every backend."""
     ops.random.set_seed(7)
     layer = config_of(entry).create().eval()
     for at, parameter in enumerate(layer.parameters()):  # zeros hide mistakes
@@ -43,11 +44,6 @@ def sequence(layer: SequenceMixer, batch: int, length: int, seed: int = 0) -> np
     return rng.standard_normal((batch, length, layer.features)).astype(np.float32)
 
 
-def offered(backend: str) -> set:
-    """The dtypes of a backend."""
-    return set(runtime.NATIVE[backend])
-
-
 def close(a, b, tolerance: float = 1e-4) -> bool:
     a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
     return a.shape == b.shape and bool(np.allclose(a, b, rtol=tolerance, atol=tolerance))
@@ -55,7 +51,7 @@ def close(a, b, tolerance: float = 1e-4) -> bool:
 
 @of_each_layer
 def test_values_and_gradients_agree_across_backends(entry: Entry) -> None:
-    found = []
+    results = []
     for backend in available():
         with use_backend(backend):
             layer = make(entry)
@@ -67,8 +63,8 @@ def test_values_and_gradients_agree_across_backends(entry: Entry) -> None:
             grads = {}
             if layer.parameters():
                 _, grads = nn.value_and_grad(layer, lambda: (layer(x) * weights).sum())()  # noqa: B023
-            found.append((out.numpy(), {name: g.numpy() for name, g in grads.items()}))
-    (out, grads), *others = found
+            results.append((out.numpy(), {name: g.numpy() for name, g in grads.items()}))
+    (out, grads), *others = results
     for other_out, other_grads in others:
         assert close(out, other_out)
         for name, grad in grads.items():
@@ -87,26 +83,27 @@ def test_config_and_state_make_the_same_layer(entry: Entry, backend: str) -> Non
 
 
 @of_each_layer
-def test_it_compiles(entry: Entry, backend: str) -> None:
+def test_it_compiles(entry: Entry, backend: str, trace) -> None:
     layer = make(entry)
     x = array(inputs_of(layer))
-    compiled = autodiff.compile(lambda x: layer(x), **TRACED[backend])
+    compiled = trace(lambda x: layer(x))
     assert close(compiled(x).numpy(), layer(x).numpy())
 
 
 @of_each_layer
 def test_bfloat16(entry: Entry, backend: str) -> None:
     layer = make(entry)
-    if "bfloat16" not in {dtype.name for dtype in offered(backend)}:
-        if layer.parameters():
-            with pytest.raises(TypeError, match="bfloat16"):
-                layer.to(dtype="bfloat16")
+    if not has_dtype(backend, "bfloat16"):
+        if not layer.parameters():
+            pytest.skip("no parameters to convert")
+        with pytest.raises(TypeError, match="bfloat16"):
+            layer.to(dtype="bfloat16")
         return
     x = array(inputs_of(layer))
     x = x.astype("bfloat16") if x.dtype.kind == "float" else x
     out = layer.to(dtype="bfloat16")(x)
     assert out.dtype.name == "bfloat16"
-    # of the same rounded values, so that only the arithmetic differs
+    # the same rounded values: only the arithmetic differs
     x = x.astype("float32") if x.dtype.kind == "float" else x
     expected = layer.to(dtype="float32")(x).numpy()
     scale = max(1.0, float(np.abs(expected).max()))
@@ -130,44 +127,39 @@ def test_an_empty_sequence_gives_an_empty_one(entry: Entry, backend: str) -> Non
     assert layer(array(sequence(layer, 2, 0))).shape[:2] == (2, 0)
 
 
-def has_steps(layer: SequenceMixer) -> bool:
-    return type(layer).step is not SequenceMixer.step
+def test_docstrings_say_why_there_are_no_steps() -> None:
+    without = [entry for entry in MIXERS if entry not in STEPPED]
+    silent = [entry.name for entry in without if "step" not in (entry.target.__doc__ or "")]
+    assert not silent
 
 
-@of_each_mixer
+@of_each_stepped
 def test_steps_equal_the_whole(entry: Entry, backend: str) -> None:
     layer = make(entry)
-    if not has_steps(layer):
-        assert "step" in (type(layer).__doc__ or ""), "the docstring says why there are no steps"
-        return
     x = array(sequence(layer, 2, 19))
     out, state = layer.unroll(x[:, :11])
-    rest, _ = layer.unroll(x[:, 11:], state)  # a state can be handed on
+    rest, _ = layer.unroll(x[:, 11:], state)  # continue from the state
     whole = layer(x).numpy()
     assert close(np.concatenate([out.numpy(), rest.numpy()], axis=1), whole, 2e-4)
 
 
-@of_each_mixer
+@of_each_stepped
 def test_a_state_is_where_the_layer_is(entry: Entry, backend: str) -> None:
     layer = make(entry)
-    if not has_steps(layer):
-        return
-    with use_backend("numpy" if backend != "numpy" else "torch"):
+    with use_backend(other_than(backend)):
         state = layer.initial_state(2)
     assert {part.backend for part in tree.leaves_of(state)} <= {backend}
 
 
-@of_each_mixer
+@of_each_stepped
 def test_the_state_is_as_large_as_said(entry: Entry) -> None:
     layer = make(entry)
-    if not has_steps(layer):
-        return
     state, x = layer.initial_state(3), array(sequence(layer, 3, 1))[:, 0]
     for seen in range(1, 8):
         _, state = layer.step(x, state)
         parts = [part for part in tree.leaves_of(state) if part.dtype.kind != "int"]
-        kept = sum(part.size * (1 + (part.dtype.kind == "complex")) for part in parts)
-        assert kept == 3 * (layer.state_size + seen * layer.state_per_token)
+        size = sum(part.size * (1 + (part.dtype.kind == "complex")) for part in parts)
+        assert size == 3 * (layer.state_size + seen * layer.state_per_token)
 
 
 @of_each_mixer

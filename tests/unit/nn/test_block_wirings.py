@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import ember_ml
-from ember_ml import autodiff, nn, ops
+from ember_ml import nn, ops
 from ember_ml.backend import available, use_backend
 from ember_ml.configs import Config
 from ember_ml.nn import wirings
@@ -28,7 +28,6 @@ from ember_ml.nn.wirings import (
 from ember_ml.registry import available as registered
 
 matplotlib.use("Agg")
-TRACED = {"numpy": {}, "torch": {"backend": "eager", "fullgraph": True}, "mlx": {}}
 
 
 def diamond() -> GraphWiring:
@@ -222,10 +221,10 @@ def test_yaml_and_state_make_the_same_wiring(make, backend: str, tmp_path) -> No
 
 
 @pytest.mark.parametrize("make", [diamond, looped])
-def test_it_compiles(make, backend: str) -> None:
+def test_it_compiles(make, backend: str, trace) -> None:
     wiring = noisy(make())
     x = array(sequence(2, 3, 3))
-    compiled = autodiff.compile(lambda x: wiring(x), **TRACED[backend])
+    compiled = trace(lambda x: wiring(x))
     assert close(compiled(x), wiring(x), 1e-4)
 
 

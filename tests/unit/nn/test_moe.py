@@ -26,8 +26,6 @@ from ember_ml.nn.tensor import array
 from ember_ml.training import Trainer
 from tests.backends import has_dtype
 
-TRACED = {"numpy": {}, "torch": {"backend": "eager", "fullgraph": True}, "mlx": {}}
-
 
 def close(ours, theirs, tolerance: float = 2e-4) -> bool:
     ours, theirs = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
@@ -229,11 +227,10 @@ def test_blocks_equal_groups(count: int, capacity: int | None, backend: str) -> 
         {"router": "expert_choice"},
     ],
 )
-def test_compiled_matches_eager(options, backend: str) -> None:
-    torch._dynamo.reset()
+def test_compiled_matches_eager(options, backend: str, trace) -> None:
     layer = spread(MoE(5, num_experts=4, **options)).eval()
     x = tokens(2, 9, 5)
-    compiled = autodiff.compile(lambda x: layer(x), **TRACED[backend])
+    compiled = trace(lambda x: layer(x))
     assert close(compiled(x).numpy(), layer(x).numpy())
 
 
@@ -361,8 +358,7 @@ def test_losses_are_reported_only_in_training(backend: str) -> None:
     assert losses == []
 
 
-def test_losses_are_reported_while_compiling(backend: str) -> None:
-    torch._dynamo.reset()
+def test_losses_are_reported_while_compiling(backend: str, trace) -> None:
     layer = spread(MoE(5, num_experts=4))
     x = tokens(9, 5)
 
@@ -371,7 +367,7 @@ def test_losses_are_reported_while_compiling(backend: str) -> None:
             out = layer(x)
         return (out**2).mean() + losses[0] + losses[1]
 
-    compiled = autodiff.compile(loss, **TRACED[backend])
+    compiled = trace(loss)
     for seed in range(2):
         x = tokens(9, 5, seed=seed)
         assert close(compiled(x).numpy(), loss(x).numpy())
