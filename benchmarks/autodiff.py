@@ -1,4 +1,4 @@
-"""What gradients cost through Ember, beside the frameworks' own ways, in one run.
+"""Cost of gradients in Ember compared with the frameworks' own autodiff, in one run.
 
 Each contestant is timed by CPU time, best of many, and they take turns, so that a noisy moment hits
 all of them alike.
@@ -26,7 +26,7 @@ Contestant = Callable[[], Any]
 
 
 def race(contestants: dict[str, Contestant], repeats: int = 30, calls: int = 1) -> dict[str, float]:
-    """The best CPU time of each in ms, all taking turns; three rounds to warm up."""
+    """Return the best CPU time of each in ms, measured in turns after three warm-up rounds."""
     best = dict.fromkeys(contestants, float("inf"))
     for turn in range(repeats + 3):
         for name, run in contestants.items():
@@ -40,7 +40,7 @@ def race(contestants: dict[str, Contestant], repeats: int = 30, calls: int = 1) 
 
 
 def report(title: str, times: dict[str, float], ours: str, peer: str, goal: str) -> None:
-    """A line with the ratio."""
+    """Print a line with the ratio."""
     ratio = times[ours] / times[peer]
     figures = ", ".join(f"{name} {value:.3f} ms" for name, value in times.items())
     print(f"{title}: {ratio:.2f}x the time of {peer} (or {1 / ratio:.2f}x as fast; goal {goal})")
@@ -48,7 +48,7 @@ def report(title: str, times: dict[str, float], ours: str, peer: str, goal: str)
 
 
 def weights(sizes: list[int]) -> list[np.ndarray]:
-    """A weight and a bias for each layer."""
+    """Return a weight and a bias for each layer."""
     rng = np.random.default_rng(0)
     made = []
     for rows, columns in itertools.pairwise(sizes):
@@ -57,14 +57,14 @@ def weights(sizes: list[int]) -> list[np.ndarray]:
 
 
 def batch(rows: int, sizes: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and targets."""
+    """Return inputs and targets."""
     rng = np.random.default_rng(1)
     x, y = rng.standard_normal((rows, sizes[0])), rng.standard_normal((rows, sizes[-1]))
     return x.astype(np.float32), y.astype(np.float32)
 
 
 def network(params: list[Any], x: Any, y: Any) -> Any:
-    """The mean squared error of a perceptron with tanh, in Ember."""
+    """Return the mean squared error of a tanh perceptron, in Ember."""
     for at in range(0, len(params), 2):
         x = ops.matmul(x, params[at]) + params[at + 1]
         x = ops.tanh(x) if at + 2 < len(params) else x
@@ -72,7 +72,7 @@ def network(params: list[Any], x: Any, y: Any) -> Any:
 
 
 def tape_mlx() -> None:
-    """The tape on MLX against mx.value_and_grad."""
+    """Compare the tape on MLX with mx.value_and_grad."""
     import mlx.core as mx
 
     sizes = [128, 256, 256, 256, 256, 10]
@@ -109,7 +109,7 @@ def tape_mlx() -> None:
 
 
 def value_and_grad_torch() -> None:
-    """value_and_grad on torch against autograd by hand, on one thread."""
+    """Compare value_and_grad on torch with hand-written autograd, on one thread."""
     import torch
 
     def by_hand(params: list[Any], x: Any, y: Any) -> Any:
@@ -138,7 +138,7 @@ def value_and_grad_torch() -> None:
 
 
 def numpy() -> None:
-    """NumPy against HIPS autograd."""
+    """Compare NumPy with HIPS autograd."""
     import autograd
     import autograd.numpy as anp
 
@@ -188,7 +188,7 @@ def numpy() -> None:
 
 
 def linear_recurrence() -> None:
-    """The recurrence against a loop under torch's autograd, on one thread."""
+    """Compare the recurrence with a loop under torch's autograd, on one thread."""
     import torch
 
     threads = torch.get_num_threads()

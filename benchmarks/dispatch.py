@@ -1,4 +1,4 @@
-"""What a call through Ember costs over the framework's own, beside keras.ops, in one run.
+"""Overhead of an op call in Ember over the framework's own, compared with keras.ops, in one run.
 
 Twelve common ops on 8x8 float32 tensors, where the arithmetic is next to nothing. Each figure is
 the best of many repetitions, and the contestants take turns, so that a noisy moment hits all of
@@ -38,7 +38,7 @@ Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def arguments(name: str, x: Any) -> tuple[Any, ...]:
-    """What the op is called with."""
+    """Return the arguments of the op."""
     if OPS[name] == "binary" or name == "matmul":
         return x, x
     return {
@@ -50,7 +50,7 @@ def arguments(name: str, x: Any) -> tuple[Any, ...]:
 
 
 def native_ops(backend: str) -> tuple[Any, dict[str, Callable[..., Any]]]:
-    """The framework's own array and functions."""
+    """Return the framework's own array and functions."""
     if backend == "numpy":
         import numpy as np
 
@@ -73,7 +73,7 @@ def native_ops(backend: str) -> tuple[Any, dict[str, Callable[..., Any]]]:
 
 
 def keras_ops(backend: str) -> dict[str, Callable[..., Any]]:
-    """keras.ops on the same framework, if it is installed there (on NumPy it needs jax too)."""
+    """Return keras.ops on the same framework, if installed (on NumPy it also needs jax)."""
     if backend not in ("numpy", "torch"):
         return {}
     os.environ["KERAS_BACKEND"] = backend
@@ -85,7 +85,7 @@ def keras_ops(backend: str) -> dict[str, Callable[..., Any]]:
 
 
 def best(calls: dict[str, Call]) -> dict[str, float]:
-    """Microseconds a call, the contestants taking turns."""
+    """Return microseconds per call, measured in turns."""
     times = dict.fromkeys(calls, float("inf"))
     timers = {name: timer(*call) for name, call in calls.items()}
     for _ in range(REPEATS):
@@ -95,14 +95,14 @@ def best(calls: dict[str, Call]) -> dict[str, float]:
 
 
 def timer(function: Callable[..., Any], args: tuple[Any, ...]) -> timeit.Timer:
-    """Times the call as a program writes it: f(a0, a1)."""
+    """Time the call as a program writes it: f(a0, a1)."""
     names = [f"a{position}" for position in range(len(args))]
     scope = dict(zip(names, args, strict=True), f=function)
     return timeit.Timer(f"f({', '.join(names)})", globals=scope)
 
 
 def measure(backend: str) -> list[dict[str, Any]]:
-    """The rows of one backend."""
+    """Return the rows of one backend."""
     from ember_ml import ops, use_backend
     from ember_ml.nn import tensor
 
@@ -124,8 +124,8 @@ def measure(backend: str) -> list[dict[str, Any]]:
 
 
 def show(backend: str, rows: list[dict[str, Any]]) -> None:
-    """Print a table with the overheads, in microseconds, and the goals missed."""
-    print(f"\n{backend}: us a call on 8x8 float32, best of {REPEATS} x {CALLS}")
+    """Print the overheads in microseconds and the missed goals."""
+    print(f"\n{backend}: us per call on 8x8 float32, best of {REPEATS} x {CALLS}")
     print(
         f"{'op':12} {'native':>8} {'ember':>8} {'keras':>8} "
         f"{'over':>7} {'goal':>5} {'keras over / ember over':>24}"
@@ -144,7 +144,7 @@ def show(backend: str, rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Measure each backend in a process of its own: Keras knows only one."""
+    """Measure each backend in its own process, because Keras supports one per process."""
     if sys.argv[1:2] == ["--json"]:
         print(json.dumps(measure(sys.argv[2])))
         return

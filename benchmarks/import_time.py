@@ -1,4 +1,4 @@
-"""CPU time of `import ember_ml` against `import numpy`, in fresh processes that take turns.
+"""CPU time of `import ember_ml` against `import numpy`, measured in turns in fresh processes.
 
 Both run from a bytecode cache, as installed packages do.
 """
@@ -15,7 +15,7 @@ GOAL = 1.3
 
 
 def cpu_seconds(statement: str, cache: str) -> float:
-    """User and system time of the statement in a new interpreter, without its own start."""
+    """Return the CPU time of a statement in a new interpreter, without startup."""
     code = (
         f"import time; start = time.process_time(); {statement}; print(time.process_time() - start)"
     )

@@ -30,14 +30,14 @@ Call = Callable[[], Any]
 
 
 def ember_step(layer: nn.Module) -> Call:
-    """The gradients of a layer's parameters, on torch."""
+    """Return the gradients of a layer's parameters, on torch."""
     x = ops.random.normal((BATCH, TIME, FEATURES), seed=0)
     step = nn.value_and_grad(layer, lambda: ops.sum(layer(x)))
     return lambda: step()
 
 
 def torch_step(layer: torch.nn.Module) -> Call:
-    """The same of a module of torch."""
+    """Return the gradients of a torch module's parameters."""
     x = torch.tensor(ops.random.normal((BATCH, TIME, FEATURES), seed=0).numpy())
     parameters = [p for p in layer.parameters() if p.requires_grad]
 
@@ -51,7 +51,7 @@ def torch_step(layer: torch.nn.Module) -> Call:
 
 
 class Leaky(recurrent.RecurrentCell):
-    """A cell that a user might write."""
+    """Cell as a user might write it."""
 
     def __init__(self, features: int) -> None:
         self.in_features = self.out_features = self.widths = features
@@ -59,21 +59,21 @@ class Leaky(recurrent.RecurrentCell):
         self.leak = nn.Parameter(ops.zeros((features,)))
 
     def step(self, x: Any, state: Any, timespan: Any = 1.0) -> Any:
-        """A leaky step."""
+        """Return the output and the state after a leaky step."""
         keep = ops.sigmoid(self.leak)
         state = keep * state + (1.0 - keep) * ops.tanh(x + ops.linear(state, self.weight))
         return state, state
 
 
 class Scanned(nn.Module):
-    """The same step in `ops.scan`."""
+    """The same step with `ops.scan`."""
 
     def __init__(self, features: int) -> None:
         self.weight = nn.Parameter(ops.random.normal((features, features), 0.0, 0.1, seed=0))
         self.leak = nn.Parameter(ops.zeros((features,)))
 
     def forward(self, x: Any) -> Any:
-        """The outputs."""
+        """Return the outputs."""
 
         def step(state: Any, entry: Any) -> Any:
             keep = ops.sigmoid(self.leak)
@@ -93,7 +93,7 @@ class TorchLeaky(torch.nn.Module):
         self.leak = torch.nn.Parameter(torch.zeros(features))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """A loop over the steps."""
+        """Return the outputs of a loop over the steps."""
         state = torch.zeros(x.shape[0], x.shape[2])
         states = []
         for entry in x.unbind(1):
@@ -105,7 +105,7 @@ class TorchLeaky(torch.nn.Module):
 
 
 def pairs() -> dict[str, tuple[Call, Call, float]]:
-    """Ours, theirs, and how many times faster ours is meant to be."""
+    """Return Ember's function, the peer's and the target speedup."""
     ncp, theirs = wirings.AutoNCP(64, 4), ncps.wirings.AutoNCP
     size = FEATURES
     return {
@@ -148,7 +148,7 @@ def pairs() -> dict[str, tuple[Call, Call, float]]:
 
 
 def best(calls: list[Call]) -> list[float]:
-    """Milliseconds a call, the contestants taking turns."""
+    """Return milliseconds per call, measured in turns."""
     times = [float("inf")] * len(calls)
     end = time.perf_counter() + SECONDS
     rounds = 0
@@ -162,7 +162,7 @@ def best(calls: list[Call]) -> list[float]:
 
 
 def peak(call: Call) -> float:
-    """Megabytes that torch holds at most during a call, above those before it."""
+    """Return the peak memory of torch during a call in MB, above that before it."""
     gc.collect()
     activity = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activity, profile_memory=True) as profile:

@@ -1,7 +1,7 @@
-"""How far the ranking of the scale `mini` agrees with the published scores of MAD.
+"""Agreement of the ranking at the scale `mini` with the published scores of MAD.
 
-Runs (or goes on with) a sweep of the architectures that have published scores, and of a striped
-hybrid, and prints both tables and Spearman's rank correlation for each task.
+Runs (or continues) a sweep of the architectures with published scores and a striped hybrid. Prints
+both tables and Spearman's rank correlation for each task.
 
     python benchmarks/mad_agreement.py [backend] [--seed FIRST] [--seeds N] [--out DIR]
 """
@@ -26,7 +26,7 @@ HYBRID = "hyena+swiglu+attention+swiglu"
 
 
 def main() -> None:
-    """The sweep and the tables."""
+    """Run the sweep and print the tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("backend", nargs="?")
     parser.add_argument("--seed", type=int, default=0)
@@ -38,15 +38,15 @@ def main() -> None:
     sweep = Sweep(patterns, given.out, seeds=seeds, backend=given.backend)
     watch(sweep)
     done = cells(sweep.store.done())
-    found = {(c.architecture, c.task): c.macro_accuracy.mean for c in done}  # as published
+    accuracies = {(c.architecture, c.task): c.macro_accuracy.mean for c in done}  # as published
     for task in sweep.tasks:
-        ours = [100 * found[pattern, task] for pattern in PEERS.values()]
+        ours = [100 * accuracies[pattern, task] for pattern in PEERS.values()]
         theirs = [PUBLISHED[name][task] for name in PEERS]
         pairs = zip(PEERS, ours, theirs, strict=True)
         row = ", ".join(f"{name} {here:.1f} ({there:.1f})" for name, here, there in pairs)
-        hybrid = 100 * found[HYBRID, task]
+        hybrid = 100 * accuracies[HYBRID, task]
         print(f"{task}: rho {spearman(ours, theirs):+.2f}; {row}; hybrid {hybrid:.1f}")
-    means = [sum(found[pattern, task] for task in sweep.tasks) for pattern in PEERS.values()]
+    means = [sum(accuracies[pattern, task] for task in sweep.tasks) for pattern in PEERS.values()]
     theirs = [sum(PUBLISHED[name].values()) for name in PEERS]
     print(f"mean over the tasks: rho {spearman(means, theirs):+.2f}")
 

@@ -1,4 +1,4 @@
-"""What the tasks are known to tell: attention learns to recall, a fixed linear recurrence does not.
+"""Known results of MAD: attention learns recall, a fixed linear recurrence does not.
 
 - Memorization as MAD has it, mh-attention and swiglu, learning rate 1e-3: steps to 99.9 %.
 - In-context recall at a reduced size: attention beside LRU, a linear recurrence whose rates do not
@@ -19,7 +19,7 @@ RECALL = {"type": "in-context-recall", "vocab_size": 16, "seq_len": 64, "num_val
 
 
 def run(pattern: str, task: dict[str, object], **options: object) -> Result:
-    """One training run, and a line about it."""
+    """Do a training run and print its result."""
     layers = architecture(pattern).layers
     result = execute(RunConfig(architecture=pattern, layers=layers, task=task, **options))
     print(
@@ -32,7 +32,7 @@ def run(pattern: str, task: dict[str, object], **options: object) -> Result:
 
 
 def main() -> None:
-    """All lines."""
+    """Do all runs."""
     if sys.argv[1:]:
         ember_ml.set_backend(sys.argv[1])
     run(

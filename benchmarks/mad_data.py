@@ -1,4 +1,4 @@
-"""How long the examples of the MAD tasks take to make, beside one example at a time in Python.
+"""Time to generate the examples of the MAD tasks, compared with one example at a time in Python.
 
 The peer builds the same sequences token by token with `random`, as MAD-Lab does it. The fuzzy task
 is also timed at 128 tokens, where MAD-Lab lists all motifs first and takes hours.
@@ -19,7 +19,7 @@ COUNT = 12_800
 
 
 def recall(rng: random.Random, size: int = 16, length: int = 128) -> list[int]:
-    """A sequence of in-context recall."""
+    """Return a sequence of in-context recall."""
     half, bound, tokens = size // 2, {}, []
     for _ in range(length // 2 - 1):
         key = rng.randrange(half)
@@ -29,7 +29,7 @@ def recall(rng: random.Random, size: int = 16, length: int = 128) -> list[int]:
 
 
 def fuzzy(rng: random.Random, size: int = 16, length: int = 128) -> list[int]:
-    """A sequence of fuzzy in-context recall."""
+    """Return a sequence of fuzzy in-context recall."""
     keys, values, bound, tokens = range((size - 1) // 2), range((size - 1) // 2, size - 1), {}, []
     while len(tokens) < length - 12:
         key = tuple(rng.sample(keys, rng.randint(1, 3)))
@@ -40,17 +40,17 @@ def fuzzy(rng: random.Random, size: int = 16, length: int = 128) -> list[int]:
 
 
 def memorized(rng: random.Random) -> list[int]:
-    """A sequence of memorization."""
+    """Return a sequence of memorization."""
     return [token for _ in range(16) for token in (rng.randrange(127), 255)]
 
 
 def compressed(rng: random.Random) -> list[int]:
-    """A sequence of compression."""
+    """Return a sequence of compression."""
     return [*(rng.randrange(15) for _ in range(31)), 15]
 
 
 def copied(rng: random.Random) -> list[int]:
-    """A sequence of selective copying."""
+    """Return a sequence of selective copying."""
     tokens = [rng.randrange(14) for _ in range(16)]
     for _ in range(256 - 33):
         tokens.insert(rng.randrange(len(tokens)), 14)
@@ -58,7 +58,7 @@ def copied(rng: random.Random) -> list[int]:
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Processor time, the best of three."""
+    """Return the best CPU time of three calls."""
     times = []
     for _ in range(3):
         start = time.process_time()

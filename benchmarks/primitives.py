@@ -37,11 +37,11 @@ GOALS = {
     "rwkv5-time-mixer": 2.0,
     "rwkv6-time-mixer": 2.0,
 }
-"""Mixer -> at most so many times the hand-written attention model's step."""
+"""Mixer -> maximum time of a step, as a multiple of the hand-written attention model's."""
 
 
 class Model(nn.Module):
-    """Layers with a norm before and a residual beside each."""
+    """Pre-norm residual layers."""
 
     def __init__(self, mixer: str) -> None:
         self.embedding = layers.Embedding(VOCABULARY, DIM)
@@ -51,7 +51,7 @@ class Model(nn.Module):
         self.head = layers.Dense(DIM, VOCABULARY)
 
     def forward(self, x: Any) -> Any:
-        """Logits."""
+        """Return the logits."""
         x = self.embedding(x)
         for norm, layer in zip(self.norms, self.layers, strict=False):
             x = x + layer(norm(x))
@@ -70,12 +70,12 @@ class TorchAttention(tnn.Module):
         self.register_buffer("sin", torch.cat([angles.sin()] * 2, -1))
 
     def rotate(self, x: Any) -> Any:
-        """By the positions."""
+        """Rotate by the positions."""
         a, b = x.chunk(2, -1)
         return x * self.cos + torch.cat([-b, a], -1) * self.sin
 
     def forward(self, x: Any) -> Any:
-        """Of (batch, time, dim)."""
+        """Return outputs of shape (batch, time, dim)."""
         b, t, d = x.shape
         q, k, v = self.qkv(x).view(b, t, 3, HEADS, d // HEADS).permute(2, 0, 3, 1, 4).unbind(0)
         y = F.scaled_dot_product_attention(self.rotate(q), self.rotate(k), v, is_causal=True)
@@ -83,7 +83,7 @@ class TorchAttention(tnn.Module):
 
 
 class TorchSwiGLU(tnn.Module):
-    """A gated linear unit."""
+    """Gated linear unit."""
 
     def __init__(self, inner: int = 352) -> None:
         super().__init__()
@@ -91,13 +91,13 @@ class TorchSwiGLU(tnn.Module):
         self.reduce = tnn.Linear(inner, DIM, bias=False)
 
     def forward(self, x: Any) -> Any:
-        """Of (batch, time, dim)."""
+        """Return outputs of shape (batch, time, dim)."""
         gate, value = self.expand(x).chunk(2, -1)
         return self.reduce(F.silu(gate) * value)
 
 
 class TorchModel(tnn.Module):
-    """The hand-written attention model."""
+    """Hand-written attention model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class TorchModel(tnn.Module):
         self.head = tnn.Linear(DIM, VOCABULARY)
 
     def forward(self, x: Any) -> Any:
-        """Logits."""
+        """Return the logits."""
         x = self.embedding(x)
         for norm, layer in zip(self.norms, self.layers, strict=False):
             x = x + layer(norm(x))
@@ -116,7 +116,7 @@ class TorchModel(tnn.Module):
 
 
 def torch_step(x: np.ndarray, y: np.ndarray) -> Callable[[], Any]:
-    """What people write."""
+    """Return a hand-written training step."""
     model = TorchModel()
     optimizer = torch.optim.AdamW(model.parameters())
     inputs, targets = torch.from_numpy(x), torch.from_numpy(y)
@@ -130,14 +130,14 @@ def torch_step(x: np.ndarray, y: np.ndarray) -> Callable[[], Any]:
 
 
 def ember_step(mixer: str, x: np.ndarray, y: np.ndarray) -> Callable[[], Any]:
-    """The trainer's step."""
+    """Return the trainer's step."""
     trainer = Trainer(Model(mixer), "cross_entropy", optimizer="adamw", progress=False)
     batch = array(x), array(y)
     return lambda: trainer.train_step(batch)
 
 
 def race(contestants: dict[str, Callable[[], Any]], repeats: int = 4) -> dict[str, float]:
-    """The best CPU time of each in seconds, in turns, after one to warm up."""
+    """Return the best CPU time of each in seconds, measured in turns after one warm-up."""
     best = dict.fromkeys(contestants, float("inf"))
     for turn in range(repeats + 1):
         for name, run in contestants.items():
@@ -149,7 +149,7 @@ def race(contestants: dict[str, Callable[[], Any]], repeats: int = 4) -> dict[st
 
 
 def main(wanted: list[str]) -> None:
-    """A line for each mixer."""
+    """Print a line for each mixer."""
     torch.set_num_threads(1)
     ember.set_backend("torch")
     rng = np.random.default_rng(0)

@@ -29,14 +29,14 @@ Call = Callable[[], Any]
 
 
 def arrays(shape: tuple[int, ...]) -> list[Any]:
-    """Factors below one, inputs, and a gradient of the states."""
+    """Return factors below one, inputs, and a gradient of the states."""
     rng = np.random.default_rng(0)
     drawn = rng.uniform(0.5, 1.0, shape), rng.standard_normal(shape), rng.standard_normal(shape)
     return [x.astype(np.float32) for x in drawn]
 
 
 def loop(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The recurrence, step by step."""
+    """Return the recurrence computed step by step."""
     h = torch.zeros_like(b[:, 0])
     states = []
     for factor, entry in zip(a.unbind(1), b.unbind(1), strict=True):
@@ -46,14 +46,14 @@ def loop(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def loop_calls(shape: tuple[int, ...]) -> tuple[Call, Call]:
-    """The loop forward, and forward and backward."""
+    """Return the loop forward, and forward and backward."""
     a, b, g = (torch.from_numpy(x) for x in arrays(shape))
     leaves = [x.clone().requires_grad_() for x in (a, b)]
     return lambda: loop(a, b), lambda: torch.autograd.grad(loop(*leaves), leaves, g)
 
 
 def ember_calls(shape: tuple[int, ...], backend: str) -> tuple[Call, Call]:
-    """The op forward, and forward and backward on a tape."""
+    """Return the op forward, and forward and backward on a tape."""
     with use_backend(backend):
         a, b, g = (tensor.array(x) for x in arrays(shape))
 
@@ -70,7 +70,7 @@ def ember_calls(shape: tuple[int, ...], backend: str) -> tuple[Call, Call]:
 
 
 def best(calls: dict[str, Call]) -> dict[str, float]:
-    """Milliseconds a call, the contestants taking turns."""
+    """Return milliseconds per call, measured in turns."""
     times = dict.fromkeys(calls, float("inf"))
     for _ in range(REPEATS):
         for name, call in calls.items():
@@ -81,7 +81,7 @@ def best(calls: dict[str, Call]) -> dict[str, float]:
 
 
 def linear_recurrence(backends: list[str]) -> None:
-    """Print a table: milliseconds, and how many times faster than the loop."""
+    """Print milliseconds and the speedup over the loop."""
     for shape in SHAPES:
         pairs = {"torch loop": loop_calls(shape)}
         pairs |= {backend: ember_calls(shape, backend) for backend in backends}

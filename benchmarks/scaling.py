@@ -1,4 +1,4 @@
-"""Time and memory of long mixers against the length of the sequence, from 1k to 16k tokens.
+"""Time and memory of long mixers over the sequence length, from 1k to 16k tokens.
 
 A training step (forward and backward) of one layer on one thread, each layer in a process of its
 own, so that the peak of its memory is its own; its lengths go upwards, and so does the peak. Prints
@@ -40,12 +40,12 @@ REPEATS = 5
 
 
 def peak() -> float:
-    """The most memory that this process has held, in MB."""
+    """Return the peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def measure(backend: str, name: str) -> dict[str, list[float]]:
-    """CPU seconds of a training step at each length, and the MB that it needs."""
+    """Return CPU seconds and peak MB of a training step at each length."""
     from ember_ml import use_backend
 
     with use_backend(backend):
@@ -59,7 +59,7 @@ def measure(backend: str, name: str) -> dict[str, list[float]]:
 
 
 def step_time(name: str, length: int, repeats: int) -> float:
-    """The best CPU time of a few steps, after one to warm up."""
+    """Return the best CPU time of a few steps, after one warm-up."""
     from ember_ml import nn, ops
     from ember_ml.registry import create
 
@@ -78,7 +78,7 @@ def step_time(name: str, length: int, repeats: int) -> float:
 
 
 def in_a_process(backend: str, name: str) -> dict[str, list[float]]:
-    """`measure`, alone and on one thread."""
+    """Return the result of `measure` in a new process on one thread."""
     command = [sys.executable, __file__, backend, "--one", name]
     env = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
@@ -86,7 +86,7 @@ def in_a_process(backend: str, name: str) -> dict[str, list[float]]:
 
 
 def exponent(values: list[float]) -> float:
-    """The slope of the values against the lengths, both as logarithms."""
+    """Return the slope of the values over the lengths, both as logarithms."""
     x, y = [math.log(n) for n in LENGTHS], [math.log(max(v, 1e-9)) for v in values]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
     top = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
@@ -94,7 +94,7 @@ def exponent(values: list[float]) -> float:
 
 
 def draw(found: dict[str, dict[str, list[float]]], path: str) -> None:
-    """Both measures of all layers, on logarithmic axes."""
+    """Plot time and memory of all layers on logarithmic axes."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -116,7 +116,7 @@ def draw(found: dict[str, dict[str, list[float]]], path: str) -> None:
 
 
 def scaling(backend: str, path: str) -> None:
-    """Print the table and draw it."""
+    """Print and plot the table."""
     found: dict[str, dict[str, list[float]]] = {}
     print(f"training step of a layer on {backend}, batch {BATCH}, {FEATURES} features: CPU s (MB)")
     print(f"{'':23}" + "".join(f"{n:>16}" for n in LENGTHS) + f"{'time':>10}{'memory':>10}")
@@ -127,7 +127,7 @@ def scaling(backend: str, path: str) -> None:
         powers = [f"L^{exponent(columns[key]):.2f}" for key in ("seconds", "megabytes")]
         print(f"{name:23}{cells}{powers[0]:>10}{powers[1]:>10}", flush=True)
     draw(found, path)
-    print(f"drawn to {path}")
+    print(f"plot: {path}")
 
 
 if __name__ == "__main__":

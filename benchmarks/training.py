@@ -1,4 +1,4 @@
-"""What a training step and a forward cost through Ember, beside hand-written code, in one run.
+"""Cost of a training step and a forward pass compared with hand-written code, in one run.
 
 An MLP and a 2-layer pre-norm transformer, at two sizes, with AdamW: Ember on torch against
 hand-written PyTorch (eager) and Keras 3 on torch; Ember on MLX against mlx.nn with mx.compile.
@@ -35,7 +35,7 @@ RATE = 1e-6
 
 
 class Size(NamedTuple):
-    """How large the transformer is."""
+    """Size of the transformer."""
 
     dim: int
     heads: int
@@ -48,11 +48,11 @@ class Size(NamedTuple):
 SIZES = [Size(128, 4, 8, 64, 1.05, 30), Size(32, 4, 1, 8, 1.4, 100)]
 FORWARD_GOAL = 1.1
 WIDE = [(64, [256, 256], 10, 64, 1.05), (8, [16, 16], 4, 4, 1.4)]
-"""In, hidden, out, batch and the goal of the MLPs."""
+"""Input, hidden, output and batch size of the MLPs, and the goal."""
 
 
 def race(contestants: dict[str, Contestant], repeats: int) -> dict[str, float]:
-    """The best CPU time of each in ms, all taking turns."""
+    """Return the best CPU time of each in ms, measured in turns."""
     best = dict.fromkeys(contestants, float("inf"))
     for turn in range(repeats + 5):
         for name, run in contestants.items():
@@ -65,7 +65,7 @@ def race(contestants: dict[str, Contestant], repeats: int) -> dict[str, float]:
 
 
 def report(title: str, times: dict[str, float], peer: str, goal: float) -> None:
-    """A line with the ratios to the peer."""
+    """Print a line with the ratios to the peer."""
     ratios = ", ".join(
         f"{name} {value / times[peer]:.2f}x" for name, value in times.items() if name != peer
     )
@@ -81,7 +81,7 @@ class Attention(nn.Module):
         self.out = layers.Dense(dim, dim)
 
     def forward(self, x: Any) -> Any:
-        """Of (batch, length, dim)."""
+        """Return outputs of shape (batch, length, dim)."""
         b, t, d = x.shape
         parts = ops.reshape(self.qkv(x), (b, t, 3, self.heads, d // self.heads))
         q, k, v = ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4)), axis=0)
@@ -90,7 +90,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and an MLP, each behind a norm and beside a residual."""
+    """Pre-norm residual attention and MLP."""
 
     def __init__(self, dim: int, heads: int) -> None:
         self.norm1 = layers.LayerNorm(dim)
@@ -99,7 +99,7 @@ class Block(nn.Module):
         self.mlp = layers.MLP(dim)
 
     def forward(self, x: Any) -> Any:
-        """Of (batch, length, dim)."""
+        """Return outputs of shape (batch, length, dim)."""
         x = x + self.attention(self.norm1(x))
         return x + self.mlp(self.norm2(x))
 
@@ -115,7 +115,7 @@ class Transformer(nn.Module):
         self.head = layers.Dense(dim, VOCABULARY)
 
     def forward(self, x: Any) -> Any:
-        """Logits for symbols of (batch, length)."""
+        """Return the logits of tokens of shape (batch, length)."""
         x = self.embedding(x) + self.positions
         for block in self.blocks:
             x = block(x)
@@ -181,21 +181,21 @@ def keras_transformer(size: Size) -> Any:
 
 
 def symbols(size: Size) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and targets."""
+    """Return inputs and targets."""
     rng = np.random.default_rng(0)
     shape = size.batch, size.length
     return rng.integers(0, VOCABULARY, shape), rng.integers(0, VOCABULARY, shape)
 
 
 def vectors(features: int, classes: int, batch: int) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and targets of an MLP."""
+    """Return inputs and targets of an MLP."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((batch, features)).astype(np.float32)
     return x, rng.integers(0, classes, batch)
 
 
 def ember_step(model: nn.Module, x: np.ndarray, y: np.ndarray) -> tuple[Contestant, Contestant]:
-    """The trainer's step, and the forward."""
+    """Return the trainer's step and the forward pass."""
     options = {"optimizer": "adamw", "learning_rate": RATE, "progress": False}
     trainer = Trainer(model, "cross_entropy", **options)
     batch = array(x), array(y)
@@ -204,7 +204,7 @@ def ember_step(model: nn.Module, x: np.ndarray, y: np.ndarray) -> tuple[Contesta
 
 
 def torch_step(model: Any, x: np.ndarray, y: np.ndarray) -> tuple[Contestant, Contestant]:
-    """What people write."""
+    """Return a hand-written training step and the forward pass."""
     import torch
     from torch.nn import functional as F
 
@@ -226,7 +226,7 @@ def torch_step(model: Any, x: np.ndarray, y: np.ndarray) -> tuple[Contestant, Co
 
 
 def keras_step(model: Any, x: np.ndarray, y: np.ndarray) -> tuple[Contestant, Contestant]:
-    """Keras' own step."""
+    """Return Keras' own training step and the forward pass."""
     import keras
     import torch
 
@@ -242,7 +242,7 @@ def keras_step(model: Any, x: np.ndarray, y: np.ndarray) -> tuple[Contestant, Co
 
 
 def compare(title: str, pairs: dict[str, Any], peer: str, goal: float, repeats: int) -> None:
-    """Step and forward of each."""
+    """Print the times of step and forward pass of each."""
     steps = {name: step for name, (step, _) in pairs.items()}
     forwards = {name: forward for name, (_, forward) in pairs.items()}
     report(f"{title}, step", race(steps, repeats), peer, goal)
@@ -250,7 +250,7 @@ def compare(title: str, pairs: dict[str, Any], peer: str, goal: float, repeats: 
 
 
 def on_torch(models: list[str]) -> None:
-    """Ember on torch against hand-written torch and Keras."""
+    """Compare Ember on torch with hand-written torch and Keras."""
     import keras
     import torch
 
@@ -288,12 +288,12 @@ def on_torch(models: list[str]) -> None:
 
 
 def mlx_step(model: Any, x: np.ndarray, y: np.ndarray) -> tuple[Contestant, Contestant]:
-    """mlx.nn with the whole step compiled, as its documentation shows."""
+    """Return an mlx.nn step, compiled as a whole as its documentation shows."""
     import mlx.core as mx
     import mlx.nn as mnn
     import mlx.optimizers as mo
 
-    optimizer = mo.AdamW(learning_rate=RATE, bias_correction=True)  # as AdamW is, and ours
+    optimizer = mo.AdamW(learning_rate=RATE, bias_correction=True)  # as in AdamW and in Ember
     inputs, targets = mx.array(x), mx.array(y)
     loss_and_grad = mnn.value_and_grad(
         model, lambda a, b: mnn.losses.cross_entropy(model(a), b, reduction="mean")
@@ -354,14 +354,14 @@ def mlx_transformer(size: Size) -> Any:
 
 
 def evaluated(pair: tuple[Contestant, Contestant]) -> tuple[Contestant, Contestant]:
-    """The same, with the forward computed and not only planned."""
+    """Return functions that evaluate the lazy forward pass."""
     import mlx.core as mx
 
     return pair[0], lambda: mx.eval(pair[1]().native)
 
 
 def on_mlx(models: list[str]) -> None:
-    """Ember on MLX against mlx.nn."""
+    """Compare Ember on MLX with mlx.nn."""
     import mlx.nn as mnn
 
     ember.set_backend("mlx")
@@ -389,7 +389,7 @@ def on_mlx(models: list[str]) -> None:
 
 
 def main(wanted: list[str]) -> None:
-    """Run what is asked for, or everything."""
+    """Run the selected benchmarks, or all."""
     models = [name for name in ("mlp", "transformer") if name in wanted] or ["mlp", "transformer"]
     backends = [name for name in ("torch", "mlx") if name in wanted] or ["torch", "mlx"]
     for backend in backends:
