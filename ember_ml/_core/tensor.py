@@ -273,9 +273,20 @@ def wrap(data: Any, backend: str) -> EmberTensor:
     return tensor
 
 
-def rebind(tensor: EmberTensor, value: EmberTensor) -> None:
-    """Make a tensor refer to the array of another, with its backend and dtype."""
-    tensor._data, tensor._backend, tensor._tag = value._data, value._backend, value._tag
+def snapshots(tensors: Iterable[EmberTensor]) -> list[EmberTensor]:
+    """Return plain tensors with the current arrays of tensors, which later changes leave alone."""
+    copies = []
+    for tensor in tensors:
+        copy = _new(EmberTensor)
+        copy._data, copy._backend, copy._tag = tensor._data, tensor._backend, tensor._tag
+        copies.append(copy)
+    return copies
+
+
+def rebind(tensors: Iterable[EmberTensor], values: Iterable[EmberTensor]) -> None:
+    """Make each tensor refer to the array of another, with its backend and dtype."""
+    for tensor, value in zip(tensors, values, strict=True):
+        tensor._data, tensor._backend, tensor._tag = value._data, value._backend, value._tag
 
 
 def set_natives(tensors: Sequence[EmberTensor], arrays: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec
 
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.tensor import Tensor, TensorLike, rebind, wrap
+from ember_ml._core.tensor import Tensor, TensorLike, rebind, snapshots
 from ember_ml.autodiff.transforms.gradients import differentiate as gradients_of
 from ember_ml.nn import _traversal
 from ember_ml.nn.module import Module
@@ -28,19 +28,17 @@ def substitute(variables: Sequence[Variable], values: Sequence[Tensor]) -> Itera
         variables: Parameters or buffers.
         values: One tensor per variable, of any dtype and backend.
     """
-    before = current_values(variables)
+    before = snapshots(variables)
     try:
-        for variable, value in zip(variables, values, strict=True):
-            rebind(variable, value)
+        rebind(variables, values)
         yield
     finally:
-        for variable, value in zip(variables, before, strict=True):
-            rebind(variable, value)
+        rebind(variables, before)
 
 
 def current_values(variables: Sequence[Variable]) -> list[Tensor]:
     """Return the current values of variables as plain tensors, without a copy."""
-    return [wrap(variable.native, variable.backend) for variable in variables]
+    return snapshots(variables)
 
 
 def differentiate(

@@ -43,12 +43,12 @@ class Variable(EmberTensor):
         if isinstance(value, EmberTensor):  # tapes identify values by their array: use a new one
             native = runtime.LOADED[self.backend].adopt(converted.native)
             converted = wrap(native, self.backend)
-        rebind(self, converted)
+        rebind([self], [converted])
         return self
 
     def become(self, value: Tensor) -> None:
         """Replace the value, dtype and backend by those of another tensor."""
-        rebind(self, value)
+        rebind([self], [value])
 
     def value(self) -> Tensor:
         """Return the current value as a tensor that later assignments do not change."""
