@@ -226,6 +226,10 @@ class Backend(Protocol):
         """Gradients, batching and compilation."""
 
     @property
+    def optimization(self) -> Optimization:
+        """Arithmetic on lists of arrays, for optimizers."""
+
+    @property
     def random(self) -> Random:
         """State of the backend's own random generator."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from ember_ml import ops
@@ -115,18 +114,8 @@ def alike(x: Any, y: Any) -> bool:
 
 def _place(structure: tree.Structure, at: int) -> str:
     """Return the path of a leaf for an error message; empty for the whole pytree."""
-    path = next(itertools.islice(_paths(structure), at, None))
+    path = next(itertools.islice(tree.paths(structure), at, None))
     return f" at {path}" if path else ""
-
-
-def _paths(structure: tree.Structure, path: str = "") -> Iterator[str]:
-    if structure.kind is None:
-        yield path
-        return
-    for key, part in zip(
-        structure.keys or range(len(structure.parts)), structure.parts, strict=True
-    ):
-        yield from _paths(part, f"{path}[{key!r}]")
 
 
 def described(x: object) -> str:

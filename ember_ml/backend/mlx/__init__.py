@@ -9,7 +9,7 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
-from ember_ml.backend.interface import Random, ReplayAutodiff
+from ember_ml.backend.interface import Optimization, Random, ReplayAutodiff
 from ember_ml.backend.mlx import autodiff as _autodiff
 from ember_ml.backend.mlx.ops.random import native as _random
 
@@ -33,6 +33,10 @@ DTYPES = {
     )
 }
 version = metadata.version("mlx")
+
+from ember_ml.backend.mlx import optimization as _optimization  # noqa: E402  (uses DTYPES)
+
+optimization: Optimization = _optimization
 
 
 def devices() -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError, DeviceError
-from ember_ml.backend.interface import Autodiff, Random
+from ember_ml.backend.interface import Autodiff, Optimization, Random
 from ember_ml.backend.numpy import autodiff as _autodiff
 from ember_ml.backend.numpy.ops.random import native as _random
 
@@ -21,8 +21,8 @@ autodiff: Autodiff = _autodiff
 random: Random = _random
 ARRAY = np.ndarray
 IS_HOST = True
-IS_LAZY = False
 """NumPy arrays are host data: an op moves them to the backend of its other operands."""
+IS_LAZY = False
 DTYPES = {
     name: np.dtype(name)
     for name in (
@@ -31,6 +31,10 @@ DTYPES = {
     )
 }
 version = np.__version__
+
+from ember_ml.backend.numpy import optimization as _optimization  # noqa: E402  (uses DTYPES)
+
+optimization: Optimization = _optimization
 
 
 def devices() -> list[str]:

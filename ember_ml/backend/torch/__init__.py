@@ -11,7 +11,7 @@ from ember_ml._core import recording as _recording
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
 from ember_ml.backend import devices as _devices
 from ember_ml.backend import selection as _selection
-from ember_ml.backend.interface import GraphAutodiff, Random
+from ember_ml.backend.interface import GraphAutodiff, Optimization, Random
 from ember_ml.backend.torch import autodiff as _autodiff
 from ember_ml.backend.torch.ops.random import native as _random
 
@@ -35,6 +35,10 @@ DTYPES = {
 }
 _OF_HOST = {np.dtype(name): DTYPES[name] for name in DTYPES if name != "bfloat16"}
 version = torch.__version__
+
+from ember_ml.backend.torch import optimization as _optimization  # noqa: E402  (uses DTYPES)
+
+optimization: Optimization = _optimization
 
 # What a compiled function asks of the outside while it is traced is a constant of that function.
 for _function in (_selection.get_backend, _devices.resolve, _recording.current):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
@@ -26,23 +25,10 @@ State: TypeAlias = dict[str, Arrays]
 Update: TypeAlias = Callable[..., tuple[Arrays, State]]
 """(params, grads, state, values) -> (params, state)."""
 
-_KERNELS: dict[str, Optimization] = {}
-
-
-def _load_kernels(backend: str) -> None:
-    # With the backend, not at first use: that may be while a compiler traces.
-    module = importlib.import_module(f"ember_ml.backend.{backend}.optimization")
-    _KERNELS[backend] = cast(Optimization, module)
-
-
-runtime.on_load.append(_load_kernels)
-for _name in runtime.LOADED:
-    _load_kernels(_name)
-
 
 def kernels(backend: str) -> Optimization:
     """Return a loaded backend's arithmetic on lists of arrays."""
-    return _KERNELS[backend]
+    return runtime.LOADED[backend].optimization
 
 
 def state_dtype(parameter: Parameter) -> str:
