@@ -1,4 +1,4 @@
-"""What trains a model."""
+"""The trainer."""
 
 from ember_ml.training.trainer.history import History as History
 from ember_ml.training.trainer.nonfinite import NonFiniteError as NonFiniteError

@@ -1,23 +1,33 @@
-"""What a trainer takes for data."""
+"""The data of a trainer: loaders, and the parts of a batch."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from ember_ml import ops
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.data import ArrayDataset, DataLoader, Dataset, IterableDataset
 from ember_ml.nn.module import Module
 from ember_ml.registry.base import close_matches
 
+DataLike: TypeAlias = (
+    DataLoader
+    | Dataset
+    | IterableDataset
+    | Sequence[TensorLike]
+    | Mapping[str, TensorLike]
+    | TensorLike
+)
+"""A loader, a dataset, a tuple of arrays (inputs, targets) or a dict of arrays."""
 
-def loader(data: Any, batch_size: int, *, shuffle: bool, seed: int) -> DataLoader:
-    """A loader for a loader, a dataset, or arrays."""
+
+def loader(data: DataLike, batch_size: int, *, shuffle: bool, seed: int) -> DataLoader:
+    """Return a loader for data; a loader is returned as it is."""
     if isinstance(data, DataLoader):
         return data
     if isinstance(data, IterableDataset):
@@ -29,37 +39,38 @@ def loader(data: Any, batch_size: int, *, shuffle: bool, seed: int) -> DataLoade
     if isinstance(data, Mapping):
         return DataLoader(ArrayDataset(data), batch_size, shuffle=shuffle, seed=seed)
     raise ArgumentTypeError(
-        "data is a DataLoader, a dataset, a tuple of arrays (inputs, targets) or a dict of "
+        "data must be a DataLoader, a dataset, a tuple of arrays (inputs, targets) or a dict of "
         f"arrays, not {type(data).__name__}"
     )
 
 
-def inputs_loader(data: Any, batch_size: int) -> DataLoader:
-    """A loader for data whose targets, if it has any, are of no interest."""
+def inputs_loader(data: DataLike, batch_size: int) -> DataLoader:
+    """Return a loader for inputs, whose targets, if any, are ignored."""
     known = isinstance(data, (DataLoader, Dataset, IterableDataset, Mapping, tuple, list))
-    return loader(data if known else (data,), batch_size, shuffle=False, seed=0)
+    given: Any = data if known else (data,)
+    return loader(given, batch_size, shuffle=False, seed=0)
 
 
 class Parts(NamedTuple):
-    """What a batch consists of."""
+    """The parts of a batch."""
 
     inputs: tuple[Any, ...]
     named: dict[str, Any]
-    """Further arguments of the model, by name."""
+    """Keyword arguments of the model."""
     targets: Any
     options: dict[str, Any]
-    """Of the loss."""
+    """Keyword arguments of the loss."""
 
 
 KEYS = ("inputs", "targets", "mask")
-"""Of a batch that is a dict; others are names of the model's arguments."""
+"""Keys of a batch that is a dict; other keys are arguments of the model."""
 
 
-def split(batch: Any, with_targets: bool) -> Parts:
-    """What is what in a batch.
+def split(batch: object, with_targets: bool) -> Parts:
+    """Split a batch into its parts.
 
-    A tuple is (inputs, targets) or (inputs, targets, mask), a dict has these keys. Inputs that are
-    a tuple are several arguments of the model.
+    A tuple is (inputs, targets) or (inputs, targets, mask), a dict has these keys. A tuple of
+    inputs is passed to the model as several arguments.
     """
     if not with_targets:
         return Parts(tuple(batch) if isinstance(batch, (tuple, list)) else (batch,), {}, None, {})
@@ -67,16 +78,16 @@ def split(batch: Any, with_targets: bool) -> Parts:
         missing = [key for key in ("inputs", "targets") if key not in batch]
         if missing:
             raise ArgumentError(
-                "a batch that is a dict has 'inputs', 'targets' and maybe 'mask', and arguments of "
-                f"the model by name; {sorted(batch)} has no {' and no '.join(missing)}; for other "
-                "batches override Trainer.compute"
+                "a batch that is a dict must have 'inputs' and 'targets' (and may have 'mask' and "
+                f"arguments of the model); {sorted(batch)} has no {' and no '.join(missing)}; for "
+                "other batches override Trainer.compute"
             )
         parts = [batch["inputs"], batch["targets"], batch.get("mask")]
     elif isinstance(batch, (tuple, list)) and len(batch) in (2, 3):
         parts = [*batch, None][:3]
     else:
         raise ArgumentError(
-            "a batch is (inputs, targets), (inputs, targets, mask) or a dict with these keys; "
+            "a batch must be (inputs, targets), (inputs, targets, mask) or a dict with these keys; "
             "for other batches override Trainer.compute"
         )
     inputs, targets, mask = parts
@@ -84,16 +95,16 @@ def split(batch: Any, with_targets: bool) -> Parts:
     return Parts(_arguments(inputs), _named(batch), targets, options)
 
 
-def weight_of(batch: Any, mask: Tensor | None) -> float:
-    """What a batch counts in a mean over batches: the sum of its mask, or its examples."""
+def weight_of(batch: object, mask: Tensor | None) -> float:
+    """Return the weight of a batch in a mean: the sum of its mask, or its number of examples."""
     if mask is not None:
         return float(ops.sum(ops.astype(mask, "float32")))
     first = next((x for x in tree.leaves_of(batch) if isinstance(x, EmberTensor)), None)
     return float(first.shape[0]) if first is not None and first.ndim else 1.0
 
 
-def inputs_of(batch: Any) -> Parts:
-    """The model's arguments in a batch that may have targets, too."""
+def inputs_of(batch: object) -> Parts:
+    """Return the model's arguments in a batch, which may also have targets."""
     if isinstance(batch, Mapping) and "inputs" in batch:
         return Parts(_arguments(batch["inputs"]), _named(batch), None, {})
     first = batch[0] if isinstance(batch, (tuple, list)) else batch
@@ -101,7 +112,7 @@ def inputs_of(batch: Any) -> Parts:
 
 
 def apply(model: Module, parts: Parts) -> Any:
-    """The model's outputs."""
+    """Return the model's outputs."""
     try:
         return model(*parts.inputs, **parts.named)
     except TypeError:
@@ -110,7 +121,7 @@ def apply(model: Module, parts: Parts) -> Any:
 
 
 def _refuse_unknown(model: Module, named: dict[str, Any]) -> None:
-    """Say so if a batch has what the model does not take."""
+    """Raise an error if the batch has arguments that the model does not take."""
     known = inspect.signature(model.forward).parameters
     free = any(each.kind is each.VAR_KEYWORD for each in known.values())
     unknown = [] if free else [name for name in named if name not in known]
@@ -122,7 +133,7 @@ def _refuse_unknown(model: Module, named: dict[str, Any]) -> None:
         ) from None
 
 
-def _named(batch: Any) -> dict[str, Any]:
+def _named(batch: object) -> dict[str, Any]:
     if not isinstance(batch, Mapping):
         return {}
     return {name: value for name, value in batch.items() if name not in KEYS}
@@ -133,27 +144,27 @@ def _arguments(inputs: Any) -> tuple[Any, ...]:
 
 
 class Limit(NamedTuple):
-    """When a training has gone far enough."""
+    """Total numbers of epochs and steps of a training."""
 
     epochs: float
     steps: float
 
     def reached(self, epoch: int, step: int) -> bool:
-        """Whether it is there."""
+        """Return whether the limit is reached."""
         return epoch >= self.epochs or step >= self.steps
 
     def total(self, loader: DataLoader, accumulate: int) -> int | None:
-        """How many steps that is, if it can be known."""
+        """Return the number of steps, or None if it is unknown."""
         if loader.plan.length is None or math.isinf(self.epochs):
             return None if math.isinf(self.steps) else int(self.steps)
         return int(min(self.steps, self.epochs * (len(loader) // accumulate)))
 
 
 def limits(epochs: int | None, steps: int | None) -> Limit:
-    """The limit that `fit`'s arguments mean."""
+    """Return the limit for the arguments of `fit`."""
     for name, value in (("epochs", epochs), ("steps", steps)):
         if value is not None and (not hasattr(value, "__index__") or value < 0):
-            raise ArgumentError(f"fit: {name} must be a number from 0 up, not {value!r}")
+            raise ArgumentError(f"fit: {name} must be an integer of at least 0, not {value!r}")
     if epochs is None and steps is None:
         epochs = 1
     return Limit(math.inf if epochs is None else epochs, math.inf if steps is None else steps)

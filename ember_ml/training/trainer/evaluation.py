@@ -1,4 +1,4 @@
-"""A trainer's model in use: measured, or asked for outputs."""
+"""Evaluation and prediction with a trainer's model."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ember_ml.backend import use_backend
 from ember_ml.nn.functional import current_values, substitute
 from ember_ml.nn.module import inference_mode
 from ember_ml.training.trainer import batches
+from ember_ml.training.trainer.batches import DataLike
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer.trainer import Trainer
@@ -21,25 +22,25 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def evaluating(trainer: Trainer) -> Iterator[bool]:
-    """Within the block the model is as in use; whether its weights are not those in training."""
+    """Put the model into inference mode, and yield whether its weights differ from training."""
     model, optimizer, ema = trainer.model, trainer.optimizer, trainer.ema
     parameters = model.parameters()
     trained, training = current_values(parameters), optimizer.training
     within = inference_mode(model.modules())
-    # substitute: what an optimizer computes back from its averages is not the same to the bit
+    # substitute: an optimizer does not restore its training values to the bit
     with use_backend(trainer.backend), substitute(parameters, trained), within:
         optimizer.eval()
         try:
             with contextlib.nullcontext() if ema is None else ema.applied():
                 pairs = zip(parameters, trained, strict=True)
-                yield any(now._data is not before._data for now, before in pairs)
+                yield any(now.native is not before.native for now, before in pairs)
         finally:
             if training:
                 optimizer.train()
 
 
-def evaluate(trainer: Trainer, data: Any, batch_size: int) -> dict[str, Any]:
-    """The mean loss and the metrics."""
+def evaluate(trainer: Trainer, data: DataLike, batch_size: int) -> dict[str, Any]:
+    """Return the mean loss and the metrics."""
     loader = batches.loader(data, batch_size, shuffle=False, seed=0)
     losses, weights = [], []
     for metric in trainer.metrics:
@@ -56,13 +57,13 @@ def evaluate(trainer: Trainer, data: Any, batch_size: int) -> dict[str, Any]:
     return {"loss": mean} | {metric.name: metric.compute() for metric in trainer.metrics}
 
 
-def predict(trainer: Trainer, data: Any, batch_size: int) -> Any:
-    """The model's outputs as one nest."""
-    found = []
+def predict(trainer: Trainer, data: DataLike, batch_size: int) -> Any:
+    """Return the concatenated outputs of the model."""
+    outputs = []
     with evaluating(trainer):
         for batch in batches.inputs_loader(data, batch_size).once():
-            found.append(tree.flatten(batches.apply(trainer.model, batches.inputs_of(batch))))
-    if not found:
+            outputs.append(tree.flatten(batches.apply(trainer.model, batches.inputs_of(batch))))
+    if not outputs:
         raise ArgumentError("predict: the data has no batches")
-    columns = zip(*[leaves for leaves, _ in found], strict=True)
-    return tree.unflatten(found[0][1], [ops.concat(list(column), axis=0) for column in columns])
+    columns = zip(*[leaves for leaves, _ in outputs], strict=True)
+    return tree.unflatten(outputs[0][1], [ops.concat(list(column), axis=0) for column in columns])

@@ -1,4 +1,4 @@
-"""What a training was like."""
+"""Records of a training."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 
 class History:
-    """The losses of all steps, and what each epoch came to.
+    """Losses of all steps and results of all epochs.
 
     Attributes:
-        steps: a record of each step: step, epoch, loss, learning_rate.
-        epochs: a record of each epoch: epoch, step, loss, and the evaluation's "val_..." values.
+        steps: Record of each step: step, epoch, loss, learning_rate.
+        epochs: Record of each epoch: epoch, step, loss, and the evaluation's "val_..." values.
     """
 
     def __init__(self) -> None:
@@ -21,29 +21,33 @@ class History:
 
     @property
     def losses(self) -> list[float]:
-        """The loss of each step."""
+        """Loss of each step."""
         return [record["loss"] for record in self.steps]
 
     def losses_of(self, epoch: int) -> list[float]:
-        """The losses of the newest epoch's steps, if it is that one."""
+        """Return the losses of an epoch's steps, if it is the last one."""
         newest = itertools.takewhile(lambda r: r["epoch"] == epoch, reversed(self.steps))
         return [record["loss"] for record in newest][::-1]
 
     def column(self, name: str) -> list[float]:
-        """A value of each epoch that has it."""
+        """Return a value of all epochs that have it, such as "val_loss"."""
         return [record[name] for record in self.epochs if name in record]
 
     def state_dict(self) -> dict[str, Any]:
-        """All of it, as plain data."""
+        """Return the records as plain data."""
         return {"steps": self.steps, "epochs": self.epochs}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore records that `state_dict` returned."""
         self.steps = [dict(record) for record in state["steps"]]
         self.epochs = [dict(record) for record in state["epochs"]]
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """The curves as a matplotlib figure, written to an image file if one is named."""
+        """Plot the curves, and return the matplotlib figure.
+
+        Args:
+            path: Image file to write. Default: none.
+        """
         from matplotlib.figure import Figure
 
         names = sorted({name for record in self.epochs for name in record} - _NOT_CURVES)

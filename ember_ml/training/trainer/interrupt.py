@@ -1,4 +1,4 @@
-"""Ctrl-C that lets a step end."""
+"""Handling of Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 
 
 class Interrupt:
-    """Within the block a first Ctrl-C only sets `asked`; a second one interrupts as ever."""
+    """Context in which a first Ctrl-C only sets `asked`; a second one raises KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self.asked = False

@@ -1,4 +1,4 @@
-"""Losses that are no numbers."""
+"""Detection of NaN and infinite losses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ember_ml._core.tensor import Tensor
 
 
 class NonFiniteError(EmberError, FloatingPointError):
-    """A loss that became NaN or infinite.
+    """Raised when the loss is NaN or infinite.
 
     Attributes:
-        step: the step it happened in.
-        parameters: the names of the parameters, or gradients, that are not finite.
+        step: Number of the step.
+        parameters: Names of the parameters whose values, or gradients, are not finite.
     """
 
     def __init__(self, step: int, loss: float, parameters: Sequence[str], where: str) -> None:
@@ -28,20 +28,20 @@ class NonFiniteError(EmberError, FloatingPointError):
 
 
 def _listed(names: list[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names and the number of others."""
     shown = ", ".join(names[:5])
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
 
 
 def not_finite(tensors: Mapping[str, Tensor]) -> list[str]:
-    """The names of those that hold a NaN or an infinity."""
+    """Return the names of the tensors with NaN or infinite elements."""
     return [name for name, x in tensors.items() if not bool(ops.isfinite(x).all())]
 
 
 def explain(
     step: int, loss: float, parameters: Mapping[str, Tensor], gradients: Mapping[str, Tensor]
 ) -> NonFiniteError:
-    """The error for a loss: it names the parameters that are to blame, or else the gradients."""
+    """Return the error for a loss, which names the parameters or gradients that are not finite."""
     names = not_finite(parameters)
     if names:
         return NonFiniteError(step, loss, names, "the values")

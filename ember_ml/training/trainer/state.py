@@ -1,4 +1,4 @@
-"""A trainer's parts, and its state in a folder."""
+"""Parts of a trainer, and its checkpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def configured(config: TrainerConfig | None, options: dict[str, Any]) -> TrainerConfig:
-    """The config with the options in place of its own fields."""
+    """Return the config with some fields replaced."""
     if config is None:
         return TrainerConfig.check(options, _trainer())
     if not isinstance(config, TrainerConfig):
@@ -36,24 +36,25 @@ def _trainer() -> type:
     return Trainer
 
 
-def optimizer(config: TrainerConfig, model: Module) -> Any:
-    """The optimizer of the model's parameters."""
-    made = build("optimizers", config.optimizer, model)
-    if not isinstance(made, Optimizer):
-        raise ArgumentTypeError(f"Trainer: the optimizer must be an Optimizer, not {made!r:.60}")
+def optimizer(config: TrainerConfig, model: Module) -> Optimizer:
+    """Return the optimizer of the model's parameters."""
+    built = build("optimizers", config.optimizer, model)
+    if not isinstance(built, Optimizer):
+        raise ArgumentTypeError(f"Trainer: the optimizer must be an Optimizer, not {built!r:.60}")
     if config.learning_rate is not None:
-        made.learning_rate = config.learning_rate
-    return made
+        built.learning_rate = config.learning_rate
+    return built
 
 
 def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
-    """Write the model with the weights to use, and all that is needed to go on."""
-    own = trainer.optimizer.state_dict()
-    tensors: dict[str, Tensor] = _prefixed("optimizer", own.pop("tensors"))
+    """Save the model with its weights for evaluation, and the training state."""
+    saved = trainer.optimizer.state_dict()
+    optimizer_state = {key: value for key, value in saved.items() if key != "tensors"}
+    tensors = _prefixed("optimizer", saved["tensors"])
     data: dict[str, Any] = {
         "step": trainer.step,
         "epoch": trainer.epoch,
-        "optimizer": own,
+        "optimizer": optimizer_state,
         "schedule": _schedule(trainer),
         "loader": None if trainer.loader is None else trainer.loader.state_dict(),
         "random": ops.random.get_state(),
@@ -61,7 +62,7 @@ def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
         "callbacks": [
             [type(callback).__name__, callback.state_dict()] for callback in trainer.callbacks
         ],
-        "scale": None if trainer._updates.scale is None else trainer._updates.scale.state_dict(),
+        "scale": None if trainer._runner.scale is None else trainer._runner.scale.state_dict(),
     }
     if trainer.ema is not None:
         averaged = trainer.ema.state_dict()
@@ -75,14 +76,14 @@ def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
 
 
 def _schedule(trainer: Trainer) -> dict[str, Any] | None:
-    """The schedule's state; one of another class cannot take it over."""
+    """Return the schedule's state with its class, which must be the same to restore it."""
     if not isinstance(trainer.schedule, Schedule):
         return None
     return {"class": type(trainer.schedule).__name__, "state": trainer.schedule.state_dict()}
 
 
 def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
-    """Take over what `save` wrote."""
+    """Restore what `save` wrote."""
     folder = find_folder(path)
     data = checkpoint.read_json(folder, "training.json")
     tensors = checkpoint.read_tensors(folder, "training.safetensors")
@@ -96,8 +97,8 @@ def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
         trainer.ema.load_state_dict({**data["ema"], "tensors": _part("ema", tensors)})
     elif trainer.ema is not None:
         trainer.ema.reset()
-    if trainer._updates.scale is not None and data["scale"] is not None:
-        trainer._updates.scale.load_state_dict(data["scale"])
+    if trainer._runner.scale is not None and data["scale"] is not None:
+        trainer._runner.scale.load_state_dict(data["scale"])
     trainer.history.load_state_dict(data["history"])
     trainer.step, trainer.epoch = data["step"], data["epoch"]
     trainer.loader_state = data["loader"]
@@ -106,7 +107,7 @@ def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
 
 
 def _resume_callbacks(trainer: Trainer, saved: list[Any]) -> None:
-    """Give each callback the state of the first one left that has its class."""
+    """Give each callback the first remaining state of its class."""
     left = list(saved)
     for callback in trainer.callbacks:
         found = next((part for part in left if part[0] == type(callback).__name__), None)

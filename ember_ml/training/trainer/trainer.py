@@ -8,12 +8,13 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Literal
 
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.backend import use_backend
+from ember_ml.configs.fields import ComponentLike
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.data import DataLoader
 from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
@@ -21,12 +22,15 @@ from ember_ml.nn.module import Module
 from ember_ml.registry import build
 from ember_ml.training.callbacks import Callback, Checkpoint, Progress
 from ember_ml.training.ema import EMA
+from ember_ml.training.metrics import Metric
+from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.schedules import Schedule
 from ember_ml.training.trainer import batches, evaluation, state
+from ember_ml.training.trainer.batches import DataLike
 from ember_ml.training.trainer.history import History
 from ember_ml.training.trainer.interrupt import Interrupt
 from ember_ml.training.trainer.nonfinite import explain
-from ember_ml.training.trainer.updates import Updates
+from ember_ml.training.trainer.step import StepRunner
 
 INTERRUPTED = "ember-interrupted"
 
@@ -35,19 +39,30 @@ class Trainer:
     """Trains a model.
 
     Args:
-        model: what to train, on its own backend.
-        loss: a loss by name, config or as a function of (output, target); without one, the model's
-            `default_loss`; if it has none, the model gives the loss itself.
-        config: the options, as a `TrainerConfig`.
-        callbacks: what happens around the steps.
-        progress: whether to show a progress bar.
-        options: fields of `TrainerConfig`, in place of `config` or over it.
+        model: The model; it is trained on its own backend.
+        loss: A loss as a name, a config or a function of (output, target). Default: the model's
+            `default_loss`; if that is None, the model returns the loss itself.
+        optimizer: An optimizer as a name, a config or an object. Default: "adamw".
+        learning_rate: Learning rate, instead of the optimizer's own.
+        metrics: Metrics of the evaluation, as names, configs or objects.
+        schedule: Learning rate schedule as a name, a config or a function of the step.
+        precision: Dtype in which the model computes; the parameters stay float32. Default:
+            "float32".
+        accumulate: Number of batches whose gradients are averaged for a step. Default: 1.
+        clip_norm: Maximum norm of all gradients together.
+        clip_value: Maximum absolute value of the elements of the gradients.
+        ema: Decay of a moving average of the weights, which is used in evaluation.
+        compile: Whether to compile the step. Default: only on backends that compile quickly.
+        seed: Seed of the random numbers, set when the trainer is created.
+        config: A `TrainerConfig`; arguments that are not None replace its fields.
+        callbacks: Callbacks, called in this order.
+        progress: Whether to show a progress bar.
 
     Attributes:
-        step: how many steps were done.
-        epoch: how many epochs were done.
-        history: the losses, and the evaluation of each epoch.
-        interrupted: whether the last `fit` ended by Ctrl-C.
+        step: Number of steps done.
+        epoch: Number of epochs done.
+        history: Losses of all steps and records of all epochs.
+        interrupted: Whether Ctrl-C ended the last `fit`.
 
     Example:
         >>> model = nn.layers.Dense(2, 1)
@@ -63,16 +78,40 @@ class Trainer:
     def __init__(
         self,
         model: Module,
-        loss: Any = None,
+        loss: ComponentLike | None = None,
         *,
+        optimizer: ComponentLike | Optimizer | None = None,
+        learning_rate: float | None = None,
+        metrics: Sequence[ComponentLike | Metric] | None = None,
+        schedule: ComponentLike | None = None,
+        precision: Literal["float32", "bfloat16", "float16"] | None = None,
+        accumulate: int | None = None,
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
+        ema: float | None = None,
+        compile: bool | None = None,  # noqa: A002
+        seed: int | None = None,
         config: TrainerConfig | None = None,
         callbacks: Sequence[Callback] = (),
         progress: bool = True,
-        **options: Any,
     ) -> None:
         if not isinstance(model, Module):
             raise ArgumentTypeError(f"Trainer: the model must be a Module, not {model!r:.60}")
-        given = options if loss is None else {"loss": loss, **options}
+        given = {
+            "loss": loss,
+            "optimizer": optimizer,
+            "learning_rate": learning_rate,
+            "metrics": metrics,
+            "schedule": schedule,
+            "precision": precision,
+            "accumulate": accumulate,
+            "clip_norm": clip_norm,
+            "clip_value": clip_value,
+            "ema": ema,
+            "compile": compile,
+            "seed": seed,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
         self.config = state.configured(config, given)
         if self.config.loss is None and model.default_loss is not None:
             self.config = self.config.override(loss=model.default_loss)
@@ -81,7 +120,7 @@ class Trainer:
             ops.random.set_seed(self.config.seed)
         self.optimizer = state.optimizer(self.config, model)
         self.loss = None if self.config.loss is None else build("losses", self.config.loss)
-        self.metrics = [build("metrics", metric) for metric in self.config.metrics]
+        self.metrics: list[Metric] = [build("metrics", metric) for metric in self.config.metrics]
         self.schedule = (
             None if self.config.schedule is None else build("schedules", self.config.schedule)
         )
@@ -95,21 +134,24 @@ class Trainer:
         self.interrupted = False
         self.loader: DataLoader | None = None
         self.loader_state: dict[str, Any] | None = None
-        self._updates = Updates(self)
+        self._runner = StepRunner(self)
 
     @property
     def backend(self) -> str:
-        """Where the model is."""
+        """Name of the backend that the model is on."""
         return str(self.optimizer.parameters[0].backend)
 
     def learning_rates(self) -> list[float]:
-        """The learning rate of each parameter group now."""
+        """Return the current learning rate of each parameter group."""
         return [group.learning_rate * self.optimizer.factor for group in self.optimizer.groups]
 
-    def compute(self, batch: Any) -> tuple[Tensor, Any]:
-        """The loss of a batch and the model's outputs; override it to train in another way.
+    def compute(self, batch: object) -> tuple[Tensor, Any]:
+        """Return the loss of a batch and the model's outputs. Override it for other batches.
 
-        What parts of the model report by `nn.auxiliary.report_loss` is part of the loss.
+        Losses that layers report with `report_loss` are added.
+
+        Args:
+            batch: A batch of the data.
         """
         parts = batches.split(batch, self.loss is not None)
         with reported_losses() as reported:
@@ -120,40 +162,40 @@ class Trainer:
 
     def fit(
         self,
-        data: Any,
-        validation: Any = None,
+        data: DataLike,
+        validation: DataLike | None = None,
         *,
         epochs: int | None = None,
         steps: int | None = None,
         batch_size: int = 32,
     ) -> History:
-        """Train.
+        """Train the model, and return the history.
+
+        Ctrl-C finishes the step, saves a checkpoint and prints how to continue.
 
         Args:
-            data: a `DataLoader`, a dataset, or a tuple (inputs, targets) of arrays, or a dict of
-                them, in which further names are those of the model's arguments; what is no loader
-                is shuffled by the trainer's seed.
-            validation: the like, evaluated after each epoch.
-            epochs: until how many are done in all, those before a restart included; 1 if neither
-                this nor `steps` is given.
-            steps: until how many steps are done in all.
-            batch_size: of data that is no loader.
-
-        Ctrl-C lets the step end, saves the training and says how to go on.
+            data: A `DataLoader`, a dataset, a tuple of arrays (inputs, targets), or a dict of
+                arrays with these keys, whose other keys are arguments of the model. Data other
+                than a loader is shuffled with the trainer's seed.
+            validation: Data of the same kinds, evaluated after each epoch.
+            epochs: Total number of epochs, including those before a restart. Default: 1 if
+                `steps` is None, otherwise no limit.
+            steps: Total number of steps. Default: no limit.
+            batch_size: Batch size of data other than a loader.
         """
         loader = batches.loader(data, batch_size, shuffle=True, seed=self.config.seed or 0)
         limit = batches.limits(epochs, steps)
-        self._go_on_with(loader)
+        self._resume_loader(loader)
         self.total_steps = limit.total(loader, self.config.accumulate)
         self.should_stop = self.interrupted = False
-        self._updates.drop_remainder()
+        self._runner.drop_remainder()
         self.model.train()
         self.optimizer.train()
         with use_backend(self.backend), contextlib.ExitStack() as ends:
-            for callback in reversed(self.callbacks):  # each is told, also if another one fails
+            for callback in reversed(self.callbacks):  # each runs even if another one fails
                 ends.callback(callback.on_fit_end, self)
             ends.callback(self.optimizer.eval)
-            self._tell("on_fit_start")
+            self._notify("on_fit_start")
             with Interrupt() as interrupt:
                 while not (self.should_stop or limit.reached(self.epoch, self.step)):
                     self._run_epoch(loader, validation, batch_size, limit, interrupt)
@@ -163,21 +205,26 @@ class Trainer:
                 self._save_interrupted()
         return self.history
 
-    def _go_on_with(self, loader: DataLoader) -> None:
-        """Begin where the saved training, or the last `fit` with such a loader, ended."""
+    def _resume_loader(self, loader: DataLoader) -> None:
+        """Continue where the saved training, or the last `fit` with an equal loader, ended."""
         if self.loader_state is not None:
             try:
                 loader.load_state_dict(self.loader_state)
             except ArgumentError as error:
                 raise ArgumentError(
-                    f"fit: {error}; to go on with other data set trainer.loader_state = None"
+                    f"fit: {error}; to continue with other data, set trainer.loader_state = None"
                 ) from None
         elif self.loader is not None and loader.plan == self.loader.plan:
             loader.load_state_dict(self.loader.state_dict())
         self.loader, self.loader_state = loader, None
 
     def _run_epoch(
-        self, loader: DataLoader, validation: Any, size: int, limit: batches.Limit, stop: Interrupt
+        self,
+        loader: DataLoader,
+        validation: DataLike | None,
+        size: int,
+        limit: batches.Limit,
+        stop: Interrupt,
     ) -> None:
         started, empty, first = time.monotonic(), True, self.step
         resumed = loader.state_dict()["batches"] > 0
@@ -187,38 +234,44 @@ class Trainer:
             if record is None:
                 continue
             self.history.steps.append(record)
-            self._tell("on_step_end", record)
+            self._notify("on_step_end", record)
             if stop.asked or self.should_stop or limit.reached(self.epoch, self.step):
                 return
         if self.step == first and not resumed:
             few = f"fewer batches than accumulate={self.config.accumulate}"
             raise ArgumentError(f"fit: the data has {'no batches' if empty else few}")
-        self._updates.drop_remainder()
+        self._runner.drop_remainder()
         self.epoch += 1
         self._end_epoch(started, self.history.losses_of(self.epoch - 1), validation, size)
 
-    def _end_epoch(self, started: float, losses: list[float], validation: Any, size: int) -> None:
+    def _end_epoch(
+        self, started: float, losses: list[float], validation: DataLike | None, size: int
+    ) -> None:
         record = {"epoch": float(self.epoch), "step": float(self.step)}
         if losses:
             record["loss"] = math.fsum(losses) / len(losses)
         if validation is not None:
-            found = self.evaluate(validation, batch_size=size)
-            numbers = {name: x for name, x in found.items() if isinstance(x, (int, float))}
+            results = self.evaluate(validation, batch_size=size)
+            numbers = {name: x for name, x in results.items() if isinstance(x, (int, float))}
             record |= {f"val_{name}": x for name, x in numbers.items()}
         record["seconds"] = time.monotonic() - started
         if isinstance(self.schedule, Schedule):
             self.schedule.observe(record.get("val_loss", record.get("loss", math.nan)))
         self.history.epochs.append(record)
-        self._tell("on_epoch_end", record)
+        self._notify("on_epoch_end", record)
 
-    def train_step(self, batch: Any) -> dict[str, float] | None:
-        """Take a batch in; the record of the step, if the batch completed one."""
+    def train_step(self, batch: object) -> dict[str, float] | None:
+        """Train on a batch, and return the record of the step if the batch completed one.
+
+        Args:
+            batch: A batch of the data.
+        """
         if self.schedule is not None:
             self.optimizer.factor = self.schedule(self.step)
-        found = self._updates(batch)
-        if found is None:
+        completed = self._runner(batch)
+        if completed is None:
             return None
-        loss, gradients = found
+        loss, gradients = completed
         self.step += 1
         if not math.isfinite(loss):
             parameters = dict(self.model.named_parameters())
@@ -229,20 +282,29 @@ class Trainer:
         step, epoch = float(self.step), float(self.epoch)
         return {"step": step, "epoch": epoch, "loss": loss, "learning_rate": rate}
 
-    def evaluate(self, data: Any, *, batch_size: int = 32) -> dict[str, Any]:
-        """The mean loss and the metrics over data, with the running mean of the weights if any.
+    def evaluate(self, data: DataLike, *, batch_size: int = 32) -> dict[str, Any]:
+        """Return the mean loss and the metrics on data, with averaged weights if there are any.
 
-        Batches count in the mean by the sums of their masks, or their numbers of examples.
+        Batches are weighted by the sum of their masks, or by their number of examples.
+
+        Args:
+            data: A `DataLoader`, a dataset or arrays, as in `fit`.
+            batch_size: Batch size of data other than a loader.
         """
         return evaluation.evaluate(self, data, batch_size)
 
-    def measure(self, batch: Any, outputs: Any) -> float:
-        """Update the metrics by a batch, and say how much it counts; override it with `compute`."""
+    def measure(self, batch: object, outputs: Any) -> float:
+        """Update the metrics with a batch, and return its weight. Override it with `compute`.
+
+        Args:
+            batch: A batch of the data.
+            outputs: Outputs that `compute` returned.
+        """
         if self.loss is None:
             if self.metrics:
                 raise ArgumentError(
-                    "Trainer: metrics need the targets, and without a loss it is not known which "
-                    "they are; override Trainer.measure"
+                    "Trainer: metrics need targets, which batches do not have without a loss; "
+                    "override Trainer.measure"
                 )
             return batches.weight_of(batch, None)
         parts = batches.split(batch, with_targets=True)
@@ -251,26 +313,37 @@ class Trainer:
             metric.update(outputs, parts.targets, mask)
         return batches.weight_of(batch, mask)
 
-    def predict(self, data: Any, *, batch_size: int = 32) -> Any:
-        """The model's outputs for inputs (an array, a dataset or a loader of inputs), as one nest.
+    def predict(self, data: DataLike, *, batch_size: int = 32) -> Any:
+        """Return the model's outputs for all inputs, concatenated.
 
-        Of batches that are tuples, the first part is the input, and of dicts what "inputs" names.
+        Args:
+            data: An array of inputs, a dataset or a loader. Of batches that are tuples, the first
+                part is the input; of dicts, the value of "inputs".
+            batch_size: Batch size of data other than a loader.
         """
         return evaluation.predict(self, data, batch_size)
 
     def evaluating(self) -> AbstractContextManager[bool]:
-        """Within the block the model is as in use, with the weights to use: averages, if any.
+        """Return a context in which the model is in inference mode, with averaged weights if any.
 
-        It gives whether these are others than those in training.
+        Its value is whether the weights differ from those in training.
         """
         return evaluation.evaluating(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model, with the weights to use, and all that is needed to go on to a folder."""
+        """Save a checkpoint: the model with its weights for evaluation, and the training state.
+
+        Args:
+            path: The folder.
+        """
         state.save(self, path)
 
     def resume(self, path: str | os.PathLike[str]) -> Trainer:
-        """Take over a training that was saved, on any backend; `fit` then goes on."""
+        """Load a checkpoint that `save` wrote, on any backend; `fit` then continues.
+
+        Args:
+            path: The folder.
+        """
         state.resume(self, path)
         return self
 
@@ -281,12 +354,12 @@ class Trainer:
         path = folders[0] / "last" if folders else INTERRUPTED
         self.save(path)
         Console().print(
-            f"Stopped at step {self.step} and saved to {path}. To go on: build the same trainer, "
+            f"Stopped at step {self.step} and saved to {path}. Continue: build the same trainer, "
             f"call trainer.resume({str(path)!r}), then fit(...) as before.",
             highlight=False,
             soft_wrap=True,
         )
 
-    def _tell(self, event: str, *args: Any) -> None:
+    def _notify(self, event: str, *args: dict[str, float]) -> None:
         for callback in self.callbacks:
             getattr(callback, event)(self, *args)

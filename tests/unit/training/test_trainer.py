@@ -114,7 +114,7 @@ def test_masks_and_dict_batches(backend: str) -> None:
     assert trainer(mlp()).fit(with_mask, steps=1).losses[0] == pytest.approx(half.losses[0], 1e-5)
     with pytest.raises(ValueError, match=r"\['x', 'y'\] has no inputs and no targets"):
         trainer(mlp()).fit(DataLoader(ArrayDataset({"x": X, "y": Y}), 4))
-    with pytest.raises(ValueError, match=r"a batch is \(inputs, targets\)"):
+    with pytest.raises(ValueError, match=r"a batch must be \(inputs, targets\)"):
         trainer(mlp()).fit(DataLoader(ArrayDataset(X), 4))
 
 
@@ -314,12 +314,16 @@ def test_fit_runs_in_other_threads_too(backend: str) -> None:
     ("call", "error", "message"),
     [
         (lambda: Trainer(3), TypeError, "the model must be a Module"),
-        (lambda: trainer(learning_rat=1), ConfigError, "did you mean 'learning_rate'"),
+        (lambda: trainer(learning_rat=1), TypeError, "learning_rat'"),
         (lambda: trainer(optimizer="adamm"), ConfigError, "did you mean 'adam'"),
         (lambda: trainer(accumulate=0), ConfigError, "Trainer: accumulate"),
         (lambda: trainer(config=3), TypeError, "config must be a TrainerConfig"),
-        (lambda: trainer().fit(3), TypeError, "data is a DataLoader"),
-        (lambda: trainer().fit((X, Y), epochs=-1), ValueError, "epochs must be a number from 0"),
+        (lambda: trainer().fit(3), TypeError, "data must be a DataLoader"),
+        (
+            lambda: trainer().fit((X, Y), epochs=-1),
+            ValueError,
+            "epochs must be an integer of at least 0",
+        ),
         (lambda: trainer().fit((X[:0], Y[:0])), ValueError, "the data has no batches"),
         (lambda: trainer().predict(X[:0]), ValueError, "the data has no batches"),
         (lambda: trainer().resume("/nonexistent"), ValueError, "does not exist"),
