@@ -1,4 +1,4 @@
-"""Matrices to decompose, and comparisons for what is not unique."""
+"""Matrices to decompose, and comparisons of results that are not unique."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.conformance.table import Sample, real
 
 
 def adjoint(x: Any) -> Any:
-    """The conjugate transpose of the last two axes."""
+    """Return the conjugate transpose of the last two axes."""
     return np.conj(np.swapaxes(x, -2, -1))
 
 
@@ -24,7 +24,7 @@ def _regular(x: Any) -> Any:
 
 
 def regular(*shape: int, **options: Any) -> Sample:
-    """Square matrices that have an inverse."""
+    """Return invertible square matrices."""
     return real(*shape, low=-2, high=2, transform=_regular, **options)
 
 
@@ -33,12 +33,12 @@ def _hermitian(x: Any) -> Any:
 
 
 def hermitian(*shape: int, **options: Any) -> Sample:
-    """Symmetric or Hermitian matrices."""
+    """Return symmetric or Hermitian matrices."""
     return real(*shape, transform=_hermitian, **options)
 
 
 def positive_definite(*shape: int, **options: Any) -> Sample:
-    """Hermitian matrices with eigenvalues above 1."""
+    """Return Hermitian matrices with eigenvalues above 1."""
     return real(
         *shape,
         low=-2,
@@ -49,7 +49,7 @@ def positive_definite(*shape: int, **options: Any) -> Sample:
 
 
 def numbers(tensor: Any) -> Any:
-    """A tensor's values in double precision."""
+    """Return a tensor's values in double precision."""
     values = host(tensor)
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 

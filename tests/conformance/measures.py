@@ -1,4 +1,4 @@
-"""For ops whose results are not unique: something unique to differentiate in their place."""
+"""Unique measures to differentiate for ops whose results are not unique."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _adjoint(x: Any) -> Any:
 
 
 def _projectors(vectors: Any, others: Any = None) -> Any:
-    """Of columns known up to a phase: u v^H for each pair, by default of one with itself."""
+    """Return u v^H for each pair of columns, which are unique up to a phase; default: v = u."""
     others = vectors if others is None else others
     columns, rows = ops.matrix_transpose(vectors), ops.conj(ops.matrix_transpose(others))
     return ops.expand_dims(columns, -1) * ops.expand_dims(rows, -2)
@@ -24,7 +24,7 @@ def _span(basis: Any) -> Any:
 
 
 def _power_sums(values: Any, parts: Any = None) -> list[Any]:
-    """Of eigenvalues in no order: their sum, that of their squares and so on."""
+    """Return the sums of powers of eigenvalues, whose order is arbitrary."""
     parts = ops.ones_like(values) if parts is None else parts
     powers = [values, values * values, values * values * values]
     extra = parts.ndim - values.ndim
@@ -73,4 +73,4 @@ OPERANDS: dict[str, Callable[[Any], Any]] = {
     "linearalg.decompositions.eigh": _hermitian,
     "linearalg.decompositions.eigvalsh": _hermitian,
 }
-"""What an op's first operand is made of."""
+"""Construction of an op's first operand."""

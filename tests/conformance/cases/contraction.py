@@ -10,7 +10,7 @@ from tests.conformance.table import FLOATS, case, real
 
 
 def wide(*shape: int) -> Any:
-    """Integers whose products need all 64 bits, and wrap around."""
+    """Return integers whose products overflow 64 bits."""
     return real(*shape, low=-(2**62), high=2**62)
 
 

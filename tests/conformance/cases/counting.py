@@ -10,7 +10,7 @@ from tests.conformance.table import FLOATS, INTEGERS, case, integers, positive, 
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """NumPy's."""
+    """Compute with NumPy."""
     return np.bincount(x.astype(np.int64), weights, minlength)
 
 
@@ -63,7 +63,7 @@ case(KEY, real(50), reference=np.histogram, bins=6, density=True, dtypes=FINE, r
 
 
 def weigh(x: Any, **kwargs: Any) -> Any:
-    """NumPy's, with every element counted thrice."""
+    """Compute with NumPy, counting every element three times."""
     counts, edges = np.histogram(x, **{**kwargs, "weights": np.full(x.shape, 3)})
     return counts, edges
 

@@ -16,7 +16,7 @@ COMMON = ("bool", "int8", "int32", "int64", "uint8", "float16", "float32", "comp
 def made(
     key: str, *args: Any, reference: Callable[..., Any], result: str = "float32", **kwargs: Any
 ) -> None:
-    """A row for a tensor made of plain arguments."""
+    """Add a row for a tensor created from plain arguments."""
     case(key, *args, reference=reference, dtypes=("float32",), result=result, **kwargs)
 
 
@@ -29,7 +29,7 @@ for key, function in (("creation.zeros", np.zeros), ("creation.ones", np.ones)):
 
 
 def check_shape(got: Any, shape: Any, dtype: str = "float32") -> None:
-    """Nothing is said of the values."""
+    """Check shape and dtype only."""
     assert got.shape == ((shape,) if isinstance(shape, int) else tuple(shape))
     assert got.dtype == dtype
 
@@ -46,12 +46,12 @@ case("creation.filled", real(3), (2, 3), reference=lambda x, shape: np.full(shap
 
 
 def eye(n_rows: int, n_cols: int | None = None, **kwargs: Any) -> Any:
-    """NumPy's."""
+    """Compute with NumPy."""
     return np.eye(n_rows, n_cols, **kwargs)
 
 
 def tri(n_rows: int, n_cols: int | None = None, **kwargs: Any) -> Any:
-    """NumPy's."""
+    """Compute with NumPy."""
     return np.tri(n_rows, n_cols, **kwargs)
 
 

@@ -87,13 +87,13 @@ for key, ufunc in (("cumulative.cummax", np.maximum), ("cumulative.cummin", np.m
 
 
 def logcumsumexp(x: Any, axis: int | None = None) -> Any:
-    """The plain formula, shifted by the greatest element."""
+    """Compute the plain formula, shifted by the maximum."""
     peak = np.max(x, initial=-500.0)
     return np.log(np.cumsum(np.exp(x - peak), axis=axis)) + peak
 
 
 def logaddexp(x: Any, axis: int | None = None) -> Any:
-    """Pair after pair: for NaN and infinities."""
+    """Accumulate pair by pair, for NaN and infinities."""
     return np.logaddexp.accumulate(x, axis)
 
 
@@ -142,7 +142,7 @@ case("cumulative.diff", real(3, 2), reference=np.diff, axis=0, n=2, dtypes=("int
 
 
 def extended(x: Any, prepend: Any = None, append: Any = None, axis: int = -1) -> Any:
-    """Differences after joining."""
+    """Compute differences after joining."""
     parts = [np.asarray(part) for part in (prepend, x, append) if part is not None]
     return np.diff(np.concatenate(parts, axis=axis), axis=axis)
 
@@ -165,7 +165,7 @@ case("cumulative.diff", real(3), reference=np.diff, prepend=0.5, dtypes=("int8",
 
 
 def trapezoid(y: Any, x: Any = None, **kwargs: Any) -> Any:
-    """SciPy's."""
+    """Compute with SciPy."""
     return integrate.trapezoid(y, x, **kwargs)
 
 

@@ -10,7 +10,7 @@ REAL = tuple(name for name in ALL if name not in COMPLEXES)
 
 
 def astype(x: Any, dtype: str, **_: Any) -> Any:
-    """NumPy's."""
+    """Compute with NumPy."""
     return x.astype(dtype)
 
 

@@ -40,7 +40,7 @@ case("elementwise.divide", 1.5, real(3, low=1), reference=np.divide)
 
 
 def standard_floor_divide(x, y):
-    """NumPy's, but the standard's floor(x / y) where an operand is infinite."""
+    """Compute with NumPy, and by the standard's floor(x / y) for infinite operands."""
     return np.where(np.isinf(x) | np.isinf(y), np.divide(x, y), np.floor_divide(x, y))
 
 

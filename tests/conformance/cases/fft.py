@@ -14,17 +14,17 @@ SINGLE = ("bool", "int32", "uint8", "int64", *FLOATS, "complex64", "complex128")
 
 
 def to_complex(dtype: str) -> str:
-    """The dtype of a transform."""
+    """Return the dtype of a transform."""
     return "complex128" if dtype in ("float64", "complex128") else "complex64"
 
 
 def to_real(dtype: str) -> str:
-    """The dtype of a real inverse."""
+    """Return the dtype of a real inverse."""
     return "float64" if dtype in ("float64", "complex128") else "float32"
 
 
 def transform(name: str, *inputs: Any, **options: Any) -> None:
-    """A row for a transform, against NumPy's of the same name."""
+    """Add a row for a transform, compared with NumPy's."""
     key = f"fft.{name}"
     result = (
         to_real if name.removesuffix("2").removesuffix("n") in ("irfft", "hfft") else to_complex
@@ -74,7 +74,7 @@ for name in ("fftn", "ifftn", "rfftn", "irfftn"):
 
 
 def with_axes(name: str, halved: bool) -> Any:
-    """NumPy's transform with the axes, and the lengths of -1, spelled out."""
+    """Return NumPy's transform with explicit axes and lengths."""
 
     def reference(x: Any, s: Any, axes: Any = None) -> Any:
         axes = axes or tuple(range(-len(s), 0))
@@ -109,7 +109,7 @@ for name in ("fftshift", "ifftshift"):
 
 
 def frequencies(name: str) -> Any:
-    """NumPy's frequencies, the dtype aside."""
+    """Return NumPy's frequencies."""
     return lambda n, d=1.0, dtype=None, device=None: getattr(np.fft, name)(n, d)
 
 

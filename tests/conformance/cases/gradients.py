@@ -1,4 +1,4 @@
-"""Values that gradients pass, or do not."""
+"""Rows for `ember_ml.ops.gradients`."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def put(x, indices, values, axis=-1):
 
 
 def rows(array):
-    """Indices of which no two in a row are the same."""
+    """Return indices without repetition in a row."""
     return np.tile(np.array([2, -3])[: array.shape[1]], (len(array), 1))
 
 

@@ -11,7 +11,7 @@ from tests.conformance.table import ALL, FLOATS, case, real, takes
 
 
 def holed(x: Any) -> Any:
-    """Every third element, and a whole row, made NaN."""
+    """Set every third element and a whole row to NaN."""
     if x.dtype.kind not in "fc":
         return x
     out = x.copy()

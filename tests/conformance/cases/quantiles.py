@@ -11,7 +11,7 @@ from tests.conformance.table import FLOATS, case, real
 
 
 def percentile(x: Any, q: Any, **kwargs: Any) -> Any:
-    """NumPy's."""
+    """Compute with NumPy."""
     return np.percentile(x, q, **kwargs)
 
 

@@ -12,7 +12,7 @@ KEY = "recurrence.linear_recurrence"
 
 
 def recurrence(a: Any, b: Any, h0: Any = None, axis: int = 1, reverse: bool = False) -> Any:
-    """Step by step."""
+    """Compute step by step."""
     a, b = (np.moveaxis(x, axis, 0) for x in np.broadcast_arrays(a, b))
     state = np.zeros(b.shape[1:], b.dtype) + (0 if h0 is None else h0)
     h = np.zeros(b.shape, np.result_type(b, state))
@@ -22,7 +22,7 @@ def recurrence(a: Any, b: Any, h0: Any = None, axis: int = 1, reverse: bool = Fa
 
 
 def factors(*shape: int, **options: Any) -> Sample:
-    """Numbers whose products stay small, complex ones as well."""
+    """Return numbers whose products stay small, complex ones too."""
     return real(*shape, low=-0.7, high=0.7, **options)
 
 

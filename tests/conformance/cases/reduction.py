@@ -19,7 +19,7 @@ WIDE = tuple(name for name in ALL if name != "uint8")
 
 
 def summed(dtype: str) -> str:
-    """The dtype of a sum."""
+    """Return the dtype of a sum."""
     if dtype in REAL_FLOATS or dtype.startswith("complex"):
         return dtype
     return "uint64" if dtype.startswith("u") else "int64"
@@ -50,7 +50,7 @@ def special_cases(key: str, reference: Callable[..., Any], **options: Any) -> No
 
 
 def check_uint8(reference: Callable[..., Any]) -> Callable[..., None]:
-    """uint64 where the backend has it, int64 on torch."""
+    """Expect uint64 where the backend has it, else int64."""
 
     def check(got: Any, x: Any, **kwargs: Any) -> None:
         assert got.dtype.name == ("uint64" if has_dtype(got.backend, "uint64") else "int64")
@@ -102,7 +102,7 @@ case("reduction.prod", real(500, 2, low=1, high=1.02), reference=np.prod, axis=0
 
 
 def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy's function without its warnings of nothing."""
+    """Return NumPy's function without its warnings about empty axes."""
 
     def reference(*args: Any, **kwargs: Any) -> Any:
         with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
@@ -126,7 +126,7 @@ case(
 
 
 def spread(function: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy's variance or deviation, with the standard's NaN where too little is left."""
+    """Return NumPy's variance or deviation, with NaN where n <= correction."""
 
     def reference(x: Any, correction: float = 0.0, axis: Any = None, keepdims: bool = False) -> Any:
         count = np.sum(np.ones_like(x, dtype=float), axis=axis, keepdims=keepdims)
@@ -205,7 +205,7 @@ case(
 
 
 def logsumexp(x: Any, **kwargs: Any) -> Any:
-    """The plain formula, in float64."""
+    """Compute the plain formula in float64."""
     return np.log(np.sum(np.exp(x), **kwargs))
 
 

@@ -18,7 +18,7 @@ FOLDS = {
 
 
 def reference(aggr):
-    """One slot after the other."""
+    """Compute one slot at a time."""
 
     def scatter(values, indices, dim_size=None, axis=0):
         indices = np.asarray(indices, np.int64)

@@ -12,7 +12,7 @@ KEY = "selective_scan.selective_scan"
 
 
 def scan(u: Any, dt: Any, a: Any, b: Any, c: Any, d: Any = None) -> Any:
-    """Step by step."""
+    """Compute step by step."""
     state = np.zeros((u.shape[0], *a.shape))
     y = np.zeros(u.shape)
     for t in range(u.shape[1]):

@@ -12,18 +12,18 @@ BIG = ("int64", "uint64")
 
 
 def beyond_floats(x: Any) -> Any:
-    """Neighbours that float64 does not tell apart."""
+    """Return neighbors that float64 cannot distinguish."""
     return x + 2**60
 
 
 def ordered(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """NumPy's order; NaN is the greatest."""
+    """Sort with NumPy; NaN is the largest."""
     out = np.sort(x, axis=axis)
     return np.flip(out, axis) if descending else out
 
 
 def order(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """Python's own stable sort of each line."""
+    """Sort each line with Python's stable sort."""
 
     def line(values: Any) -> list[int]:
         keys = [(value != value, 0 if value != value else value) for value in values.tolist()]
@@ -86,7 +86,7 @@ def check_topk(
     largest: bool = True,
     sorted: bool = True,  # noqa: A002
 ) -> None:
-    """The right values, and indices that lead to them."""
+    """Check the values, and that the indices lead to them."""
     want = np.take(ordered(x, axis, descending=largest), np.arange(k), axis)
     assert got.values.dtype.name != "int64" or x.dtype.kind in "iu"
     assert got.indices.dtype.name == "int64"
@@ -122,7 +122,7 @@ for largest in (True, False):
 
 
 def searchsorted(x1: Any, x2: Any, sorter: Any = None, side: str = "left") -> Any:
-    """NumPy's."""
+    """Compute with NumPy."""
     return np.searchsorted(np.asarray(x1), x2, side, sorter)
 
 

@@ -55,7 +55,7 @@ for shape in ((3,), (2, 2), (), (0,), (2, 0)):
 
 
 def summed(dtype: str) -> str:
-    """The dtype of a sum: integers are summed in 64 bits."""
+    """Return the dtype of a sum: integers are summed in 64 bits."""
     if dtype.startswith("uint"):
         return "uint64"
     return "int64" if dtype == "bool" or dtype.startswith("int") else dtype

@@ -8,7 +8,7 @@ from tests.conformance.table import FLOATS, case, mask, real
 
 
 def attention(query, key, value, given=None, causal=False, window=None, scale=None):
-    """One query at a time, by the definition."""
+    """Compute one query at a time, by the definition."""
     if query.ndim == 2:
         parts = (query[None], key[None], value[None])
         return attention(*parts, given, causal, window, scale)[0]

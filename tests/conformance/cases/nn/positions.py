@@ -8,7 +8,7 @@ from tests.conformance.table import FLOATS, case, integers, real
 
 
 def rope(x, positions=None, base=10000.0, offset=0, interleaved=False):
-    """As a product of complex numbers."""
+    """Compute the rotation as a product of complex numbers."""
     pairs = x.shape[-1] // 2
     places = np.arange(x.shape[-2]) if positions is None else positions
     turn = np.exp(1j * (places + offset)[..., None] * base ** (-np.arange(pairs) / max(pairs, 1)))

@@ -26,7 +26,7 @@ for name, function in SOFTMAXES.items():
 
 
 def sparsemax(x, axis=-1):
-    """By its definition: the projection of each row, threshold found by bisection."""
+    """Project each row onto the simplex, with the threshold found by bisection."""
     low, high = x.max(axis, keepdims=True) - 1, x.max(axis, keepdims=True)
     for _ in range(100):
         middle = (low + high) / 2

@@ -14,7 +14,7 @@ def sigmoid(x: Any) -> Any:
 
 
 def lstm(x: Any, h: Any, c: Any, w: Any, u: Any, b: Any = 0.0, d: Any = 0.0) -> Any:
-    """Step by step."""
+    """Compute step by step."""
     states = np.zeros((*x.shape[:2], h.shape[1]))
     for at in range(x.shape[1]):
         i, f, g, o = np.split(x[:, at] @ w.T + b + h @ u.T + d, 4, axis=1)
@@ -24,7 +24,7 @@ def lstm(x: Any, h: Any, c: Any, w: Any, u: Any, b: Any = 0.0, d: Any = 0.0) -> 
 
 
 def gru(x: Any, h: Any, w: Any, u: Any, b: Any = 0.0, d: Any = 0.0) -> Any:
-    """Step by step."""
+    """Compute step by step."""
     states = np.zeros((*x.shape[:2], h.shape[1]))
     for at in range(x.shape[1]):
         r, z, n = np.split(x[:, at] @ w.T + b, 3, axis=1)
@@ -38,7 +38,7 @@ def gru(x: Any, h: Any, w: Any, u: Any, b: Any = 0.0, d: Any = 0.0) -> Any:
 def closed_form(
     x: Any, h: Any, u: Any, w: Any = None, b: Any = None, spans: Any = None, gated: bool = True
 ) -> Any:
-    """Step by step."""
+    """Compute step by step."""
     states = np.zeros((*x.shape[:2], h.shape[1]))
     for at in range(x.shape[1]):
         z = x[:, at] + h @ u.T
@@ -51,7 +51,7 @@ def closed_form(
 
 
 def liquid(x: Any, v: Any, c: Any, a: Any, b: Any, w: Any) -> Any:
-    """Step by step."""
+    """Compute step by step."""
     states = np.zeros((*x.shape[:2], v.shape[1]))
     for at in range(x.shape[1]):
         current, conductance = np.split(x[:, at] + sigmoid(v @ a.T + b) @ w.T, 2, axis=1)
@@ -60,7 +60,7 @@ def liquid(x: Any, v: Any, c: Any, a: Any, b: Any, w: Any) -> Any:
 
 
 def synapses(v: Any, a: Any, b: Any, w: Any, sources: Any, destinations: Any, size: int) -> Any:
-    """One after the other."""
+    """Compute one synapse at a time."""
     out = np.zeros((*v.shape[:-1], len(w), size))
     for e, (src, dest) in enumerate(zip(sources, destinations, strict=True)):
         out[..., dest] += w[:, e] * sigmoid(v[..., src, None] * a[e] + b[e])

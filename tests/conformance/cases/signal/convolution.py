@@ -12,7 +12,7 @@ EXACT = ("float32", "float64")
 
 
 def native(name):
-    """torch's function of that name, on NumPy arrays."""
+    """Return torch's function as a function of NumPy arrays."""
 
     def reference(*args, **kwargs):
         tensors = [
@@ -88,7 +88,7 @@ row("conv1d", unit(2, 3, 9, special=True), unit(4, 3, 3))
 
 
 def padded(name, pads, **fixed):
-    """torch's convolution of x padded by hand; pads are in the order of `F.pad`."""
+    """Return torch's convolution of x padded by hand."""
 
     def reference(x, *weights, **kwargs):
         x = np.pad(x, [(0, 0), (0, 0), *pads])
@@ -117,7 +117,7 @@ for options, pads in (
 
 
 def last(name):
-    """torch's function on (batch, space..., channels)."""
+    """Return torch's function for (batch, space..., channels)."""
 
     def reference(x, *weights, data_format, **kwargs):
         return np.moveaxis(native(name)(np.moveaxis(x, -1, 1), *weights, **kwargs), 1, -1)

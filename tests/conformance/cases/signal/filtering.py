@@ -42,7 +42,7 @@ for name, reference in (("correlate", np.correlate), ("convolve", np.convolve)):
 
 
 def causal(x, kernel, **_):
-    """The sum by its definition, in float64."""
+    """Compute the sum by its definition, in float64."""
     x, kernel = np.broadcast_arrays(x[..., None], kernel[..., None, :])[0][..., 0], kernel
     y = np.zeros(
         np.broadcast_shapes(x.shape, (*kernel.shape[:-1], x.shape[-1])), np.result_type(x, kernel)

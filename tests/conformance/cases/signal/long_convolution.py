@@ -17,7 +17,7 @@ def unit(*shape: int) -> Sample:
 
 
 def convolved(x: Any, kernel: Any) -> Any:
-    """One lag at a time."""
+    """Compute one lag at a time."""
     y = np.zeros_like(x)
     for lag in range(min(kernel.shape[1], x.shape[2])):
         y[..., lag:] += kernel[:, lag, None] * x[..., : x.shape[2] - lag]
@@ -25,7 +25,7 @@ def convolved(x: Any, kernel: Any) -> Any:
 
 
 def gated(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any = None) -> Any:
-    """Each channel by itself."""
+    """Compute each channel separately."""
     filtered = [
         convolved(x[:, [at % x.shape[1]]], weight[[at], ::-1])[:, 0] + bias[at]
         for at in range(len(weight))
@@ -56,7 +56,7 @@ for batch, channels, length, taps in (
 
 
 def matrices(kernel: Any, length: int) -> Any:
-    """The answers to single impulses."""
+    """Return the responses to single impulses."""
     impulses = np.eye(length, dtype=kernel.dtype)[:, None].repeat(
         len(kernel), 1
     )  # (source, channels, target)

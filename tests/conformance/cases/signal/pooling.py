@@ -13,7 +13,7 @@ POOL = "signal.pooling"
 
 
 def native(name, **fixed):
-    """torch's function of that name, on a NumPy array."""
+    """Return torch's function as a function of a NumPy array."""
 
     def reference(x, *args, **kwargs):
         options = {**fixed, **kwargs}
@@ -98,7 +98,7 @@ case(
 
 
 def by_hand(kind, pads, axis=-1):
-    """Pooling of one axis with kernel 3, stride 2 and padding given for each side."""
+    """Return pooling of one axis with kernel 3, stride 2 and padding for each side."""
 
     def reference(x, *_, **__):
         x = np.moveaxis(x, axis, -1)

@@ -23,7 +23,7 @@ def torch_stft(
     center=False,
     pad_mode="reflect",
 ):
-    """torch.stft, with the frames before the frequencies."""
+    """Return torch.stft with the frame axis before the frequencies."""
     taper = window if isinstance(window, list) else get_window(window or "boxcar", frame_length)
     found = torch.stft(
         torch.from_numpy(np.ascontiguousarray(x)),

@@ -67,7 +67,7 @@ row(
 
 
 def cut(name, cuts, **fixed):
-    """torch's transposed convolution, cut (or filled with zeros) by hand."""
+    """Return torch's transposed convolution, cropped or zero-padded by hand."""
 
     def reference(x, weight, bias, **kwargs):
         whole = torch.from_numpy(native(name)(x, weight, **fixed))

@@ -24,7 +24,7 @@ case("stats.moments.gaussian", real(6, special=True), reference=stats.norm.pdf, 
 
 
 def cov(x: Any, rowvar: bool = True, correction: float = 1.0) -> Any:
-    """NumPy's."""
+    """Compute with NumPy."""
     return np.cov(x, rowvar=rowvar, ddof=int(correction))
 
 
@@ -50,7 +50,7 @@ case(
 
 
 def standardize(x: Any, axis: Any = None, correction: float = 0.0) -> Any:
-    """z-scores."""
+    """Return z-scores."""
     scale = np.std(x, axis=axis, keepdims=True, correction=correction)
     return (x - np.mean(x, axis=axis, keepdims=True)) / np.where(scale == 0, np.nan, scale)
 
@@ -62,12 +62,12 @@ case("stats.moments.standardize", real(3, low=2, high=2), reference=standardize,
 
 
 def skew(x: Any, **kwargs: Any) -> Any:
-    """SciPy's, over all axes unless one is given."""
+    """Compute with SciPy, over all axes by default."""
     return stats.skew(x, **{"axis": None, **kwargs})
 
 
 def kurtosis(x: Any, excess: bool = True, **kwargs: Any) -> Any:
-    """SciPy's, over all axes unless one is given."""
+    """Compute with SciPy, over all axes by default."""
     return stats.kurtosis(x, fisher=excess, **{"axis": None, **kwargs})
 
 
