@@ -279,7 +279,7 @@ def test_module_prints_a_report(tmp_path):
     out = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     for name in BACKENDS:
         assert f"\n{name} " in out
-    assert "The active one was chosen by " in out
+    assert "The active backend was selected by " in out
 
 
 def test_in_place_across_backends_stays_where_it_was():
