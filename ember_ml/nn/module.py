@@ -20,7 +20,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class HasForward(Protocol[P, R_co]):
-    """Anything with a `forward`; it gives `Module.__call__` the signature of `forward`."""
+    """Object with a `forward`, whose signature `Module.__call__` has."""
 
     _hooks: ClassVar[Hooks | None]
 

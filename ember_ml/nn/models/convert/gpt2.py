@@ -46,12 +46,12 @@ def config(settings: Settings) -> Config:
 
 def pieces(model: LanguageModel) -> list[Piece]:
     """Return the variables and the names of their tensors."""
-    found = pieces_of(model.table, "wpe.weight") + _norm(model.backbone.norm, "ln_f")
+    pieces = pieces_of(model.table, "wpe.weight") + _norm(model.backbone.norm, "ln_f")
     for at, (first, second) in enumerate(pairs(model)):
         name = f"h.{at}"
-        found += _norm(first.norm, f"{name}.ln_1") + _norm(second.norm, f"{name}.ln_2")
-        found += _maps(first.layer, second.layer, name)
-    return found
+        pieces += _norm(first.norm, f"{name}.ln_1") + _norm(second.norm, f"{name}.ln_2")
+        pieces += _maps(first.layer, second.layer, name)
+    return pieces
 
 
 def _maps(attention: Any, inner: Any, name: str) -> list[Piece]:

@@ -97,16 +97,16 @@ def pieces(model: LanguageModel, *, out_bias: bool = True) -> list[Piece]:
         out_bias: Whether the checkpoint has the bias of the output projection, if the model has
             one. If not, it stays zero.
     """
-    found = pieces_of(getattr(model.backbone.norm, "weight", None), "norm.weight")
+    pieces = pieces_of(getattr(model.backbone.norm, "weight", None), "norm.weight")
     for at, (first, second) in enumerate(pairs(model)):
         name = f"layers.{at}"
-        found += pieces_of(getattr(first.norm, "weight", None), f"{name}.input_layernorm.weight")
-        found += pieces_of(
+        pieces += pieces_of(getattr(first.norm, "weight", None), f"{name}.input_layernorm.weight")
+        pieces += pieces_of(
             getattr(second.norm, "weight", None), f"{name}.post_attention_layernorm.weight"
         )
-        found += _attention(first.layer, f"{name}.self_attn", out_bias)
-        found += _inner(second.layer, f"{name}.mlp")
-    return found
+        pieces += _attention(first.layer, f"{name}.self_attn", out_bias)
+        pieces += _inner(second.layer, f"{name}.mlp")
+    return pieces
 
 
 def _attention(layer: Any, name: str, out_bias: bool) -> list[Piece]:

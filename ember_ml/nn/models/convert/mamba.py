@@ -46,11 +46,11 @@ def config(settings: Settings) -> Config:
 
 def pieces(model: LanguageModel) -> list[Piece]:
     """Return the variables and the names of their tensors."""
-    found = pieces_of(getattr(model.backbone.norm, "weight", None), "norm_f.weight")
+    pieces = pieces_of(getattr(model.backbone.norm, "weight", None), "norm_f.weight")
     for at, block in enumerate(residuals(model)):
-        found += pieces_of(getattr(block.norm, "weight", None), f"layers.{at}.norm.weight")
-        found += _mixer(block.layer, f"layers.{at}.mixer")
-    return found
+        pieces += pieces_of(getattr(block.norm, "weight", None), f"layers.{at}.norm.weight")
+        pieces += _mixer(block.layer, f"layers.{at}.mixer")
+    return pieces
 
 
 def _mixer(layer: Any, name: str) -> list[Piece]:
