@@ -35,10 +35,6 @@ def render() -> dict[Path, str]:
             modules[config_module(entry)].append(entry)
     stubs: dict[Path, str] = {}
     for module, entries in modules.items():
-        if any(
-            entry.declared for name in modules if name.startswith(module) for entry in modules[name]
-        ):
-            continue
         children = {name: own for name, own in modules.items() if name.startswith(f"{module}.")}
         folder = _ROOT.joinpath(*module.split(".")[2:])
         path = folder / "__init__.pyi" if folder.is_dir() else folder.with_suffix(".pyi")

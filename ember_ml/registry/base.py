@@ -45,8 +45,6 @@ class Entry:
     target: Callable[..., Any]
     """The class, or a function that returns a component."""
     aliases: tuple[str, ...] = ()
-    declared: type[Config] | None = None
-    """The config class it was registered with, if any."""
     config_name: str = ""
     """The name of its config class."""
 
@@ -67,10 +65,10 @@ class Entry:
 
     @functools.cached_property
     def config(self) -> type[Config]:
-        """The config class: the declared one, or one derived from the signature."""
+        """The config class, derived from the signature."""
         from ember_ml.configs.derive import derive
 
-        return self.declared or derive(self)
+        return derive(self)
 
 
 class Registry:
@@ -92,7 +90,6 @@ class Registry:
         self,
         name: str,
         *,
-        config: type[Config] | None = None,
         aliases: Iterable[str] = (),
         config_name: str | None = None,
     ) -> Callable[[T], T]:
@@ -100,24 +97,18 @@ class Registry:
 
         Args:
             name: "kind/name", such as "layers/dense".
-            config: its config class; without one, it is derived from the signature.
             aliases: Other names of the component, without the kind.
             config_name: Name of the config class. Default: the target's name and "Config".
         """
         kind = self._kind(name)
         others = tuple(f"{kind}/{alias}" for alias in aliases)
-        if config is not None and config.component != name:
-            raise RegistrationError(
-                f"register({name!r}): {config.__name__} is the config of {config.component!r}"
-            )
 
         def decorate(target: T) -> T:
             from ember_ml.registry.configured import configured
 
             for key in (name, *others):
                 self._refuse_taken(key, target)
-            named = config.__name__ if config else config_name or f"{target.__name__}Config"
-            entry = Entry(name, target, others, config, named)
+            entry = Entry(name, target, others, config_name or f"{target.__name__}Config")
             self._entries[name] = entry
             self._names.update(dict.fromkeys((name, *others), name))
             if isinstance(target, type):

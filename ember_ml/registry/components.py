@@ -9,7 +9,7 @@ from ember_ml._core.errors import ArgumentTypeError
 from ember_ml.registry.base import Entry, Registry, T
 
 if TYPE_CHECKING:
-    from ember_ml.configs.base import Config
+    pass
 
 REGISTRY = Registry(
     {
@@ -33,7 +33,6 @@ REGISTRY = Registry(
 def register(
     name: str,
     *,
-    config: type[Config] | None = None,
     aliases: Iterable[str] = (),
     config_name: str | None = None,
 ) -> Callable[[T], T]:
@@ -44,7 +43,6 @@ def register(
 
     Args:
         name: "kind/name", such as "layers/dense".
-        config: its config class; without one, it is derived from the signature.
         aliases: Other names of the component, without the kind.
         config_name: Name of the config class. Default: the class's name and "Config".
 
@@ -59,7 +57,7 @@ def register(
         >>> create("layers/stretch", factor=3.0).config.to_dict()
         {'type': 'layers/stretch', 'factor': 3.0}
     """
-    return REGISTRY.register(name, config=config, aliases=aliases, config_name=config_name)
+    return REGISTRY.register(name, aliases=aliases, config_name=config_name)
 
 
 def get(name: str, kind: str | None = None) -> Entry:

@@ -11,7 +11,6 @@ from importlib import metadata
 import pytest
 
 from ember_ml import registry
-from ember_ml.configs import Config
 from ember_ml.registry import Entry, RegistrationError, Registry, UnknownComponentError, plugins
 from ember_ml.registry.plugins import PluginError
 
@@ -67,14 +66,6 @@ def test_a_name_is_given_once(own: Registry) -> None:
 def test_a_name_without_a_known_kind_is_refused(own: Registry, name: str) -> None:
     with pytest.raises(RegistrationError, match="kind/name"):
         own.register(name)
-
-
-def test_a_config_of_something_else_is_refused(own: Registry) -> None:
-    class OtherConfig(Config):
-        component = "layers/other"
-
-    with pytest.raises(RegistrationError, match="OtherConfig is the config of 'layers/other'"):
-        own.register("layers/mine", config=OtherConfig)
 
 
 def test_plugins_are_loaded_and_a_broken_one_is_named(
