@@ -1,8 +1,8 @@
 """Known results of MAD: attention learns recall, a fixed linear recurrence does not.
 
 - Memorization as MAD has it, mh-attention and swiglu, learning rate 1e-3: steps to 99.9 %.
-- In-context recall at a reduced size: attention beside LRU, a linear recurrence whose rates do not
-  depend on the input, at the same width, and at several learning rates for the latter.
+- In-context recall at a reduced size: attention compared with LRU, a linear recurrence
+  whose decay does not depend on the input, at the same width and several learning rates of LRU.
 
     python benchmarks/mad_claims.py [backend]
 """

@@ -2,11 +2,11 @@
 
 An MLP and a 2-layer pre-norm transformer, at two sizes, with AdamW: Ember on torch against
 hand-written PyTorch (eager) and Keras 3 on torch; Ember on MLX against mlx.nn with mx.compile.
-Each contestant is timed by CPU time on one thread, best of many, and they take turns, so that a
-noisy moment hits all of them alike. Ember's step is the Trainer's own, which also reads the loss.
-mlx.nn's AdamW leaves the bias correction out unless told otherwise; here it does as the others. The
-learning rate is small for all: a model that learns its one batch by heart ends with gradients so
-small that the processor slows down, and the one that learns faster would lose.
+Each is measured by its best CPU time on one thread. Measurements alternate, so that noise affects
+all of them. Ember's step is the Trainer's own, which also reads the loss.
+The bias correction of mlx.nn's AdamW, off by default, is enabled, as in the others. The learning
+rate is small: a model that memorizes its only batch gets denormal gradients, which slow the CPU
+down, and the fastest learner would lose.
 
     python benchmarks/training.py [torch | mlx] [mlp | transformer]
 """

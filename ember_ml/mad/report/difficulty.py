@@ -49,7 +49,7 @@ def _num_defaults(config: Config) -> int:
 
 def variables(report: Report) -> list[Variable]:
     """Return the fields that make each task harder, with the accuracies along them."""
-    found = []
+    fields = []
     for task in report.tasks:
         base = base_setting(report, task)
         if base is None:
@@ -58,8 +58,8 @@ def variables(report: Report) -> list[Variable]:
         names = {names[0] for names in changed if len(names) == 1}
         for name in type(base).model_fields:
             if name in names and _is_number(getattr(base, name)):
-                found.append(_variable(report, task, name, base))
-    return found
+                fields.append(_variable(report, task, name, base))
+    return fields
 
 
 def _is_number(value: object) -> bool:

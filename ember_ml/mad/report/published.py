@@ -99,14 +99,14 @@ def counterparts(report: Report) -> dict[str, str]:
 def agreements(report: Report) -> list[Agreement]:
     """Return the agreement on each task that enough architectures have results of."""
     pairs = counterparts(report)
-    found = []
+    rows = []
     for task in report.tasks:
         names = [name for name in pairs if (name, task) in report.cells]
         if task in TASKS and len({pairs[name] for name in names}) >= MIN_ARCHITECTURES:
             here = [report.cells[name, task].macro_accuracy.mean for name in names]
             there = [PUBLISHED[pairs[name]][task] for name in names]
-            found.append(Agreement(task, len(names), spearman(here, there), chance(here, there)))
-    return found
+            rows.append(Agreement(task, len(names), spearman(here, there), chance(here, there)))
+    return rows
 
 
 def agreement_section(report: Report) -> str:
