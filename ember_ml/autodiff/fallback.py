@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
-from ember_ml.backend.interface import Autodiff
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import Autodiff
+
 
 _warned: set[str] = set()
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from ember_ml._core import recording, runtime
 from ember_ml._core.tensor import EmberTensor, Tensor, wrap
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.log import Args, KwArgs, Log, Recordable, Result
 from ember_ml.autodiff.values import Values
-from ember_ml.backend.interface import GraphAutodiff
+
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import GraphAutodiff
 
 _live: weakref.WeakSet[GraphLog] = weakref.WeakSet()
 
@@ -31,7 +33,7 @@ class GraphLog(Log):
     def __init__(self, backend: str) -> None:
         super().__init__(backend)
         self.values = {}
-        self._native = cast(GraphAutodiff, runtime.load(backend).autodiff)
+        self._native = cast("GraphAutodiff", runtime.load(backend).autodiff)
         self._native.keep_graph()
         _live.add(self)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ember_ml import ops
 from ember_ml._core import runtime
@@ -12,7 +12,9 @@ from ember_ml._core.tensor import Tensor, wrap
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.log import KwArgs
 from ember_ml.backend import selection
-from ember_ml.backend.interface import ReplayAutodiff
+
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import ReplayAutodiff
 
 Arrays = NativeArray | Sequence[NativeArray]
 Kernel = Callable[..., object]
@@ -83,7 +85,7 @@ def _gradients(
 def _on_load(backend: str) -> None:
     native = selection.import_backend(backend).autodiff
     if native.WITHOUT_GRADIENT:
-        attach_rules(backend, cast(ReplayAutodiff, native))
+        attach_rules(backend, cast("ReplayAutodiff", native))
 
 
 runtime.on_load.append(_on_load)

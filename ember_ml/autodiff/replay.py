@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ember_ml._core import runtime
 from ember_ml._core.tensor import Tensor, wrap
@@ -15,7 +15,9 @@ from ember_ml.autodiff.extraction import Procedure, Program, ValuesFunction, ext
 from ember_ml.autodiff.fallback import check_tracing_error
 from ember_ml.autodiff.program import ProgramLog, Step
 from ember_ml.autodiff.values import Values, like
-from ember_ml.backend.interface import ReplayAutodiff
+
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import ReplayAutodiff
 
 _CACHE_SIZE = 256
 _COMPILE_AFTER = 8  # runs; compilation may take seconds, and pays off in a training loop
@@ -112,7 +114,7 @@ def _vjp(program: Program, backend: str) -> ValuesFunction:
 
 
 def _build_vjp(program: Program, backend: str, *, compiled: bool) -> ValuesFunction:
-    native = cast(ReplayAutodiff, runtime.load(backend).autodiff)
+    native = cast("ReplayAutodiff", runtime.load(backend).autodiff)
     count = len(program.sources)
     end = count + len(program.constants)
 

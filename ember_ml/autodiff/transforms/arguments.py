@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ember_ml._core import runtime, tree
 from ember_ml._core.convert import convert_to_tensor, native_backend
@@ -11,7 +11,9 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor, wrap
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.values import Values, is_differentiable, one_backend
-from ember_ml.backend.interface import Autodiff
+
+if TYPE_CHECKING:
+    from ember_ml.backend.interface import Autodiff
 
 T = TypeVar("T")
 
