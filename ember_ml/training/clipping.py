@@ -1,8 +1,7 @@
-"""Limits on gradients.
+"""Gradient clipping.
 
-Gradients are a dict by name or a list, of tensors or None; what comes back has the same form. These
-are pure functions that read nothing back to the host, for use inside of a compiled step. No tape
-records them.
+Gradients are a dict by name or a list, of tensors or None; the result has the same form. These are
+pure functions without host reads, for use inside a compiled step. Tapes do not record them.
 """
 
 from __future__ import annotations
@@ -11,14 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml._core.tensor import EmberTensor, Tensor, wrap
+from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.training.optimizer.plan import kernels
 
 Gradients = TypeVar("Gradients", bound=Mapping[str, Any] | Sequence[Any])
 
 
 def global_norm(grads: Mapping[str, Any] | Sequence[Any]) -> Tensor:
-    """The Euclidean norm of all gradients together.
+    """Return the Euclidean norm of all gradients together.
+
+    Args:
+        grads: The gradients.
 
     Example:
         >>> from ember_ml.training.clipping import global_norm
@@ -26,16 +28,16 @@ def global_norm(grads: Mapping[str, Any] | Sequence[Any]) -> Tensor:
         5.0
     """
     arrays, backend = _arrays("global_norm", grads)
-    return wrap(kernels(backend).global_norm(arrays), backend)
+    return Tensor.from_native(kernels(backend).global_norm(arrays), backend)
 
 
 def clip_by_norm(grads: Gradients, max_norm: float, norm: Tensor | None = None) -> Gradients:
-    """Scale all gradients down together, so that their norm is at most `max_norm`.
+    """Return the gradients scaled down to a norm of at most `max_norm`.
 
     Args:
-        grads: the gradients.
-        max_norm: the limit.
-        norm: what `global_norm` gave for them, if it is there already.
+        grads: The gradients.
+        max_norm: Maximum norm of all gradients together.
+        norm: Result of `global_norm`, if it is known. Default: computed here.
 
     Example:
         >>> from ember_ml.training.clipping import clip_by_norm
@@ -46,13 +48,17 @@ def clip_by_norm(grads: Gradients, max_norm: float, norm: Tensor | None = None) 
     _check_limit("clip_by_norm", "max_norm", max_norm)
     arrays, backend = _arrays("clip_by_norm", grads)
     k = kernels(backend)
-    length = k.global_norm(arrays) if norm is None else norm._data
+    length = k.global_norm(arrays) if norm is None else norm.native
     factor = k.clip_factor(length, max_norm)
     return _rebuilt(grads, k.scale_by(arrays, factor), backend)
 
 
 def clip_by_value(grads: Gradients, limit: float) -> Gradients:
-    """Bring every element between -limit and limit.
+    """Return the gradients with every element limited to [-limit, limit].
+
+    Args:
+        grads: The gradients.
+        limit: Maximum absolute value.
 
     Example:
         >>> from ember_ml.training.clipping import clip_by_value
@@ -71,25 +77,25 @@ def _check_limit(owner: str, name: str, value: float) -> None:
 
 
 def _arrays(owner: str, grads: Any) -> tuple[list[Any], str]:
-    """The native arrays of those that are there, and their backend."""
+    """Return the native arrays of the gradients that are not None, and their backend."""
     values = list(grads.values() if isinstance(grads, Mapping) else grads)
-    found = [value for value in values if value is not None]
-    for value in found:
+    present = [value for value in values if value is not None]
+    for value in present:
         if not isinstance(value, EmberTensor):
             raise ArgumentTypeError(f"{owner}: gradients are tensors or None, not {value!r:.60}")
-    backends = {value.backend for value in found}
+    backends = {value.backend for value in present}
     if len(backends) != 1:
         held = ", ".join(sorted(backends)) or "none at all"
         raise ArgumentError(f"{owner}: gradients must be on one backend, and are on {held}")
-    return [value._data for value in found], backends.pop()
+    return [value.native for value in present], backends.pop()
 
 
 def _rebuilt(grads: Any, arrays: Sequence[Any], backend: str) -> Any:
-    """The arrays as tensors, in the form of the gradients."""
-    made = iter(arrays)
+    """Return the arrays as tensors, in the form of the gradients."""
+    remaining = iter(arrays)
 
     def filled(value: Any) -> Any:
-        return None if value is None else wrap(next(made), backend)
+        return None if value is None else Tensor.from_native(next(remaining), backend)
 
     if isinstance(grads, Mapping):
         return {name: filled(value) for name, value in grads.items()}

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError
-from ember_ml._core.tensor import Tensor, wrap
+from ember_ml._core.tensor import Tensor
 from ember_ml.nn import Module, Parameter
 from ember_ml.nn.functional import substitute
 from ember_ml.nn.state_dict import checked_state
@@ -16,15 +16,15 @@ from ember_ml.training.optimizer.plan import kernels, state_dtype
 
 
 class EMA:
-    """The exponential moving average of a model's parameters, often better than the last ones.
+    """Exponential moving average of a model's parameters, often better than the last ones.
 
-    Averages of half-precision parameters are kept in float32. Buffers are the model's own.
+    Averages of half-precision parameters are float32. Buffers are not averaged.
 
     Args:
-        model: whose parameters to average.
-        decay: how much of the average stays at an update.
-        warmup: begin with a smaller decay, (1 + n) / (10 + n) at update n, so that the first
-            values are soon forgotten.
+        model: The model.
+        decay: Decay rate of the average.
+        warmup: Whether to start with a smaller decay, (1 + n) / (10 + n) at update n, to forget
+            the initial values.
 
     Example:
         >>> from ember_ml import nn
@@ -46,7 +46,7 @@ class EMA:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, with the parameters as they are now for the average."""
+        """Restart the average from the current parameters."""
         self.updates = 0
         self._averages = {
             name: convert_to_tensor(
@@ -56,7 +56,7 @@ class EMA:
         }
 
     def update(self) -> None:
-        """Let the parameters as they are now enter the average."""
+        """Update the average with the current parameters."""
         if self._is_applied:
             raise ArgumentError("EMA.update: the parameters are the averages now; leave applied()")
         self.updates += 1
@@ -64,16 +64,16 @@ class EMA:
             first = next(iter(alike.values()))
             k = kernels(first.backend)
             mixed = k.lerp_(
-                [self._average(name, parameter)._data for name, parameter in alike.items()],
-                k.cast([parameter._data for parameter in alike.values()], state_dtype(first)),
+                [self._average(name, parameter).native for name, parameter in alike.items()],
+                k.cast([parameter.native for parameter in alike.values()], state_dtype(first)),
                 1.0 - self._decay_now(),
             )
-            made = [wrap(value, first.backend) for value in mixed]
-            self._averages.update(zip(alike, made, strict=True))
+            averages = [Tensor.from_native(value, first.backend) for value in mixed]
+            self._averages.update(zip(alike, averages, strict=True))
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
-        """Let the model have the averages for its parameters within the block."""
+        """Replace the model's parameters by their averages within the context."""
         if self._is_applied:
             raise ArgumentError("EMA.applied: the averages are applied already")
         parameters = self._parameters()
@@ -86,14 +86,14 @@ class EMA:
             self._is_applied = False
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of updates, and the averages by name under "tensors"."""
+        """Return the number of updates, and the averages by name under "tensors"."""
         tensors = {
             name: convert_to_tensor(average, copy=True) for name, average in self._averages.items()
         }
         return {"updates": self.updates, "tensors": tensors}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on from what `state_dict` gave, on any backend; nothing changes if it does not fit."""
+        """Restore a state on any backend; if it does not fit, raise an error and change nothing."""
         parameters = self._parameters()
 
         def placed(name: str, value: Any) -> Tensor:
@@ -115,14 +115,14 @@ class EMA:
         return dict(self.model.named_parameters())
 
     def _alike(self) -> list[dict[str, Parameter]]:
-        """The parameters, together where backend and dtype are the same."""
-        found: dict[str, dict[str, Parameter]] = {}
+        """Return the parameters grouped by backend and dtype."""
+        groups: dict[tuple[str, str], dict[str, Parameter]] = {}
         for name, parameter in self._parameters().items():
-            found.setdefault(parameter._tag, {})[name] = parameter
-        return list(found.values())
+            groups.setdefault((parameter.backend, parameter.dtype.name), {})[name] = parameter
+        return list(groups.values())
 
     def _average(self, name: str, parameter: Parameter) -> Tensor:
-        """The average where its parameter is now."""
+        """Return the average on the backend and device of its parameter."""
         return convert_to_tensor(
             self._averages[name],
             dtype=state_dtype(parameter),
@@ -131,5 +131,5 @@ class EMA:
         )
 
     def _value(self, name: str, parameter: Parameter) -> Tensor:
-        """A copy for the model: an update must not change what it gave out."""
+        """Return a copy of the average, which later updates do not change."""
         return convert_to_tensor(self._average(name, parameter), dtype=parameter.dtype, copy=True)

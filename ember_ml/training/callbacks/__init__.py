@@ -1,4 +1,4 @@
-"""What happens around the steps of a training."""
+"""Callbacks of the trainer."""
 
 from ember_ml.training.callbacks.base import Callback as Callback
 from ember_ml.training.callbacks.checkpointing import Checkpoint as Checkpoint

@@ -1,4 +1,4 @@
-"""What a callback is."""
+"""The base class of callbacks."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Called by a trainer as it goes; subclasses write what they need.
+    """Base class of callbacks, whose methods a trainer calls. Subclasses override some of them.
 
-    `record` is what the trainer knows at that point: step, epoch, loss, and after an evaluation
-    its "val_..." values. A callback may add to it, and set `trainer.should_stop`.
+    `record` has the values of a step or epoch: step, epoch, loss, and after an evaluation its
+    "val_..." values. A callback may add values to it, and may set `trainer.should_stop`.
     """
 
     def on_fit_start(self, trainer: Trainer) -> None:
-        """Before the first step."""
+        """Run before the first step."""
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """After a step."""
+        """Run after a step."""
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """After an epoch and its evaluation."""
+        """Run after an epoch and its evaluation."""
 
     def on_fit_end(self, trainer: Trainer) -> None:
-        """After the last step, also when an error ended the training."""
+        """Run after the last step, also if an error ended the training."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What must survive a restart, as plain data."""
+        """Return the state to save in checkpoints, as plain data."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore a state that `state_dict` returned."""
 
 
 class Best:
-    """The best value of something that is watched.
+    """The best value of a monitored quantity.
 
     Args:
-        monitor: the name in a record.
-        mode: "min" or "max".
-        min_delta: by how much a value must be better to count.
+        monitor: Name of the value in a record.
+        mode: "min" if lower is better, "max" if higher is better.
+        min_delta: Minimum improvement.
     """
 
     def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
@@ -56,7 +56,7 @@ class Best:
         self._min_delta = min_delta
 
     def improves(self, record: dict[str, float]) -> bool:
-        """Whether the record is the best so far, which it then is."""
+        """Return whether a record is the best so far, and remember its value."""
         if self.monitor not in record:
             raise ArgumentError(
                 f"nothing is named {self.monitor!r} at the end of an epoch"

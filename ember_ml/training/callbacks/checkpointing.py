@@ -1,4 +1,4 @@
-"""Checkpoints as a training goes."""
+"""Checkpoints during training."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class Checkpoint(Callback):
-    """Saves the training in folders, to go on from or to load the model from.
+    """Saves checkpoints, to resume the training or to load the model.
 
-    `last` is the newest state; with `monitor` the best model is in `best`. `ember_ml.load` gives
-    the model with the weights that were evaluated, also if they are averages.
+    `last` is the newest checkpoint; with `monitor`, `best` is the best one. `ember_ml.load` returns
+    the model with the weights that were evaluated, which may be averages.
 
     Args:
-        folder: where the checkpoints are.
-        every_steps: how often; at the end of each epoch if not given.
-        keep: how many older ones to keep as `step-...`, beside `last`.
-        monitor: what decides which is the best, such as "val_loss".
-        mode: whether it is best when "min" or "max".
+        folder: Folder of the checkpoints.
+        every_steps: Steps from one checkpoint to the next. Default: one at the end of each epoch.
+        keep: Number of older checkpoints to keep as `step-...`, in addition to `last`.
+        monitor: Value that selects the best checkpoint, such as "val_loss".
+        mode: "min" if lower is better, "max" if higher is better.
     """
 
     def __init__(
@@ -47,18 +47,18 @@ class Checkpoint(Callback):
         self.best = None if monitor is None else Best(monitor, mode)
 
     def on_fit_start(self, trainer: Trainer) -> None:
-        """Make the folder: a place that cannot be written to is better known before an epoch."""
+        """Create the folder, and raise an error if it is not writable."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not os.access(self.folder, os.W_OK):
-            raise PermissionError(f"Checkpoint: {self.folder} cannot be written to")
+            raise PermissionError(f"Checkpoint: {self.folder} is not writable")
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Save, if it is time."""
+        """Save every `every_steps` steps."""
         if self.every_steps is not None and trainer.step % self.every_steps == 0:
             self._save(trainer)
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Save, and see whether it is the best."""
+        """Save, also as the best checkpoint if it is."""
         if self.best is not None and self.best.improves(record):
             trainer.save(self.folder / "best")
         if self.every_steps is None:
@@ -72,10 +72,10 @@ class Checkpoint(Callback):
                 shutil.rmtree(old, ignore_errors=True)
 
     def state_dict(self) -> dict[str, Any]:
-        """The best value so far."""
+        """Return the best value so far."""
         return {"best": None if self.best is None else self.best.value}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the best value."""
+        """Restore the best value."""
         if self.best is not None:
             self.best.value = state["best"]

@@ -1,4 +1,4 @@
-"""The end of a training that gets no better."""
+"""Early stopping."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class EarlyStopping(Callback):
-    """Ends a training whose evaluation has not improved for some epochs.
+    """Stops training when a monitored value stops improving.
 
     Args:
-        monitor: what is watched.
-        patience: how many epochs without improvement are borne.
-        mode: whether it improves downwards ("min") or upwards ("max").
-        min_delta: by how much it must improve to count.
-        restore_best: whether the model gets the values of its best epoch back at the end; they
-            are kept in memory, so an epoch before a restart cannot be gone back to.
+        monitor: Value to monitor.
+        patience: Number of epochs without improvement after which training stops.
+        mode: "min" if lower is better, "max" if higher is better.
+        min_delta: Minimum improvement.
+        restore_best: Whether to restore the weights of the best epoch at the end. They are stored
+            in memory: epochs before a restart cannot be restored.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class EarlyStopping(Callback):
         self._values: dict[str, Tensor] | None = None
 
     def on_fit_start(self, trainer: Trainer) -> None:
-        """Nothing was stopped yet."""
+        """Reset the stop flag."""
         self._stopped = False
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
@@ -59,16 +59,16 @@ class EarlyStopping(Callback):
             trainer.should_stop = self._stopped = True
 
     def on_fit_end(self, trainer: Trainer) -> None:
-        """Give the model its best values back, if that is wanted."""
+        """Restore the best weights if requested."""
         if self._values is not None and self._stopped:
             trainer.model.load_state_dict(self._values)
             if trainer.ema is not None:
                 trainer.ema.reset()
 
     def state_dict(self) -> dict[str, Any]:
-        """The best value, and how long ago it was."""
+        """Return the best value and the number of epochs since."""
         return {"best": self.best.value, "waited": self.waited}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore a state that `state_dict` returned."""
         self.best.value, self.waited = state["best"], int(state["waited"])

@@ -1,4 +1,4 @@
-"""Records in files."""
+"""Loggers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LRMonitor(Callback):
     """Adds the learning rate of each parameter group to the records."""
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Add them to the step's record."""
+        """Add the learning rates to the record."""
         for at, rate in enumerate(trainer.learning_rates()):
             record[f"learning_rate/{at}"] = rate
 
@@ -27,13 +27,13 @@ class LRMonitor(Callback):
 
 
 class CSVLogger(Callback):
-    """Writes a row for each epoch, or each so many steps, to a CSV file.
+    """Writes a row for each epoch, or every `every_steps` steps, to a CSV file.
 
-    The columns are those of the first record; a file from before a restart is gone on with.
+    The columns are those of the first record. After a restart the file is continued.
 
     Args:
-        path: the file.
-        every_steps: a row each so many steps; each epoch if not given.
+        path: The file.
+        every_steps: Steps from one row to the next. Default: a row for each epoch.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, every_steps: int | None = None) -> None:
@@ -42,7 +42,7 @@ class CSVLogger(Callback):
         self._columns: list[str] | None = None
 
     def on_fit_start(self, trainer: Trainer) -> None:
-        """Go on with a file of the same training, or begin one."""
+        """Continue the file of a resumed training, or start a new one."""
         self._columns = None
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if trainer.step and self.path.exists():
@@ -56,7 +56,7 @@ class CSVLogger(Callback):
         self.path.write_text("", encoding="utf-8")
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Write a row, if it is time."""
+        """Write a row every `every_steps` steps."""
         if self.every_steps is not None and trainer.step % self.every_steps == 0:
             self._append(record)
 
@@ -84,8 +84,8 @@ class TensorBoardLogger(Callback):
     """Writes the records as scalars for TensorBoard (the extra `tensorboard`).
 
     Args:
-        folder: where the event files are.
-        every_steps: how often the steps' losses are written.
+        folder: Folder of the event files.
+        every_steps: Steps from one entry to the next.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, every_steps: int = 1) -> None:
@@ -104,7 +104,7 @@ class TensorBoardLogger(Callback):
         self._writer = EventFileWriter(str(self.folder))
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Write the step's values, if it is time."""
+        """Write the values every `every_steps` steps."""
         if trainer.step % self.every_steps == 0:
             self._write(trainer.step, {f"train/{name}": record[name] for name in record})
 

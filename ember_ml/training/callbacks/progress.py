@@ -1,4 +1,4 @@
-"""A view of a training under way."""
+"""Progress bar."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Progress(Callback):
-    """A progress bar in a terminal; elsewhere a line for each epoch.
+    """Progress bar in a terminal; elsewhere a line for each epoch.
 
     Args:
-        interval: seconds from one look at the loss to the next.
+        interval: Seconds from one update to the next.
     """
 
     def __init__(self, interval: float = 0.2) -> None:
@@ -46,7 +46,7 @@ class Progress(Callback):
         self._bar.start()
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Move the bar, not more often than the eye can follow."""
+        """Update the bar, at most once in `interval` seconds."""
         now = time.monotonic()
         if self._bar is not None and now >= self._next:
             self._next = now + self.interval
@@ -54,7 +54,7 @@ class Progress(Callback):
             self._bar.update(self._task, completed=trainer.step, loss=text)
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Leave a line for the epoch."""
+        """Print a line for the epoch."""
         skipped = ("epoch", "step", "seconds")
         values = "  ".join(
             f"{name} {value:.4g}" for name, value in record.items() if name not in skipped
@@ -65,7 +65,7 @@ class Progress(Callback):
             self._bar.update(self._task, completed=trainer.step)
 
     def on_fit_end(self, trainer: Trainer) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
