@@ -107,7 +107,8 @@ def test_an_op_is_two_files(tmp_path: Path) -> None:
     family = tmp_path / "ember_ml" / "ops" / "nn" / "activations.py"
     text = family.read_text().replace("__all__ = [", '__all__ = [\n    "squareplus",', 1)
     family.write_text(f"{text}\n\n{declaration}")
-    with (tmp_path / "tests" / "conformance" / "cases" / "nn_activations.py").open("a") as cases:
+    rows = tmp_path / "tests" / "conformance" / "cases" / "nn" / "activations.py"
+    with rows.open("a") as cases:
         cases.write(f"\n{row}")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-c", CHECK_OP]
