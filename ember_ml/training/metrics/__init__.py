@@ -1,4 +1,4 @@
-"""Metrics that are counted batch by batch, without reading anything back until asked."""
+"""Metrics that accumulate over batches; values are read from the device in `compute` only."""
 
 from ember_ml.training.metrics.accuracy import Accuracy as Accuracy
 from ember_ml.training.metrics.accuracy import BinaryAccuracy as BinaryAccuracy

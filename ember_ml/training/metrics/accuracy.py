@@ -1,4 +1,4 @@
-"""How many predictions are right."""
+"""Accuracies: the fraction of correct predictions."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from ember_ml.training.metrics.state import State
 
 
 class Share(Metric):
-    """Right ones among those that count."""
+    """Fraction of the targets that are predicted correctly."""
 
     def result(self, values: dict[str, Any]) -> float:
-        """right / count."""
+        """Return right / count."""
         return float(inputs.divide(values["right"], values["count"], math.nan))
 
 
 @register("metrics/accuracy")
 class Accuracy(Share):
-    """The share of right classes.
+    """Fraction of correctly predicted classes.
 
-    Predictions are scores (..., classes), class numbers, or scores of one of two sides.
+    Predictions are scores (..., classes), class indices, or binary scores of the targets' shape.
 
     Args:
-        average: "micro" over all targets; "macro" is the mean over the classes that occur among
-            the targets of the share in each (the balanced accuracy).
-        num_classes: for "macro", if the predictions are class numbers.
-        ignore_index: targets of this value do not count.
-        threshold: above it a score means the second of two sides: 0 for logits.
+        average: "micro": over all targets. "macro": mean of the accuracies of the classes that
+            occur among the targets (balanced accuracy).
+        num_classes: Number of classes; required for "macro" with class indices as predictions.
+        ignore_index: Targets with this value are ignored.
+        threshold: A binary score above it predicts class 1. Use 0 for logits.
 
     Example:
         >>> metric = ember_ml.training.metrics.Accuracy()
@@ -56,7 +56,7 @@ class Accuracy(Share):
         self.threshold = threshold
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """The right ones and all, of each class for a macro average."""
+        """Return the number of correct predictions and of targets, per class for "macro"."""
         classes = inputs.as_classes(target)
         counts = inputs.valid("Accuracy", classes, mask, self.ignore_index)
         chosen = inputs.decide("Accuracy", prediction, target, self.threshold)
@@ -71,7 +71,7 @@ class Accuracy(Share):
         }
 
     def result(self, values: dict[str, Any]) -> float:
-        """right / count, or the mean of it."""
+        """Return right / count, or its mean over the classes."""
         if self.average == "micro":
             return super().result(values)
         pairs = zip(values["right"], values["count"], strict=True)
@@ -81,10 +81,10 @@ class Accuracy(Share):
 
 @register("metrics/binary_accuracy")
 class BinaryAccuracy(Share):
-    """The share of scores on the right side of a threshold, for targets of 0 and 1.
+    """Fraction of scores on the correct side of a threshold, for targets of 0 and 1.
 
     Args:
-        threshold: above it a score means 1; 0 is right for logits, 0.5 for probabilities.
+        threshold: A score above it predicts 1. Use 0 for logits, 0.5 for probabilities.
     """
 
     def __init__(self, threshold: Real = 0.0) -> None:
@@ -92,7 +92,7 @@ class BinaryAccuracy(Share):
         self.threshold = threshold
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """The right ones and all."""
+        """Return the number of correct predictions and of targets."""
         inputs.same_shape("BinaryAccuracy", prediction, target)
         mask = inputs.expand_mask("BinaryAccuracy", mask, target)
         right = (prediction > self.threshold) == (inputs.as_classes(target) > 0)
@@ -101,13 +101,13 @@ class BinaryAccuracy(Share):
 
 @register("metrics/top_k_accuracy")
 class TopKAccuracy(Share):
-    """The share of targets among the k classes with the best scores.
+    """Fraction of targets among the k classes with the highest scores.
 
-    Of classes with equal scores the first is the better one, as in `argmax`.
+    Ties are resolved in favor of the lower class index, as in `argmax`.
 
     Args:
-        k: how many classes are looked at.
-        ignore_index: targets of this value do not count.
+        k: Number of classes with the highest scores to consider.
+        ignore_index: Targets with this value are ignored.
     """
 
     def __init__(self, k: Size = 5, ignore_index: int = -100) -> None:
@@ -116,7 +116,7 @@ class TopKAccuracy(Share):
         self.ignore_index = ignore_index
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """The right ones and all."""
+        """Return the number of correct predictions and of targets."""
         inputs.check_scores("TopKAccuracy", prediction, target)
         target = inputs.as_classes(target)
         counts = inputs.valid("TopKAccuracy", target, mask, self.ignore_index)
@@ -125,5 +125,5 @@ class TopKAccuracy(Share):
         place = ops.cumulative_sum(ops.ones_like(prediction, dtype=safe.dtype), axis=-1) - 1
         ahead = ops.logical_and(prediction == score, place < safe)
         rank = ops.sum(ops.logical_or(prediction > score, ahead), axis=-1)
-        found = ops.logical_and(rank < self.k, ops.squeeze(score == score, axis=-1))  # no NaN
-        return {"right": ops.sum(ops.logical_and(found, counts)), "count": ops.sum(counts)}
+        in_top = ops.logical_and(rank < self.k, ops.squeeze(score == score, axis=-1))  # no NaN
+        return {"right": ops.sum(ops.logical_and(in_top, counts)), "count": ops.sum(counts)}

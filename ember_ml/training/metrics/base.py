@@ -1,4 +1,4 @@
-"""What a metric is."""
+"""Base class of the metrics."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ember_ml.training.metrics.state import State
 
 
 class Metric:
-    """A number about predictions and targets that come in batches.
+    """Metric of predictions and targets, accumulated over batches.
 
-    The counters are tensors on the backend of the predictions, and nothing is read back before
-    `compute`. Targets and masks on another backend are moved there.
+    The counters are tensors on the backend of the predictions. They are read from the device in
+    `compute` only. Targets and masks on another backend are moved there.
 
-    Subclasses write `measure`, which gives the counters of a batch, and `result`, which makes the
-    number of them; and `combine`, if the counters of two batches do not just add up.
+    Subclasses define `measure`, which returns the counters of a batch, and `result`, which computes
+    the metric from them. They also define `combine` if counters of two batches are not added.
 
     Args:
-        name: what stands in logs.
+        name: Name of the metric in logs.
     """
 
     config: Any = None
@@ -37,30 +37,30 @@ class Metric:
         self.reset()
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """The counters of a batch."""
+        """Return the counters of a batch."""
         raise NotImplementedError
 
     def result(self, values: dict[str, Any]) -> Any:
-        """The metric, from the counters as Python numbers and lists."""
+        """Return the metric, computed from the counters as Python numbers and lists."""
         raise NotImplementedError
 
     def combine(self, first: State, second: State) -> State:
-        """The counters of two sets of examples, from those of each."""
+        """Return the counters of the union of two sets of examples."""
         return states.add(first, second)
 
     def empty(self) -> Any:
-        """The metric of nothing."""
+        """Return the metric before the first batch."""
         return math.nan
 
     def update(
         self, prediction: TensorLike, target: TensorLike, mask: TensorLike | None = None
     ) -> None:
-        """Take a batch into account.
+        """Add a batch.
 
         Args:
-            prediction: what a model gives.
-            target: what it should give.
-            mask: which targets count; of their shape, or of the shape of their leading axes.
+            prediction: Predictions of a model.
+            target: Expected values or classes.
+            mask: True for targets that count; has their shape, or that of their leading axes.
         """
         x = ops.stop_gradient(convert_to_tensor(prediction))
         y = convert_to_tensor(target, backend=x.backend)
@@ -74,40 +74,45 @@ class Metric:
             batch = self.combine(states.moved(self._state, backend), batch)
         self._state = batch
         self._updates += 1
-        if self._updates % states.SETTLE_EVERY == 0:
-            states.settle(batch)
+        if self._updates % states.FLUSH_EVERY == 0:
+            states.flush(batch)
 
     def compute(self) -> Any:
-        """The metric of all batches since the last reset; NaN, or [], if there were none."""
+        """Return the metric of all batches since the last reset; NaN or [] without batches."""
         state = self._gathered()
         return self.result(states.values(state)) if state else self.empty()
 
     def _gathered(self) -> State:
-        """The counters of all batches."""
+        """Return the counters of all batches."""
         return self._state
 
     def reset(self) -> None:
-        """Forget all batches."""
+        """Discard all batches."""
         self._state = {}
         self._updates = 0
 
     def merge(self, other: Metric) -> Self:
-        """Take over what another metric of the same kind has seen."""
+        """Add the batches of another metric with the same class and config."""
         if type(other) is not type(self) or other.config != self.config:
-            raise ArgumentTypeError(f"{self!r} merges with its like, not with {other!r:.60}")
-        found = other._gathered()
-        if found:
-            self._take(found)
+            raise ArgumentTypeError(
+                f"merge: expected a metric of the same class and config as {self!r}, "
+                f"not {other!r:.60}"
+            )
+        state = other._gathered()
+        if state:
+            self._take(state)
         return self
 
     def state_dict(self) -> dict[str, Any]:
-        """The counters, as plain data."""
+        """Return the counters as plain data."""
         return {"name": self.name, "counters": states.to_plain(self._gathered())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on from what `state_dict` gave."""
+        """Load the counters that `state_dict` returned."""
         if not isinstance(state, Mapping) or "counters" not in state:
-            raise ArgumentError(f"{self!r} loads what state_dict gave, not {state!r:.60}")
+            raise ArgumentError(
+                f"{self!r}.load_state_dict: expected the result of state_dict, not {state!r:.60}"
+            )
         self.reset()
         loaded = states.from_plain(type(self).__name__, state["counters"])
         if loaded:
@@ -122,7 +127,7 @@ class Metric:
 
 
 def get(metric: Any) -> Any:
-    """The metric that a name, a config, {"type": ...} or a metric itself means.
+    """Return the metric for a name, a config, {"type": ...} or a metric object.
 
     Example:
         >>> ember_ml.training.metrics.get({"type": "f1", "average": "micro"}).name

@@ -1,4 +1,4 @@
-"""The confusion matrix."""
+"""Confusion matrix."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ember_ml.training.metrics.state import State
 
 @register("metrics/confusion_matrix")
 class ConfusionMatrix(Metric):
-    """How often each class (the row) is taken for each (the column), as nested lists.
+    """Number of examples by true class (row) and predicted class (column), as nested lists.
 
     Args:
-        num_classes: how many there are, if the predictions are class numbers.
-        ignore_index: targets of this value do not count.
-        threshold: above it a score means the second of two sides: 0 for logits.
-        normalize: None for counts, or shares of the "true" class (the row), of the "predicted"
-            class (the column) or of "all".
+        num_classes: Number of classes; required if the predictions are class indices.
+        ignore_index: Targets with this value are ignored.
+        threshold: A binary score above it predicts class 1. Use 0 for logits.
+        normalize: "true": fractions of each row. "predicted": fractions of each column. "all":
+            fractions of all examples. None: counts.
 
     Example:
         >>> metric = ember_ml.training.metrics.ConfusionMatrix(num_classes=2)
@@ -45,7 +45,7 @@ class ConfusionMatrix(Metric):
         self.normalize = normalize
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """The counts of a batch."""
+        """Return the confusion matrix of a batch."""
         name = "ConfusionMatrix"
         classes = inputs.as_classes(target)
         counts = inputs.valid(name, classes, mask, self.ignore_index)
@@ -56,11 +56,11 @@ class ConfusionMatrix(Metric):
         return {"matrix": ops.reshape(cells, (size, size))}
 
     def empty(self) -> Any:
-        """No rows."""
+        """Return a matrix without rows."""
         return []
 
     def result(self, values: dict[str, Any]) -> Any:
-        """The rows."""
+        """Return the rows of the matrix."""
         rows: list[list[int]] = values["matrix"]
         if self.normalize is None:
             return rows

@@ -1,4 +1,4 @@
-"""Means: of values, of errors, of cosines, of log-likelihoods."""
+"""Means of values, errors, cosine similarities and log-likelihoods."""
 
 from __future__ import annotations
 
@@ -16,72 +16,72 @@ from ember_ml.training.metrics.state import State, values
 
 
 class Average(Metric):
-    """The mean over all elements of something that `elements` gives."""
+    """Mean over all values that `elements` returns."""
 
     def elements(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """What is averaged."""
+        """Return the values to average."""
         raise NotImplementedError
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """The sum and the count."""
+        """Return the sum and the number of the values."""
         name = type(self).__name__
         inputs.same_shape(name, prediction, target)
         x = wide(prediction)
-        found = self.elements(x, ops.astype(target, x.dtype))
-        mask = inputs.expand_mask(name, mask, found)
-        return {"sum": inputs.total(found, mask), "count": inputs.count(found, mask)}
+        elements = self.elements(x, ops.astype(target, x.dtype))
+        mask = inputs.expand_mask(name, mask, elements)
+        return {"sum": inputs.total(elements, mask), "count": inputs.count(elements, mask)}
 
     def result(self, values: dict[str, Any]) -> float:
-        """sum / count."""
+        """Return sum / count."""
         return float(inputs.divide(values["sum"], values["count"], math.nan))
 
 
 @register("metrics/mse")
 class MSE(Average):
-    """The mean squared error over all elements."""
+    """Mean squared error over all elements."""
 
     def __init__(self) -> None:
         super().__init__("mse")
 
     def elements(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """(prediction - target)^2."""
+        """Return (prediction - target)^2."""
         return ops.square(prediction - target)
 
 
 @register("metrics/rmse")
 class RMSE(Average):
-    """The root of the mean squared error over all elements."""
+    """Square root of the mean squared error over all elements."""
 
     def __init__(self) -> None:
         super().__init__("rmse")
 
     def elements(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """(prediction - target)^2."""
+        """Return (prediction - target)^2."""
         return ops.square(prediction - target)
 
     def result(self, values: dict[str, Any]) -> float:
-        """The root of the mean."""
+        """Return the square root of the mean."""
         return math.sqrt(super().result(values))
 
 
 @register("metrics/mae")
 class MAE(Average):
-    """The mean absolute error over all elements."""
+    """Mean absolute error over all elements."""
 
     def __init__(self) -> None:
         super().__init__("mae")
 
     def elements(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """abs(prediction - target)."""
+        """Return abs(prediction - target)."""
         return ops.abs(prediction - target)
 
 
 @register("metrics/cosine_similarity")
 class CosineSimilarity(Average):
-    """The mean cosine of the angle between prediction and target.
+    """Mean cosine similarity of predictions and targets.
 
     Args:
-        axis: the axis of the vectors. A mask is of the shape of the others.
+        axis: Axis of the vectors. A mask has the shape of the other axes.
     """
 
     def __init__(self, axis: int = -1) -> None:
@@ -89,16 +89,16 @@ class CosineSimilarity(Average):
         self.axis = axis
 
     def elements(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """The cosines."""
+        """Return the cosine similarities."""
         return ops.cosine_similarity(prediction, target, self.axis)
 
 
 @register("metrics/perplexity")
 class Perplexity(Average):
-    """exp of the mean cross entropy of logits (..., classes) with class numbers (...).
+    """Exponential of the mean cross-entropy of logits (..., classes) and class indices (...).
 
     Args:
-        ignore_index: targets of this value do not count.
+        ignore_index: Targets with this value are ignored.
     """
 
     def __init__(self, ignore_index: int = -100) -> None:
@@ -106,7 +106,7 @@ class Perplexity(Average):
         self.ignore_index = ignore_index
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """The cross entropy of the batch and the number of its targets."""
+        """Return the summed cross-entropy and the number of targets."""
         inputs.check_scores("Perplexity", prediction, target)
         target = inputs.as_classes(target)
         counts = inputs.valid("Perplexity", target, mask, self.ignore_index)
@@ -116,14 +116,14 @@ class Perplexity(Average):
         return {"sum": total, "count": ops.sum(counts)}
 
     def result(self, values: dict[str, Any]) -> float:
-        """exp(sum / count)."""
+        """Return exp(sum / count)."""
         mean = super().result(values)
         return math.inf if mean > 700 else math.exp(mean)
 
 
 @register("metrics/mean")
 class Mean(Average):
-    """The weighted mean of values, such as losses.
+    """Weighted mean of values, such as losses.
 
     Example:
         >>> metric = ember_ml.training.metrics.Mean()
@@ -138,18 +138,18 @@ class Mean(Average):
 
     @property
     def count(self) -> float:
-        """The sum of the weights so far."""
+        """Sum of the weights so far."""
         return float(values(self._state)["count"]) if self._state else 0.0
 
     def update(
         self, value: TensorLike, weight: TensorLike = 1.0, mask: TensorLike | None = None
     ) -> None:
-        """Take values into account.
+        """Add values.
 
         Args:
-            value: a number, or a tensor, each of whose elements counts.
-            weight: of each; broadcasts.
-            mask: which values count; of their shape, or of the shape of their leading axes.
+            value: A number, or a tensor of values.
+            weight: Weight of each value; broadcasts to the shape of `value`.
+            mask: True for values that count; has their shape, or that of their leading axes.
         """
         x = wide(ops.stop_gradient(convert_to_tensor(value)))
         w = convert_to_tensor(weight, dtype=x.dtype, backend=x.backend)

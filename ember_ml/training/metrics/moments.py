@@ -1,4 +1,4 @@
-"""Metrics of variances: the explained share, the correlation."""
+"""Metrics of variances: coefficient of determination and correlation."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from ember_ml.training.metrics.state import State
 
 
 class Moments(Metric):
-    """Means and products of deviations of predictions x and targets y.
+    """Means, variances and covariance of predictions x and targets y.
 
-    Sums of squares would lose the variance of numbers far from zero; so the means of a batch are
-    taken away first, and two sets are combined by Chan's formulas.
+    Plain sums of squares would lose the variance of numbers far from zero. Therefore the mean of
+    each batch is subtracted first, and batches are combined by Chan's formulas.
 
     Args:
-        per_output: whether each position of the last axis has a value of its own, the mean of
-            which is the metric; else all elements are taken together.
+        name: Name of the metric in logs.
+        per_output: Whether to average the metric over the positions of the last axis. By default
+            all elements count as one output.
 
     Reference: Chan et al., "Algorithms for Computing the Sample Variance", 1983.
     """
@@ -32,7 +33,7 @@ class Moments(Metric):
         self.per_output = per_output
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """The moments of a batch."""
+        """Return the moments of a batch."""
         name = type(self).__name__
         inputs.same_shape(name, prediction, target)
         x = wide(prediction)
@@ -40,11 +41,11 @@ class Moments(Metric):
         mask = inputs.expand_mask(name, mask, target)
         counts = ops.ones_like(x) if mask is None else ops.astype(mask, x.dtype)
         parts = (x, ops.astype(target, x.dtype), counts)
-        # along the last axis, where MLX adds in several strands and not one after the other
+        # The last axis is reduced, because MLX then uses several partial sums, which round less.
         return _moments(*(ops.matrix_transpose(ops.reshape(each, (-1, width))) for each in parts))
 
     def combine(self, first: State, second: State) -> State:
-        """The moments of both."""
+        """Return the moments of the union of two sets."""
         n = first["n"] + second["n"]
         share = second["n"] / ops.maximum(n, 1.0)
         x, y = (second[mean] - first[mean] for mean in ("x", "y"))
@@ -55,18 +56,18 @@ class Moments(Metric):
         return out
 
     def result(self, values: dict[str, Any]) -> float:
-        """The mean over the outputs."""
+        """Return the mean over the outputs."""
         rows = list(zip(*(values[name] for name in values), strict=True))
-        found = [self.score(**dict(zip(values, row, strict=True))) for row in rows]
-        return sum(found) / len(found) if found else math.nan
+        scores = [self.score(**dict(zip(values, row, strict=True))) for row in rows]
+        return sum(scores) / len(scores) if scores else math.nan
 
     def score(self, **moments: float) -> float:
-        """The metric of one output."""
+        """Return the metric of one output."""
         raise NotImplementedError
 
 
 def _moments(x: Tensor, y: Tensor, counts: Tensor) -> State:
-    """Of (outputs, examples)."""
+    """Return the moments of tensors of shape (outputs, examples)."""
     n = ops.sum(counts, axis=-1)
     some = ops.maximum(n, 1.0)
     x, y = (ops.where(counts > 0, each, 0.0) for each in (x, y))
@@ -85,20 +86,21 @@ def _moments(x: Tensor, y: Tensor, counts: Tensor) -> State:
 
 @register("metrics/r2")
 class R2(Moments):
-    """1 - the squared error over the variance of the targets.
+    """Coefficient of determination: 1 - squared error / variance of the targets.
 
-    Targets that are all equal give 1 if they are met, else 0; a single one gives NaN.
+    If all targets are equal, the result is 1 for exact predictions and 0 otherwise. It is NaN for
+    a single target.
 
     Args:
-        per_output: whether each position of the last axis has a value of its own, the mean of
-            which is the metric; else all elements are taken together.
+        per_output: Whether to average the metric over the positions of the last axis. By default
+            all elements count as one output.
     """
 
     def __init__(self, per_output: bool = False) -> None:
         super().__init__("r2", per_output)
 
     def score(self, **moments: float) -> float:
-        """1 - error / variance."""
+        """Return 1 - error / variance."""
         if moments["n"] < 2:
             return math.nan
         if moments["yy"] == 0:
@@ -108,17 +110,17 @@ class R2(Moments):
 
 @register("metrics/pearson")
 class Pearson(Moments):
-    """The correlation of predictions and targets; NaN if one of them does not vary.
+    """Pearson correlation of predictions and targets; NaN if one of them is constant.
 
     Args:
-        per_output: whether each position of the last axis has a value of its own, the mean of
-            which is the metric; else all elements are taken together.
+        per_output: Whether to average the metric over the positions of the last axis. By default
+            all elements count as one output.
     """
 
     def __init__(self, per_output: bool = False) -> None:
         super().__init__("pearson", per_output)
 
     def score(self, **moments: float) -> float:
-        """The covariance over the standard deviations."""
+        """Return the covariance divided by the standard deviations."""
         scale = math.sqrt(moments["xx"]) * math.sqrt(moments["yy"])
         return max(-1.0, min(1.0, moments["xy"] / scale)) if scale else math.nan

@@ -1,4 +1,4 @@
-"""Precision, recall and what belongs to them: counts of each class."""
+"""Precision, recall and F1, from counts per class."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ember_ml.training.metrics.state import State
 
 
 class ClassScore(Metric):
-    """A score of each class, from how often it is right, predicted and a target.
+    """Score per class, from the numbers of its correct predictions, predictions and targets.
 
-    A class without predictions (or targets) that would divide by zero scores 0.
+    The score is 0 where its denominator, such as the number of predictions, is 0.
 
     Args:
-        average: "macro" is the mean over the classes that occur, "weighted" the same by how often
-            each is a target, "micro" counts all classes as one, "binary" is the score of class 1,
-            and "none" a list of the scores of all classes.
-        num_classes: how many there are, if the predictions are class numbers.
-        ignore_index: targets of this value do not count.
-        threshold: above it a score means the second of two sides: 0 for logits.
+        average: "macro": mean over the classes that occur. "weighted": mean weighted by the number
+            of targets. "micro": score of the counts summed over all classes. "binary": score of
+            class 1. "none": list of the scores of all classes.
+        num_classes: Number of classes; required if the predictions are class indices.
+        ignore_index: Targets with this value are ignored.
+        threshold: A binary score above it predicts class 1. Use 0 for logits.
     """
 
     base: ClassVar[str] = ""
@@ -44,11 +44,17 @@ class ClassScore(Metric):
         self.threshold = threshold
 
     def score(self, right: int, predicted: int, actual: int) -> float:
-        """The score of a class that is right, predicted and actual so often."""
+        """Return the score of a class.
+
+        Args:
+            right: Number of correct predictions of the class.
+            predicted: Number of predictions of the class.
+            actual: Number of targets of the class.
+        """
         raise NotImplementedError
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """The counts of each class."""
+        """Return the counts per class."""
         name = type(self).__name__
         classes = inputs.as_classes(target)
         counts = inputs.valid(name, classes, mask, self.ignore_index)
@@ -63,11 +69,11 @@ class ClassScore(Metric):
         }
 
     def empty(self) -> Any:
-        """NaN, or no score at all."""
+        """Return NaN, or an empty list for "none"."""
         return [] if self.average == "none" else math.nan
 
     def result(self, values: dict[str, Any]) -> Any:
-        """The scores averaged."""
+        """Return the average of the scores."""
         rows = list(zip(values["right"], values["predicted"], values["actual"], strict=True))
         if self.average == "micro":
             right, predicted, actual = (sum(column) for column in zip(*rows, strict=True))
@@ -87,29 +93,29 @@ class ClassScore(Metric):
 
 @register("metrics/precision")
 class Precision(ClassScore):
-    """The share of the predictions of a class that are right."""
+    """Fraction of the predictions of a class that are correct."""
 
     base = "precision"
 
     def score(self, right: int, predicted: int, actual: int) -> float:
-        """right / predicted."""
+        """Return right / predicted."""
         return float(inputs.divide(right, predicted))
 
 
 @register("metrics/recall")
 class Recall(ClassScore):
-    """The share of the examples of a class that are found."""
+    """Fraction of the examples of a class that are predicted correctly."""
 
     base = "recall"
 
     def score(self, right: int, predicted: int, actual: int) -> float:
-        """right / actual."""
+        """Return right / actual."""
         return float(inputs.divide(right, actual))
 
 
 @register("metrics/f1")
 class F1(ClassScore):
-    """The harmonic mean of precision and recall.
+    """Harmonic mean of precision and recall.
 
     Example:
         >>> metric = ember_ml.training.metrics.F1(average="binary")
@@ -121,5 +127,5 @@ class F1(ClassScore):
     base = "f1"
 
     def score(self, right: int, predicted: int, actual: int) -> float:
-        """2 right / (predicted + actual)."""
+        """Return 2 right / (predicted + actual)."""
         return float(inputs.divide(2 * right, predicted + actual))

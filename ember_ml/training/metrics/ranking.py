@@ -1,4 +1,4 @@
-"""Metrics of the order of scores."""
+"""Metrics of the ranking of scores."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ember_ml.training.metrics.state import State
 
 @register("metrics/auroc", aliases=["roc_auc"])
 class AUROC(Metric):
-    """The area under the receiver operating characteristic, exact: all scores are kept.
+    """Area under the ROC curve, computed exactly: all scores are stored.
 
-    It is the chance that an example of a class has a better score for it than another example.
-    Predictions are scores of the targets' shape for targets of 0 and 1, or scores (..., classes):
-    then it is the mean over the classes of each against the rest. Classes that no target has, or
-    all have, are left out; NaN if none remains.
+    It is the probability that a positive example has a higher score than a negative one.
+    Predictions are scores of the targets' shape for targets of 0 and 1, or scores (..., classes).
+    In the latter case the result is the mean over the classes, each against the rest. Classes
+    without positive or without negative examples are skipped; NaN if none remains.
 
     Args:
-        from_logits: whether scores of several classes are logits; their softmax is taken then.
-        ignore_index: targets of this value do not count.
+        from_logits: Whether to apply a softmax to scores of several classes.
+        ignore_index: Targets with this value are ignored.
     """
 
     def __init__(self, from_logits: bool = True, ignore_index: int = -100) -> None:
@@ -36,7 +36,7 @@ class AUROC(Metric):
         self.ignore_index = ignore_index
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """Scores (examples, classes), with one column for two sides, and their targets."""
+        """Return the scores (examples, classes), one column if binary, and their targets."""
         classes = inputs.as_classes(target)
         counts = inputs.valid("AUROC", classes, mask, self.ignore_index)
         scores = wide(prediction)
@@ -44,25 +44,27 @@ class AUROC(Metric):
             inputs.check_scores("AUROC", prediction, classes)
             scores = ops.softmax(scores, -1) if self.from_logits else scores
         width = 1 if prediction.shape == target.shape else prediction.shape[-1]
-        known = ops.where(counts, classes, -1)  # no class, whatever index is ignored
+        known = ops.where(counts, classes, -1)  # -1 marks ignored targets
         return {"scores": ops.reshape(scores, (-1, width)), "classes": ops.reshape(known, (-1,))}
 
     def reset(self) -> None:
-        """Forget all batches."""
+        """Discard all batches."""
         super().reset()
         self._parts: list[State] = []
 
     def _take(self, batch: State) -> None:
         if self._parts and self._parts[-1]["scores"].shape[1] != batch["scores"].shape[1]:
             widths = [part["scores"].shape[1] for part in (self._parts[-1], batch)]
-            raise ShapeError(f"AUROC: scores of {widths[1]} classes after scores of {widths[0]}")
+            raise ShapeError(
+                f"AUROC: got scores of {widths[1]} classes after batches of {widths[0]} classes"
+            )
         self._parts.append(batch)
-        if len(self._parts) % states.SETTLE_EVERY == 0:
-            for part in self._parts[-states.SETTLE_EVERY :]:
-                states.settle(part)
+        if len(self._parts) % states.FLUSH_EVERY == 0:
+            for part in self._parts[-states.FLUSH_EVERY :]:
+                states.flush(part)
 
     def _gathered(self) -> State:
-        """All batches in one, joined once rather than with each batch."""
+        """Return all batches as one; they are concatenated once, not at each update."""
         if len(self._parts) > 1:
             backend = self._parts[-1]["scores"].backend
             parts = [states.moved(part, backend) for part in self._parts]
@@ -72,7 +74,7 @@ class AUROC(Metric):
         return self._parts[0] if self._parts else {}
 
     def compute(self) -> float:
-        """The area; the mean over the classes if there are several."""
+        """Return the area; with several classes, their mean."""
         state = self._gathered()
         if not state:
             return math.nan
@@ -89,7 +91,7 @@ class AUROC(Metric):
 
 
 def _area(scores: Tensor, positive: Tensor) -> float:
-    """From the sum of the ranks of the positives, where equal scores share their mean rank."""
+    """Return the area from the sum of the positives' ranks; ties have their mean rank."""
     hits, size = int(ops.sum(positive)), scores.size
     if hits in (0, size):
         return math.nan

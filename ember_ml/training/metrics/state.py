@@ -1,4 +1,4 @@
-"""The counters of a metric: named tensors, and how those of two batches become those of both."""
+"""Counters of a metric: named tensors, their sum, and conversion to plain data."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ember_ml._core.tensor import Tensor
 
 State: TypeAlias = dict[str, Tensor]
 LOST = ".lost"
-"""What follows the name of a sum in the name of what rounding took from it."""
+"""Suffix for the name of the rounding error of a sum."""
 
 
-SETTLE_EVERY = 16
-"""After how many batches the counters are computed, on a backend that puts work off."""
+FLUSH_EVERY = 16
+"""Number of batches after which a lazy backend computes the counters."""
 
 
 def add(first: State, second: State) -> State:
-    """The sums of two states; those of floats carry along what rounding takes from them.
+    """Return the sums of two states, with the rounding errors of floating-point sums.
 
-    Float32 is all that some devices have, and a sum of a million batches in it drifts.
+    Some devices have float32 only, in which a sum over a million batches drifts.
     """
     out: State = {}
     for name in (name for name in second if not name.endswith(LOST)):
@@ -42,7 +42,7 @@ def _lost(state: State, name: str) -> Any:
 
 
 def moved(state: State, backend: str) -> State:
-    """The state on a backend; float64 becomes float32 where there is none."""
+    """Return the state on a backend; float64 becomes float32 on backends without float64."""
     return {name: x if x.backend == backend else _placed(x, backend) for name, x in state.items()}
 
 
@@ -57,17 +57,17 @@ def _fitting(dtype: str, backend: str) -> EmberDType:
 
 
 def check_alike(metric: str, first: State, second: State) -> None:
-    """Raise a ShapeError if two states are of different numbers of classes or outputs."""
+    """Raise a ShapeError if two states differ in the number of classes or outputs."""
     for name, x in first.items():
         if name in second and second[name].shape != x.shape:
             raise ShapeError(
-                f"{metric}: counters of the shape {second[name].shape} after {x.shape}; the number "
-                "of classes or outputs must stay the same"
+                f"{metric}: the counters of this batch have shape {second[name].shape}, those "
+                f"before {x.shape}; the number of classes or outputs must not change"
             )
 
 
 def values(state: State) -> dict[str, Any]:
-    """Python numbers, or nested lists of them."""
+    """Return the counters as Python numbers or nested lists."""
     plain = {name: x.tolist() for name, x in state.items()}
     lost = {name: plain.pop(name + LOST) for name in list(plain) if name + LOST in plain}
     return {name: _sum(x, lost[name]) if name in lost else x for name, x in plain.items()}
@@ -78,12 +78,12 @@ def _sum(x: Any, y: Any) -> Any:
 
 
 def to_plain(state: State) -> dict[str, Any]:
-    """As lists and strings, to be written to a file."""
+    """Return the state as lists and strings, to be written to a file."""
     return {name: {"dtype": x.dtype.name, "value": x.tolist()} for name, x in state.items()}
 
 
 def from_plain(metric: str, plain: Mapping[str, Any]) -> State:
-    """Read what `to_plain` wrote, onto the active backend."""
+    """Return the state from the result of `to_plain`, on the active backend."""
     backend = runtime.active()
     try:
         return {
@@ -92,10 +92,10 @@ def from_plain(metric: str, plain: Mapping[str, Any]) -> State:
         }
     except (KeyError, TypeError, AttributeError):
         raise ArgumentError(
-            f"{metric}.load_state_dict takes what state_dict gave, not {plain!r:.60}"
+            f"{metric}.load_state_dict: expected the result of state_dict, not {plain!r:.60}"
         ) from None
 
 
-def settle(state: State) -> None:
-    """Have the counters computed, so that a lazy backend lets go of the batches behind them."""
+def flush(state: State) -> None:
+    """Compute the counters, so that a lazy backend releases the batches they depend on."""
     ops.synchronize(*state.values())
