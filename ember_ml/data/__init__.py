@@ -1,4 +1,4 @@
-"""Datasets, and loaders that make batches of tensors of them."""
+"""Datasets, and a loader that yields batches of tensors."""
 
 from ember_ml.data.arrays import ArrayDataset as ArrayDataset
 from ember_ml.data.collate import default_collate as default_collate

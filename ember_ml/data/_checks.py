@@ -1,4 +1,4 @@
-"""Checks of arguments that several files share."""
+"""Shared checks of arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError, IndexOutOfRa
 
 
 def integer(where: str, name: str, value: Any, least: int) -> int:
-    """The value, if it is an integer and not less than `least`."""
+    """Return the value as an int; raise if it is no integer or less than `least`."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ArgumentTypeError(f"{where}: {name} must be an integer, not {value!r}")
     number = operator.index(value)
@@ -19,12 +19,12 @@ def integer(where: str, name: str, value: Any, least: int) -> int:
 
 
 def index(where: str, value: Any, length: int) -> int:
-    """The place that an index means among `length` examples; a negative one counts from the end."""
+    """Return the index of an example in [0, length); negative indices count from the end."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(f"{where}: an example's index is an integer, not {value!r}")
+        raise ArgumentTypeError(
+            f"{where}: the index of an example must be an integer, not {value!r}"
+        )
     number = operator.index(value)
     if not -length <= number < length:
-        raise IndexOutOfRangeError(
-            f"{where}: the index {number} is out of range for {length} examples"
-        )
+        raise IndexOutOfRangeError(f"{where}: index {number} is out of range for {length} examples")
     return number % length

@@ -1,4 +1,4 @@
-"""Datasets that are arrays: in memory, or in files."""
+"""Datasets of arrays in memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ember_ml.data.dataset import Dataset
 
 
 class Columns(Dataset):
-    """Host arrays of one length: one array, or a tuple or dict of them.
+    """Dataset of host arrays of equal length: one array, or a tuple or dict of arrays.
 
-    A batch is one fancy index of each array.
+    Reading a batch indexes each array once.
     """
 
     _columns: Any
@@ -36,7 +36,7 @@ class Columns(Dataset):
         return columns[place]
 
     def batch(self, indices: Any) -> Nest:
-        """The rows at the indices of every array."""
+        """Return the rows of every array at the indices."""
         columns = self._columns
         take = host_arrays.take
         if isinstance(columns, dict):
@@ -54,12 +54,12 @@ class Columns(Dataset):
 
 
 class ArrayDataset(Columns):
-    """Arrays whose first axis is that of the examples.
+    """Dataset of arrays whose first axis is the examples.
 
-    Given one array, an example is its row; given several, a tuple of rows; given a dict, a dict.
+    With one array, an example is a row; with several, a tuple of rows; with a dict, a dict of rows.
 
     Args:
-        arrays: NumPy's or another framework's arrays, tensors or nested lists; or one dict of them.
+        *arrays: Arrays of NumPy or another framework, tensors or nested lists; or one dict of them.
 
     Example:
         >>> dataset = ArrayDataset([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [0, 1, 0])
@@ -72,7 +72,7 @@ class ArrayDataset(Columns):
 
     def __init__(self, *arrays: Any) -> None:
         if not arrays or (len(arrays) == 1 and isinstance(arrays[0], dict) and not arrays[0]):
-            raise ArgumentError("ArrayDataset: needs at least one array")
+            raise ArgumentError("ArrayDataset: pass at least one array")
         if len(arrays) == 1 and isinstance(arrays[0], dict):
             self._set({name: to_host(array) for name, array in arrays[0].items()})
         elif len(arrays) == 1:
@@ -92,11 +92,11 @@ def _common_length(where: str, columns: dict[Any, Any]) -> int:
     for name, column in columns.items():
         if column.ndim == 0:
             raise ShapeError(
-                f"{where}: array {name!r} is a single number; it needs a first axis of examples"
+                f"{where}: array {name!r} is 0-dimensional; its first axis must be the examples"
             )
         if len(column) != len(columns[first]):
             raise ShapeError(
-                f"{where}: the arrays must have one length, but array {first!r} has "
+                f"{where}: the arrays must have equal lengths, but array {first!r} has "
                 f"{len(columns[first])} examples and array {name!r} has {len(column)}"
             )
     return len(columns[first])

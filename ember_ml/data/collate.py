@@ -1,4 +1,4 @@
-"""Single examples put together to batches."""
+"""Functions that combine examples into a batch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from ember_ml.data.conversion import Nest, is_numeric, to_host
 
 
 def default_collate(items: Sequence[Nest]) -> Nest:
-    """Examples of one structure as one nest of host arrays, stacked along a new first axis.
+    """Return examples of equal structure as one pytree of host arrays, stacked along a new axis 0.
 
-    Tuples, lists and dicts keep their structure; arrays, tensors and numbers are stacked (Python's
-    floats as float32, its integers as int64), and so are lists of nothing but numbers; of other
-    things, such as texts, a list is made.
+    Tuples, lists and dicts keep their structure. Arrays, tensors, numbers and lists of numbers are
+    stacked; Python floats become float32, integers int64. Other leaves, such as strings, are
+    collected in a list.
+
+    Args:
+        items: The examples, at least one.
 
     Example:
         >>> batch = default_collate([{"x": [1.0, 2.0], "y": 0}, {"x": [3.0, 4.0], "y": 1}])
@@ -27,16 +30,16 @@ def default_collate(items: Sequence[Nest]) -> Nest:
     return _collate("default_collate", _checked("default_collate", items), "", _stack)
 
 
-class pad_collate:  # noqa: N801  (makes a function, and is named as one)
-    """A `collate` for sequences of different lengths: (batch, lengths) or (batch, mask).
+class pad_collate:  # noqa: N801  (used like a function)
+    """Collate function that pads sequences: returns (batch, lengths) or (batch, mask).
 
-    Every array of an example is filled up along `axis` to the longest of the batch. The second part
-    is a nest like the first: for each padded array its lengths (batch,), or a mask (batch, time)
-    that is True on real elements; None for numbers and texts.
+    Every array of an example is padded along `axis` to the longest one of the batch. The second
+    result has the structure of the first. For each padded array it holds the lengths, (batch,), or
+    a mask, (batch, time), that is False at padding. For other leaves it holds None.
 
     Args:
-        value: what to fill with; or a nest like an example, with a value for each array.
-        axis: the axis, of an example, along which lengths differ.
+        value: Padding value, or a pytree of values in the structure of an example.
+        axis: Axis of an example along which the lengths differ.
         returns: "lengths" or "mask".
 
     Example:
@@ -55,7 +58,7 @@ class pad_collate:  # noqa: N801  (makes a function, and is named as one)
         self.returns = returns
 
     def __call__(self, items: Sequence[Nest]) -> tuple[Nest, Nest]:
-        """Put the examples together."""
+        """Return the padded batch and its lengths or mask."""
         items = _checked("pad_collate", items)
         padded = _collate("pad_collate", items, "", self._pad, value=self.value)
         return padded, _collate("pad_collate", items, "", self._extent, rest=_nothing)
@@ -69,7 +72,7 @@ class pad_collate:  # noqa: N801  (makes a function, and is named as one)
         shapes = [list(array.shape) for array in arrays]
         for shape in shapes:
             shape[self.axis] = -1
-        _check_shapes("pad_collate", arrays, shapes, path, f"axis {self.axis} alone may differ")
+        _check_shapes("pad_collate", arrays, shapes, path, f"only axis {self.axis} may differ")
         return host_arrays.pad(arrays, value, self.axis)
 
     def _extent(self, arrays: Sequence[Any], path: str, value: Any) -> Any:
@@ -81,7 +84,7 @@ class pad_collate:  # noqa: N801  (makes a function, and is named as one)
 
 def _checked(where: str, items: Sequence[Nest]) -> Sequence[Nest]:
     if not isinstance(items, (list, tuple)) or not items:
-        raise ArgumentError(f"{where}: needs a list of at least one example, not {items!r:.60}")
+        raise ArgumentError(f"{where}: pass a list of at least one example, not {items!r:.60}")
     return items
 
 
@@ -98,13 +101,15 @@ def _collate(
     rest: Callable[[Sequence[Any]], Any] = list,
     value: Any = None,
 ) -> Nest:
-    """The examples part by part.
+    """Return the batch, built leaf by leaf.
 
     Args:
-        path: where in the nest the items are.
-        join: `join(arrays, path, value)` puts the arrays of a leaf together.
-        rest: puts leaves together that are no numbers.
-        value: goes to `join`; of a nest, the part of the same place.
+        where: Name of the function for error messages.
+        items: The examples, or their parts at `path`.
+        path: Position of the items in the pytree.
+        join: `join(arrays, path, value)` combines the arrays of a leaf.
+        rest: Combines leaves that are not numeric.
+        value: Argument of `join`; of a pytree, the part at the same position.
     """
     _check_structure(where, items, path)
 
@@ -137,12 +142,13 @@ def _part(value: Any, key: Any, path: str) -> Any:
         return value[key]
     except (LookupError, TypeError):
         raise ArgumentError(
-            f"pad_collate: value has nothing for {path}[{key!r}] of the examples: {value!r:.60}"
+            f"pad_collate: value must have an entry for {path}[{key!r}] of the examples, not "
+            f"{value!r:.60}"
         ) from None
 
 
 def _arrays(items: Sequence[Any]) -> Sequence[Any]:
-    """Host arrays; Python's numbers get their dtype together, so 1 and 2.5 are both float32."""
+    """Return host arrays; Python numbers share one dtype: 1 and 2.5 are both float32."""
     if all(type(item) in PYTHON_TYPES for item in items):
         return host_arrays.array_of(list(items))
     return [item if host_arrays.is_array(item) else to_host(item) for item in items]
@@ -156,7 +162,7 @@ def _stack(arrays: Sequence[Any], path: str, value: Any) -> Any:
         arrays,
         [list(array.shape) for array in arrays],
         path,
-        "pad_collate fills shorter ones up",
+        "use pad_collate to pad the shorter ones",
     )
     return host_arrays.stack(arrays)
 
@@ -167,13 +173,13 @@ def _check_shapes(
     for number, shape in enumerate(shapes):
         if shape != shapes[0]:
             raise ShapeError(
-                f"{where}: item {number} of the batch has the shape {arrays[number].shape}, item 0 "
-                f"has {arrays[0].shape}{f' at {path}' if path else ''}; {hint}"
+                f"{where}: example {number} of the batch has shape {arrays[number].shape}, example "
+                f"0 has {arrays[0].shape}{f' at {path}' if path else ''}; {hint}"
             )
 
 
 def _shape_of_nest(item: Any) -> Any:
-    """What must be the same in all examples for their parts to be put together."""
+    """Return the part of the structure that must be equal in all examples."""
     if isinstance(item, dict):
         return set(item)
     if isinstance(item, (tuple, list)) and not _is_list_of_numbers(item):
@@ -188,6 +194,6 @@ def _check_structure(where: str, items: Sequence[Any], path: str) -> None:
     for number, item in enumerate(items):
         if _shape_of_nest(item) != expected:
             raise ArgumentTypeError(
-                f"{where}: item {number} of the batch is {item!r:.60}, but item 0 is "
-                f"{items[0]!r:.60}{f' at {path}' if path else ''}; all must have one structure"
+                f"{where}: example {number} of the batch is {item!r:.60}, but example 0 is "
+                f"{items[0]!r:.60}{f' at {path}' if path else ''}; the structures must be equal"
             )

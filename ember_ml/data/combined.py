@@ -1,4 +1,4 @@
-"""Parts of datasets, and datasets put together."""
+"""Subsets, splits and concatenations of datasets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from ember_ml.data.dataset import Dataset, check_dataset
 
 
 class Subset(Dataset):
-    """Some examples of a dataset, in the order of their indices.
+    """Examples of a dataset at the given indices.
+
+    Args:
+        dataset: The dataset.
+        indices: Indices of the examples, in the order of the subset.
 
     Example:
         >>> from ember_ml.data import ArrayDataset
@@ -34,12 +38,15 @@ class Subset(Dataset):
         return self.dataset[int(self.indices[_checks.index("Subset", index, len(self))])]
 
     def batch(self, indices: Any) -> Nest:
-        """The examples at the indices as one nest."""
+        """Return the examples at the indices as one batch."""
         return self.dataset.batch(self.indices[indices])
 
 
 class ConcatDataset(Dataset):
-    """Several datasets, one after the other.
+    """Concatenation of datasets.
+
+    Args:
+        datasets: The datasets, at least one.
 
     Example:
         >>> from ember_ml.data import ArrayDataset
@@ -51,7 +58,7 @@ class ConcatDataset(Dataset):
     def __init__(self, datasets: Sequence[Dataset]) -> None:
         self.datasets = [check_dataset("ConcatDataset", dataset) for dataset in datasets]
         if not self.datasets:
-            raise ArgumentError("ConcatDataset: needs at least one dataset")
+            raise ArgumentError("ConcatDataset: pass at least one dataset")
         self._ends = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
 
     def __len__(self) -> int:
@@ -65,19 +72,19 @@ class ConcatDataset(Dataset):
         raise AssertionError("the index is in range")
 
     def batch(self, indices: Any) -> Nest:
-        """The examples at the indices as one nest: a batch of each dataset, joined."""
+        """Return the examples at the indices as one batch, read with one call per dataset."""
         places = host_arrays.indices_of(indices, len(self), "ConcatDataset")
         found, order = host_arrays.groups(places, self._ends)
         parts = [tree.flatten(host_nest(self.datasets[owner].batch(own))) for owner, own in found]
         structure = parts[0][1]
         columns = list(zip(*(leaves for leaves, _ in parts), strict=False))
         if any(other != structure for _, other in parts) or not _joins(columns):
-            return super().batch(indices)  # texts and the like, or an error that says what differs
+            return super().batch(indices)  # not numeric, or an error that names the difference
         return tree.unflatten(structure, [host_arrays.join(column, order) for column in columns])
 
 
 def _joins(columns: list[tuple[Any, ...]]) -> bool:
-    """Whether every column is arrays with rows of one shape."""
+    """Return whether every column holds arrays with rows of equal shape."""
     return all(
         all(host_arrays.is_array(part) and part.shape[1:] == column[0].shape[1:] for part in column)
         for column in columns
@@ -87,12 +94,12 @@ def _joins(columns: list[tuple[Any, ...]]) -> bool:
 def random_split(
     dataset: Dataset, lengths: Sequence[int] | Sequence[float], seed: int = 0
 ) -> list[Subset]:
-    """The dataset cut into parts at random, each example in one of them.
+    """Split a dataset at random into disjoint subsets.
 
     Args:
-        dataset: what to cut.
-        lengths: how many examples each part gets; or fractions that sum to 1.
-        seed: the parts are a function of it and of the dataset's length.
+        dataset: The dataset to split.
+        lengths: Number of examples of each subset, or fractions that sum to 1.
+        seed: Seed of the split, which depends only on it and the length of the dataset.
 
     Example:
         >>> from ember_ml.data import ArrayDataset
@@ -111,7 +118,7 @@ def random_split(
 def _sizes(lengths: Sequence[Any], total: int) -> list[int]:
     if not lengths or any(not isinstance(part, Real) or part < 0 for part in lengths):
         raise ArgumentTypeError(
-            f"random_split: lengths must be whole numbers or fractions, not {lengths!r}"
+            f"random_split: lengths must be nonnegative integers or fractions, not {lengths!r}"
         )
     if all(isinstance(part, Integral) for part in lengths):
         if sum(lengths) != total:
@@ -124,7 +131,7 @@ def _sizes(lengths: Sequence[Any], total: int) -> list[int]:
         raise ArgumentError(
             f"random_split: the fractions {list(lengths)} sum to {sum(lengths)}, not to 1"
         )
-    # What rounding down leaves goes to the parts that lost most by it.
+    # The examples left over by rounding down go to the parts with the largest remainders.
     sizes = [int(part * total + 1e-9) for part in lengths]
     by_loss = sorted(range(len(sizes)), key=lambda k: sizes[k] - lengths[k] * total)
     for place in by_loss[: total - sum(sizes)]:

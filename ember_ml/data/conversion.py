@@ -12,11 +12,11 @@ from ember_ml.backend import devices
 from ember_ml.data import host_arrays
 
 Nest: TypeAlias = Any
-"""Arrays or tensors in tuples, lists and dicts, however deep."""
+"""Pytree: arrays or tensors in nested tuples, lists and dicts."""
 
 
 def is_numeric(leaf: Any) -> bool:
-    """Whether a leaf is numbers: an array of any framework, a tensor or a number."""
+    """Return whether a leaf is an array of any framework, a tensor or a number."""
     return (
         isinstance(leaf, EmberTensor)
         or type(leaf) in PYTHON_TYPES
@@ -27,7 +27,7 @@ def is_numeric(leaf: Any) -> bool:
 
 
 def to_host(data: Any) -> Any:
-    """A tensor, any framework's array, nested lists or a number as a host array."""
+    """Return a tensor, an array of any framework, nested lists or a number as a host array."""
     if isinstance(data, EmberTensor):
         return data.numpy()
     owner = None if host_arrays.is_array(data) else native_backend(data)
@@ -35,7 +35,7 @@ def to_host(data: Any) -> Any:
 
 
 def host_nest(nest: Nest) -> Nest:
-    """The nest with host arrays for its numbers; texts, None and the like stay as they are."""
+    """Return the pytree with numeric leaves as host arrays; other leaves are unchanged."""
 
     def place(leaf: Any) -> Any:
         return to_host(leaf) if not host_arrays.is_array(leaf) and is_numeric(leaf) else leaf
@@ -44,9 +44,12 @@ def host_nest(nest: Nest) -> Nest:
 
 
 class Placer:
-    """Makes tensors of a backend, on its default device; texts, None and the like stay as they are.
+    """Converts numeric leaves to tensors on the default device of a backend.
 
-    What `convert_to_tensor` finds out about an array's dtype is kept here for the next array.
+    The native dtype that `convert_to_tensor` selects for an array's dtype is cached.
+
+    Args:
+        backend: Name of the backend.
     """
 
     def __init__(self, backend: str) -> None:
@@ -56,7 +59,7 @@ class Placer:
         self._natives: dict[Any, Any] = {}
 
     def nest(self, nest: Nest) -> Nest:
-        """The nest with a tensor for each array and number."""
+        """Return the pytree with a tensor for each array and number."""
         return tree.map_leaves(self._leaf, nest)
 
     def _leaf(self, leaf: Any) -> Any:
@@ -70,7 +73,7 @@ class Placer:
         return wrap(self.module.from_host(leaf, native, self.device, None), self.backend)
 
     def _first(self, leaf: Any) -> Any:
-        made = convert_to_tensor(leaf, backend=self.backend)
+        tensor = convert_to_tensor(leaf, backend=self.backend)
         if leaf.dtype.isnative:
-            self._natives[leaf.dtype] = made._data.dtype
-        return made
+            self._natives[leaf.dtype] = tensor._data.dtype
+        return tensor

@@ -1,4 +1,4 @@
-"""What a dataset is, and a function applied to one."""
+"""Base class of datasets, and datasets with a function applied to each example."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ember_ml.data.conversion import Nest
 
 
 class Dataset(abc.ABC):
-    """Examples by index: a length, and an example (an array or a nest of them) for each index.
+    """Dataset with a length and an example, an array or a pytree of arrays, for each index.
 
-    A subclass defines `__len__` and `__getitem__`; one that can read many examples at once also
-    defines `batch`.
+    A subclass defines `__len__` and `__getitem__`. If it can read many examples with one call, it
+    also overrides `batch`.
 
     Example:
         >>> class Squares(Dataset):
@@ -38,15 +38,15 @@ class Dataset(abc.ABC):
     def __getitem__(self, index: int) -> Nest: ...
 
     def batch(self, indices: Any) -> Nest:
-        """The examples at the indices as one nest of arrays, stacked along a new first axis.
+        """Return the examples at the indices as one batch, stacked along a new first axis.
 
         Args:
-            indices: a host array of integers, or a sequence of them.
+            indices: Host array or sequence of integers.
         """
         return default_collate(examples(self, indices))
 
     def map(self, function: Callable[[Nest], Nest], *, batched: bool = False) -> MapDataset:
-        """The dataset of `function(example)`; see `MapDataset`."""
+        """Return the dataset of `function(example)`; see `MapDataset`."""
         return MapDataset(self, function, batched=batched)
 
     def __iter__(self) -> Iterator[Nest]:
@@ -54,34 +54,33 @@ class Dataset(abc.ABC):
 
 
 def examples(dataset: Dataset, indices: Iterable[int]) -> list[Nest]:
-    """The examples at the indices; an error in one of them is told its index."""
-    found = []
+    """Return the examples at the indices; an error is raised with a note of the index."""
+    items = []
     for index in indices:
         try:
-            found.append(dataset[int(index)])
+            items.append(dataset[int(index)])
         except Exception as error:
             error.add_note(f"in example {int(index)} of a {type(dataset).__name__}")
             raise
-    return found
+    return items
 
 
 def check_dataset(where: str, dataset: Any) -> Dataset:
-    """The dataset, if it is one that has examples by index."""
+    """Return the dataset; raise an error if it is not a `Dataset`."""
     if isinstance(dataset, Dataset):
         return dataset
     raise ArgumentTypeError(
-        f"{where}: needs a Dataset (arrays are one by ArrayDataset), not {type(dataset).__name__}"
+        f"{where}: expected a Dataset, not {type(dataset).__name__}; wrap arrays in an ArrayDataset"
     )
 
 
 class MapDataset(Dataset):
-    """Another dataset's examples after a function.
+    """Dataset with a function applied to each example.
 
     Args:
-        dataset: the examples.
-        function: from an example (one argument: the whole nest) to an example.
-        batched: the function takes whole batches, nests of arrays with a first axis of examples,
-            and is called once for each instead of once for each example.
+        dataset: The original dataset.
+        function: Function from an example, passed as one argument, to an example.
+        batched: Whether the function is called with whole batches instead of single examples.
 
     Example:
         >>> from ember_ml.data import ArrayDataset
@@ -108,7 +107,7 @@ class MapDataset(Dataset):
         return tree.map_leaves(lambda leaf: leaf[0], self.batch([place]))
 
     def batch(self, indices: Any) -> Nest:
-        """The examples at the indices as one nest."""
+        """Return the examples at the indices as one batch."""
         return (
             self.function(self.dataset.batch(indices)) if self.batched else super().batch(indices)
         )

@@ -1,4 +1,4 @@
-"""Errors of the data part."""
+"""Errors of datasets and loaders."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from ember_ml._core.errors import EmberError
 
 
 class WorkerError(EmberError, RuntimeError):
-    """A batch that a background worker could not read; the message holds the worker's traceback."""
+    """Raised if a worker fails to read a batch; the message contains the worker's traceback."""
 
 
 class DataFileError(EmberError, OSError):
-    """A file of data that is missing, or would be overwritten."""
+    """Raised for a data file that is missing or would be overwritten."""

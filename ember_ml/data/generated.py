@@ -13,21 +13,21 @@ from ember_ml.data.dataset import Dataset
 
 
 def random_stream(seed: int, index: int) -> Any:
-    """The random stream of one example: NumPy's Generator, a function of (seed, index) alone."""
+    """Return the NumPy Generator of one example; it depends on (seed, index) only."""
     return host_arrays.generator(seed, host_arrays.EXAMPLE, index)
 
 
 class GeneratedDataset(Dataset):
-    """Examples made on demand, each a pure function of (seed, index).
+    """Dataset of examples generated on demand, each a pure function of (seed, index).
 
-    Order, batch size and number of workers change nothing: example i is always the same.
+    Order, batch size and number of workers do not change the examples.
 
     Args:
-        function: `function(index, rng)` gives an example; `rng` is `random_stream(seed, index)`.
-        length: how many examples there are.
-        seed: of all of them.
-        batch_function: `batch_function(indices, seed)` gives a whole batch at once, instead of
-            `function`; that each example depends on its own index alone is its duty.
+        function: `function(index, rng)` returns an example; `rng` is `random_stream(seed, index)`.
+        length: Number of examples.
+        seed: Seed of all examples.
+        batch_function: `batch_function(indices, seed)` returns a whole batch; an alternative to
+            `function`. Each example must depend only on the seed and its index.
 
     Example:
         >>> dataset = GeneratedDataset(lambda index, rng: rng.integers(0, 9, 4), 100, seed=1)
@@ -44,7 +44,7 @@ class GeneratedDataset(Dataset):
         batch_function: Callable[[Any, int], Nest] | None = None,
     ) -> None:
         if (function is None) == (batch_function is None):
-            raise ArgumentError("GeneratedDataset: give either function or batch_function")
+            raise ArgumentError("GeneratedDataset: pass either function or batch_function")
         if not callable(function or batch_function):
             raise ArgumentTypeError(
                 f"GeneratedDataset: {function or batch_function!r:.60} is not callable"
@@ -64,7 +64,7 @@ class GeneratedDataset(Dataset):
         return tree.map_leaves(lambda leaf: leaf[0], host_nest(self.batch([place])))
 
     def batch(self, indices: Any) -> Nest:
-        """The examples at the indices as one nest."""
+        """Return the examples at the indices as one batch."""
         if self.batch_function is None:
             return super().batch(indices)
         places = host_arrays.indices_of(indices, self.length, "GeneratedDataset")

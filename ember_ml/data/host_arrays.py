@@ -1,4 +1,4 @@
-"""Host arrays for the data part: orders, rows, stacking, padding, files. All of it NumPy's."""
+"""NumPy functions for datasets: permutations, rows, stacking, padding and files."""
 
 from __future__ import annotations
 
@@ -18,63 +18,63 @@ from ember_ml.backend import selection
 Array: TypeAlias = np.ndarray[Any, Any]
 
 ORDER, SPLIT, EXAMPLE = range(3)
-"""What a stream of random numbers is for: one seed gives each purpose numbers of its own."""
+"""Purposes of random numbers: one seed has an independent stream for each."""
 
 
 def use_host_backend() -> None:
-    """Make new tensors of this process in host memory."""
+    """Create new tensors of this process on the NumPy backend."""
     selection.set_backend("numpy")
 
 
 def generator(seed: int, purpose: int, number: int = 0) -> Any:
-    """A random stream that is a function of its arguments alone."""
+    """Return a random generator that depends only on the arguments."""
     sequence = np.random.SeedSequence(seed, spawn_key=(purpose, number))
     return np.random.Generator(np.random.PCG64(sequence))
 
 
 def permutation(length: int, seed: int, purpose: int, number: int = 0) -> Array:
-    """0 to length - 1 in an order that is a function of the arguments alone."""
+    """Return a permutation of 0 to length - 1 that depends only on the arguments."""
     return np.asarray(generator(seed, purpose, number).permutation(length))
 
 
 def span(start: int, stop: int) -> Array:
-    """The indices from start up to, but not including, stop."""
+    """Return the indices from start up to, but not including, stop."""
     return np.arange(start, stop)
 
 
 def is_array(data: Any) -> bool:
-    """Whether this is an array in host memory."""
+    """Return whether the value is a NumPy array."""
     return isinstance(data, np.ndarray)
 
 
 def is_scalar(data: Any) -> bool:
-    """Whether this is a number of NumPy's."""
+    """Return whether the value is a NumPy scalar."""
     return isinstance(data, np.generic)
 
 
 def array_of(data: Any) -> Array:
-    """Numbers as a host array; Python's own become float32, int64 or bool."""
+    """Return numbers as a host array; Python numbers become float32, int64 or bool."""
     array, name = host.parse(data, None)
     return array if array.dtype.name == name else array.astype(name)
 
 
 def is_plain(data: Any) -> bool:
-    """Whether this is an array whose bytes are all there is to it."""
+    """Return whether the value is a nonempty numeric array, which can be sent as bytes."""
     return isinstance(data, np.ndarray) and data.dtype.kind in "biufc" and data.size > 0
 
 
 def empty(dtype: str, shape: tuple[int, ...]) -> Array:
-    """An array to be filled; the dtype with its byte order, as in `array.dtype.str`."""
+    """Return an uninitialized array; the dtype includes the byte order, as in `dtype.str`."""
     return np.empty(shape, dtype)
 
 
 def bytes_of(array: Array) -> Any:
-    """The memory of an array in C order: its own, if it is in that order."""
+    """Return the bytes of an array in C order, without a copy if it is contiguous."""
     return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
 
 
 def indices_of(data: Any, length: int, where: str) -> Array:
-    """Indices of `length` examples as a host array, none of them negative or too large."""
+    """Return indices into `length` examples as a host array of nonnegative integers."""
     array = np.asarray(data)
     if array.size == 0:
         array = array.astype(np.int64).reshape(-1)
@@ -84,19 +84,19 @@ def indices_of(data: Any, length: int, where: str) -> Array:
         )
     wrong = array[(array < -length) | (array >= length)]
     if wrong.size:
-        raise ArgumentError(f"{where}: the index {wrong[0]} is out of range for {length} examples")
+        raise ArgumentError(f"{where}: index {wrong[0]} is out of range for {length} examples")
     return np.where(array < 0, array + length, array).astype(np.int64)
 
 
 def take(array: Array, indices: Array) -> Array:
-    """The rows at the indices, in memory of their own."""
+    """Return a copy of the rows at the indices."""
     flags = array.flags
-    # Of other arrays `take` would first copy the whole.
+    # `take` would first copy the whole of any other array.
     return array.take(indices, 0) if flags.c_contiguous and flags.aligned else array[indices]
 
 
 def _common_dtype(arrays: Sequence[Array]) -> Any:
-    """The dtype that arrays make together, by the rules of tensors."""
+    """Return the common dtype of arrays by the promotion rules of tensors."""
     kinds = {array.dtype for array in arrays}
     if len(kinds) == 1:
         return kinds.pop()
@@ -104,54 +104,60 @@ def _common_dtype(arrays: Sequence[Array]) -> Any:
 
 
 def stack(arrays: Sequence[Array]) -> Array:
-    """Arrays of one shape along a new first axis."""
+    """Return arrays of equal shape stacked along a new first axis."""
     return np.stack(arrays, dtype=_common_dtype(arrays))
 
 
 def join(parts: Sequence[Array], order: Array) -> Array:
-    """The rows of several arrays, brought into an order."""
+    """Return the rows of several arrays, concatenated and reordered."""
     return take(np.concatenate(parts, dtype=_common_dtype(parts)), order)
 
 
 def groups(indices: Array, ends: Sequence[int]) -> tuple[list[tuple[int, Array]], Array]:
-    """Indices of joined datasets by dataset: (dataset, its own indices), and where each one went.
+    """Group indices of concatenated datasets by dataset.
 
     Args:
-        ends: where each dataset ends in the joined numbering.
+        indices: Indices into the concatenation.
+        ends: End of each dataset in the concatenation.
+
+    Returns:
+        (dataset, indices into it) for each dataset, and the position of each index in the groups.
     """
     owners = np.searchsorted(ends, indices, side="right")
     starts = np.concatenate([[0], ends])
-    found = [(int(owner), indices[owners == owner] - starts[owner]) for owner in np.unique(owners)]
-    return found, np.argsort(np.argsort(owners, kind="stable"), kind="stable")
+    grouped = [
+        (int(owner), indices[owners == owner] - starts[owner]) for owner in np.unique(owners)
+    ]
+    return grouped, np.argsort(np.argsort(owners, kind="stable"), kind="stable")
 
 
 def pad(arrays: Sequence[Array], value: Any, axis: int) -> Array:
-    """Arrays stacked along a new first axis, each filled up to the longest along `axis`."""
+    """Return arrays stacked along a new first axis, padded to the longest along `axis`."""
     shape = list(arrays[0].shape)
     shape[axis] = max(array.shape[axis] for array in arrays)
     dtype = _common_dtype(arrays)
     try:
         padded = np.full((len(arrays), *shape), value, dtype)
     except (OverflowError, TypeError, ValueError):
-        raise ArgumentError(f"pad_collate: the value {value!r} does not fit {dtype}") from None
+        raise ArgumentError(f"pad_collate: value={value!r} does not fit {dtype}") from None
     for row, array in zip(padded, arrays, strict=True):
         row[(*[slice(None)] * axis, slice(array.shape[axis]))] = array
     return padded
 
 
 def lengths(arrays: Sequence[Array], axis: int) -> Array:
-    """How long each array is along an axis."""
+    """Return the length of each array along an axis."""
     return np.array([array.shape[axis] for array in arrays], np.int64)
 
 
 def mask(arrays: Sequence[Array], axis: int) -> Array:
-    """True where `pad` put an array's own elements: (array, position)."""
+    """Return a mask of shape (arrays, positions) that is False where `pad` pads."""
     count = lengths(arrays, axis)
     return np.arange(count.max()) < count[:, None]
 
 
 def open_npy(path: Path) -> Array:
-    """The array in an .npy file, read from the file where it is touched."""
+    """Return the memory-mapped array of an .npy file."""
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
@@ -160,14 +166,18 @@ def open_npy(path: Path) -> Array:
 
 
 def open_raw(path: Path, dtype: str, shape: tuple[int, ...]) -> Array:
-    """The array in a file of nothing but numbers; a first length of -1 is what the file holds."""
+    """Return the memory-mapped array of a raw file.
+
+    If the first length is -1, it is computed from the size of the file.
+    """
     kind = np.dtype(dtype)
     row = int(np.prod(shape[1:], dtype=np.int64)) * kind.itemsize
     size = path.stat().st_size
     length = size // max(row, 1) if shape[0] == -1 else shape[0]
     if length * row != size:
         raise ArgumentError(
-            f"{path} has {size} bytes, but {kind} of shape {shape} takes {row} for each example"
+            f"{path} has {size} bytes, which do not fit {kind} of shape {shape}: an example takes "
+            f"{row} bytes"
         )
     if size == 0:
         return np.empty((length, *shape[1:]), kind)
@@ -178,7 +188,7 @@ def open_raw(path: Path, dtype: str, shape: tuple[int, ...]) -> Array:
 def _checked(array: Array, path: Path) -> Array:
     if array.ndim == 0 or array.dtype.kind not in "biufc":
         raise ArgumentError(
-            f"{path} must hold numbers with an axis of examples, not {array.dtype} of shape "
+            f"{path} must contain numbers with an axis of examples, not {array.dtype} of shape "
             f"{array.shape}"
         )
     return array
@@ -194,24 +204,24 @@ class NpyWriter:
         self.like: Array | None = None
 
     def write(self, chunk: Array) -> None:
-        """Add the rows of a chunk."""
+        """Append the rows of a chunk."""
         if chunk.ndim == 0:
-            raise ShapeError(f"{self.path.name}: a chunk needs a first axis of examples")
+            raise ShapeError(f"{self.path.name}: the first axis of a chunk must be the examples")
         if self.like is None:
             self.like = chunk[:0]
             self._header()
         if chunk.shape[1:] != self.like.shape[1:] or chunk.dtype != self.like.dtype:
             raise ShapeError(
-                f"{self.path.name}: a chunk of {chunk.dtype} and rows of shape {chunk.shape[1:]} "
-                f"follows one of {self.like.dtype} and {self.like.shape[1:]}"
+                f"{self.path.name}: all chunks must have one dtype and row shape; got {chunk.dtype}"
+                f" {chunk.shape[1:]} after {self.like.dtype} {self.like.shape[1:]}"
             )
         np.ascontiguousarray(chunk).tofile(self.file)
         self.length += len(chunk)
 
     def _header(self) -> None:
-        # NumPy leaves room in the header for the first axis to grow.
+        # NumPy's header has room for a larger first axis.
         if self.like is None:
-            raise ArgumentError(f"{self.path.name}: there is no chunk to write")
+            raise ArgumentError(f"{self.path.name}: the data has no chunks; pass at least one")
         kind = np.lib.format.dtype_to_descr(self.like.dtype)
         shape = (self.length, *self.like.shape[1:])
         np.lib.format.write_array_header_1_0(
@@ -219,7 +229,7 @@ class NpyWriter:
         )
 
     def finish(self) -> None:
-        """Put the final length into the header, and all of it on the disk."""
+        """Write the final length into the header and sync the file to disk."""
         self.file.seek(0)
         self._header()
         self.file.flush()

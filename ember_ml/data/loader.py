@@ -1,4 +1,4 @@
-"""Batches of tensors from a dataset, in an order that can be repeated and resumed."""
+"""Data loader: reproducible, resumable batches of tensors."""
 
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ Batches: TypeAlias = Generator[Nest, None, None]
 
 
 class DataLoader:
-    """Batches of a dataset as nests of tensors, epoch by epoch.
+    """Iterable of the batches of a dataset, as pytrees of tensors.
 
-    The order of epoch e is a function of (seed, e) alone: the same on every backend and with any
-    number of workers. Each loop over the loader is an epoch; after one that was left before its end
-    the next loop begins the next epoch. To go on in the middle of an epoch, in this process or in
-    another, load the state.
+    The order of epoch e depends only on (seed, e): it is the same on every backend and with any
+    number of workers. Each loop over the loader is one epoch. After a loop that was left early, the
+    next loop starts the next epoch. To continue in the middle of an epoch, in this process or
+    another one, use `state_dict` and `load_state_dict`.
 
     Args:
-        dataset: a `Dataset`, or a stream (`IterableDataset`), which is resumed by skipping.
-        batch_size: examples of a batch.
-        shuffle: a new random order each epoch; else the dataset's own.
-        seed: of the orders.
-        drop_last: leave out a last batch that is not full.
-        collate: from a list of examples to a batch; else the dataset's own `batch`.
-        num_workers: background workers; 0 reads in the loop itself. A stream has at most one.
-        worker_type: "thread", or "process" for Python code that holds the interpreter's lock. To a
-            process (a new one each epoch) the dataset is sent, so it must be picklable.
-        prefetch: batches that each worker reads ahead.
-        shard: (index, count) of this machine among several. All have equally many batches, and
-            one step of all of them is a batch of one machine with a `count` times larger batch
-            size. Nothing is read twice, but for a last step with fewer examples than machines.
-        backend: where tensors are made; else the active backend at the time of the loop.
+        dataset: A `Dataset`, or a stream (`IterableDataset`), which is resumed by skipping.
+        batch_size: Number of examples per batch.
+        shuffle: Whether to use a new random order in each epoch. Default: the dataset's order.
+        seed: Seed of the random orders.
+        drop_last: Whether to drop a last batch that is not full.
+        collate: Function from a list of examples to a batch. Default: the dataset's `batch`.
+        num_workers: Number of background workers; 0 reads in the loop itself. At most 1 for a
+            stream.
+        worker_type: "thread", or "process" for Python code that holds the GIL. The dataset is sent
+            to the processes, which are started in each epoch, so it must be picklable.
+        prefetch: Number of batches that each worker reads ahead.
+        shard: (index, count) of this machine among several. All machines have the same number of
+            batches. Together, their batches of a step are the batch of one machine with `count`
+            times the batch size. No example is read twice, except in a last step with fewer
+            examples than machines.
+        backend: Backend of the tensors. Default: the active one when the loop starts.
 
     Example:
         >>> from ember_ml.data import ArrayDataset
@@ -101,7 +103,7 @@ class DataLoader:
 
     @property
     def epoch(self) -> int:
-        """The epoch under way, or the next one; set it to begin another."""
+        """Current epoch, or the next one between loops; set it to start at another epoch."""
         return self._progress.epoch
 
     @epoch.setter
@@ -117,13 +119,13 @@ class DataLoader:
         progress.finish()
 
     def once(self) -> Batches:
-        """The batches of the epoch from its beginning; the loader's own place stays as it is."""
+        """Return the batches of the epoch from its start, without changing the loader's state."""
         return self._batches(Progress(self._progress.epoch))
 
     def _batches(self, progress: Progress) -> Batches:
-        """The epoch's remaining batches."""
+        """Yield the remaining batches of the epoch."""
         placer = Placer(self.backend or runtime.active())
-        # Closed also when the loop is left: then the generator gets a GeneratorExit.
+        # Also closed if the loop is left early, which raises GeneratorExit here.
         with contextlib.closing(self._host_batches(progress)) as batches:
             for nest in batches:
                 batch = placer.nest(nest)
@@ -131,7 +133,7 @@ class DataLoader:
                 yield batch
 
     def _host_batches(self, progress: Progress) -> Batches:
-        """The epoch's remaining batches, as the dataset gives them."""
+        """Return the remaining batches of the epoch as host arrays."""
         plan, first = self.plan, progress.batches
         order = plan.order(progress.epoch)
         stream = plan.length is None
@@ -160,24 +162,24 @@ class DataLoader:
             yield from workers.batches()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loader is: plain data for JSON, the same for every shard.
+        """Return the position of the loader as plain data for JSON, the same for every shard.
 
-        It counts the batches that a loop has received; those read ahead are not lost by it.
+        It counts the batches that the loop received, not those that workers have read ahead.
         """
         where = {"epoch": self._progress.epoch, "batches": self._progress.batches}
         return where | self._identity()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where another loader was: the next loop yields that epoch's remaining batches."""
+        """Continue from a saved position: the next loop yields the rest of that epoch."""
         epoch, batches = checked_state(state, self._identity())
         if self.plan.length is not None and batches > len(self):
             raise ArgumentError(
-                f"DataLoader: the state is behind {batches} batches; an epoch has {len(self)}"
+                f"DataLoader: the state is after {batches} batches, but an epoch has {len(self)}"
             )
         self._progress = Progress(epoch, batches)
 
     def _identity(self) -> dict[str, Any]:
-        """What a state must agree with to be of use."""
+        """Return the settings that must be equal in a state that is loaded."""
         plan = dataclasses.asdict(self.plan)
         plan["shards"] = plan.pop("shard")[1]
         return plan
@@ -208,12 +210,12 @@ def _read(reader: Reader, tasks: Iterator[Task]) -> Batches:
 def _checked_dataset(dataset: Any, shuffle: bool) -> Dataset | IterableDataset:
     if isinstance(dataset, IterableDataset) and shuffle:
         raise ArgumentError(
-            "DataLoader: a stream (IterableDataset) cannot be shuffled; shuffle=False, or shuffle "
-            "in the stream itself"
+            "DataLoader: a stream (IterableDataset) cannot be shuffled; use shuffle=False, and "
+            "shuffle in the stream itself"
         )
     if isinstance(dataset, (Dataset, IterableDataset)):
         return dataset
     raise ArgumentTypeError(
-        "DataLoader: needs a Dataset or an IterableDataset (arrays are one by ArrayDataset), not "
-        f"{type(dataset).__name__}"
+        f"DataLoader: expected a Dataset or an IterableDataset, not {type(dataset).__name__}; wrap "
+        "arrays in an ArrayDataset"
     )

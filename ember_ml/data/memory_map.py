@@ -1,4 +1,4 @@
-"""Datasets in files that are read only where they are touched."""
+"""Datasets in memory-mapped files."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 
 class MemoryMappedDataset(Columns):
-    """Arrays in files; a batch reads its own rows alone, however large the files.
+    """Dataset of arrays in memory-mapped files: a batch reads only its rows.
 
     Args:
-        path: an .npy file (an example is a row), a folder of .npy files (an example is a dict by
-            the files' names), or a sequence or dict of .npy files.
-        dtype: of a file of nothing but numbers, in C order; together with `shape`.
-        shape: of that file; the first length may be -1: as many as there are.
+        path: An .npy file (an example is a row), a folder of .npy files (an example is a dict with
+            the file names as keys), or a sequence or dict of .npy files.
+        dtype: Data type of a raw file of numbers in C order; requires `shape`.
+        shape: Shape of the raw file; if the first length is -1, it follows from the file size.
 
     Example:
         >>> import tempfile
@@ -58,7 +58,7 @@ class MemoryMappedDataset(Columns):
             self._raw = as_dtype(dtype).name, _raw_shape(shape)
             if not isinstance(self.files, Path):
                 raise ArgumentTypeError(
-                    f"MemoryMappedDataset: dtype and shape are for one raw file, not {path!r}"
+                    f"MemoryMappedDataset: dtype and shape describe one raw file, not {path!r}"
                 )
         self._open()
 
@@ -73,7 +73,7 @@ class MemoryMappedDataset(Columns):
         else:
             self._set(host_arrays.open_npy(files))
 
-    # To another process go the names of the files, not what they hold.
+    # Pickle the names of the files, not their contents.
     def __getstate__(self) -> dict[str, Any]:
         return {"files": self.files, "_raw": self._raw}
 
@@ -83,17 +83,17 @@ class MemoryMappedDataset(Columns):
 
     @classmethod
     def create(cls, path: PathLike, data: Any, *, overwrite: bool = False) -> MemoryMappedDataset:
-        """Write arrays and open them: all of it appears under `path` at once, or nothing.
+        """Write arrays atomically and open them as a dataset.
 
         Args:
-            path: a name ending in .npy for one array, or a folder for a dict of arrays.
-            data: an array, a dict of arrays, or an iterator of such chunks, to be joined along
-                the first axis; of an iterator no more than a chunk is held in memory.
-            overwrite: replace what is there; else that is an error.
+            path: A name ending in .npy for one array, or a folder for a dict of arrays.
+            data: An array, a dict of arrays, or an iterator of such chunks, which are concatenated
+                along the first axis. Only one chunk is in memory at a time.
+            overwrite: Whether to replace existing files. By default they raise an error.
         """
         target = Path(path).absolute()
         if not overwrite and target.exists():
-            raise DataFileError(f"{target} exists; overwrite=True replaces it")
+            raise DataFileError(f"{target} exists; pass overwrite=True to replace it")
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
         try:
@@ -105,7 +105,7 @@ class MemoryMappedDataset(Columns):
 
 
 def _files(path: Any) -> Any:
-    """One path, a tuple of them or a dict, all absolute and there."""
+    """Return one path, a tuple or a dict of paths; all are absolute and exist."""
     if isinstance(path, Mapping):
         return {str(name): _existing(file) for name, file in path.items()}
     if isinstance(path, Sequence) and not isinstance(path, str):
@@ -115,7 +115,7 @@ def _files(path: Any) -> Any:
         return found
     files = {file.stem: file for file in sorted(found.glob("*.npy"))}
     if not files:
-        raise DataFileError(f"MemoryMappedDataset: the folder {found} holds no .npy file")
+        raise DataFileError(f"MemoryMappedDataset: the folder {found} contains no .npy file")
     return files
 
 
@@ -130,14 +130,14 @@ def _raw_shape(shape: Sequence[int]) -> tuple[int, ...]:
     lengths = tuple(int(length) for length in shape)
     if not lengths or lengths[0] < -1 or any(length < 0 for length in lengths[1:]):
         raise ArgumentError(
-            f"MemoryMappedDataset: shape must be lengths, the first of them or -1 that of the "
-            f"examples, not {shape!r}"
+            "MemoryMappedDataset: shape must consist of lengths, the first of them the number of "
+            f"examples or -1, not {shape!r}"
         )
     return lengths
 
 
 def _write(path: Path, chunks: Iterator[Any], target: Path) -> None:
-    """The chunks as a file, or as a folder of files where they are dicts."""
+    """Write the chunks as a file, or as a folder of files if they are dicts."""
     writers: dict[str | None, host_arrays.NpyWriter] = {}
     with contextlib.ExitStack() as stack:
         for chunk in chunks:
@@ -148,13 +148,13 @@ def _write(path: Path, chunks: Iterator[Any], target: Path) -> None:
                     stack.callback(writers[name].file.close)
             if set(named) != set(writers):
                 raise ArgumentError(
-                    f"MemoryMappedDataset.create: a chunk of {list(named)} follows one of "
-                    f"{list(writers)}"
+                    "MemoryMappedDataset.create: all chunks must have the same keys; got "
+                    f"{list(named)} after {list(writers)}"
                 )
             for name, array in named.items():
                 writers[name].write(to_host(array))
         if not writers:
-            raise ArgumentError("MemoryMappedDataset.create: there is no array to write")
+            raise ArgumentError("MemoryMappedDataset.create: data must contain at least one array")
         for writer in writers.values():
             writer.finish()
 
@@ -162,13 +162,13 @@ def _write(path: Path, chunks: Iterator[Any], target: Path) -> None:
 def _file(path: Path, name: str | None, target: Path) -> Path:
     if (name is None) != (target.suffix == ".npy"):
         raise ArgumentError(
-            f"MemoryMappedDataset.create: one array goes to a name ending in .npy and a dict of "
-            f"arrays to a folder, not to {str(target)!r}"
+            "MemoryMappedDataset.create: the path must end in .npy for one array, and be a folder "
+            f"for a dict of arrays, not {str(target)!r}"
         )
     if name is None:
         return path
     if not isinstance(name, str) or Path(name).name != name:
-        raise ArgumentError(f"MemoryMappedDataset.create: {name!r} is no name for a file")
+        raise ArgumentError(f"MemoryMappedDataset.create: {name!r} is not a valid file name")
     path.mkdir(exist_ok=True)
     return path / f"{name}.npy"
 
@@ -177,7 +177,7 @@ def _replace(temporary: Path, target: Path) -> None:
     if not target.is_dir():
         temporary.replace(target)
         return
-    old = temporary.with_suffix(".old")  # a folder cannot be put over one that is not empty
+    old = temporary.with_suffix(".old")  # a nonempty folder cannot be replaced by a rename
     target.replace(old)
     temporary.replace(target)
     _remove(old)

@@ -1,4 +1,4 @@
-"""A reader in a process of its own."""
+"""Reader in a worker process."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ from ember_ml.data.errors import WorkerError
 from ember_ml.data.reading import End, Reader, Task
 
 PATIENCE = 5.0
-"""Seconds that a process has to end by itself when there is nothing more to do."""
+"""Seconds to wait for a process to exit by itself."""
 
 
 @dataclasses.dataclass
 class Slot:
-    """Stands in a message for an array whose bytes follow it."""
+    """Placeholder in a message for an array whose bytes follow."""
 
     dtype: str
     shape: tuple[int, ...]
 
 
 class Remote:
-    """Sends tasks to a process that holds the reader, and receives host arrays.
+    """Reader that sends tasks to a worker process and receives host arrays.
 
-    The process is started anew (spawned, not forked: threads of a framework do not survive a fork),
-    makes its tensors in host memory, and ends when its connection is closed, by the death of
-    this process too.
+    The process is spawned, not forked, because the threads of a framework do not survive a fork. It
+    creates tensors on the NumPy backend. It exits when its connection is closed, also if this
+    process dies.
+
+    Args:
+        reader: The reader to send to the process; must be picklable.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -51,36 +54,35 @@ class Remote:
         except (PicklingError, AttributeError, TypeError) as error:
             self.connection.close()
             raise ArgumentTypeError(
-                "DataLoader: worker_type='process' sends the dataset and collate to other "
-                f"processes, and these cannot be sent ({error}); functions must be those of a "
-                "module, tensors host arrays; or take worker_type='thread'"
+                "DataLoader: worker_type='process' requires a picklable dataset and collate "
+                f"({error}); use functions of a module and host arrays, or worker_type='thread'"
             ) from error
         finally:
             theirs.close()
 
     def __call__(self, task: Task) -> Nest | End:
-        """The batch of a task, read over there."""
+        """Return the batch of a task, read by the process."""
         try:
             self.connection.send(task)
             good, result = _receive(self.connection)
         except (EOFError, OSError):
             self.process.join(PATIENCE)
             raise WorkerError(
-                f"the worker process ended with exit code {self.process.exitcode}; if it never "
-                "began, the script that starts it needs an `if __name__ == '__main__':`"
+                f"the worker process exited with code {self.process.exitcode}; if it never "
+                "started, put the script's main code under `if __name__ == '__main__':`"
             ) from None
         if not good:
             raise WorkerError(result)
         return result
 
     def dismiss(self) -> None:
-        """Tell the process that there is nothing more to do."""
+        """Ask the process to exit, and wait for it."""
         with contextlib.suppress(OSError):
             self.connection.send(None)
         self.process.join(PATIENCE)
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """Terminate the process; kill it if it does not respond."""
         if self.process.is_alive():
             self.process.terminate()
             self.process.join(PATIENCE)
@@ -91,13 +93,13 @@ class Remote:
 
 @contextlib.contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach, not even before their own code runs."""
+    """Block SIGINT, so that processes started here ignore Ctrl-C from their first instruction."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # at its start it would lift the hold
+    resource_tracker.ensure_running()  # starting it would unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -106,8 +108,8 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _serve(connection: Connection[Any, Any], reader: Reader) -> None:
-    """The loop of the process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
+    """Run the loop of the worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     host_arrays.use_host_backend()
     with contextlib.suppress(EOFError, OSError):
         while (task := connection.recv()) is not None:
@@ -131,7 +133,7 @@ def _text(error: BaseException) -> str:
 
 
 def _send(connection: Connection[Any, Any], reply: Nest) -> None:
-    """Send a nest; its arrays go as they lie in memory."""
+    """Send a pytree; its arrays are sent as raw bytes."""
     arrays: list[Any] = []
 
     def slot(leaf: Any) -> Any:
@@ -146,7 +148,7 @@ def _send(connection: Connection[Any, Any], reply: Nest) -> None:
 
 
 def _receive(connection: Connection[Any, Any]) -> Nest:
-    """What `_send` has sent."""
+    """Return the pytree sent by `_send`."""
 
     def fill(leaf: Any) -> Any:
         if not isinstance(leaf, Slot):

@@ -1,4 +1,4 @@
-"""From a task to a batch: what runs in the loader itself, in its threads and in its processes."""
+"""Readers: read the batch of a task, in the loader itself, a thread or a process."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ Collate = Callable[[Sequence[Nest]], Nest]
 
 
 class End(enum.Enum):
-    """What is read behind the last batch of a stream."""
+    """Marks the end of a stream."""
 
     END = enum.auto()
 
 
 class Task(NamedTuple):
-    """A batch to read: its number in the epoch, and the examples' indices (None in a stream)."""
+    """Batch to read: its number in the epoch, and the indices of its examples (None: a stream)."""
 
     number: int
     indices: Any
 
 
 class Reader(Protocol):
-    """Reads batches; can be sent to another process as long as the dataset can."""
+    """Reads batches; picklable if the dataset is."""
 
     def __call__(self, task: Task) -> Nest | End:
-        """The batch of a task."""
+        """Return the batch of a task."""
 
 
 class IndexReader:
-    """Batches of a dataset that has examples by index."""
+    """Reads batches of a `Dataset` by index."""
 
     def __init__(self, dataset: Dataset, collate: Collate | None) -> None:
         self.dataset = dataset
         self.collate = collate
 
     def __call__(self, task: Task) -> Nest:
-        """The batch of a task."""
+        """Return the batch of a task."""
         if self.collate is None:
             return self.dataset.batch(task.indices)
         return self.collate(examples(self.dataset, task.indices))
 
 
 class StreamReader:
-    """Batches of a stream, one after the other from batch `start` on."""
+    """Reads batches of a stream in order, from batch `start` on."""
 
     def __init__(
         self, dataset: IterableDataset, collate: Collate | None, plan: Plan, start: int
@@ -63,12 +63,12 @@ class StreamReader:
         self._examples: Iterator[Nest] | None = None
 
     def __call__(self, task: Task) -> Nest | End:
-        """The next batch, or that there is none."""
+        """Return the next batch, or `End.END` after the last one."""
         step = self.plan.step
         if self._examples is None:
             self._examples = itertools.islice(self.dataset, self.start * step, None)
-        found = list(itertools.islice(self._examples, step))
-        if not found or (self.plan.drop_last and len(found) < step):
+        items = list(itertools.islice(self._examples, step))
+        if not items or (self.plan.drop_last and len(items) < step):
             return End.END
-        begin, end = self.plan.share(len(found))
-        return self.collate(found[begin:end])
+        begin, end = self.plan.share(len(items))
+        return self.collate(items[begin:end])

@@ -1,4 +1,4 @@
-"""How far a loader is, and what it takes to go on from there."""
+"""Position of a loader, and the check of a saved one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from ember_ml.data import _checks
 
 @dataclasses.dataclass
 class Progress:
-    """The batches that a loop has received; each loop has its own, the loader the last loop's."""
+    """Position of a loop: its epoch and the number of batches received.
+
+    Each loop has its own; the loader has that of the last loop.
+    """
 
     epoch: int = 0
     batches: int = 0
@@ -20,33 +23,33 @@ class Progress:
     running: bool = False
 
     def begun(self) -> Progress:
-        """That of a new loop: the next epoch if a loop has left this one on its way."""
+        """Return the position of a new loop: the next epoch if a loop left this one early."""
         if self.running and self.batches > self.start:
             return Progress(self.epoch + 1, running=True)
         return Progress(self.epoch, self.batches, start=self.batches, running=True)
 
     def finish(self) -> None:
-        """Stand before the next epoch."""
+        """Move to the start of the next epoch."""
         self.epoch += 1
         self.batches = self.start = 0
         self.running = False
 
 
 def checked_state(state: Any, identity: Mapping[str, Any]) -> tuple[int, int]:
-    """Epoch and batches of a state, if it is of a loader with that identity."""
+    """Return epoch and batches of a state; raise if it is from a loader with other settings."""
     if not isinstance(state, Mapping):
-        raise ArgumentTypeError(f"DataLoader: a state is a dict, not {state!r:.60}")
+        raise ArgumentTypeError(f"DataLoader: the state must be a dict, not {state!r:.60}")
     expected = {"epoch", "batches", *identity}
     if set(state) != expected:
         raise ArgumentError(
-            f"DataLoader: a state has {', '.join(sorted(expected))}; this one has "
+            f"DataLoader: the state must have the keys {', '.join(sorted(expected))}, not "
             f"{', '.join(sorted(map(str, state)))}"
         )
     for name, own in identity.items():
         if state[name] != own:
             raise ArgumentError(
-                f"DataLoader: the state is of a loader with {name}={state[name]!r}, this one has "
-                f"{name}={own!r}"
+                f"DataLoader: the state is from a loader with {name}={state[name]!r}, but this one "
+                f"has {name}={own!r}"
             )
     where = "DataLoader.load_state_dict"
     return (

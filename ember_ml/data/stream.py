@@ -1,4 +1,4 @@
-"""Examples that come one after the other, with no length and no index."""
+"""Streams: datasets without length and index."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ember_ml.data.conversion import Nest
 
 
 class IterableDataset:
-    """A stream of examples that can be begun again.
+    """Stream of examples that can be iterated repeatedly.
 
     Args:
-        factory: a function without arguments that begins the stream: it returns a new iterator,
-            with the same examples each time.
+        factory: Function without arguments that returns a new iterator, with the same examples
+            each time.
 
     Example:
         >>> stream = IterableDataset(lambda: (n * n for n in range(4)))
@@ -25,8 +25,8 @@ class IterableDataset:
     def __init__(self, factory: Callable[[], Iterable[Nest]]) -> None:
         if not callable(factory):
             raise ArgumentTypeError(
-                "IterableDataset: needs a function that begins the stream (such as lambda: "
-                f"open(path)), so that it can be begun again, not {factory!r:.60}"
+                "IterableDataset: factory must be a function that returns a new iterator (such as "
+                f"lambda: open(path)), not {factory!r:.60}"
             )
         self.factory = factory
 
@@ -34,14 +34,16 @@ class IterableDataset:
         return iter(self.factory())
 
     def map(self, function: Callable[[Nest], Nest]) -> IterableDataset:
-        """The stream of `function(example)`."""
+        """Return the stream of `function(example)`."""
         if not callable(function):
-            raise ArgumentTypeError(f"IterableDataset.map: {function!r:.60} is not callable")
+            raise ArgumentTypeError(
+                f"IterableDataset.map: function must be callable, not {function!r:.60}"
+            )
         return IterableDataset(_Mapped(self, function))
 
 
 class _Mapped:
-    # A class, for a closure could not be sent to another process.
+    # A class, because a closure cannot be pickled.
     def __init__(self, stream: IterableDataset, function: Callable[[Any], Any]) -> None:
         self.stream = stream
         self.function = function

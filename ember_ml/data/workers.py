@@ -1,4 +1,4 @@
-"""Background workers: threads that read batches ahead, each alone or for a process of its own."""
+"""Background workers: threads that prefetch batches, each directly or through a process."""
 
 from __future__ import annotations
 
@@ -14,20 +14,26 @@ from ember_ml.data.processes import Remote
 from ember_ml.data.reading import End, Reader, Task
 
 PATIENCE = 5.0
-"""Seconds that a closing loader waits for a thread in the middle of an example."""
+"""Seconds that a loader waits on closing for a thread that is reading an example."""
 
 
 class Failure(NamedTuple):
-    """What a worker could not do: the error if it was raised in this process, and its text."""
+    """Failure of a worker: the error, if raised in this process, and its traceback as text."""
 
     error: BaseException | None
     text: str
 
 
 class Desk:
-    """Where workers take tasks, in order, and leave results, in any order.
+    """Queue of tasks, taken in order, and their results, which arrive in any order.
 
-    It knows nothing of the loader, so that workers do not keep a forgotten loader alive.
+    It has no reference to the loader, so workers do not keep an unused loader alive.
+
+    Args:
+        task: Function from the number of a batch to its task.
+        first: Number of the first batch.
+        end: Number after the last batch; None if unknown (a stream).
+        ahead: Maximum number of batches to read ahead.
     """
 
     def __init__(
@@ -39,11 +45,11 @@ class Desk:
         self.end = end
         self.results: dict[int, Any] = {}
         self.closed = False
-        # Reentrant: a garbage collection within may close this very desk.
+        # Reentrant, because a garbage collection inside the lock may close this desk.
         self.changed = threading.Condition(threading.RLock())
 
     def take(self) -> Task | None:
-        """The next task, once it is not too far ahead; None if there is none any more."""
+        """Return the next task, once it is not too far ahead; None after the last one."""
         with self.changed:
             self.changed.wait_for(
                 lambda: self.closed or self._over(self.next) or self.next < self.wanted + self.ahead
@@ -57,7 +63,7 @@ class Desk:
         return self.end is not None and number >= self.end
 
     def leave(self, number: int, result: Any) -> None:
-        """Leave the result of a task."""
+        """Store the result of a task."""
         with self.changed:
             self.results[number] = result
             if result is End.END:
@@ -65,7 +71,7 @@ class Desk:
             self.changed.notify_all()
 
     def results_in_order(self) -> Iterator[tuple[int, Any]]:
-        """The results one after the other."""
+        """Yield the results in the order of their tasks."""
         while True:
             with self.changed:
                 self.changed.wait_for(
@@ -79,7 +85,7 @@ class Desk:
             yield self.wanted - 1, result
 
     def close(self) -> None:
-        """Give out no further task."""
+        """Hand out no more tasks and discard the results."""
         with self.changed:
             self.closed = True
             self.results.clear()
@@ -87,11 +93,11 @@ class Desk:
 
 
 class Workers:
-    """Several threads at one desk.
+    """Threads that read the batches of one desk.
 
     Args:
-        desk: the tasks.
-        readers: one for each thread; a `Remote` reads in its own process.
+        desk: Queue of tasks and results.
+        readers: Reader of each thread; a `Remote` reads in a separate process.
     """
 
     def __init__(self, desk: Desk, readers: list[Reader]) -> None:
@@ -100,7 +106,7 @@ class Workers:
         self.finished = False
         self.threads = [
             threading.Thread(
-                # Each thread sees the backend that is active where the loop is.
+                # Each thread uses the backend that is active in the loop.
                 target=contextvars.copy_context().run,
                 args=(_work, desk, reader),
                 name=f"ember-ml data worker {number}",
@@ -112,7 +118,7 @@ class Workers:
             thread.start()
 
     def batches(self) -> Iterator[Nest]:
-        """Every batch in order; a worker's error is raised here."""
+        """Yield every batch in order; raise the error of a worker."""
         for number, result in self.desk.results_in_order():
             if isinstance(result, Failure):
                 raise _error(self.desk.task(number), result) from result.error
@@ -120,13 +126,15 @@ class Workers:
         self.finished = True
 
     def close(self) -> None:
-        """End every worker, in the middle of its work too."""
+        """Stop all workers, also those that are reading."""
         self.desk.close()
-        if not self.finished:  # a thread that waits for its process wakes at the process's end
+        if not self.finished:  # threads that wait for their process then return
             for remote in self.remotes:
                 remote.end()
         for thread in self.threads:
-            if thread is not threading.current_thread():  # a garbage collection may run in it
+            if (
+                thread is not threading.current_thread()
+            ):  # a garbage collection may call close in a worker
                 thread.join(PATIENCE)
 
 
@@ -143,7 +151,7 @@ def _outcome(reader: Reader, task: Task) -> Any:
         return result if result is End.END or isinstance(reader, Remote) else host_nest(result)
     except WorkerError as error:
         return Failure(None, str(error))
-    except BaseException as error:  # whatever it is, the loop that waits for it must know
+    except BaseException as error:  # passed on to the loop that waits for the result
         return Failure(error, "".join(traceback.format_exception(error)))
 
 

@@ -63,7 +63,7 @@ def test_tensors_and_texts(backend: str) -> None:
 
 def test_ragged_shapes_name_both_and_the_item() -> None:
     items = [{"x": np.zeros(3)}, {"x": np.zeros(3)}, {"x": np.zeros(4)}]
-    with pytest.raises(ShapeError, match=r"item 2 .* \(4,\), item 0 has \(3,\) at \['x'\]"):
+    with pytest.raises(ShapeError, match=r"example 2 .* \(4,\), example 0 has \(3,\) at \['x'\]"):
         default_collate(items)
 
 
@@ -71,7 +71,7 @@ def test_ragged_shapes_name_both_and_the_item() -> None:
     "items", [[(1, 2), (1, 2, 3)], [{"a": 1}, {"b": 1}], [1, "one"], [(1,), [1]], [1, None]]
 )
 def test_structures_that_differ_are_refused(items: list) -> None:
-    with pytest.raises(ArgumentTypeError, match="item 1 of the batch"):
+    with pytest.raises(ArgumentTypeError, match="example 1 of the batch"):
         default_collate(items)
 
 
@@ -112,11 +112,13 @@ def test_padding_along_another_axis_and_in_nests() -> None:
 
 
 def test_padding_that_cannot_be() -> None:
-    with pytest.raises(ShapeError, match=r"item 1 .* \(2, 4\), item 0 has \(3, 3\); axis 0 alone"):
+    with pytest.raises(
+        ShapeError, match=r"example 1 .* \(2, 4\), example 0 has \(3, 3\); only axis 0"
+    ):
         pad_collate()([np.zeros((3, 3)), np.zeros((2, 4))])
     with pytest.raises(ArgumentError, match="-100 does not fit uint8"):
         pad_collate(-100)([np.zeros(1, np.uint8), np.zeros(2, np.uint8)])
-    with pytest.raises(ArgumentError, match=r"nothing for \['x'\]"):
+    with pytest.raises(ArgumentError, match=r"an entry for \['x'\]"):
         pad_collate({"y": 0})([{"x": np.zeros(1)}])
     with pytest.raises(ArgumentError, match="axis must be at least 0"):
         pad_collate(axis=-1)

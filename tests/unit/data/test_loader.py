@@ -148,12 +148,12 @@ def test_a_state_after_the_end_begins_the_next_epoch() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seed": 1}, "seed=0, this one has seed=1"),
-        ({"batch_size": 5}, "batch_size=4, this one has batch_size=5"),
-        ({"dataset": ArrayDataset(np.arange(24))}, "length=23, this one has length=24"),
-        ({"shuffle": True}, "shuffle=False, this one has shuffle=True"),
+        ({"seed": 1}, "seed=0, but this one has seed=1"),
+        ({"batch_size": 5}, "batch_size=4, but this one has batch_size=5"),
+        ({"dataset": ArrayDataset(np.arange(24))}, "length=23, but this one has length=24"),
+        ({"shuffle": True}, "shuffle=False, but this one has shuffle=True"),
         ({"drop_last": True}, "drop_last=False"),
-        ({"shard": (0, 2)}, "shards=1, this one has shards=2"),
+        ({"shard": (0, 2)}, "shards=1, but this one has shards=2"),
     ],
 )
 def test_a_state_of_another_loader_is_refused(change: dict, message: str) -> None:
@@ -166,11 +166,11 @@ def test_a_state_of_another_loader_is_refused(change: dict, message: str) -> Non
 def test_a_state_that_is_none_is_refused() -> None:
     loader = DataLoader(NUMBERS, 4)
     state = loader.state_dict()
-    with pytest.raises(ArgumentError, match="this one has batches"):
+    with pytest.raises(ArgumentError, match="not batches"):
         loader.load_state_dict({"batches": 1})
-    with pytest.raises(ArgumentTypeError, match="a state is a dict"):
+    with pytest.raises(ArgumentTypeError, match="must be a dict"):
         loader.load_state_dict([state])
-    with pytest.raises(ArgumentError, match="7 batches; an epoch has 6"):
+    with pytest.raises(ArgumentError, match="7 batches, but an epoch has 6"):
         loader.load_state_dict(state | {"batches": 7})
     with pytest.raises(ArgumentTypeError, match="epoch must be an integer"):
         loader.load_state_dict(state | {"epoch": "first"})
@@ -268,11 +268,11 @@ def test_tensors_of_another_backend_are_moved(backend: str) -> None:
         ({"worker_type": "fork"}, ArgumentError, "'thread' or 'process', not 'fork'"),
         ({"prefetch": 0}, ArgumentError, "prefetch must be at least 1"),
         ({"shard": 1}, ArgumentTypeError, r"shard must be \(index, count\), not 1"),
-        ({"shard": (2, 2)}, ArgumentError, "below the count 2, not 2"),
+        ({"shard": (2, 2)}, ArgumentError, "less than its count 2, not 2"),
         ({"shard": (0, 0)}, ArgumentError, "count must be at least 1"),
         ({"collate": 3}, ArgumentTypeError, "collate must be callable"),
         ({"backend": "tensorflow"}, UnknownBackendError, "unknown backend 'tensorflow'"),
-        ({"dataset": [1, 2]}, ArgumentTypeError, "needs a Dataset or an IterableDataset"),
+        ({"dataset": [1, 2]}, ArgumentTypeError, "expected a Dataset or an IterableDataset"),
     ],
 )
 def test_bad_arguments(options: dict, error: type, message: str) -> None:

@@ -107,7 +107,7 @@ def test_an_error_of_a_stream(kind: str) -> None:
 
 def test_a_process_that_dies_is_an_error() -> None:
     loader = DataLoader(Deadly(4), 2, num_workers=1, worker_type="process", backend="numpy")
-    with pytest.raises(WorkerError, match="ended with exit code 3"):
+    with pytest.raises(WorkerError, match="exited with code 3"):
         listed(loader)
     assert workers_left() == []
 
