@@ -1,4 +1,4 @@
-"""Metrics that accumulate over batches; values are read from the device in `compute` only."""
+"""Metrics that accumulate over batches on the device; `compute` transfers the result."""
 
 from ember_ml.training.metrics.accuracy import Accuracy as Accuracy
 from ember_ml.training.metrics.accuracy import BinaryAccuracy as BinaryAccuracy

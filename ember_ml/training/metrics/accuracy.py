@@ -1,9 +1,9 @@
-"""Accuracies: the fraction of correct predictions."""
+"""Accuracy: the fraction of correct predictions."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
@@ -11,29 +11,29 @@ from ember_ml.configs.fields import Real, Size
 from ember_ml.registry import register
 from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics.base import Metric
-from ember_ml.training.metrics.state import State
+from ember_ml.training.metrics.state import State, Values
 
 
-class Share(Metric):
-    """Fraction of the targets that are predicted correctly."""
+class Fraction(Metric[float]):
+    """Base class of metrics that are the fraction of correct predictions."""
 
-    def result(self, values: dict[str, Any]) -> float:
+    def result(self, values: Values) -> float:
         """Return right / count."""
-        return float(inputs.divide(values["right"], values["count"], math.nan))
+        return inputs.divide(values["right"], values["count"], math.nan)
 
 
 @register("metrics/accuracy")
-class Accuracy(Share):
+class Accuracy(Fraction):
     """Fraction of correctly predicted classes.
 
     Predictions are scores (..., classes), class indices, or binary scores of the targets' shape.
 
     Args:
-        average: "micro": over all targets. "macro": mean of the accuracies of the classes that
-            occur among the targets (balanced accuracy).
-        num_classes: Number of classes; required for "macro" with class indices as predictions.
-        ignore_index: Targets with this value are ignored.
-        threshold: A binary score above it predicts class 1. Use 0 for logits.
+        average: "micro" averages over all targets; "macro" over the accuracies of the classes
+            that occur among the targets (balanced accuracy).
+        num_classes: Number of classes; "macro" needs it if the predictions are class indices.
+        ignore_index: Target value to ignore.
+        threshold: Binary scores above it predict class 1; 0 fits logits.
 
     Example:
         >>> metric = ember_ml.training.metrics.Accuracy()
@@ -56,35 +56,34 @@ class Accuracy(Share):
         self.threshold = threshold
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """Return the number of correct predictions and of targets, per class for "macro"."""
-        classes = inputs.as_classes(target)
-        counts = inputs.valid("Accuracy", classes, mask, self.ignore_index)
-        chosen = inputs.decide("Accuracy", prediction, target, self.threshold)
-        right = ops.logical_and(chosen == classes, counts)
+        """Return the numbers of correct and of all targets, per class for a macro average."""
+        labels, predicted, valid = inputs.classify(
+            "Accuracy", prediction, target, mask, self.ignore_index, self.threshold
+        )
+        right = ops.logical_and(predicted == labels, valid)
         if self.average == "micro":
-            return {"right": ops.sum(right), "count": ops.sum(counts)}
+            return {"right": ops.sum(right), "count": ops.sum(valid)}
         size = inputs.class_count("Accuracy", prediction, target, self.num_classes)
-        safe = ops.where(counts, classes, 0)
         return {
-            "right": inputs.tally(safe, right, size),
-            "count": inputs.tally(safe, counts, size),
+            "right": inputs.tally(labels, right, size),
+            "count": inputs.tally(labels, valid, size),
         }
 
-    def result(self, values: dict[str, Any]) -> float:
+    def result(self, values: Values) -> float:
         """Return right / count, or its mean over the classes."""
         if self.average == "micro":
             return super().result(values)
         pairs = zip(values["right"], values["count"], strict=True)
-        shares = [right / count for right, count in pairs if count]
-        return float(inputs.divide(sum(shares), len(shares), math.nan))
+        accuracies = [right / count for right, count in pairs if count]
+        return inputs.divide(sum(accuracies), len(accuracies), math.nan)
 
 
 @register("metrics/binary_accuracy")
-class BinaryAccuracy(Share):
+class BinaryAccuracy(Fraction):
     """Fraction of scores on the correct side of a threshold, for targets of 0 and 1.
 
     Args:
-        threshold: A score above it predicts 1. Use 0 for logits, 0.5 for probabilities.
+        threshold: Scores above it predict 1; 0 fits logits, 0.5 probabilities.
     """
 
     def __init__(self, threshold: Real = 0.0) -> None:
@@ -92,7 +91,7 @@ class BinaryAccuracy(Share):
         self.threshold = threshold
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """Return the number of correct predictions and of targets."""
+        """Return the numbers of correct and of all targets."""
         inputs.same_shape("BinaryAccuracy", prediction, target)
         mask = inputs.expand_mask("BinaryAccuracy", mask, target)
         right = (prediction > self.threshold) == (inputs.as_classes(target) > 0)
@@ -100,14 +99,14 @@ class BinaryAccuracy(Share):
 
 
 @register("metrics/top_k_accuracy")
-class TopKAccuracy(Share):
+class TopKAccuracy(Fraction):
     """Fraction of targets among the k classes with the highest scores.
 
-    Ties are resolved in favor of the lower class index, as in `argmax`.
+    Among classes with equal scores the first ranks highest, as in `argmax`.
 
     Args:
-        k: Number of classes with the highest scores to consider.
-        ignore_index: Targets with this value are ignored.
+        k: Number of classes to consider.
+        ignore_index: Target value to ignore.
     """
 
     def __init__(self, k: Size = 5, ignore_index: int = -100) -> None:
@@ -116,14 +115,14 @@ class TopKAccuracy(Share):
         self.ignore_index = ignore_index
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """Return the number of correct predictions and of targets."""
+        """Return the numbers of correct and of all targets."""
         inputs.check_scores("TopKAccuracy", prediction, target)
         target = inputs.as_classes(target)
-        counts = inputs.valid("TopKAccuracy", target, mask, self.ignore_index)
-        safe = ops.expand_dims(ops.where(counts, target, 0), -1)
-        score = ops.take_along_axis(prediction, safe, axis=-1)
-        place = ops.cumulative_sum(ops.ones_like(prediction, dtype=safe.dtype), axis=-1) - 1
-        ahead = ops.logical_and(prediction == score, place < safe)
+        valid = inputs.valid("TopKAccuracy", target, mask, self.ignore_index)
+        labels = ops.expand_dims(ops.where(valid, target, 0), -1)
+        score = ops.take_along_axis(prediction, labels, axis=-1)
+        classes = ops.cumulative_sum(ops.ones_like(prediction, dtype=labels.dtype), axis=-1) - 1
+        ahead = ops.logical_and(prediction == score, classes < labels)
         rank = ops.sum(ops.logical_or(prediction > score, ahead), axis=-1)
-        in_top = ops.logical_and(rank < self.k, ops.squeeze(score == score, axis=-1))  # no NaN
-        return {"right": ops.sum(ops.logical_and(in_top, counts)), "count": ops.sum(counts)}
+        right = ops.logical_and(rank < self.k, ops.squeeze(score == score, axis=-1))  # not NaN
+        return {"right": ops.sum(ops.logical_and(right, valid)), "count": ops.sum(valid)}

@@ -1,10 +1,10 @@
-"""Base class of the metrics."""
+"""Base class of metrics."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
@@ -12,23 +12,28 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.registry import build
 from ember_ml.training.metrics import state as states
-from ember_ml.training.metrics.state import State
+from ember_ml.training.metrics.state import State, Values
+
+if TYPE_CHECKING:
+    from ember_ml.configs import Config
+
+R = TypeVar("R")
 
 
-class Metric:
-    """Metric of predictions and targets, accumulated over batches.
+class Metric(Generic[R]):
+    """Base class of metrics that accumulate over batches of predictions and targets.
 
-    The counters are tensors on the backend of the predictions. They are read from the device in
-    `compute` only. Targets and masks on another backend are moved there.
+    The counters are tensors on the backend of the predictions and stay there until `compute`.
+    Targets and masks on another backend are moved.
 
-    Subclasses define `measure`, which returns the counters of a batch, and `result`, which computes
-    the metric from them. They also define `combine` if counters of two batches are not added.
+    Subclasses define `measure`, which returns the counters of a batch, and `result`, which
+    computes the metric from them. They override `combine` if counters do not simply add up.
 
     Args:
         name: Name of the metric in logs.
     """
 
-    config: Any = None
+    config: Config | None = None
     _state: State
     _updates: int
 
@@ -37,20 +42,35 @@ class Metric:
         self.reset()
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """Return the counters of a batch."""
+        """Return the counters of a batch.
+
+        Args:
+            prediction: Predictions, without gradient.
+            target: Targets, on the backend of the predictions.
+            mask: True for targets that count; None if all do.
+        """
         raise NotImplementedError
 
-    def result(self, values: dict[str, Any]) -> Any:
-        """Return the metric, computed from the counters as Python numbers and lists."""
+    def result(self, values: Values) -> R:
+        """Return the metric.
+
+        Args:
+            values: Counters as Python numbers and nested lists.
+        """
         raise NotImplementedError
 
     def combine(self, first: State, second: State) -> State:
-        """Return the counters of the union of two sets of examples."""
+        """Return the counters of two sets of examples together.
+
+        Args:
+            first: Counters of the first set.
+            second: Counters of the second set.
+        """
         return states.add(first, second)
 
-    def empty(self) -> Any:
-        """Return the metric before the first batch."""
-        return math.nan
+    def empty(self) -> R:
+        """Return the metric of zero batches: NaN unless a subclass overrides it."""
+        return cast("R", math.nan)
 
     def update(
         self, prediction: TensorLike, target: TensorLike, mask: TensorLike | None = None
@@ -58,18 +78,19 @@ class Metric:
         """Add a batch.
 
         Args:
-            prediction: Predictions of a model.
-            target: Expected values or classes.
-            mask: True for targets that count; has their shape, or that of their leading axes.
+            prediction: Output of a model.
+            target: Expected output.
+            mask: True for targets that count. It has the shape of the targets or of their
+                leading axes. Default: all count.
         """
         x = ops.stop_gradient(convert_to_tensor(prediction))
         y = convert_to_tensor(target, backend=x.backend)
         counts = None if mask is None else convert_to_tensor(mask, "bool", backend=x.backend)
-        self._take(self.measure(x, y, counts))
+        self._accumulate(self.measure(x, y, counts))
 
-    def _take(self, batch: State) -> None:
+    def _accumulate(self, batch: State) -> None:
         if self._state:
-            states.check_alike(type(self).__name__, self._state, batch)
+            states.check_shapes(type(self).__name__, self._state, batch)
             backend = next(iter(batch.values())).backend
             batch = self.combine(states.moved(self._state, backend), batch)
         self._state = batch
@@ -77,12 +98,12 @@ class Metric:
         if self._updates % states.FLUSH_EVERY == 0:
             states.flush(batch)
 
-    def compute(self) -> Any:
-        """Return the metric of all batches since the last reset; NaN or [] without batches."""
-        state = self._gathered()
+    def compute(self) -> R:
+        """Return the metric of all batches since the last reset; NaN or [] without any."""
+        state = self._total()
         return self.result(states.values(state)) if state else self.empty()
 
-    def _gathered(self) -> State:
+    def _total(self) -> State:
         """Return the counters of all batches."""
         return self._state
 
@@ -91,24 +112,32 @@ class Metric:
         self._state = {}
         self._updates = 0
 
-    def merge(self, other: Metric) -> Self:
-        """Add the batches of another metric with the same class and config."""
+    def merge(self, other: Metric[R]) -> Self:
+        """Add the batches of another metric, and return this one.
+
+        Args:
+            other: Metric of the same class and config.
+        """
         if type(other) is not type(self) or other.config != self.config:
             raise ArgumentTypeError(
                 f"merge: expected a metric of the same class and config as {self!r}, "
                 f"not {other!r:.60}"
             )
-        state = other._gathered()
+        state = other._total()
         if state:
-            self._take(state)
+            self._accumulate(state)
         return self
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the counters as plain data."""
-        return {"name": self.name, "counters": states.to_plain(self._gathered())}
+    def state_dict(self) -> dict[str, object]:
+        """Return the counters as plain data for JSON."""
+        return {"name": self.name, "counters": states.to_plain(self._total())}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Load the counters that `state_dict` returned."""
+    def load_state_dict(self, state: Mapping[str, object]) -> Self:
+        """Replace the counters by saved ones, and return this metric.
+
+        Args:
+            state: Result of `state_dict`.
+        """
         if not isinstance(state, Mapping) or "counters" not in state:
             raise ArgumentError(
                 f"{self!r}.load_state_dict: expected the result of state_dict, not {state!r:.60}"
@@ -116,21 +145,24 @@ class Metric:
         self.reset()
         loaded = states.from_plain(type(self).__name__, state["counters"])
         if loaded:
-            self._take(loaded)
+            self._accumulate(loaded)
         return self
 
     def __repr__(self) -> str:
         fields = type(self.config).model_fields if self.config is not None else {}
-        given = {name: getattr(self.config, name) for name in fields}
-        inside = [f"{name}={x!r}" for name, x in given.items() if x != fields[name].default]
+        options = {name: getattr(self.config, name) for name in fields}
+        inside = [f"{name}={x!r}" for name, x in options.items() if x != fields[name].default]
         return f"{type(self).__name__}({', '.join(inside)})"
 
 
-def get(metric: Any) -> Any:
-    """Return the metric for a name, a config, {"type": ...} or a metric object.
+def get(metric: str | Mapping[str, object] | Config | type[Metric] | Metric) -> Metric:
+    """Return the metric of a name, a config or a dict {"type": ...}; a metric is returned as is.
+
+    Args:
+        metric: Metric in any of these forms.
 
     Example:
         >>> ember_ml.training.metrics.get({"type": "f1", "average": "micro"}).name
         'f1_micro'
     """
-    return build("metrics", metric)
+    return cast("Metric", build("metrics", metric))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
@@ -10,19 +10,19 @@ from ember_ml.configs.fields import Real, Size
 from ember_ml.registry import register
 from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics.base import Metric
-from ember_ml.training.metrics.state import State
+from ember_ml.training.metrics.state import State, Values
 
 
 @register("metrics/confusion_matrix")
-class ConfusionMatrix(Metric):
-    """Number of examples by true class (row) and predicted class (column), as nested lists.
+class ConfusionMatrix(Metric[list[list[float]]]):
+    """Counts of each true class (row) and predicted class (column), as nested lists.
 
     Args:
         num_classes: Number of classes; required if the predictions are class indices.
-        ignore_index: Targets with this value are ignored.
-        threshold: A binary score above it predicts class 1. Use 0 for logits.
-        normalize: "true": fractions of each row. "predicted": fractions of each column. "all":
-            fractions of all examples. None: counts.
+        ignore_index: Target value to ignore.
+        threshold: Binary scores above it predict class 1; 0 fits logits.
+        normalize: None returns counts; "true" divides by the sum of the row, "predicted" by the
+            sum of the column, "all" by the total.
 
     Example:
         >>> metric = ember_ml.training.metrics.ConfusionMatrix(num_classes=2)
@@ -45,30 +45,28 @@ class ConfusionMatrix(Metric):
         self.normalize = normalize
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """Return the confusion matrix of a batch."""
+        """Return the matrix of a batch."""
         name = "ConfusionMatrix"
-        classes = inputs.as_classes(target)
-        counts = inputs.valid(name, classes, mask, self.ignore_index)
-        chosen = inputs.decide(name, prediction, target, self.threshold)
+        labels, predicted, valid = inputs.classify(
+            name, prediction, target, mask, self.ignore_index, self.threshold
+        )
         size = inputs.class_count(name, prediction, target, self.num_classes)
-        safe = ops.where(counts, classes, 0)
-        cells = inputs.tally(safe * size + chosen, counts, size * size)
+        cells = inputs.tally(labels * size + predicted, valid, size * size)
         return {"matrix": ops.reshape(cells, (size, size))}
 
-    def empty(self) -> Any:
+    def empty(self) -> list[list[float]]:
         """Return a matrix without rows."""
         return []
 
-    def result(self, values: dict[str, Any]) -> Any:
-        """Return the rows of the matrix."""
-        rows: list[list[int]] = values["matrix"]
+    def result(self, values: Values) -> list[list[float]]:
+        """Return the rows, normalized if requested."""
+        rows: list[list[float]] = values["matrix"]
         if self.normalize is None:
             return rows
         columns = [sum(column) for column in zip(*rows, strict=True)]
-        everything = sum(columns)
         if self.normalize == "predicted":
             return [
                 [inputs.divide(x, y) for x, y in zip(row, columns, strict=True)] for row in rows
             ]
-        totals = [sum(row) if self.normalize == "true" else everything for row in rows]
+        totals = [sum(row) if self.normalize == "true" else sum(columns) for row in rows]
         return [[inputs.divide(x, y) for x in row] for row, y in zip(rows, totals, strict=True)]

@@ -1,9 +1,8 @@
-"""Means of values, errors, cosine similarities and log-likelihoods."""
+"""Metrics that are means: of values, errors, cosine similarities and log-likelihoods."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
@@ -12,18 +11,23 @@ from ember_ml.registry import register
 from ember_ml.training.losses.reduction import wide
 from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics.base import Metric
-from ember_ml.training.metrics.state import State, values
+from ember_ml.training.metrics.state import State, Values, values
 
 
-class Average(Metric):
-    """Mean over all values that `elements` returns."""
+class Average(Metric[float]):
+    """Base class of metrics that are the mean over all elements of a function."""
 
     def elements(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """Return the values to average."""
+        """Return the elements to average.
+
+        Args:
+            prediction: Predictions, at least in float32.
+            target: Targets of the same shape and dtype.
+        """
         raise NotImplementedError
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """Return the sum and the number of the values."""
+        """Return the sum and the number of the elements."""
         name = type(self).__name__
         inputs.same_shape(name, prediction, target)
         x = wide(prediction)
@@ -31,9 +35,9 @@ class Average(Metric):
         mask = inputs.expand_mask(name, mask, elements)
         return {"sum": inputs.total(elements, mask), "count": inputs.count(elements, mask)}
 
-    def result(self, values: dict[str, Any]) -> float:
+    def result(self, values: Values) -> float:
         """Return sum / count."""
-        return float(inputs.divide(values["sum"], values["count"], math.nan))
+        return inputs.divide(values["sum"], values["count"], math.nan)
 
 
 @register("metrics/mse")
@@ -59,7 +63,7 @@ class RMSE(Average):
         """Return (prediction - target)^2."""
         return ops.square(prediction - target)
 
-    def result(self, values: dict[str, Any]) -> float:
+    def result(self, values: Values) -> float:
         """Return the square root of the mean."""
         return math.sqrt(super().result(values))
 
@@ -95,10 +99,10 @@ class CosineSimilarity(Average):
 
 @register("metrics/perplexity")
 class Perplexity(Average):
-    """Exponential of the mean cross-entropy of logits (..., classes) and class indices (...).
+    """Exponential of the mean cross entropy of logits (..., classes) and class indices (...).
 
     Args:
-        ignore_index: Targets with this value are ignored.
+        ignore_index: Target value to ignore.
     """
 
     def __init__(self, ignore_index: int = -100) -> None:
@@ -106,16 +110,16 @@ class Perplexity(Average):
         self.ignore_index = ignore_index
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """Return the summed cross-entropy and the number of targets."""
+        """Return the summed cross entropy and the number of valid targets."""
         inputs.check_scores("Perplexity", prediction, target)
         target = inputs.as_classes(target)
-        counts = inputs.valid("Perplexity", target, mask, self.ignore_index)
-        safe = ops.where(counts, target, self.ignore_index)
+        valid = inputs.valid("Perplexity", target, mask, self.ignore_index)
+        labels = ops.where(valid, target, self.ignore_index)
         x = wide(prediction)
-        total = ops.cross_entropy(x, safe, ignore_index=self.ignore_index, reduction="sum")
-        return {"sum": total, "count": ops.sum(counts)}
+        total = ops.cross_entropy(x, labels, ignore_index=self.ignore_index, reduction="sum")
+        return {"sum": total, "count": ops.sum(valid)}
 
-    def result(self, values: dict[str, Any]) -> float:
+    def result(self, values: Values) -> float:
         """Return exp(sum / count)."""
         mean = super().result(values)
         return math.inf if mean > 700 else math.exp(mean)
@@ -123,7 +127,7 @@ class Perplexity(Average):
 
 @register("metrics/mean")
 class Mean(Average):
-    """Weighted mean of values, such as losses.
+    """Weighted mean of values such as losses.
 
     Example:
         >>> metric = ember_ml.training.metrics.Mean()
@@ -147,14 +151,16 @@ class Mean(Average):
         """Add values.
 
         Args:
-            value: A number, or a tensor of values.
-            weight: Weight of each value; broadcasts to the shape of `value`.
-            mask: True for values that count; has their shape, or that of their leading axes.
+            value: Number or tensor of numbers.
+            weight: Weight of each value, broadcast to their shape. Default: 1.
+            mask: True for values that count. It has the shape of the values or of their leading
+                axes. Default: all count.
         """
         x = wide(ops.stop_gradient(convert_to_tensor(value)))
         w = convert_to_tensor(weight, dtype=x.dtype, backend=x.backend)
         counts = None if mask is None else convert_to_tensor(mask, "bool", backend=x.backend)
         counts = inputs.expand_mask("Mean", counts, x)
-        share = ops.broadcast_to(w, x.shape)
-        sums = {"sum": inputs.total(x * w, counts), "count": inputs.total(share, counts)}
-        self._take(sums)
+        weights = ops.broadcast_to(w, x.shape)
+        self._accumulate(
+            {"sum": inputs.total(x * w, counts), "count": inputs.total(weights, counts)}
+        )

@@ -1,9 +1,8 @@
-"""Metrics of variances: coefficient of determination and correlation."""
+"""Metrics of variances and covariances: R2 and Pearson correlation."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
@@ -11,18 +10,18 @@ from ember_ml.registry import register
 from ember_ml.training.losses.reduction import wide
 from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics.base import Metric
-from ember_ml.training.metrics.state import State
+from ember_ml.training.metrics.state import State, Values
 
 
-class Moments(Metric):
-    """Means, variances and covariance of predictions x and targets y.
+class Moments(Metric[float]):
+    """Base class of metrics of the means and covariances of predictions x and targets y.
 
-    Plain sums of squares would lose the variance of numbers far from zero. Therefore the mean of
-    each batch is subtracted first, and batches are combined by Chan's formulas.
+    Plain sums of squares lose the variance of numbers far from zero. The mean of each batch is
+    therefore subtracted first, and batches are combined by Chan's formulas.
 
     Args:
         name: Name of the metric in logs.
-        per_output: Whether to average the metric over the positions of the last axis. By default
+        per_output: Whether to average the metric over the positions of the last axis; otherwise
             all elements count as one output.
 
     Reference: Chan et al., "Algorithms for Computing the Sample Variance", 1983.
@@ -45,7 +44,7 @@ class Moments(Metric):
         return _moments(*(ops.matrix_transpose(ops.reshape(each, (-1, width))) for each in parts))
 
     def combine(self, first: State, second: State) -> State:
-        """Return the moments of the union of two sets."""
+        """Return the moments of both sets together."""
         n = first["n"] + second["n"]
         share = second["n"] / ops.maximum(n, 1.0)
         x, y = (second[mean] - first[mean] for mean in ("x", "y"))
@@ -55,19 +54,24 @@ class Moments(Metric):
         out["error"] = first["error"] + second["error"]
         return out
 
-    def result(self, values: dict[str, Any]) -> float:
+    def result(self, values: Values) -> float:
         """Return the mean over the outputs."""
         rows = list(zip(*(values[name] for name in values), strict=True))
         scores = [self.score(**dict(zip(values, row, strict=True))) for row in rows]
-        return sum(scores) / len(scores) if scores else math.nan
+        return inputs.divide(sum(scores), len(scores), math.nan)
 
     def score(self, **moments: float) -> float:
-        """Return the metric of one output."""
+        """Return the metric of one output.
+
+        Args:
+            **moments: Count `n`, means `x` and `y`, sums of products of deviations `xx`, `xy` and
+                `yy`, and sum of squared errors `error`.
+        """
         raise NotImplementedError
 
 
 def _moments(x: Tensor, y: Tensor, counts: Tensor) -> State:
-    """Return the moments of tensors of shape (outputs, examples)."""
+    """Return the moments of arrays (outputs, examples)."""
     n = ops.sum(counts, axis=-1)
     some = ops.maximum(n, 1.0)
     x, y = (ops.where(counts > 0, each, 0.0) for each in (x, y))
@@ -88,11 +92,10 @@ def _moments(x: Tensor, y: Tensor, counts: Tensor) -> State:
 class R2(Moments):
     """Coefficient of determination: 1 - squared error / variance of the targets.
 
-    If all targets are equal, the result is 1 for exact predictions and 0 otherwise. It is NaN for
-    a single target.
+    If all targets are equal it is 1 for exact predictions, else 0. It is NaN for a single target.
 
     Args:
-        per_output: Whether to average the metric over the positions of the last axis. By default
+        per_output: Whether to average the metric over the positions of the last axis; otherwise
             all elements count as one output.
     """
 
@@ -110,10 +113,10 @@ class R2(Moments):
 
 @register("metrics/pearson")
 class Pearson(Moments):
-    """Pearson correlation of predictions and targets; NaN if one of them is constant.
+    """Pearson correlation of predictions and targets; NaN if either is constant.
 
     Args:
-        per_output: Whether to average the metric over the positions of the last axis. By default
+        per_output: Whether to average the metric over the positions of the last axis; otherwise
             all elements count as one output.
     """
 

@@ -1,9 +1,9 @@
-"""Precision, recall and F1, from counts per class."""
+"""Precision, recall and F1: scores from the counts of each class."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
@@ -11,21 +11,21 @@ from ember_ml.configs.fields import Real, Size
 from ember_ml.registry import register
 from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics.base import Metric
-from ember_ml.training.metrics.state import State
+from ember_ml.training.metrics.state import State, Values
 
 
-class ClassScore(Metric):
-    """Score per class, from the numbers of its correct predictions, predictions and targets.
+class ClassScore(Metric[float | list[float]]):
+    """Base class of metrics that score each class and average the scores.
 
-    The score is 0 where its denominator, such as the number of predictions, is 0.
+    A score is 0 where its denominator is 0.
 
     Args:
-        average: "macro": mean over the classes that occur. "weighted": mean weighted by the number
-            of targets. "micro": score of the counts summed over all classes. "binary": score of
-            class 1. "none": list of the scores of all classes.
+        average: "macro" is the mean over the classes that occur, "weighted" the mean weighted by
+            the number of targets of each class, "micro" sums the counts of all classes first,
+            "binary" is the score of class 1, and "none" returns the scores of all classes.
         num_classes: Number of classes; required if the predictions are class indices.
-        ignore_index: Targets with this value are ignored.
-        threshold: A binary score above it predicts class 1. Use 0 for logits.
+        ignore_index: Target value to ignore.
+        threshold: Binary scores above it predict class 1; 0 fits logits.
     """
 
     base: ClassVar[str] = ""
@@ -47,33 +47,32 @@ class ClassScore(Metric):
         """Return the score of a class.
 
         Args:
-            right: Number of correct predictions of the class.
+            right: Number of correct predictions of the class (true positives).
             predicted: Number of predictions of the class.
             actual: Number of targets of the class.
         """
         raise NotImplementedError
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """Return the counts per class."""
+        """Return the counts of each class."""
         name = type(self).__name__
-        classes = inputs.as_classes(target)
-        counts = inputs.valid(name, classes, mask, self.ignore_index)
-        chosen = inputs.decide(name, prediction, target, self.threshold)
-        given = 2 if self.average == "binary" else self.num_classes
-        size = inputs.class_count(name, prediction, target, given)
-        safe = ops.where(counts, classes, 0)
+        labels, predicted, valid = inputs.classify(
+            name, prediction, target, mask, self.ignore_index, self.threshold
+        )
+        num_classes = 2 if self.average == "binary" else self.num_classes
+        size = inputs.class_count(name, prediction, target, num_classes)
         return {
-            "right": inputs.tally(safe, ops.logical_and(chosen == safe, counts), size),
-            "predicted": inputs.tally(chosen, counts, size),
-            "actual": inputs.tally(safe, counts, size),
+            "right": inputs.tally(labels, ops.logical_and(predicted == labels, valid), size),
+            "predicted": inputs.tally(predicted, valid, size),
+            "actual": inputs.tally(labels, valid, size),
         }
 
-    def empty(self) -> Any:
-        """Return NaN, or an empty list for "none"."""
+    def empty(self) -> float | list[float]:
+        """Return NaN, or [] if `average` is "none"."""
         return [] if self.average == "none" else math.nan
 
-    def result(self, values: dict[str, Any]) -> Any:
-        """Return the average of the scores."""
+    def result(self, values: Values) -> float | list[float]:
+        """Return the average of the scores, or all of them."""
         rows = list(zip(values["right"], values["predicted"], values["actual"], strict=True))
         if self.average == "micro":
             right, predicted, actual = (sum(column) for column in zip(*rows, strict=True))
@@ -83,12 +82,12 @@ class ClassScore(Metric):
             return scores
         if self.average == "binary":
             return scores[1]
-        shares = [
+        weights = [
             actual if self.average == "weighted" else int(predicted + actual > 0)
             for _, predicted, actual in rows
         ]
-        weighed = sum(share * score for share, score in zip(shares, scores, strict=True))
-        return float(inputs.divide(weighed, sum(shares), math.nan))
+        total = sum(weight * score for weight, score in zip(weights, scores, strict=True))
+        return inputs.divide(total, sum(weights), math.nan)
 
 
 @register("metrics/precision")
@@ -99,18 +98,18 @@ class Precision(ClassScore):
 
     def score(self, right: int, predicted: int, actual: int) -> float:
         """Return right / predicted."""
-        return float(inputs.divide(right, predicted))
+        return inputs.divide(right, predicted)
 
 
 @register("metrics/recall")
 class Recall(ClassScore):
-    """Fraction of the examples of a class that are predicted correctly."""
+    """Fraction of the targets of a class that are predicted correctly."""
 
     base = "recall"
 
     def score(self, right: int, predicted: int, actual: int) -> float:
         """Return right / actual."""
-        return float(inputs.divide(right, actual))
+        return inputs.divide(right, actual)
 
 
 @register("metrics/f1")
@@ -128,4 +127,4 @@ class F1(ClassScore):
 
     def score(self, right: int, predicted: int, actual: int) -> float:
         """Return 2 right / (predicted + actual)."""
-        return float(inputs.divide(2 * right, predicted + actual))
+        return inputs.divide(2 * right, predicted + actual)

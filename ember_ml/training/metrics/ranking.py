@@ -17,17 +17,17 @@ from ember_ml.training.metrics.state import State
 
 
 @register("metrics/auroc", aliases=["roc_auc"])
-class AUROC(Metric):
-    """Area under the ROC curve, computed exactly: all scores are stored.
+class AUROC(Metric[float]):
+    """Exact area under the receiver operating characteristic; stores all scores.
 
-    It is the probability that a positive example has a higher score than a negative one.
+    It is the probability that a random positive example scores higher than a random negative one.
     Predictions are scores of the targets' shape for targets of 0 and 1, or scores (..., classes).
-    In the latter case the result is the mean over the classes, each against the rest. Classes
-    without positive or without negative examples are skipped; NaN if none remains.
+    The area of several classes is the one-vs-rest mean. Classes without positive or negative
+    examples are skipped; the area is NaN if none remains.
 
     Args:
-        from_logits: Whether to apply a softmax to scores of several classes.
-        ignore_index: Targets with this value are ignored.
+        from_logits: Whether scores of several classes are logits, to apply softmax to.
+        ignore_index: Target value to ignore.
     """
 
     def __init__(self, from_logits: bool = True, ignore_index: int = -100) -> None:
@@ -36,23 +36,23 @@ class AUROC(Metric):
         self.ignore_index = ignore_index
 
     def measure(self, prediction: Tensor, target: Tensor, mask: Tensor | None) -> State:
-        """Return the scores (examples, classes), one column if binary, and their targets."""
+        """Return scores (examples, classes), one column if binary, and class indices (examples)."""
         classes = inputs.as_classes(target)
-        counts = inputs.valid("AUROC", classes, mask, self.ignore_index)
+        valid = inputs.valid("AUROC", classes, mask, self.ignore_index)
         scores = wide(prediction)
         if prediction.shape != target.shape:
             inputs.check_scores("AUROC", prediction, classes)
             scores = ops.softmax(scores, -1) if self.from_logits else scores
         width = 1 if prediction.shape == target.shape else prediction.shape[-1]
-        known = ops.where(counts, classes, -1)  # -1 marks ignored targets
-        return {"scores": ops.reshape(scores, (-1, width)), "classes": ops.reshape(known, (-1,))}
+        labels = ops.where(valid, classes, -1)  # -1 marks targets to skip in `compute`
+        return {"scores": ops.reshape(scores, (-1, width)), "classes": ops.reshape(labels, (-1,))}
 
     def reset(self) -> None:
         """Discard all batches."""
         super().reset()
         self._parts: list[State] = []
 
-    def _take(self, batch: State) -> None:
+    def _accumulate(self, batch: State) -> None:
         if self._parts and self._parts[-1]["scores"].shape[1] != batch["scores"].shape[1]:
             widths = [part["scores"].shape[1] for part in (self._parts[-1], batch)]
             raise ShapeError(
@@ -63,19 +63,20 @@ class AUROC(Metric):
             for part in self._parts[-states.FLUSH_EVERY :]:
                 states.flush(part)
 
-    def _gathered(self) -> State:
-        """Return all batches as one; they are concatenated once, not at each update."""
+    def _total(self) -> State:
+        """Return all batches in one, concatenated once instead of with each batch."""
         if len(self._parts) > 1:
             backend = self._parts[-1]["scores"].backend
             parts = [states.moved(part, backend) for part in self._parts]
             names = ("scores", "classes")
-            joined = {name: ops.concat([part[name] for part in parts], axis=0) for name in names}
-            self._parts = [joined]
+            self._parts = [
+                {name: ops.concat([part[name] for part in parts], axis=0) for name in names}
+            ]
         return self._parts[0] if self._parts else {}
 
     def compute(self) -> float:
-        """Return the area; with several classes, their mean."""
-        state = self._gathered()
+        """Return the area; the mean over the classes if there are several."""
+        state = self._total()
         if not state:
             return math.nan
         rows = ops.nonzero(state["classes"] >= 0)[0]
@@ -83,20 +84,20 @@ class AUROC(Metric):
         if bool(ops.any(ops.isnan(scores))):
             return math.nan
         width = scores.shape[1]
-        wanted = [1] if width == 1 else range(width)
+        positives = [1] if width == 1 else range(width)
         columns = [ops.reshape(ops.take(scores, [at], axis=1), (-1,)) for at in range(width)]
-        areas = [_area(*each) for each in zip(columns, (classes == c for c in wanted), strict=True)]
-        known = [area for area in areas if not math.isnan(area)]
-        return sum(known) / len(known) if known else math.nan
+        areas = [_area(x, classes == index) for x, index in zip(columns, positives, strict=True)]
+        defined = [area for area in areas if not math.isnan(area)]
+        return inputs.divide(sum(defined), len(defined), math.nan)
 
 
 def _area(scores: Tensor, positive: Tensor) -> float:
-    """Return the area from the sum of the positives' ranks; ties have their mean rank."""
-    hits, size = int(ops.sum(positive)), scores.size
-    if hits in (0, size):
+    """Return the area by the rank-sum formula; equal scores share their mean rank."""
+    count, size = int(ops.sum(positive)), scores.size
+    if count in (0, size):
         return math.nan
     ordered = ops.sort(scores)
     sides = [ops.searchsorted(ordered, scores, side=side) for side in ("left", "right")]
-    places = ops.astype(sides[0], int64) + ops.astype(sides[1], int64)
-    twice = int(ops.sum(ops.where(positive, places, 0))) + hits
-    return (twice - hits * (hits + 1)) / (2 * hits * (size - hits))
+    ranks = ops.astype(sides[0], int64) + ops.astype(sides[1], int64)
+    twice = int(ops.sum(ops.where(positive, ranks, 0))) + count
+    return (twice - count * (count + 1)) / (2 * count * (size - count))
