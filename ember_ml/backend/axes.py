@@ -18,7 +18,7 @@ def listed(axis: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def normalize(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """Return the axes counted from the front, in ascending order; None stands for all."""
+    """Return the axes counted from the front, in ascending order; None selects all."""
     if axis is None:
         return tuple(range(ndim))
     given = listed(axis)

@@ -347,7 +347,7 @@ class Optimization(Protocol):
         """Return copies that share no memory with `xs`."""
 
     def own(self, xs: Arrays) -> list[Array]:
-        """Return arrays that may be overwritten: copies where somebody else can see the memory."""
+        """Return arrays that may be overwritten: copies if their memory is shared."""
 
     def cast(self, xs: Arrays, dtype: str) -> list[Array]:
         """Return the arrays in a dtype; those that have it already are returned as they are."""
@@ -421,10 +421,10 @@ class Optimization(Protocol):
         """Return x / y of 0-d arrays; 1 where one of them is zero."""
 
     def mean_squares(self, xs: Arrays, axis: int) -> list[Array]:
-        """Return the mean of the squares along an axis, which is kept with length 1."""
+        """Return the mean of the squares along an axis, with keepdims."""
 
     def means(self, xs: Arrays, axis: int) -> list[Array]:
-        """Return the mean along an axis, which is kept with length 1."""
+        """Return the mean along an axis, with keepdims."""
 
     def matmul(self, xs: Arrays, ys: Arrays) -> list[Array]:
         """Return the matrix products."""

@@ -1,4 +1,4 @@
-"""MLX backend: functions of native arrays. Nothing here evaluates an array unless asked to."""
+"""MLX backend: functions of native arrays. They stay lazy unless a value is read."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def adopt(data: mx.array) -> mx.array:
 def from_host(array: mx.array, dtype: mx.Dtype, device: str, copy: bool | None) -> mx.array:
     """Convert a NumPy array; MLX always copies."""
     if copy is False:
-        raise ArgumentError("copy=False: MLX copies what it takes from NumPy")
+        raise ArgumentError("copy=False: MLX always copies NumPy arrays")
     if array.dtype == np.complex128 and dtype != mx.complex64:
         raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
-    if array.size == 0:  # of NumPy's own, MLX (0.32) may not return from a sum
+    if array.size == 0:  # MLX (0.32) may hang in a sum over an empty NumPy array
         return mx.zeros(array.shape, dtype)
     if array.dtype == np.float64:
         array = array.astype(np.float32)
-    if array.size == 1:  # of one element NumPy keeps a negative stride, which MLX does not take
+    if array.size == 1:  # NumPy keeps a negative stride, which MLX does not support
         array = array.copy()
     return cast(mx.array(np.asarray(array, order="C")), dtype)
 
@@ -147,7 +147,7 @@ def to_dlpack(
 def from_dlpack(source: mx.array, copy: bool | None) -> mx.array:
     """Convert any object that supports DLPack."""
     if copy is False:
-        raise BufferError("MLX copies what it takes through DLPack")
+        raise BufferError("MLX always copies arrays imported through DLPack")
     array = np.from_dlpack(source)
     return from_host(array, DTYPES[array.dtype.name], devices()[0], None)
 

@@ -1,4 +1,4 @@
-"""The gradient tape for MLX alone; nothing else in the backend imports it."""
+"""Gradient tape for MLX only; no other module of the backend imports it."""
 
 from __future__ import annotations
 

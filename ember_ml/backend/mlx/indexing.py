@@ -37,9 +37,9 @@ def _parts(key: mx.array) -> tuple[Any, ...]:
 
 
 def _without_masks(data: mx.array, parts: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """Masks, whose result depends on values, become integer indices found on the host.
+    """Convert masks, whose result depends on values, to integer indices on the host.
 
-    A 0-d mask indexes an axis of length 1 that the data gets for it.
+    For a 0-d mask, the data gets an additional axis of length 1.
     """
     if not any(map(_is_mask, parts)):
         return data, parts

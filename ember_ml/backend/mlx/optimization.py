@@ -30,7 +30,7 @@ CHUNK_BYTES: int | None = None
 def compiled(function: Callable[..., T]) -> Callable[..., T]:
     """Return a compiled function of (params, grads, state, values).
 
-    The values, a NamedTuple of numbers, become arrays: another learning rate is no new compilation.
+    The values, a NamedTuple of numbers, become arrays: a new learning rate does not recompile.
     """
     traced: dict[type, Callable[..., T]] = {}
 
@@ -182,12 +182,12 @@ def trust_ratios(xs: Arrays, ys: Arrays) -> list[mx.array]:
 
 
 def mean_squares(xs: Arrays, axis: int) -> list[mx.array]:
-    """Return the mean of the squares along an axis, which is kept with length 1."""
+    """Return the mean of the squares along an axis, with keepdims."""
     return [mx.mean(x * x, axis=axis, keepdims=True) for x in xs]
 
 
 def means(xs: Arrays, axis: int) -> list[mx.array]:
-    """Return the mean along an axis, which is kept with length 1."""
+    """Return the mean along an axis, with keepdims."""
     return [mx.mean(x, axis=axis, keepdims=True) for x in xs]
 
 

@@ -34,7 +34,7 @@ def setitem(data: np.ndarray, key: np.ndarray, value: np.ndarray) -> np.ndarray:
     except (
         ValueError,
         TypeError,
-    ):  # NumPy has rules of its own for masks and for empty and 0-d results
+    ):  # NumPy has special rules for masks and for empty and 0-d results
         out[key] = _fit(value, out[key].shape)
     return out
 
@@ -44,7 +44,7 @@ def additem(data: np.ndarray, key: np.ndarray, value: np.ndarray) -> np.ndarray:
     out = np.array(data)
     value = _fit(value, out[key].shape)
     if all(type(part) in _BASIC for part in (key if type(key) is tuple else (key,))):
-        out[key] += value  # no place is named twice
+        out[key] += value  # no index is repeated
     else:
         np.add.at(out, key, value)
     return out

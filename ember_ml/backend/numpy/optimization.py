@@ -177,12 +177,12 @@ def trust_ratios(xs: Arrays, ys: Arrays) -> list[np.ndarray]:
 
 
 def mean_squares(xs: Arrays, axis: int) -> list[np.ndarray]:
-    """Return the mean of the squares along an axis, which is kept with length 1."""
+    """Return the mean of the squares along an axis, with keepdims."""
     return means([x * x for x in xs], axis)
 
 
 def means(xs: Arrays, axis: int) -> list[np.ndarray]:
-    """Return the mean along an axis, which is kept with length 1."""
+    """Return the mean along an axis, with keepdims."""
     return [np.sum(x, axis=axis, keepdims=True) / max(x.shape[axis], 1) for x in xs]
 
 

@@ -40,7 +40,7 @@ from ember_ml.backend.torch import optimization as _optimization  # noqa: E402  
 
 optimization: Optimization = _optimization
 
-# What a compiled function asks of the outside while it is traced is a constant of that function.
+# Values that a function reads from outside while it is traced are constants of the compiled code.
 for _function in (_selection.get_backend, _devices.resolve, _recording.current):
     torch.compiler.assume_constant_result(_function)
 
@@ -71,7 +71,7 @@ def to_device(data: torch.Tensor, device: str) -> torch.Tensor:
 
 def adopt(data: torch.Tensor) -> torch.Tensor:
     """Return a handle to a user's tensor that an Ember tensor can own."""
-    return data.view_as(data)  # a handle of its own: a tape knows a value by it
+    return data.view_as(data)  # a new object, because a tape identifies values by id
 
 
 def from_host(

@@ -130,7 +130,7 @@ def _transforming() -> Iterator[None]:
 
 
 def _marked(function: Function) -> Function:
-    """Return the function; while it runs, `nesting` says that torch.func transforms it."""
+    """Return the function; while it runs, `nesting` counts a torch.func transform."""
     if torch.compiler.is_compiling():
         return function
 

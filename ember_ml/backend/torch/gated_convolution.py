@@ -1,7 +1,7 @@
-"""Hyena's operator: a long convolution between gates, all of a few channels at a time.
+"""Hyena's operator: a long convolution between gates, for a few channels at a time.
 
-Short filters are cheap beside memory: the gates are filtered again for the gradient, and only the
-result of the long convolution is kept.
+Short filters are cheap compared with memory: the backward pass computes the gates again, and only
+the result of the long convolution is stored.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from ember_ml._core.errors import ShapeError
 
 
 class Plan(NamedTuple):
-    """An index taken apart: first the basic one, then arrays on some axes of what it gives.
+    """Split index: a basic index, then index arrays on some axes of its result.
 
-    `at` is where the arrays' axes stand in the result.
+    `at` is the position of the arrays' axes in the result.
     """
 
     basic: tuple[Any, ...]
@@ -50,9 +50,9 @@ def _flip_negative_steps(data: torch.Tensor, parts: list[Any]) -> tuple[list[Any
 
 
 def _indices(part: torch.Tensor) -> list[Any]:
-    """The integer arrays that an array in an index stands for: one, or one for each axis of a mask.
+    """Convert an array in an index to integer arrays: one, or one per axis of a mask.
 
-    torch takes uint8 for a mask, and reads the value of a 0-d array: both are kept from it.
+    This avoids that torch treats uint8 as a mask and reads the value of a 0-d array.
     """
     if part.dtype is not torch.bool:
         return [part.long()]
@@ -65,9 +65,9 @@ def _plan(ndim: int, parts: list[Any]) -> Plan:
     basic: list[Any] = []
     arrays: list[Any] = []
     axes: list[int] = []
-    axis = 0  # of the result of the basic index
+    axis = 0  # axis of the result of the basic index
     advanced = []  # positions of integers and arrays in the index
-    starts = []  # the axis each of them stands at
+    starts = []  # axis of each of them
     for position, part in enumerate(parts):
         if type(part) is int or _is_array(part):
             advanced.append(position)

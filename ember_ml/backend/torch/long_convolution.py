@@ -1,7 +1,7 @@
 """Long causal convolutions of single channels, a few channels at a time.
 
-Memory lies as (channels, batch, time) inside: a block of channels fits a cache, and is a batch of
-matrices as it stands.
+The memory layout is (channels, batch, time): a block of channels fits a cache and is a batch of
+matrices without a copy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.ops.fft import irfft, rfft
 
 BLOCK = 1 << 18  # elements of a block that fit a cache
-_LARGE = 1 << 21  # elements from which on blocks are quicker
+_LARGE = 1 << 21  # number of elements from which blocks are faster
 DIRECT = 256
 
 
@@ -25,8 +25,8 @@ class Products:
 
     def __init__(self, channels: int, length: int, taps: int, like: torch.Tensor) -> None:
         self.length, self.taps = length, taps
-        # The flat element s * 2 length + d is that of the row s and the column s + d, which lies
-        # beside the matrix from the length on: diagonals of a matrix are columns of this view.
+        # The flat element s * 2 length + d is at row s and column s + d; columns from `length` on
+        # are padding. The diagonals of a matrix are the columns of this view.
         shape, steps = (channels, length, taps), (length * (2 * length - 1), 2 * length, 1)
         wide, self.products = like.new_zeros(2, channels, length, 2 * length - 1)
         self.matrices = wide[..., :length]

@@ -1,7 +1,7 @@
 """Recurrences with hand-written backward passes: few kernels per step, and no autograd.
 
-The backward pass computes the factors of all steps at once, and so the weights' gradients. Inside
-the loops time is the first axis.
+The backward pass computes the factors of all steps, and the gradients of the weights, in one
+operation each. Inside the loops, time is the first axis.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gradients and transforms that are running."""
+"""Counts of the running gradients and transforms."""
 
 from __future__ import annotations
 

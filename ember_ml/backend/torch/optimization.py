@@ -67,7 +67,7 @@ def copy(xs: Arrays) -> list[torch.Tensor]:
 
 
 def own(xs: Arrays) -> list[torch.Tensor]:
-    """Return tensors that may be overwritten: copies where somebody else can see the memory.
+    """Return tensors that may be overwritten: copies if their memory is shared.
 
     Each tensor must be referenced by one owner and by this list.
     """
@@ -77,7 +77,7 @@ def own(xs: Arrays) -> list[torch.Tensor]:
 
 
 def _shared(xs: Arrays) -> list[bool]:
-    """Return whether anybody but one owner and this list can see the memory of each tensor.
+    """Return whether each tensor has references other than one owner and this list.
 
     Names, containers and graphs count as references to the tensor; views and NumPy arrays of the
     same memory as uses of its storage. Memory of other libraries, such as NumPy's, is shared.
@@ -254,12 +254,12 @@ def trust_ratios(xs: Arrays, ys: Arrays) -> list[torch.Tensor]:
 
 
 def mean_squares(xs: Arrays, axis: int) -> list[torch.Tensor]:
-    """Return the mean of the squares along an axis, which is kept with length 1."""
+    """Return the mean of the squares along an axis, with keepdims."""
     return [(x * x).mean(dim=axis, keepdim=True) for x in xs]
 
 
 def means(xs: Arrays, axis: int) -> list[torch.Tensor]:
-    """Return the mean along an axis, which is kept with length 1."""
+    """Return the mean along an axis, with keepdims."""
     return [x.mean(dim=axis, keepdim=True) for x in xs]
 
 
@@ -286,21 +286,21 @@ def root_mean_square(xs: Arrays) -> list[torch.Tensor]:
 
 
 class AdamValues(Protocol):
-    """What the fused Adam kernels read of the numbers of a step."""
+    """Step values that the fused Adam kernels read."""
 
     learning_rate: float
     step: float
 
 
 class SGDValues(Protocol):
-    """What the fused SGD kernel reads of the numbers of a step."""
+    """Step values that the fused SGD kernel reads."""
 
     learning_rate: float
     gradient_weight: float
 
 
 class AdagradValues(Protocol):
-    """What the fused Adagrad kernel reads of the numbers of a step."""
+    """Step values that the fused Adagrad kernel reads."""
 
     learning_rate: float
 
@@ -381,7 +381,7 @@ def _fused_adagrad(
         state["sum"],
         _steps(params, 1.0),
         lr=values.learning_rate,
-        lr_decay=0.0,  # the learning rate is decayed already
+        lr_decay=0.0,  # `learning_rate` includes the decay
         weight_decay=options["weight_decay"],
         eps=options["eps"],
         maximize=False,

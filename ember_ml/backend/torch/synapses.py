@@ -1,6 +1,6 @@
-"""Synapses in bulk, block by block: a row for each of them, the positions along it.
+"""Synapses in blocks of positions: one row per synapse, one column per position.
 
-Nothing of the size (positions, synapses) outlives a block: the gradient computes it again.
+Arrays of size (positions, synapses) are temporary; the backward pass computes them again.
 """
 
 from __future__ import annotations

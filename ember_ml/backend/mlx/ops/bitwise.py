@@ -13,9 +13,9 @@ from ember_ml.backend.mlx.bits import as_unsigned
 
 
 def bitwise_left_shift(x: mx.array, y: mx.array) -> mx.array:
-    """A processor counts a shift modulo its word; beyond the dtype's bits nothing is left.
+    """Return 0 for shifts beyond the bits of the dtype, which processors take modulo the word size.
 
-    A negative shift is a large one, as it is to NumPy.
+    As in NumPy, a negative shift counts as a large one.
     """
     x, y = mx.broadcast_arrays(x, as_unsigned(y))
     beyond = y >= 8 * x.dtype.size

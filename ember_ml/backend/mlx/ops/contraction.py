@@ -27,18 +27,18 @@ def matmul(x: mx.array, y: mx.array) -> mx.array:
 
 def bmm(x: mx.array, y: mx.array) -> mx.array:
     if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
-        raise ValueError("the shapes are not two stacks of as many matrices")
+        raise ValueError("the shapes must be those of two stacks with equally many matrices")
     return matmul(x, y)
 
 
 def matvec(x: mx.array, y: mx.array) -> mx.array:
     if x.ndim < 2 or y.ndim == 0:
-        raise ValueError("the shapes are not those of matrices and vectors")
+        raise ValueError("the shapes must be those of matrices and vectors")
     return matmul(x, mx.expand_dims(y, -1)).squeeze(-1)
 
 
 def inner(x: mx.array, y: mx.array) -> mx.array:
-    """The sum of products over the last axis of both."""
+    """Return the sum of products over the last axis of both."""
     if x.ndim == 0 or y.ndim == 0:
         return x * y
     return exact(_inner, x, y) if x.dtype in INTEGERS else mx.inner(x, y)
@@ -46,7 +46,7 @@ def inner(x: mx.array, y: mx.array) -> mx.array:
 
 def outer(x: mx.array, y: mx.array) -> mx.array:
     if x.ndim != 1 or y.ndim != 1:
-        raise ValueError("the shapes are not those of vectors")
+        raise ValueError("the shapes must be those of vectors")
     return mx.outer(x, y)
 
 
@@ -55,14 +55,14 @@ def _conj(x: mx.array) -> mx.array:
 
 
 def vdot(x: mx.array, y: mx.array) -> mx.array:
-    """The sum of conj(x) * y over all elements."""
+    """Return the sum of conj(x) * y over all elements."""
     if x.size != y.size:
         raise ValueError("the sizes differ")
     return matmul(_conj(x.reshape(-1)), y.reshape(-1))
 
 
 def vecdot(x: mx.array, y: mx.array, axis: int = -1) -> mx.array:
-    """The sum of conj(x) * y along an axis."""
+    """Return the sum of conj(x) * y along an axis."""
     x, y = mx.moveaxis(x, axis, -1), mx.moveaxis(y, axis, -1)
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"the axis has length {x.shape[-1]} in x and {y.shape[-1]} in y")
@@ -79,7 +79,7 @@ def kron(x: mx.array, y: mx.array) -> mx.array:
 
 
 def cross(x: mx.array, y: mx.array, axis: int = -1) -> mx.array:
-    """The cross product of the vectors of length 3 along an axis."""
+    """Return the cross products of vectors of length 3 along an axis."""
     x, y = mx.moveaxis(x, axis, -1), mx.moveaxis(y, axis, -1)
     if x.shape[-1] != 3 or y.shape[-1] != 3:
         raise ValueError("the axis must have length 3 in both")
@@ -87,18 +87,18 @@ def cross(x: mx.array, y: mx.array, axis: int = -1) -> mx.array:
 
 
 def tensordot(x: mx.array, y: mx.array, axes: int | Sequence[int | Sequence[int]] = 2) -> mx.array:
-    """The sum of products over several axes."""
+    """Return the sum of products over several axes."""
     if not isinstance(axes, int):
         axes = [[part] if isinstance(part, int) else list(part) for part in axes]
     elif not 0 <= axes <= min(x.ndim, y.ndim):
-        raise ValueError("there are not so many axes in x or y")
+        raise ValueError("axes exceeds the number of axes of x or y")
     if x.dtype in INTEGERS:
         return exact(partial(mx.tensordot, axes=axes, stream=mx.cpu), x, y)
     return mx.tensordot(x, y, axes)
 
 
 def addmm(input: mx.array, x: mx.array, y: mx.array, alpha: float = 1, beta: float = 1) -> mx.array:
-    """The sum of beta * input and alpha * (x @ y)."""
+    """Return beta * input + alpha * (x @ y)."""
     product = matmul(x, y)
     out = product * alpha if beta == 0 else product * alpha + input * beta
     if out.dtype != x.dtype:

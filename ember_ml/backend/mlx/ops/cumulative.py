@@ -52,5 +52,5 @@ def cummin(x: mx.array, axis: int | None = None) -> mx.array:
 
 
 def logcumsumexp(x: mx.array, axis: int | None = None) -> mx.array:
-    """Running log-sums of exponentials."""
+    """Return the cumulative log-sum-exp."""
     return _in_float32(mx.logcumsumexp, x, axis)

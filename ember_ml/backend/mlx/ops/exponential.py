@@ -38,7 +38,7 @@ def expm1(x: mx.array) -> mx.array:
 
 
 def logaddexp2(x: mx.array, y: mx.array) -> mx.array:
-    """Split the gradient between equal operands; MLX's maximum gives it to the second."""
+    """Split the gradient between equal operands; MLX's maximum passes it to the second."""
     equal = x == y
     high = mx.where(equal, x / 2 + y / 2, mx.maximum(x, y))
     distance = mx.where(equal, mx.zeros_like(high), -mx.abs(x - y))

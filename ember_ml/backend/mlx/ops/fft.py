@@ -50,12 +50,12 @@ irfft2 = _along(mx.fft.irfftn, (-2, -1), halved=True)
 
 
 def hfft(x: mx.array, n: int | None = None, axis: int = -1, norm: str = "backward") -> mx.array:
-    """The real transform of a Hermitian signal."""
+    """Return the real transform of a Hermitian signal."""
     return mx.fft.irfft(mx.conjugate(x.astype(mx.complex64)), n, axis, _SWAPPED.get(norm, norm))
 
 
 def ihfft(x: mx.array, n: int | None = None, axis: int = -1, norm: str = "backward") -> mx.array:
-    """The inverse of `hfft`."""
+    """Return the inverse of `hfft`."""
     return mx.conjugate(mx.fft.rfft(x, n, axis, _SWAPPED.get(norm, norm)))
 
 
@@ -69,11 +69,11 @@ def _samples(n: int, dtype: mx.Dtype) -> int:
 
 
 def fftfreq(n: int, *, d: float = 1.0, dtype: mx.Dtype | None, device: str) -> mx.array:
-    """The frequencies of `fft`."""
+    """Return the frequencies of `fft`."""
     steps = [*range((_samples(n, dtype) + 1) // 2), *range(-(n // 2), 0)]
     return mx.array([step / (n * d) for step in steps], dtype)
 
 
 def rfftfreq(n: int, *, d: float = 1.0, dtype: mx.Dtype | None, device: str) -> mx.array:
-    """The frequencies of `rfft`."""
+    """Return the frequencies of `rfft`."""
     return mx.array([step / (n * d) for step in range(_samples(n, dtype) // 2 + 1)], dtype)

@@ -28,7 +28,7 @@ def take(x: mx.array, indices: mx.array, axis: int | None = None) -> mx.array:
     if indices.size and (axis is None or x.shape[axis] == 0):
         raise IndexOutOfRangeError(f"take: axis={axis} of the shape {x.shape} is empty")
     shape = mx.take(x, indices, axis).shape
-    return mx.zeros(shape, x.dtype)  # the gradient of an empty gather kills the process
+    return mx.zeros(shape, x.dtype)  # MLX crashes in the gradient of an empty gather
 
 
 def take_along_axis(x: mx.array, indices: mx.array, axis: int = -1) -> mx.array:
@@ -38,7 +38,8 @@ def take_along_axis(x: mx.array, indices: mx.array, axis: int = -1) -> mx.array:
 def put_along_axis(x: mx.array, indices: mx.array, values: mx.array, axis: int = -1) -> mx.array:
     if x.ndim != indices.ndim or x.ndim == 0:
         raise ShapeError(
-            f"put_along_axis: x has shape {x.shape}, indices {indices.shape}: their axes differ"
+            f"put_along_axis: x {x.shape} and indices {indices.shape} must have the same number "
+            "of axes, at least 1"
         )
     shape = list(x.shape)
     shape[axis] = indices.shape[axis]

@@ -23,7 +23,7 @@ def _limbs(x: mx.array, width: int) -> list[Any]:
 
 
 def exact(product: Callable[[Any, Any], Any], x: mx.array, y: mx.array) -> mx.array:
-    """A bilinear product of two integer arrays of one dtype.
+    """Return a bilinear product of two integer arrays of one dtype.
 
     Digits of 16 bits have products below 2**32, of which float64 sums 2**21 exactly; longer sums
     take digits of 8 bits.

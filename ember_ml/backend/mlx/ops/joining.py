@@ -27,5 +27,5 @@ def unstack(x: mx.array, axis: int = 0) -> list[mx.array]:
     count = x.shape[axis]
     if not count:
         return []
-    # by a split, which hands its gradients back in one piece: MLX pads those of slices
+    # A split has one gradient array; MLX pads the gradient of each slice.
     return [mx.squeeze(part, axis) for part in mx.split(x, count, axis)]

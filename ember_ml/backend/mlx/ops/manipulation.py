@@ -20,7 +20,7 @@ from ember_ml.backend.mlx.ops.indexing import take
 def reshape(x: mx.array, shape: int | Sequence[int], *, copy: bool | None = None) -> mx.array:
     if copy is False:
         raise ArgumentError(
-            "reshape: MLX does not tell whether it copies, so copy=False is not for it"
+            "reshape: MLX does not report whether it copies; it does not support copy=False"
         )
     return mx.reshape(x, shape if type(shape) is tuple else listed(shape))
 

@@ -129,12 +129,12 @@ def _index(native: mx.array, x: mx.array, axis: Any, keepdims: bool) -> mx.array
 
 
 def argmax(x: mx.array, axis: int | None = None, *, keepdims: bool = False) -> mx.array:
-    """The index of the greatest element."""
+    """Return the index of the greatest element."""
     return _index(mx.argmax, x, axis, keepdims)
 
 
 def argmin(x: mx.array, axis: int | None = None, *, keepdims: bool = False) -> mx.array:
-    """The index of the least element."""
+    """Return the index of the least element."""
     return _index(mx.argmin, x, axis, keepdims)
 
 

@@ -67,7 +67,7 @@ def _extreme(data: mx.array, ids: mx.array, num_segments: int | None, method: st
         if data.size == 0 or not mx.issubdtype(data.dtype, mx.floating):
             return out
         nans = segment_sum(mx.isnan(data).astype(mx.int32), ids, out.shape[0])
-        return mx.where(nans > 0, mx.array(mx.nan, data.dtype), out)  # MLX passes over some
+        return mx.where(nans > 0, mx.array(mx.nan, data.dtype), out)  # MLX skips some NaNs
 
     @fold.vjp
     def _(data, cotangent, output):

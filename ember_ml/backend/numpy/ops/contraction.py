@@ -21,7 +21,7 @@ from ember_ml._core.errors import ArgumentTypeError
 def tensordot(
     x: np.ndarray, y: np.ndarray, axes: int | tuple[Sequence[int], Sequence[int]] = 2
 ) -> np.ndarray:
-    """The sum of products over several axes."""
+    """Return the sum of products over several axes."""
     if isinstance(axes, int) and axes < 0:
         raise ValueError("the number of axes is negative")
     return np.tensordot(x, y, axes)
@@ -29,20 +29,20 @@ def tensordot(
 
 def bmm(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
-        raise ValueError("the shapes are not two stacks of as many matrices")
+        raise ValueError("the shapes must be those of two stacks with equally many matrices")
     return np.matmul(x, y)
 
 
 def matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.ndim < 2 or y.ndim == 0:
-        raise ValueError("the shapes are not those of matrices and vectors")
+        raise ValueError("the shapes must be those of matrices and vectors")
     return np.matmul(x, y[..., None])[..., 0]
 
 
 def addmm(
     input: np.ndarray, x: np.ndarray, y: np.ndarray, alpha: float = 1, beta: float = 1
 ) -> np.ndarray:
-    """The sum of beta * input and alpha * (x @ y)."""
+    """Return beta * input + alpha * (x @ y)."""
     product = np.matmul(x, y)
     out = product * alpha if beta == 0 else product * alpha + input * beta
     if out.dtype != x.dtype:

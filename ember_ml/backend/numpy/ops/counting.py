@@ -6,7 +6,7 @@ import numpy as np
 
 
 def bincount(x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 0) -> np.ndarray:
-    """Counts, or sums of weights."""
+    """Return the counts, or the sums of the weights."""
     out = np.bincount(x.astype(np.int64), weights, minlength)
     if weights is None:
         return out

@@ -104,5 +104,5 @@ def triu(x: np.ndarray, k: int = 0) -> np.ndarray:
 
 
 def coordinate_matrices(tensors: Sequence[np.ndarray], indexing: str = "xy") -> list[np.ndarray]:
-    """The coordinates of a grid."""
+    """Return the coordinates of a grid."""
     return np.meshgrid(*tensors, indexing=indexing)

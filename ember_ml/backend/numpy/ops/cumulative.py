@@ -46,7 +46,7 @@ def cummin(x: np.ndarray, axis: int | None = None) -> np.ndarray:
 
 
 def logcumsumexp(x: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """Running log-sums of exponentials."""
+    """Return the cumulative log-sum-exp."""
     with np.errstate(invalid="ignore"):
         if x.dtype == _HALF:
             return cast(_accumulate(np.logaddexp, x, axis, np.float32), _HALF)

@@ -74,10 +74,10 @@ def _samples(n: int, dtype: np.dtype) -> int:
 
 
 def fftfreq(n: int, *, d: float = 1.0, dtype: np.dtype | None, device: str) -> np.ndarray:
-    """The frequencies of `fft`."""
+    """Return the frequencies of `fft`."""
     return np.fft.fftfreq(_samples(n, dtype), d).astype(dtype)
 
 
 def rfftfreq(n: int, *, d: float = 1.0, dtype: np.dtype | None, device: str) -> np.ndarray:
-    """The frequencies of `rfft`."""
+    """Return the frequencies of `rfft`."""
     return np.fft.rfftfreq(_samples(n, dtype), d).astype(dtype)

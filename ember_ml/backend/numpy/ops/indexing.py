@@ -45,7 +45,8 @@ def put_along_axis(
 def _check_rank(op: str, x: np.ndarray, indices: np.ndarray) -> None:
     if x.ndim != indices.ndim or x.ndim == 0:
         raise ShapeError(
-            f"{op}: x has shape {x.shape}, indices {indices.shape}: as many axes are needed"
+            f"{op}: x {x.shape} and indices {indices.shape} must have the same number of axes, "
+            "at least 1"
         )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ember_ml.backend.recurrences import chunk_length, geometry
 
-_WHOLE_STEP = 1 << 12  # steps of so many elements are not worth a second walk
+_WHOLE_STEP = 1 << 12  # from this step size on, a second pass does not pay off
 _SHORT = 24
 
 
@@ -21,7 +21,7 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
     start = np.zeros(state, b.dtype) if h0 is None else np.broadcast_to(h0, state)
     out = np.empty(shape, b.dtype)
     arrays = (np.broadcast_to(a, shape), np.broadcast_to(b, shape), out)
-    # a last axis of one: a step of a vector is an array then, not a number
+    # adds an axis of length 1, so that a step of a vector is an array, not a scalar
     in_time = [np.moveaxis(x, axis, 0)[:: -1 if reverse else 1, ..., None] for x in arrays]
     return out, np.array(_fill(in_time, start[..., None])[..., 0])
 

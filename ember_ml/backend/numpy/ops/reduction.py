@@ -76,7 +76,7 @@ def var(
 def std(
     x: np.ndarray, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> np.ndarray:
-    """The standard deviation."""
+    """Return the standard deviation."""
     return np.sqrt(var(x, axis, correction=correction, keepdims=keepdims))
 
 
@@ -112,10 +112,10 @@ def logsumexp(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False
 
 
 def argmax(x: np.ndarray, axis: int | None = None, *, keepdims: bool = False) -> np.ndarray:
-    """The index of the greatest element."""
+    """Return the index of the greatest element."""
     return np.argmax(x, axis=_axes(x, axis), keepdims=keepdims)
 
 
 def argmin(x: np.ndarray, axis: int | None = None, *, keepdims: bool = False) -> np.ndarray:
-    """The index of the least element."""
+    """Return the index of the least element."""
     return np.argmin(x, axis=_axes(x, axis), keepdims=keepdims)

@@ -17,14 +17,14 @@ from ember_ml._core.errors import ArgumentTypeError
 
 def matvec(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if x.ndim < 2 or y.ndim == 0:
-        raise ValueError("the shapes are not those of matrices and vectors")
+        raise ValueError("the shapes must be those of matrices and vectors")
     if y.ndim == 1:
         return torch.matmul(x, y)
     return torch.matmul(x, y.unsqueeze(-1)).squeeze(-1)
 
 
 def vdot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The sum of conj(x) * y over all elements."""
+    """Return the sum of conj(x) * y over all elements."""
     return torch.vdot(x.reshape(-1), y.reshape(-1))
 
 
@@ -39,7 +39,7 @@ def vecdot(x: torch.Tensor, y: torch.Tensor, axis: int = -1) -> torch.Tensor:
 
 
 def cross(x: torch.Tensor, y: torch.Tensor, axis: int = -1) -> torch.Tensor:
-    """The cross product of the vectors of length 3 along an axis."""
+    """Return the cross products of vectors of length 3 along an axis."""
     x, y = x.movedim(axis, -1), y.movedim(axis, -1)
     if x.shape[-1] != 3 or y.shape[-1] != 3:
         raise ValueError("the axis must have length 3 in both")
@@ -49,10 +49,10 @@ def cross(x: torch.Tensor, y: torch.Tensor, axis: int = -1) -> torch.Tensor:
 def tensordot(
     x: torch.Tensor, y: torch.Tensor, axes: int | Sequence[int | Sequence[int]] = 2
 ) -> torch.Tensor:
-    """The sum of products over several axes, whose lengths must be the same."""
+    """Return the sum of products over several axes of equal lengths."""
     if isinstance(axes, int):
         if not 0 <= axes <= min(x.ndim, y.ndim):
-            raise ValueError("there are not so many axes in x or y")
+            raise ValueError("axes exceeds the number of axes of x or y")
         of_x, of_y = list(range(x.ndim - axes, x.ndim)), list(range(axes))
     else:
         of_x, of_y = ([part] if isinstance(part, int) else list(part) for part in axes)
@@ -68,7 +68,7 @@ def addmm(
     alpha: int | float = 1,
     beta: int | float = 1,
 ) -> torch.Tensor:
-    """The sum of beta * input and alpha * (x @ y)."""
+    """Return beta * input + alpha * (x @ y)."""
     scaled = isinstance(alpha, float) or isinstance(beta, float)
     if scaled and not (x.is_floating_point() or x.is_complex()):
         raise ArgumentTypeError(f"addmm: alpha={alpha} and beta={beta} do not fit {x.dtype}")

@@ -127,5 +127,5 @@ def triu(x: torch.Tensor, k: int = 0) -> torch.Tensor:
 
 
 def coordinate_matrices(tensors: Any, indexing: str = "xy") -> list[torch.Tensor]:
-    """The coordinates of a grid."""
+    """Return the coordinates of a grid."""
     return torch.meshgrid(*tensors, indexing=indexing)

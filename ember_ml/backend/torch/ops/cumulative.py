@@ -39,5 +39,5 @@ def cummin(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
 
 
 def logcumsumexp(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
-    """Running log-sums of exponentials."""
+    """Return the cumulative log-sum-exp."""
     return torch.logcumsumexp(*_along(x, axis))

@@ -65,7 +65,7 @@ def fftshift(x: torch.Tensor, axes: int | Sequence[int] | None = None) -> torch.
 
 
 def ifftshift(x: torch.Tensor, axes: int | Sequence[int] | None = None) -> torch.Tensor:
-    """The inverse of `fftshift`."""
+    """Return the inverse of `fftshift`."""
     return torch.fft.ifftshift(x, axes)
 
 
@@ -79,10 +79,10 @@ def _samples(n: int, dtype: torch.dtype) -> int:
 
 
 def fftfreq(n: int, *, d: float = 1.0, dtype: torch.dtype | None, device: str) -> torch.Tensor:
-    """The frequencies of `fft`."""
+    """Return the frequencies of `fft`."""
     return torch.fft.fftfreq(_samples(n, dtype), d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, *, d: float = 1.0, dtype: torch.dtype | None, device: str) -> torch.Tensor:
-    """The frequencies of `rfft`."""
+    """Return the frequencies of `rfft`."""
     return torch.fft.rfftfreq(_samples(n, dtype), d, dtype=dtype, device=device)

@@ -29,13 +29,14 @@ def take(x: torch.Tensor, indices: torch.Tensor, axis: int | None = None) -> tor
         return x[(*before, indices.long())]
     return x[(*before, indices.long().reshape(1))].squeeze(
         axis
-    )  # a 0-d index would be read here and now
+    )  # torch would read the value of a 0-d index
 
 
 def _from_front(op: str, x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
     if x.ndim != indices.ndim or x.ndim == 0:
         raise ShapeError(
-            f"{op}: x has shape {tuple(x.shape)}, indices {tuple(indices.shape)}: their axes differ"
+            f"{op}: x {tuple(x.shape)} and indices {tuple(indices.shape)} must have the same "
+            "number of axes, at least 1"
         )
     indices = indices.long()
     return torch.where(indices < 0, indices + x.shape[axis], indices)
@@ -53,7 +54,7 @@ def take_along_axis(x: torch.Tensor, indices: torch.Tensor, axis: int = -1) -> t
     x = x.expand(_with(common, axis, x.shape[axis]))
     indices = indices.expand(_with(common, axis, indices.shape[axis]))
     try:
-        return torch.gather(x, axis, indices)  # take_along_dim lets an index wrap around
+        return torch.gather(x, axis, indices)  # take_along_dim would wrap indices around
     except RuntimeError as error:
         raise _explained(error) from error
 
@@ -81,7 +82,7 @@ def where(condition: torch.Tensor, x: torch.Tensor | None, y: torch.Tensor | Non
 
 def nonzero(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     if x.ndim == 0:
-        raise ShapeError("nonzero: a 0-d tensor has no axis to give indices of")
+        raise ShapeError("nonzero: x must have at least one axis, not 0")
     return torch.nonzero(x, as_tuple=True)
 
 

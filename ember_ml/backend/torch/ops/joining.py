@@ -16,10 +16,12 @@ def concat(arrays: Any, axis: int | None = 0) -> torch.Tensor:
     if axis is None:
         return torch.cat([x.reshape(-1) for x in arrays])
     ndim = arrays[0].ndim
-    for x in arrays:  # torch passes over empty ones of one axis
+    for x in arrays:  # torch ignores empty tensors of one axis
         if x.ndim != ndim:
             shapes = [tuple(x.shape) for x in arrays]
-            raise ShapeError(f"concat: the numbers of axes differ: {shapes}")
+            raise ShapeError(
+                f"concat: the tensors must have the same number of axes; got shapes {shapes}"
+            )
     return _cat(arrays, axis)
 
 
@@ -31,7 +33,7 @@ def split_at(x: torch.Tensor, indices: Sequence[int], axis: int = 0) -> list[tor
     bounds = (0, *indices, x.shape[axis])
     if any(low > high for low, high in itertools.pairwise(bounds)):
         return x.tensor_split(tuple(indices), axis)
-    # whose gradient is written at once; tensor_split's is a sum of arrays that are mostly zeros
+    # The gradient of split is one concatenation; that of tensor_split sums arrays of mostly zeros.
     return x.split([high - low for low, high in itertools.pairwise(bounds)], axis)
 
 

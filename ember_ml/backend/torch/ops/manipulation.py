@@ -80,7 +80,7 @@ def copy(x: torch.Tensor) -> torch.Tensor:
 
 
 def view_as_real(x: torch.Tensor) -> torch.Tensor:
-    if x.numel() == 0:  # torch's gradient fails on nothing
+    if x.numel() == 0:  # torch's gradient fails for empty tensors
         return torch.stack([x.real, x.imag], -1)
     return torch.view_as_real(x.resolve_conj())
 

@@ -11,9 +11,9 @@ from ember_ml.backend.recurrences import chunk_length, geometry
 from ember_ml.backend.torch.nesting import tracing
 
 _HALVES = (torch.float16, torch.bfloat16)
-_WHOLE_STEP = 1 << 16  # steps of so many elements are not worth a second walk
+_WHOLE_STEP = 1 << 16  # from this step size on, a second pass does not pay off
 _SHORT = 24
-_NARROW = 8  # below so many neighbours in memory, a copy with time in front is quicker
+_NARROW = 8  # below this many contiguous elements, a copy with time first is faster
 
 
 def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
@@ -82,10 +82,10 @@ def _inner(x: torch.Tensor, axis: int) -> int:
 def _fill(
     arrays: Any, state: torch.Tensor, axis: int, reverse: bool, shifted: bool
 ) -> torch.Tensor:
-    """Write the recurrence of (a, b, out) into out; the state after the last step.
+    """Write the recurrence of (a, b, out) into out; return the state after the last step.
 
-    A step makes h = a h' + b of the state h', and h is the next state. If `shifted`, h = h' + b,
-    and a h is the next state: the adjoint of the other, when it walks the other way.
+    A step computes h = a h' + b from the state h', and h is the next state. If `shifted`, it
+    computes h = h' + b, and a h is the next state: in reverse, this is the adjoint.
     """
     out = arrays[2]
     length = out.shape[axis]
@@ -108,7 +108,7 @@ def _entering(
     out = torch.empty_like(b)
     begin = out.select(axis, -1 if reverse else 0)
     begin.zero_() if state is None else begin.copy_(state)
-    early, late = _neighbours(out.shape[axis], reverse)
+    early, late = _neighbors(out.shape[axis], reverse)
     _fill(
         (a.narrow(axis, *early), b.narrow(axis, *early), out.narrow(axis, *late)),
         state,
@@ -153,7 +153,7 @@ def _adjoint(
     """Return the gradients of a, b and h0, by the shifted recurrence in reverse."""
     b, grad_a = _empty(h, axis), torch.empty_like(h)
     start = _fill((a.conj().resolve_conj(), gh, b), gf, axis, not reverse, shifted=True)
-    early, late = _neighbours(h.shape[axis], reverse)
+    early, late = _neighbors(h.shape[axis], reverse)
     torch.mul(b.narrow(axis, *late), h.narrow(axis, *early).conj(), out=grad_a.narrow(axis, *late))
     first = grad_a.select(axis, -1 if reverse else 0)
     if h0 is None:
@@ -163,7 +163,7 @@ def _adjoint(
     return grad_a, b, start
 
 
-def _neighbours(length: int, reverse: bool) -> tuple[tuple[int, int], tuple[int, int]]:
+def _neighbors(length: int, reverse: bool) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return (start, length) of the steps with a successor, and of those with a predecessor."""
     early, late = (0, length - 1), (1, length - 1)
     return (late, early) if reverse else (early, late)
@@ -171,7 +171,7 @@ def _neighbours(length: int, reverse: bool) -> tuple[tuple[int, int], tuple[int,
 
 def _previous(h: torch.Tensor, h0: Any, axis: int, reverse: bool) -> torch.Tensor:
     """Return the state before each step."""
-    early, _ = _neighbours(h.shape[axis], reverse)
+    early, _ = _neighbors(h.shape[axis], reverse)
     before = torch.zeros_like(h.select(axis, 0)) if h0 is None else h0
     parts = [before.unsqueeze(axis), h.narrow(axis, *early)]
     return torch.cat(parts[::-1] if reverse else parts, axis)
@@ -188,7 +188,7 @@ def _pull(
     reverse: bool,
 ) -> tuple[torch.Tensor | None, ...]:
     """Return the same gradients as `_adjoint`, in steps that can be differentiated again."""
-    _, late = _neighbours(h.shape[axis], reverse)
+    _, late = _neighbors(h.shape[axis], reverse)
     one = torch.ones_like(h.select(axis, 0)).unsqueeze(axis)
     factors = [a.narrow(axis, *late), one]
     shifted = torch.cat(factors[::-1] if reverse else factors, axis).conj()
@@ -267,7 +267,7 @@ class _Recurrence(torch.autograd.Function):  # type: ignore[misc]
         return _batched(_Recurrence.apply, info, in_dims, *args)
 
 
-# A compiler would unroll the steps above: to it the recurrence is one op, with the same gradient.
+# A compiler would unroll the steps above, so it sees the recurrence as one op with its gradient.
 _opaque = torch.library.custom_op(
     "ember_ml::linear_recurrence",
     _forward,

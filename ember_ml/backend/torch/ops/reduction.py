@@ -96,7 +96,7 @@ def var(
 def std(
     x: torch.Tensor, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> torch.Tensor:
-    """The standard deviation."""
+    """Return the standard deviation."""
     return _moment(torch.std, x, axis, correction, keepdims)
 
 
@@ -134,14 +134,14 @@ def logsumexp(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = Fal
 
 
 def argmax(x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False) -> torch.Tensor:
-    """The index of the greatest element."""
+    """Return the index of the greatest element."""
     _folds(x, axis)
     _check_nonempty("argmax", x, axis)
     return torch.argmax(x.byte() if x.dtype is torch.bool else x, axis, keepdims)
 
 
 def argmin(x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False) -> torch.Tensor:
-    """The index of the least element."""
+    """Return the index of the least element."""
     _folds(x, axis)
     _check_nonempty("argmin", x, axis)
     return torch.argmin(x.byte() if x.dtype is torch.bool else x, axis, keepdims)

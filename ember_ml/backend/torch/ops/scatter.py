@@ -77,7 +77,7 @@ def _product(data: torch.Tensor, ids: torch.Tensor, zeros: Any) -> torch.Tensor:
 def _extreme(
     data: torch.Tensor, ids: torch.Tensor, num_segments: int | None, reduce: str
 ) -> torch.Tensor:
-    """Start from NaN: torch gives a share of the gradient to a start that equals the result."""
+    """Start from NaN: torch passes part of the gradient to an initial value equal to the result."""
     zeros, ids = _prepare(data, ids, num_segments)
     if not data.dtype.is_floating_point:
         return _reduce(data, ids, zeros, reduce)

@@ -13,7 +13,7 @@ from ember_ml.backend.torch.ops.recurrence import linear_recurrence
 
 _HALVES = (torch.float16, torch.bfloat16)
 _BLOCK = 1 << 18  # elements of a block's states
-_STEP = 1 << 12  # below so many elements a step, chunks of time side by side are quicker
+_STEP = 1 << 12  # below this step size, parallel chunks of time are faster
 _CHUNK = 16
 
 

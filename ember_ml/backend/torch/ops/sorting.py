@@ -44,7 +44,7 @@ def searchsorted(
     if x1.ndim != 1:
         raise ValueError(f"x1 must be a vector; its shape is {tuple(x1.shape)}")
     x1 = x1.contiguous() if sorter is None else x1[sorter.long()]
-    x2 = x2.contiguous()  # torch warns of others
+    x2 = x2.contiguous()  # torch warns about other layouts
     if not x1.is_floating_point():
         return torch.searchsorted(x1, x2, side=side)
     numbers = torch.sum(~torch.isnan(x1))

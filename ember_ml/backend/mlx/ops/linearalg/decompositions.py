@@ -1,7 +1,7 @@
-"""Matrices as products of simpler ones. LAPACK runs on the CPU, whatever the default device.
+"""Matrix decompositions. LAPACK runs on the CPU, independent of the default device.
 
-Nothing is computed until the values are read, so that nothing can be raised here: a matrix that has
-no decomposition gives NaN.
+MLX computes values only when they are read, so no error can be raised here: the result is NaN for a
+matrix that has no decomposition.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def svd(x: mx.array, full_matrices: bool = True) -> Any:
 
 @widened
 def lu(x: mx.array) -> Any:
-    """The factors of x = P L U."""
+    """Return the factors of x = P L U."""
     rows, columns = x.shape[-2:]
-    if x.size == 0:  # 0 x 0 would end the process
+    if x.size == 0:  # MLX crashes for 0 x 0 matrices
         parts = (rows, rows), (rows, min(rows, columns)), (min(rows, columns), columns)
         return tuple(
             [

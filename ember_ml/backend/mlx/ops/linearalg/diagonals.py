@@ -8,9 +8,9 @@ import mlx.core as mx
 
 
 def diagonal(x: mx.array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> mx.array:
-    """A diagonal of the matrices in two axes.
+    """Return a diagonal of the matrices in two axes.
 
-    An empty one is made anew: MLX may not return from a sum over a view of nothing.
+    An empty diagonal is a new array, because MLX may hang in a sum over an empty view.
     """
     out = mx.diagonal(x, offset, axis1, axis2)
     return out if out.size else mx.zeros(out.shape, out.dtype)
@@ -39,7 +39,7 @@ def _moved(x: mx.array, axis1: int, axis2: int) -> mx.array:
 def _block_diag(tensors: list[Any]) -> mx.array:
     blocks = [mx.atleast_2d(block) for block in tensors]
     if any(block.ndim > 2 for block in blocks):
-        raise ValueError("the shapes are not those of matrices")
+        raise ValueError("the shapes must be those of matrices")
     width = sum(block.shape[1] for block in blocks)
     rows, before = [], 0
     for block in blocks:

@@ -22,7 +22,7 @@ def det(x: mx.array) -> mx.array:
 @widened
 @square
 def slogdet(x: mx.array) -> Any:
-    """The sign and the logarithm of the size of the determinant."""
+    """Return the sign and the log of the absolute value of the determinant."""
     if x.dtype != mx.complex64:
         return tuple(mx.linalg.slogdet(x, stream=mx.cpu))
     values = eigvals(x)

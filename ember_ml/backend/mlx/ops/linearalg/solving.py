@@ -32,9 +32,11 @@ def _solve_real(x: mx.array, y: mx.array) -> mx.array:
 
 def _solve(x: mx.array, y: mx.array) -> mx.array:
     if x.shape[-1] != y.shape[-2]:
-        raise ValueError("the shapes are not those of a matrix and of as many rows")
+        raise ValueError(
+            "the shapes must be those of a matrix and a right-hand side with equally many rows"
+        )
     batch = mx.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    if 0 in (*x.shape, *y.shape):  # 0 x 0 would end the process
+    if 0 in (*x.shape, *y.shape):  # MLX crashes for 0 x 0 matrices
         return mx.zeros((*batch, *y.shape[-2:]), x.dtype)
     if x.dtype != mx.complex64:
         return _solve_real(x, y)

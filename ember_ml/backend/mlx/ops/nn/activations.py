@@ -8,7 +8,7 @@ import math
 import mlx.core as mx
 
 fused = functools.partial(mx.compile, shapeless=True)
-"""One kernel for a chain of elementwise ops, whatever the shape."""
+"""Fuses a chain of elementwise ops into one kernel for any shape."""
 
 
 def relu(x: mx.array) -> mx.array:

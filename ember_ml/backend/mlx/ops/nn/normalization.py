@@ -14,15 +14,15 @@ def _rows(x: mx.array, axis: int, *weights: Any) -> list[Any]:
     """Return x and the weights with the normalized axes merged into one."""
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"axis={axis} is out of range for the shape {x.shape}")
-    normalised = x.shape[axis % x.ndim :]
+    normalized = x.shape[axis % x.ndim :]
     for weight in weights:
-        if weight is not None and weight.shape != normalised:
+        if weight is not None and weight.shape != normalized:
             raise ShapeError(
-                f"a weight of the shape {weight.shape}; the normalised axes are {normalised}"
+                f"the weight has shape {weight.shape}; expected {normalized}, the normalized axes"
             )
-    if len(normalised) == 1:
+    if len(normalized) == 1:
         return [x, *weights]
-    folded = x.reshape(*x.shape[: axis % x.ndim], math.prod(normalised))
+    folded = x.reshape(*x.shape[: axis % x.ndim], math.prod(normalized))
     return [folded, *(weight if weight is None else weight.reshape(-1) for weight in weights)]
 
 

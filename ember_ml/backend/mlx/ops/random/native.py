@@ -66,7 +66,7 @@ def truncated_normal(
 
 
 def exponential(shape: tuple[int, ...], rate: float, *, dtype: mx.Dtype, device: str) -> mx.array:
-    """The exponential distribution of mean 1 / rate."""
+    """Draw from the exponential distribution with mean 1 / rate."""
     return (mx.log1p(-mx.random.uniform(shape=shape)) * (-1.0 / rate)).astype(dtype)
 
 

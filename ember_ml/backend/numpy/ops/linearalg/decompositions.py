@@ -1,4 +1,4 @@
-"""Matrices as products of simpler ones."""
+"""Matrix decompositions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ember_ml.backend.numpy.ops.linearalg.precision import square, widened
 @widened
 @square
 def cholesky(x: np.ndarray, upper: bool = False) -> np.ndarray:
-    """The triangle L of x = L L^H."""
+    """Return the triangular factor L of x = L L^H."""
     return np.linalg.cholesky(x, upper=upper)
 
 
 @widened
 def qr(x: np.ndarray, mode: str = "reduced") -> Any:
-    """The factors of x = Q R."""
+    """Return the factors of x = Q R."""
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f'qr: mode must be "reduced" or "complete", not {mode!r}')
     return tuple(np.linalg.qr(x, mode))
@@ -28,7 +28,7 @@ def qr(x: np.ndarray, mode: str = "reduced") -> Any:
 
 @widened
 def svd(x: np.ndarray, full_matrices: bool = True) -> Any:
-    """The factors of x = U diag(S) Vh."""
+    """Return the factors of x = U diag(S) Vh."""
     return tuple(np.linalg.svd(x, full_matrices))
 
 
@@ -40,21 +40,21 @@ def svdvals(x: np.ndarray) -> np.ndarray:
 @widened
 @square
 def eigh(x: np.ndarray) -> Any:
-    """The eigenvalues and eigenvectors of a Hermitian matrix."""
+    """Return the eigenvalues and eigenvectors of a Hermitian matrix."""
     return tuple(np.linalg.eigh(x))
 
 
 @widened
 @square
 def eigvalsh(x: np.ndarray) -> np.ndarray:
-    """The eigenvalues of a Hermitian matrix."""
+    """Return the eigenvalues of a Hermitian matrix."""
     return np.linalg.eigvalsh(x)
 
 
 @widened
 @square
 def eig(x: np.ndarray) -> Any:
-    """The eigenvalues and eigenvectors; NumPy gives real ones where it can."""
+    """Return complex eigenvalues and eigenvectors; NumPy returns real ones if possible."""
     dtype = np.result_type(x.dtype, np.complex64)
     return tuple([part.astype(dtype) for part in np.linalg.eig(x)])
 
@@ -62,7 +62,7 @@ def eig(x: np.ndarray) -> Any:
 @widened
 @square
 def eigvals(x: np.ndarray) -> np.ndarray:
-    """The eigenvalues; NumPy gives real ones where it can."""
+    """Return complex eigenvalues; NumPy returns real ones if possible."""
     return np.linalg.eigvals(x).astype(np.result_type(x.dtype, np.complex64))
 
 

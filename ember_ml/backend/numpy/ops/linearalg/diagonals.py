@@ -8,7 +8,7 @@ import numpy as np
 
 
 def diagonal(x: np.ndarray, offset: int = 0, axis1: int = -2, axis2: int = -1) -> np.ndarray:
-    """A diagonal of the matrices in two axes."""
+    """Return a diagonal of the matrices in two axes."""
     return np.diagonal(x, offset, axis1, axis2)
 
 
@@ -23,7 +23,7 @@ def diag_embed(x: np.ndarray, offset: int = 0, axis1: int = -2, axis2: int = -1)
 def _block_diag(tensors: list[Any]) -> np.ndarray:
     blocks = [np.atleast_2d(block) for block in tensors]
     if any(block.ndim > 2 for block in blocks):
-        raise ValueError("the shapes are not those of matrices")
+        raise ValueError("the shapes must be those of matrices")
     out = np.zeros(np.sum([block.shape for block in blocks], axis=0), blocks[0].dtype)
     row = column = 0
     for block in blocks:

@@ -14,5 +14,5 @@ det = widened(square(np.linalg.det))
 @widened
 @square
 def slogdet(x: np.ndarray) -> Any:
-    """The sign and the logarithm of the size of the determinant."""
+    """Return the sign and the log of the absolute value of the determinant."""
     return tuple(np.linalg.slogdet(x))

@@ -55,7 +55,7 @@ def _grouped(
         return query, key, value, mask
     heads, shared = query.shape[-3], key.shape[-3]
     if shared == 0 or heads % shared:
-        raise ShapeError(f"{heads} query heads are no multiple of {shared} key heads")
+        raise ShapeError(f"{heads} query heads must be a multiple of {shared} key heads")
     if mask is not None and mask.ndim > 2:
         split = (1, 1) if mask.shape[-3] == 1 else (shared, heads // shared)
         mask = mask.reshape(*mask.shape[:-3], *split, *mask.shape[-2:])

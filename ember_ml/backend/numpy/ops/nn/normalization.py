@@ -15,13 +15,13 @@ def _rows(x: np.ndarray, axis: int, *weights: Any) -> np.ndarray:
     """Return x with the normalized axes merged into one; check the shapes of the weights."""
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(f"axis={axis} is out of range for the shape {x.shape}")
-    normalised = x.shape[axis % x.ndim :]
+    normalized = x.shape[axis % x.ndim :]
     for weight in weights:
-        if weight is not None and weight.shape != normalised:
+        if weight is not None and weight.shape != normalized:
             raise ShapeError(
-                f"a weight of the shape {weight.shape}; the normalised axes are {normalised}"
+                f"the weight has shape {weight.shape}; expected {normalized}, the normalized axes"
             )
-    return x.reshape(*x.shape[: axis % x.ndim], math.prod(normalised))
+    return x.reshape(*x.shape[: axis % x.ndim], math.prod(normalized))
 
 
 def _mean(rows: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     return weights
 
 
-# For a row of -inf. As a decorator it costs less than in a `with`.
+# For rows of -inf. A decorator costs less than a `with` block.
 @np.errstate(invalid="ignore")  # type: ignore[untyped-decorator]
 def _softmax_wide(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """Softmax for dtypes other than half precision."""

@@ -12,7 +12,9 @@ from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
 @kernel
 def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
-    rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])  # one product, not one for each matrix
+    rows = x.reshape(
+        math.prod(x.shape[:-1]), x.shape[-1]
+    )  # one matrix product instead of one per matrix
     out = np.matmul(rows, weight.T)
     if bias is not None:
         out += bias

@@ -1,4 +1,4 @@
-"""Matrices as products of simpler ones."""
+"""Matrix decompositions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ svdvals = widened(torch.linalg.svdvals)
 @widened
 @square
 def cholesky(x: torch.Tensor, upper: bool = False) -> torch.Tensor:
-    """The triangle L of x = L L^H."""
+    """Return the triangular factor L of x = L L^H."""
     return torch.linalg.cholesky(x, upper=upper)
 
 
 @widened
 def qr(x: torch.Tensor, mode: str = "reduced") -> Any:
-    """The factors of x = Q R."""
+    """Return the factors of x = Q R."""
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f'qr: mode must be "reduced" or "complete", not {mode!r}')
     if mode == "reduced" or x.shape[-2] <= x.shape[-1] or not x.requires_grad:
@@ -39,7 +39,7 @@ def qr(x: torch.Tensor, mode: str = "reduced") -> Any:
 
 @widened
 def svd(x: torch.Tensor, full_matrices: bool = True) -> Any:
-    """The factors of x = U diag(S) Vh."""
+    """Return the factors of x = U diag(S) Vh."""
     u, s, vh = torch.linalg.svd(x, full_matrices)
     if full_matrices and x.requires_grad:
         size = s.shape[-1]
@@ -49,9 +49,9 @@ def svd(x: torch.Tensor, full_matrices: bool = True) -> Any:
 
 
 def _completed(basis: Any, rest: Any) -> torch.Tensor:
-    """Orthonormal columns and the rest of a basis, whose gradient torch does not know.
+    """Return orthonormal columns and the rest of a basis, for which torch has no gradient.
 
-    The rest is put at right angles to the columns again: its values stay, and it has a graph.
+    The rest is orthogonalized again: this keeps its values and adds a graph.
     """
     if rest.shape[-1] == 0:
         return basis

@@ -8,7 +8,7 @@ import torch
 
 
 def diagonal(x: torch.Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1) -> torch.Tensor:
-    """A diagonal of the matrices in two axes."""
+    """Return a diagonal of the matrices in two axes."""
     if x.ndim < 2:
         raise ValueError("the shape is not that of matrices")
     return torch.diagonal(x, offset, axis1, axis2)

@@ -45,7 +45,7 @@ def _attend(
     if not square:
         mask = _mask(query, key, mask, causal, window)
     options: dict[str, Any] = {"scale": scale}
-    if square:  # asked, not passed on: while a compiler traces, it is a symbol
+    if square:  # a literal True, because `square` is a symbol while a compiler traces
         options["is_causal"] = True
     if grouped:
         options["enable_gqa"] = True
@@ -58,7 +58,7 @@ def _attend(
     if not any(part.requires_grad for part in arrays):
         return fused(*arrays)
     if mask is not None and mask.requires_grad:
-        return fused(*arrays)  # which torch computes step by step
+        return fused(*arrays)  # torch then uses its plain implementation
     return _twice_differentiable(fused, arrays)
 
 

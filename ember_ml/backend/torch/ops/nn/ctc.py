@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-_IMPOSSIBLE = -1e30  # in place of -inf, whose differences have no gradient
+_IMPOSSIBLE = -1e30  # instead of -inf, whose differences have no gradient
 
 
 class _Losses(torch.autograd.Function):  # type: ignore[misc]
-    """torch's losses, with the gradient of any log-probabilities and of any order.
+    """CTC losses of torch, with gradients of any order for any log-probabilities.
 
-    torch's own gradient takes them to be normalised, and has none in turn.
+    torch's gradient assumes normalized probabilities and cannot be differentiated again.
     """
 
     @staticmethod
@@ -96,7 +96,7 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> torch.Tensor:
     if x.ndim != 3 or targets.ndim != 2:
-        raise ValueError("the shapes are not (time, batch, classes) and (batch, length)")
+        raise ValueError("the shapes must be (time, batch, classes) and (batch, length)")
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     times, labels = input_lengths.long(), target_lengths.long()
     options = targets.long(), times, labels, blank

@@ -78,7 +78,7 @@ def batch_norm_train(
     axis: int = 1,
 ) -> tuple[Any, Any, Any]:
     if x.ndim < 2:
-        raise ValueError(f"the shape {tuple(x.shape)} has no axis beside the channels")
+        raise ValueError(f"the shape {tuple(x.shape)} needs an axis other than the channels")
     channels = x.movedim(axis, 1)
     out = torch.batch_norm(
         channels, weight, bias, None, None, True, 0.0, eps, torch.backends.cudnn.enabled

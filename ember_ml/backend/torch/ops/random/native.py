@@ -67,7 +67,7 @@ def truncated_normal(
     device: str,
 ) -> torch.Tensor:
     """Draw by the inverse CDF."""
-    sign = -1.0 if lower + upper > 0 else 1.0  # the lower tail has the finer numbers
+    sign = -1.0 if lower + upper > 0 else 1.0  # floats are denser in the lower tail
     low, high = sorted((sign * lower, sign * upper))
     values = _empty(shape, dtype, device).uniform_()
     values = normal_cdf(low) + (normal_cdf(high) - normal_cdf(low)) * values
@@ -78,7 +78,7 @@ def truncated_normal(
 def exponential(
     shape: tuple[int, ...], rate: float, *, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """The exponential distribution of mean 1 / rate."""
+    """Draw from the exponential distribution with mean 1 / rate."""
     return _empty(shape, dtype, device).exponential_(rate).to(dtype)
 
 
@@ -108,7 +108,7 @@ def cauchy(
 def gamma(
     shape: tuple[int, ...], alpha: float, beta: float, *, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    """The gamma distribution of shape alpha and rate beta."""
+    """Draw from the gamma distribution with shape alpha and rate beta."""
     options = {"dtype": _precision(dtype), "device": device}
     return (
         Gamma(torch.tensor(alpha, **options), torch.tensor(beta, **options)).sample(shape).to(dtype)
