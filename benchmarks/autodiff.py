@@ -1,7 +1,7 @@
 """Cost of gradients in Ember compared with the frameworks' own autodiff, in one run.
 
-Each contestant is timed by CPU time, best of many, and they take turns, so that a noisy moment hits
-all of them alike.
+Each figure is the CPU time of the best of many repetitions. The libraries take turns, so that noise
+affects all of them equally.
 
     python benchmarks/autodiff.py [tape-mlx | value-and-grad-torch | numpy | linear-recurrence ...]
 """

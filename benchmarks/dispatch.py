@@ -1,8 +1,8 @@
 """Overhead of an op call in Ember over the framework's own, compared with keras.ops, in one run.
 
-Twelve common ops on 8x8 float32 tensors, where the arithmetic is next to nothing. Each figure is
-the best of many repetitions, and the contestants take turns, so that a noisy moment hits all of
-them alike.
+Twelve common ops on 8x8 float32 tensors, for which the arithmetic takes almost no time. Each figure
+is the best of many repetitions. The libraries take turns, so that noise affects all of them
+equally.
 
     python benchmarks/dispatch.py [backend ...]
 """

@@ -1,8 +1,8 @@
 """linear_recurrence against a plain torch loop under autograd, in one run.
 
-The loop takes the steps apart once: one that indexes a[:, t] needs time that grows with the square
-of the length for its gradient, a thousand times as much here. Each figure is the best of many
-repetitions, and the contestants take turns, so that a noisy moment hits all of them alike.
+The loop unstacks the steps once: the gradient of a loop that indexes a[:, t] takes time quadratic in
+the length, a thousand times as much here. Each figure is the best of many repetitions. The
+implementations take turns, so that noise affects all of them equally.
 
     python benchmarks/recurrence.py [backend ...]
 """

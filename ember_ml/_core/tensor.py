@@ -60,7 +60,7 @@ class EmberTensor(TensorMethods):
 
         Args:
             data: A NumPy, torch or MLX array. The tensor shares its memory.
-            backend: Name of the backend that the array belongs to. Default: found by its type.
+            backend: Name of the backend that the array belongs to. Default: detected from its type.
 
         Example:
             >>> import numpy as np

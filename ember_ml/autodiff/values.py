@@ -55,7 +55,9 @@ def one_backend(name: str, tensors: Sequence[Tensor]) -> str:
             f"{name}: the arguments are on {' and '.join(backends)}; move them to one backend"
         )
     if not backends:
-        raise ArgumentTypeError(f"{name}: there is no floating-point tensor to differentiate for")
+        raise ArgumentTypeError(
+            f"{name}: there is no floating-point tensor to differentiate with respect to"
+        )
     return backends[0]
 
 

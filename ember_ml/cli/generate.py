@@ -97,7 +97,7 @@ def _prompt_ids(text: str | None, tokens: str | None, vocabulary: Vocabulary | N
     from ember_ml._core.errors import ArgumentError
 
     if text is not None and tokens is not None:
-        raise ArgumentError("give --prompt or --tokens, not both")
+        raise ArgumentError("pass --prompt or --tokens, not both")
     if tokens is not None:
         try:
             return [int(token) for token in tokens.replace(",", " ").split()]

@@ -17,7 +17,7 @@ _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 _Z = 1.959964
 """97.5 % quantile of the normal distribution."""
 MAX_PERMUTED = 7
-"""Largest number of architectures of which `chance` tries all orders."""
+"""Largest number of architectures for which `chance` tries all orders."""
 AVERAGES = ("micro", "macro")
 """Accuracy over all targets, and averaged over classes."""
 

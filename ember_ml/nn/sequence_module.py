@@ -96,7 +96,7 @@ def run_all(
 
 
 def initial_state(module: Module, batch: int) -> State:
-    """Return a module's state before the first position; () if it is no sequence module."""
+    """Return a module's state before the first position; () if it is not a sequence module."""
     return module.initial_state(batch) if isinstance(module, SequenceModule) else ()
 
 

@@ -184,7 +184,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     Args:
         dtype: Data type to test.
         kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
-            floating", "numeric", a dtype, or a tuple of these, of which one must match.
+            floating", "numeric", a dtype, or a tuple of these, one of which must match.
     """
     kinds = kind if isinstance(kind, tuple) else (kind,)
     return any(_is_of(as_dtype(dtype), one) for one in kinds)

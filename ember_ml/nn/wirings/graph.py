@@ -31,7 +31,7 @@ class GraphWiring(BlockWiring):
         merge: How several inputs of a block are merged: "sum"; "concat" along the features; or
             "gate", a sum with a learned weight between 0 and 1 per feature of each input. One rule
             for all blocks, or {block: rule}.
-        features: Number of features of the inputs, to build the wiring at once; see `build`.
+        features: Number of features of the inputs, to build the wiring immediately; see `build`.
         name: Name of the wiring as a block of another wiring.
 
     Shape: (batch, time, features) -> (batch, time, features), or dicts of them.

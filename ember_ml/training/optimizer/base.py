@@ -48,7 +48,7 @@ class Optimizer:
     `slots` if it stores arrays for each parameter, and `step_values` if it needs other numbers than
     the learning rate.
 
-    A step leaves the old values of a parameter, and views of them, unchanged where somebody holds
+    A step leaves the old values of a parameter, and views of them, unchanged where other code holds
     them. No other thread may use the parameters during a step. Weight decay applies to parameters
     whose `decay` is True. Half-precision parameters have float32 state and updates.
 

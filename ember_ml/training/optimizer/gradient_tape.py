@@ -1,3 +1,3 @@
-"""The gradient tape, beside the optimizers that use it."""
+"""The gradient tape, importable next to the optimizers that use it."""
 
 from ember_ml.autodiff import GradientTape as GradientTape

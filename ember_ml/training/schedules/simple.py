@@ -53,7 +53,7 @@ class Step(Schedule):
     def check_config(config: Any) -> None:
         """Raise an error unless exactly one of step_size and milestones is given."""
         if (config.step_size is None) == (not config.milestones):
-            raise ValueError("give either step_size or milestones")
+            raise ValueError("pass either step_size or milestones")
 
     def factor_at(self, step: int) -> float:
         """Return gamma to the power of the number of decays so far."""

@@ -91,7 +91,7 @@ def test_generate_is_the_models_own(trained, backend):
         (["--prompt", "é"], "--prompt: 'é' (at 0) is not among the 15 characters"),
         (["--tokens", "1,x"], "--tokens must be integers such as 1,2,3, not '1,x'"),
         (["--tokens", "99"], "the vocabulary has those from 0 to 14"),
-        (["--tokens", "1", "--prompt", "a"], "give --prompt or --tokens, not both"),
+        (["--tokens", "1", "--prompt", "a"], "pass --prompt or --tokens, not both"),
     ],
 )
 def test_prompts_that_mean_nothing(trained, words, message):
