@@ -1,8 +1,7 @@
 """Recurrent and liquid layers against ncps and torch.nn, in one run on one thread.
 
-Each figure is a training step: forward, and the gradients of all parameters. The contestants take
-turns, and the best of many repetitions counts, in time of the processor. Memory is what a step
-holds at its peak.
+Each figure is a training step: forward, and the gradients of all parameters. Figures are the best
+CPU time of many repetitions, taken in turns, and the peak memory of a step.
 
     python benchmarks/liquid.py [name ...]
 """

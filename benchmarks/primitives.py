@@ -2,8 +2,8 @@
 
 The model is (mixer, swiglu, mixer, swiglu) at width 128, batch 128 x 127 tokens, AdamW. Each is
 compared with a hand-written PyTorch model with multi-head attention, timed in turns with it. Times
-are CPU seconds, best of a few. MAD-Lab's own figures on a CPU (measured once, elsewhere): mh-attention
-1.62 s, hyena 4.64 s, GLA 3.08 s, mamba 31.6 s.
+are CPU seconds, best of a few. Figures of MAD-Lab on a CPU (measured once, separately):
+mh-attention 1.62 s, hyena 4.64 s, GLA 3.08 s, mamba 31.6 s.
 
     python benchmarks/primitives.py [mixer ...]
 """

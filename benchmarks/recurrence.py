@@ -1,7 +1,7 @@
 """linear_recurrence against a plain torch loop under autograd, in one run.
 
-The loop unstacks the steps once: the gradient of a loop that indexes a[:, t] takes time quadratic in
-the length, a thousand times as much here. Each figure is the best of many repetitions. The
+The loop unstacks the steps once: the gradient of a loop that indexes a[:, t] is quadratic in the
+length, a thousand times as much here. Each figure is the best of many repetitions. The
 implementations take turns, so that noise affects all of them equally.
 
     python benchmarks/recurrence.py [backend ...]

@@ -1,8 +1,8 @@
 """Time and memory of long mixers over the sequence length, from 1k to 16k tokens.
 
-A training step (forward and backward) of one layer on one thread, each layer in a process of its
-own, so that the peak of its memory is its own; its lengths go upwards, and so does the peak. Prints
-the exponents of the fitted power laws: about 1 for recurrences, and a little above for
+Times a training step (forward and backward) of one layer on one thread. Each layer runs in a
+separate process, in order of increasing length, so that the peak memory is that of its step. Prints
+the exponents of the fitted power laws: about 1 for recurrences, and slightly above 1 for
 convolutions, whose cost is L log L (1.08 over this range). Draws both as a PNG. Takes about a
 minute.
 

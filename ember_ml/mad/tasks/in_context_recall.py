@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class InContextRecall(Task):
     """Recall of the value of a key that occurred earlier in the sequence.
 
-    Each sequence has new pairs of keys and values: k1 v1 k2 v2 k1 [v1]. Training predicts every next
+    Each sequence has new key-value pairs: k1 v1 k2 v2 k1 [v1]. Training predicts every next
     token; evaluation only uses the values that can be known.
 
     Args:
