@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from typing import TypeAlias
+
+import numpy as np
 
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml.data import _checks, host_arrays
-from ember_ml.data.conversion import Nest, to_host
+from ember_ml.data import host_arrays
+from ember_ml.data.conversion import Indices, Pytree, to_host
 from ember_ml.data.dataset import Dataset
+from ember_ml.data.errors import check_index
+
+Arrays: TypeAlias = np.ndarray | tuple[np.ndarray, ...] | dict[Hashable, np.ndarray]
+"""One host array, or a tuple or dict of host arrays."""
 
 
 class Columns(Dataset):
@@ -16,27 +23,31 @@ class Columns(Dataset):
     Reading a batch indexes each array once.
     """
 
-    _columns: Any
+    _columns: Arrays
     _length: int
 
-    def _set(self, columns: Any) -> None:
+    def _set(self, columns: Arrays) -> None:
         self._length = _common_length(type(self).__name__, _named(columns))
         self._columns = columns
 
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, index: int) -> Nest:
-        place = _checks.index(type(self).__name__, index, self._length)
+    def __getitem__(self, index: int) -> Pytree:
+        index = check_index(type(self).__name__, index, self._length)
         columns = self._columns
         if isinstance(columns, dict):
-            return {name: column[place] for name, column in columns.items()}
+            return {name: column[index] for name, column in columns.items()}
         if isinstance(columns, tuple):
-            return tuple([column[place] for column in columns])
-        return columns[place]
+            return tuple([column[index] for column in columns])
+        return columns[index]
 
-    def batch(self, indices: Any) -> Nest:
-        """Return the rows of every array at the indices."""
+    def batch(self, indices: Indices) -> Pytree:
+        """Return the rows of every array at the indices.
+
+        Args:
+            indices: Array or sequence of integers.
+        """
         columns = self._columns
         take = host_arrays.take
         if isinstance(columns, dict):
@@ -70,7 +81,7 @@ class ArrayDataset(Columns):
         ([[5.0, 6.0], [1.0, 2.0]], [0, 0])
     """
 
-    def __init__(self, *arrays: Any) -> None:
+    def __init__(self, *arrays: object) -> None:
         if not arrays or (len(arrays) == 1 and isinstance(arrays[0], dict) and not arrays[0]):
             raise ArgumentError("ArrayDataset: pass at least one array")
         if len(arrays) == 1 and isinstance(arrays[0], dict):
@@ -81,13 +92,13 @@ class ArrayDataset(Columns):
             self._set(tuple([to_host(array) for array in arrays]))
 
 
-def _named(columns: Any) -> dict[Any, Any]:
+def _named(columns: Arrays) -> dict[Hashable, np.ndarray]:
     if isinstance(columns, dict):
         return columns
     return dict(enumerate(columns if isinstance(columns, tuple) else (columns,)))
 
 
-def _common_length(where: str, columns: dict[Any, Any]) -> int:
+def _common_length(where: str, columns: dict[Hashable, np.ndarray]) -> int:
     first, *_ = columns
     for name, column in columns.items():
         if column.ndim == 0:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeAlias
+
+import numpy as np
 
 from ember_ml._core import tree
 from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml.data import _checks, host_arrays
-from ember_ml.data.conversion import Nest, is_numeric, to_host
+from ember_ml.data import host_arrays
+from ember_ml.data.conversion import Pytree, is_numeric, to_host
+from ember_ml.data.errors import check_integer
+
+Join: TypeAlias = Callable[[Sequence[np.ndarray], str, Pytree], np.ndarray | None]
 
 
-def default_collate(items: Sequence[Nest]) -> Nest:
+def default_collate(items: Sequence[Pytree]) -> Pytree:
     """Return examples of equal structure as one pytree of host arrays, stacked along a new axis 0.
 
     Tuples, lists and dicts keep their structure. Arrays, tensors, numbers and lists of numbers are
@@ -48,59 +53,73 @@ class pad_collate:  # noqa: N801  (used like a function)
         ([[1, 2, 3], [4, -1, -1]], [3, 1])
     """
 
-    def __init__(self, value: Any = 0, axis: int = 0, *, returns: str = "lengths") -> None:
+    def __init__(self, value: Pytree = 0, axis: int = 0, *, returns: str = "lengths") -> None:
         self.value = value
-        self.axis = _checks.integer("pad_collate", "axis", axis, 0)
+        self.axis = check_integer("pad_collate", "axis", axis, 0)
         if returns not in ("lengths", "mask"):
             raise ArgumentError(
                 f"pad_collate: returns must be 'lengths' or 'mask', not {returns!r}"
             )
         self.returns = returns
 
-    def __call__(self, items: Sequence[Nest]) -> tuple[Nest, Nest]:
-        """Return the padded batch and its lengths or mask."""
+    def __call__(self, items: Sequence[Pytree]) -> tuple[Pytree, Pytree]:
+        """Return the padded batch and its lengths or mask.
+
+        Args:
+            items: Examples, at least one.
+        """
         items = _checked("pad_collate", items)
         padded = _collate("pad_collate", items, "", self._pad, value=self.value)
-        return padded, _collate("pad_collate", items, "", self._extent, rest=_nothing)
+        return padded, _collate("pad_collate", items, "", self._extent, rest=lambda leaves: None)
 
-    def _pads(self, arrays: Sequence[Any]) -> bool:
+    def _pads(self, arrays: Sequence[np.ndarray]) -> bool:
         return all(array.ndim > self.axis for array in arrays)
 
-    def _pad(self, arrays: Sequence[Any], path: str, value: Any) -> Any:
+    def _pad(self, arrays: Sequence[np.ndarray], path: str, value: Pytree) -> np.ndarray:
         if not self._pads(arrays):
             return _stack(arrays, path, value)
         shapes = [list(array.shape) for array in arrays]
         for shape in shapes:
             shape[self.axis] = -1
         _check_shapes("pad_collate", arrays, shapes, path, f"only axis {self.axis} may differ")
-        return host_arrays.pad(arrays, value, self.axis)
+        return _pad(arrays, value, self.axis)
 
-    def _extent(self, arrays: Sequence[Any], path: str, value: Any) -> Any:
+    def _extent(self, arrays: Sequence[np.ndarray], path: str, value: Pytree) -> np.ndarray | None:
         if not self._pads(arrays):
             return None
-        extent = host_arrays.lengths if self.returns == "lengths" else host_arrays.mask
-        return extent(arrays, self.axis)
+        lengths = np.array([array.shape[self.axis] for array in arrays], np.int64)
+        return lengths if self.returns == "lengths" else np.arange(lengths.max()) < lengths[:, None]
 
 
-def _checked(where: str, items: Sequence[Nest]) -> Sequence[Nest]:
+def _pad(arrays: Sequence[np.ndarray], value: Pytree, axis: int) -> np.ndarray:
+    """Return arrays stacked along a new first axis, padded to the longest along `axis`."""
+    shape = list(arrays[0].shape)
+    shape[axis] = max(array.shape[axis] for array in arrays)
+    dtype = host_arrays.common_dtype(arrays)
+    try:
+        padded = np.full((len(arrays), *shape), value, dtype)
+    except (OverflowError, TypeError, ValueError):
+        raise ArgumentError(f"pad_collate: value={value!r} does not fit {dtype}") from None
+    for row, array in zip(padded, arrays, strict=True):
+        row[(*[slice(None)] * axis, slice(array.shape[axis]))] = array
+    return padded
+
+
+def _checked(where: str, items: Sequence[Pytree]) -> Sequence[Pytree]:
     if not isinstance(items, (list, tuple)) or not items:
         raise ArgumentError(f"{where}: pass a list of at least one example, not {items!r:.60}")
     return items
 
 
-def _nothing(items: Sequence[Any]) -> None:
-    return None
-
-
 def _collate(
     where: str,
-    items: Sequence[Nest],
+    items: Sequence[Pytree],
     path: str,
-    join: Callable[[Sequence[Any], str, Any], Any],
+    join: Join,
     *,
-    rest: Callable[[Sequence[Any]], Any] = list,
-    value: Any = None,
-) -> Nest:
+    rest: Callable[[Sequence[Pytree]], list[Pytree] | None] = list,
+    value: Pytree = None,
+) -> Pytree:
     """Return the batch, built leaf by leaf.
 
     Args:
@@ -113,7 +132,7 @@ def _collate(
     """
     _check_structure(where, items, path)
 
-    def inner(part: Sequence[Nest], key: Any) -> Nest:
+    def inner(part: Sequence[Pytree], key: str | int) -> Pytree:
         own = _part(value, key, path)
         return _collate(where, part, f"{path}[{key!r}]", join, rest=rest, value=own)
 
@@ -123,23 +142,22 @@ def _collate(
     if isinstance(first, (tuple, list)) and not _is_list_of_numbers(first):
         columns = zip(*items, strict=True)
         return tree.sequence_like(
-            type(first), [inner(column, place) for place, column in enumerate(columns)]
+            type(first), [inner(column, position) for position, column in enumerate(columns)]
         )
     numeric = isinstance(first, list) or is_numeric(first)
     return join(_arrays(items), path, value) if numeric else rest(items)
 
 
-def _is_list_of_numbers(item: Any) -> bool:
+def _is_list_of_numbers(item: Pytree) -> bool:
     return isinstance(item, list) and all(
         type(part) in PYTHON_TYPES or _is_list_of_numbers(part) for part in item
     )
 
 
-def _part(value: Any, key: Any, path: str) -> Any:
-    if not isinstance(value, (dict, tuple, list)):
-        return value
+def _part(value: Pytree, key: str | int, path: str) -> Pytree:
+    nested = isinstance(value, (dict, tuple, list))
     try:
-        return value[key]
+        return value[key] if nested else value
     except (LookupError, TypeError):
         raise ArgumentError(
             f"pad_collate: value must have an entry for {path}[{key!r}] of the examples, not "
@@ -147,28 +165,24 @@ def _part(value: Any, key: Any, path: str) -> Any:
         ) from None
 
 
-def _arrays(items: Sequence[Any]) -> Sequence[Any]:
+def _arrays(items: Sequence[Pytree]) -> Sequence[np.ndarray]:
     """Return host arrays; Python numbers share one dtype: 1 and 2.5 are both float32."""
     if all(type(item) in PYTHON_TYPES for item in items):
         return host_arrays.array_of(list(items))
-    return [item if host_arrays.is_array(item) else to_host(item) for item in items]
+    return [item if isinstance(item, np.ndarray) else to_host(item) for item in items]
 
 
-def _stack(arrays: Sequence[Any], path: str, value: Any) -> Any:
-    if host_arrays.is_array(arrays):
+def _stack(arrays: Sequence[np.ndarray], path: str, value: Pytree) -> np.ndarray:
+    if isinstance(arrays, np.ndarray):
         return arrays
-    _check_shapes(
-        "default_collate",
-        arrays,
-        [list(array.shape) for array in arrays],
-        path,
-        "use pad_collate to pad the shorter ones",
-    )
-    return host_arrays.stack(arrays)
+    shapes = [list(array.shape) for array in arrays]
+    hint = "use pad_collate to pad the shorter ones"
+    _check_shapes("default_collate", arrays, shapes, path, hint)
+    return np.stack(arrays, dtype=host_arrays.common_dtype(arrays))
 
 
 def _check_shapes(
-    where: str, arrays: Sequence[Any], shapes: list[list[int]], path: str, hint: str
+    where: str, arrays: Sequence[np.ndarray], shapes: list[list[int]], path: str, hint: str
 ) -> None:
     for number, shape in enumerate(shapes):
         if shape != shapes[0]:
@@ -178,7 +192,7 @@ def _check_shapes(
             )
 
 
-def _shape_of_nest(item: Any) -> Any:
+def _structure(item: Pytree) -> object:
     """Return the part of the structure that must be equal in all examples."""
     if isinstance(item, dict):
         return set(item)
@@ -187,12 +201,12 @@ def _shape_of_nest(item: Any) -> Any:
     return isinstance(item, list) or is_numeric(item)
 
 
-def _check_structure(where: str, items: Sequence[Any], path: str) -> None:
+def _check_structure(where: str, items: Sequence[Pytree], path: str) -> None:
     if not isinstance(items[0], (tuple, list, dict)) and len(set(map(type, items))) == 1:
         return
-    expected = _shape_of_nest(items[0])
+    expected = _structure(items[0])
     for number, item in enumerate(items):
-        if _shape_of_nest(item) != expected:
+        if _structure(item) != expected:
             raise ArgumentTypeError(
                 f"{where}: example {number} of the batch is {item!r:.60}, but example 0 is "
                 f"{items[0]!r:.60}{f' at {path}' if path else ''}; the structures must be equal"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+
+import numpy as np
 
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml.data import _checks, host_arrays
-from ember_ml.data.conversion import Nest, host_nest
+from ember_ml.data import host_arrays
+from ember_ml.data.conversion import Indices, Pytree, to_host_tree
 from ember_ml.data.dataset import Dataset, check_dataset
+from ember_ml.data.errors import check_index, check_integer
 
 
 class Subset(Dataset):
@@ -27,18 +29,22 @@ class Subset(Dataset):
         [30, 10]
     """
 
-    def __init__(self, dataset: Dataset, indices: Any) -> None:
+    def __init__(self, dataset: Dataset, indices: Indices) -> None:
         self.dataset = check_dataset("Subset", dataset)
         self.indices = host_arrays.indices_of(indices, len(dataset), "Subset")
 
     def __len__(self) -> int:
         return len(self.indices)
 
-    def __getitem__(self, index: int) -> Nest:
-        return self.dataset[int(self.indices[_checks.index("Subset", index, len(self))])]
+    def __getitem__(self, index: int) -> Pytree:
+        return self.dataset[int(self.indices[check_index("Subset", index, len(self))])]
 
-    def batch(self, indices: Any) -> Nest:
-        """Return the examples at the indices as one batch."""
+    def batch(self, indices: Indices) -> Pytree:
+        """Return the examples at the indices as one batch.
+
+        Args:
+            indices: Array or sequence of integers.
+        """
         return self.dataset.batch(self.indices[indices])
 
 
@@ -64,30 +70,59 @@ class ConcatDataset(Dataset):
     def __len__(self) -> int:
         return self._ends[-1]
 
-    def __getitem__(self, index: int) -> Nest:
-        place = _checks.index("ConcatDataset", index, len(self))
+    def __getitem__(self, index: int) -> Pytree:
+        index = check_index("ConcatDataset", index, len(self))
         for dataset, end in zip(self.datasets, self._ends, strict=True):
-            if place < end:
-                return dataset[place - end + len(dataset)]
+            if index < end:
+                return dataset[index - end + len(dataset)]
         raise AssertionError("the index is in range")
 
-    def batch(self, indices: Any) -> Nest:
-        """Return the examples at the indices as one batch, read with one call per dataset."""
-        places = host_arrays.indices_of(indices, len(self), "ConcatDataset")
-        found, order = host_arrays.groups(places, self._ends)
-        parts = [tree.flatten(host_nest(self.datasets[owner].batch(own))) for owner, own in found]
+    def batch(self, indices: Indices) -> Pytree:
+        """Return the examples at the indices as one batch, read with one call per dataset.
+
+        Args:
+            indices: Array or sequence of integers.
+        """
+        checked = host_arrays.indices_of(indices, len(self), "ConcatDataset")
+        groups, order = _group(checked, self._ends)
+        batches = [self.datasets[owner].batch(own) for owner, own in groups]
+        parts = [tree.flatten(to_host_tree(batch)) for batch in batches]
         structure = parts[0][1]
         columns = list(zip(*(leaves for leaves, _ in parts), strict=False))
-        if any(other != structure for _, other in parts) or not _joins(columns):
+        if any(other != structure for _, other in parts) or not _can_concatenate(columns):
             return super().batch(indices)  # not numeric, or an error that names the difference
-        return tree.unflatten(structure, [host_arrays.join(column, order) for column in columns])
+        return tree.unflatten(structure, [_concatenate(column, order) for column in columns])
 
 
-def _joins(columns: list[tuple[Any, ...]]) -> bool:
+def _group(
+    indices: np.ndarray, ends: Sequence[int]
+) -> tuple[list[tuple[int, np.ndarray]], np.ndarray]:
+    """Group indices of concatenated datasets by dataset.
+
+    Args:
+        indices: Indices into the concatenation.
+        ends: End of each dataset in the concatenation.
+
+    Returns:
+        (dataset, indices into it) for each dataset, and the position of each index in the groups.
+    """
+    owners = np.searchsorted(ends, indices, side="right")
+    starts = np.concatenate([[0], ends])
+    groups = [(int(owner), indices[owners == owner] - starts[owner]) for owner in np.unique(owners)]
+    return groups, np.argsort(np.argsort(owners, kind="stable"), kind="stable")
+
+
+def _concatenate(parts: Sequence[np.ndarray], order: np.ndarray) -> np.ndarray:
+    rows = np.concatenate(parts, dtype=host_arrays.common_dtype(parts))
+    return host_arrays.take(rows, order)
+
+
+def _can_concatenate(columns: list[tuple[Pytree, ...]]) -> bool:
     """Return whether every column holds arrays with rows of equal shape."""
     return all(
-        all(host_arrays.is_array(part) and part.shape[1:] == column[0].shape[1:] for part in column)
+        isinstance(part, np.ndarray) and part.shape[1:] == column[0].shape[1:]
         for column in columns
+        for part in column
     )
 
 
@@ -109,14 +144,18 @@ def random_split(
     """
     check_dataset("random_split", dataset)
     sizes = _sizes(lengths, len(dataset))
-    seed = _checks.integer("random_split", "seed", seed, 0)
-    order = host_arrays.permutation(len(dataset), seed, host_arrays.SPLIT)
+    seed = check_integer("random_split", "seed", seed, 0)
+    order = host_arrays.generator(seed, host_arrays.SPLIT).permutation(len(dataset))
     ends = list(itertools.accumulate(sizes))
     return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
 
 
-def _sizes(lengths: Sequence[Any], total: int) -> list[int]:
-    if not lengths or any(not isinstance(part, Real) or part < 0 for part in lengths):
+def _is_length(value: object) -> bool:
+    return isinstance(value, Real) and not value < 0
+
+
+def _sizes(lengths: Sequence[float], total: int) -> list[int]:
+    if not lengths or not all(_is_length(part) for part in lengths):
         raise ArgumentTypeError(
             f"random_split: lengths must be nonnegative integers or fractions, not {lengths!r}"
         )
@@ -133,7 +172,7 @@ def _sizes(lengths: Sequence[Any], total: int) -> list[int]:
         )
     # The examples left over by rounding down go to the parts with the largest remainders.
     sizes = [int(part * total + 1e-9) for part in lengths]
-    by_loss = sorted(range(len(sizes)), key=lambda k: sizes[k] - lengths[k] * total)
-    for place in by_loss[: total - sum(sizes)]:
-        sizes[place] += 1
+    by_remainder = sorted(range(len(sizes)), key=lambda k: sizes[k] - lengths[k] * total)
+    for part in by_remainder[: total - sum(sizes)]:
+        sizes[part] += 1
     return sizes

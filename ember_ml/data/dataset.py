@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml.data import _checks
 from ember_ml.data.collate import default_collate
-from ember_ml.data.conversion import Nest
+from ember_ml.data.conversion import Indices, Pytree
+from ember_ml.data.errors import check_index
 
 
 class Dataset(abc.ABC):
@@ -35,26 +34,36 @@ class Dataset(abc.ABC):
     def __len__(self) -> int: ...
 
     @abc.abstractmethod
-    def __getitem__(self, index: int) -> Nest: ...
+    def __getitem__(self, index: int) -> Pytree: ...
 
-    def batch(self, indices: Any) -> Nest:
+    def batch(self, indices: Indices) -> Pytree:
         """Return the examples at the indices as one batch, stacked along a new first axis.
 
         Args:
-            indices: Host array or sequence of integers.
+            indices: Array or sequence of integers.
         """
         return default_collate(examples(self, indices))
 
-    def map(self, function: Callable[[Nest], Nest], *, batched: bool = False) -> MapDataset:
-        """Return the dataset of `function(example)`; see `MapDataset`."""
+    def map(self, function: Callable[[Pytree], Pytree], *, batched: bool = False) -> MapDataset:
+        """Return the dataset of `function(example)`.
+
+        Args:
+            function: Function from an example, passed as one argument, to an example.
+            batched: Whether to call the function with whole batches instead of single examples.
+        """
         return MapDataset(self, function, batched=batched)
 
-    def __iter__(self) -> Iterator[Nest]:
+    def __iter__(self) -> Iterator[Pytree]:
         return (self[index] for index in range(len(self)))
 
 
-def examples(dataset: Dataset, indices: Iterable[int]) -> list[Nest]:
-    """Return the examples at the indices; an error is raised with a note of the index."""
+def examples(dataset: Dataset, indices: Iterable[int]) -> list[Pytree]:
+    """Return the examples at the indices; an error is raised with a note of the index.
+
+    Args:
+        dataset: Dataset to read.
+        indices: Indices of the examples.
+    """
     items = []
     for index in indices:
         try:
@@ -65,8 +74,13 @@ def examples(dataset: Dataset, indices: Iterable[int]) -> list[Nest]:
     return items
 
 
-def check_dataset(where: str, dataset: Any) -> Dataset:
-    """Return the dataset; raise an error if it is not a `Dataset`."""
+def check_dataset(where: str, dataset: object) -> Dataset:
+    """Return the dataset; raise an error if it is not a `Dataset`.
+
+    Args:
+        where: Name of the class or function in the error.
+        dataset: Value to check.
+    """
     if isinstance(dataset, Dataset):
         return dataset
     raise ArgumentTypeError(
@@ -89,7 +103,7 @@ class MapDataset(Dataset):
     """
 
     def __init__(
-        self, dataset: Dataset, function: Callable[[Nest], Nest], *, batched: bool = False
+        self, dataset: Dataset, function: Callable[[Pytree], Pytree], *, batched: bool = False
     ) -> None:
         self.dataset = check_dataset("MapDataset", dataset)
         if not callable(function):
@@ -100,14 +114,18 @@ class MapDataset(Dataset):
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def __getitem__(self, index: int) -> Nest:
+    def __getitem__(self, index: int) -> Pytree:
         if not self.batched:
             return self.function(self.dataset[index])
-        place = _checks.index("MapDataset", index, len(self))
-        return tree.map_leaves(lambda leaf: leaf[0], self.batch([place]))
+        index = check_index("MapDataset", index, len(self))
+        return tree.map_leaves(lambda leaf: leaf[0], self.batch([index]))
 
-    def batch(self, indices: Any) -> Nest:
-        """Return the examples at the indices as one batch."""
-        return (
-            self.function(self.dataset.batch(indices)) if self.batched else super().batch(indices)
-        )
+    def batch(self, indices: Indices) -> Pytree:
+        """Return the examples at the indices as one batch.
+
+        Args:
+            indices: Array or sequence of integers.
+        """
+        if not self.batched:
+            return super().batch(indices)
+        return self.function(self.dataset.batch(indices))

@@ -1,8 +1,15 @@
-"""Errors of datasets and loaders."""
+"""Errors of datasets and loaders, and checks of their arguments."""
 
 from __future__ import annotations
 
-from ember_ml._core.errors import EmberError
+import operator
+
+from ember_ml._core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    EmberError,
+    IndexOutOfRangeError,
+)
 
 
 class WorkerError(EmberError, RuntimeError):
@@ -11,3 +18,38 @@ class WorkerError(EmberError, RuntimeError):
 
 class DataFileError(EmberError, OSError):
     """Raised for a data file that is missing or would be overwritten."""
+
+
+def check_integer(where: str, name: str, value: object, least: int) -> int:
+    """Return a value as an int; raise an error if it is not an integer or less than `least`.
+
+    Args:
+        where: Name of the class or function in the error.
+        name: Name of the argument in the error.
+        value: Value to check.
+        least: Smallest valid value.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(f"{where}: {name} must be an integer, not {value!r}")
+    number = operator.index(value)
+    if number < least:
+        raise ArgumentError(f"{where}: {name} must be at least {least}, not {number}")
+    return number
+
+
+def check_index(where: str, value: object, length: int) -> int:
+    """Return the index of an example in [0, length); negative indices count from the end.
+
+    Args:
+        where: Name of the class in the error.
+        value: Index to check.
+        length: Number of examples.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(
+            f"{where}: the index of an example must be an integer, not {value!r}"
+        )
+    number = operator.index(value)
+    if not -length <= number < length:
+        raise IndexOutOfRangeError(f"{where}: index {number} is out of range for {length} examples")
+    return number % length

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+
+import numpy as np
 
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml.data import _checks, host_arrays
-from ember_ml.data.conversion import Nest, host_nest
+from ember_ml.data import host_arrays
+from ember_ml.data.conversion import Indices, Pytree, to_host_tree
 from ember_ml.data.dataset import Dataset
+from ember_ml.data.errors import check_index, check_integer
 
 
-def random_stream(seed: int, index: int) -> Any:
-    """Return the NumPy Generator of one example; it depends on (seed, index) only."""
+def random_stream(seed: int, index: int) -> np.random.Generator:
+    """Return the random generator of one example, which depends only on (seed, index).
+
+    Args:
+        seed: Seed of the dataset.
+        index: Index of the example.
+    """
     return host_arrays.generator(seed, host_arrays.EXAMPLE, index)
 
 
@@ -37,11 +44,11 @@ class GeneratedDataset(Dataset):
 
     def __init__(
         self,
-        function: Callable[[int, Any], Nest] | None = None,
+        function: Callable[[int, np.random.Generator], Pytree] | None = None,
         length: int = 0,
         seed: int = 0,
         *,
-        batch_function: Callable[[Any, int], Nest] | None = None,
+        batch_function: Callable[[np.ndarray, int], Pytree] | None = None,
     ) -> None:
         if (function is None) == (batch_function is None):
             raise ArgumentError("GeneratedDataset: pass either function or batch_function")
@@ -51,21 +58,25 @@ class GeneratedDataset(Dataset):
             )
         self.function = function
         self.batch_function = batch_function
-        self.length = _checks.integer("GeneratedDataset", "length", length, 0)
-        self.seed = _checks.integer("GeneratedDataset", "seed", seed, 0)
+        self.length = check_integer("GeneratedDataset", "length", length, 0)
+        self.seed = check_integer("GeneratedDataset", "seed", seed, 0)
 
     def __len__(self) -> int:
         return self.length
 
-    def __getitem__(self, index: int) -> Nest:
-        place = _checks.index("GeneratedDataset", index, self.length)
+    def __getitem__(self, index: int) -> Pytree:
+        index = check_index("GeneratedDataset", index, self.length)
         if self.function is not None:
-            return self.function(place, random_stream(self.seed, place))
-        return tree.map_leaves(lambda leaf: leaf[0], host_nest(self.batch([place])))
+            return self.function(index, random_stream(self.seed, index))
+        return tree.map_leaves(lambda leaf: leaf[0], to_host_tree(self.batch([index])))
 
-    def batch(self, indices: Any) -> Nest:
-        """Return the examples at the indices as one batch."""
+    def batch(self, indices: Indices) -> Pytree:
+        """Return the examples at the indices as one batch.
+
+        Args:
+            indices: Array or sequence of integers.
+        """
         if self.batch_function is None:
             return super().batch(indices)
-        places = host_arrays.indices_of(indices, self.length, "GeneratedDataset")
-        return self.batch_function(places, self.seed)
+        checked = host_arrays.indices_of(indices, self.length, "GeneratedDataset")
+        return self.batch_function(checked, self.seed)

@@ -1,4 +1,4 @@
-"""NumPy functions for datasets: permutations, rows, stacking, padding and files."""
+"""NumPy functions for datasets: random generators, indices, rows and files."""
 
 from __future__ import annotations
 
@@ -6,75 +6,47 @@ import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from ember_ml._core import host
 from ember_ml._core.dtype import DTYPES, promote
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml.backend import selection
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 ORDER, SPLIT, EXAMPLE = range(3)
 """Purposes of random numbers: one seed has an independent stream for each."""
 
 
-def use_host_backend() -> None:
-    """Create new tensors of this process on the NumPy backend."""
-    selection.set_backend("numpy")
+def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:
+    """Return a random generator that depends only on the arguments.
 
-
-def generator(seed: int, purpose: int, number: int = 0) -> Any:
-    """Return a random generator that depends only on the arguments."""
+    Args:
+        seed: Seed.
+        purpose: `ORDER`, `SPLIT` or `EXAMPLE`.
+        number: Number of the epoch or example.
+    """
     sequence = np.random.SeedSequence(seed, spawn_key=(purpose, number))
     return np.random.Generator(np.random.PCG64(sequence))
 
 
-def permutation(length: int, seed: int, purpose: int, number: int = 0) -> Array:
-    """Return a permutation of 0 to length - 1 that depends only on the arguments."""
-    return np.asarray(generator(seed, purpose, number).permutation(length))
+def array_of(data: object) -> np.ndarray:
+    """Return numbers as a host array; Python numbers become float32, int64 or bool.
 
-
-def span(start: int, stop: int) -> Array:
-    """Return the indices from start up to, but not including, stop."""
-    return np.arange(start, stop)
-
-
-def is_array(data: Any) -> bool:
-    """Return whether the value is a NumPy array."""
-    return isinstance(data, np.ndarray)
-
-
-def is_scalar(data: Any) -> bool:
-    """Return whether the value is a NumPy scalar."""
-    return isinstance(data, np.generic)
-
-
-def array_of(data: Any) -> Array:
-    """Return numbers as a host array; Python numbers become float32, int64 or bool."""
+    Args:
+        data: Array, nested lists or a number.
+    """
     array, name = host.parse(data, None)
     return array if array.dtype.name == name else array.astype(name)
 
 
-def is_plain(data: Any) -> bool:
-    """Return whether the value is a nonempty numeric array, which can be sent as bytes."""
-    return isinstance(data, np.ndarray) and data.dtype.kind in "biufc" and data.size > 0
+def indices_of(data: np.ndarray | Sequence[int], length: int, where: str) -> np.ndarray:
+    """Return indices into `length` examples as a host array of nonnegative integers.
 
-
-def empty(dtype: str, shape: tuple[int, ...]) -> Array:
-    """Return an uninitialized array; the dtype includes the byte order, as in `dtype.str`."""
-    return np.empty(shape, dtype)
-
-
-def bytes_of(array: Array) -> Any:
-    """Return the bytes of an array in C order, without a copy if it is contiguous."""
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-
-
-def indices_of(data: Any, length: int, where: str) -> Array:
-    """Return indices into `length` examples as a host array of nonnegative integers."""
+    Args:
+        data: Indices; negative ones count from the end.
+        length: Number of examples.
+        where: Name of the class in errors.
+    """
     array = np.asarray(data)
     if array.size == 0:
         array = array.astype(np.int64).reshape(-1)
@@ -82,82 +54,42 @@ def indices_of(data: Any, length: int, where: str) -> Array:
         raise ArgumentTypeError(
             f"{where}: the indices must be a sequence of integers, not {data!r:.60}"
         )
-    wrong = array[(array < -length) | (array >= length)]
-    if wrong.size:
-        raise ArgumentError(f"{where}: index {wrong[0]} is out of range for {length} examples")
+    invalid = array[(array < -length) | (array >= length)]
+    if invalid.size:
+        raise ArgumentError(f"{where}: index {invalid[0]} is out of range for {length} examples")
     return np.where(array < 0, array + length, array).astype(np.int64)
 
 
-def take(array: Array, indices: Array) -> Array:
-    """Return a copy of the rows at the indices."""
+def take(array: np.ndarray, indices: np.ndarray | Sequence[int]) -> np.ndarray:
+    """Return a copy of the rows at the indices.
+
+    Args:
+        array: Array to read.
+        indices: Indices along the first axis.
+    """
     flags = array.flags
     # `take` would first copy the whole of any other array.
     return array.take(indices, 0) if flags.c_contiguous and flags.aligned else array[indices]
 
 
-def _common_dtype(arrays: Sequence[Array]) -> Any:
-    """Return the common dtype of arrays by the promotion rules of tensors."""
+def common_dtype(arrays: Sequence[np.ndarray]) -> np.dtype:
+    """Return the common dtype of arrays by the promotion rules of tensors.
+
+    Args:
+        arrays: Arrays, at least one.
+    """
     kinds = {array.dtype for array in arrays}
     if len(kinds) == 1:
         return kinds.pop()
     return np.dtype(functools.reduce(promote, (DTYPES[kind.name] for kind in kinds)).name)
 
 
-def stack(arrays: Sequence[Array]) -> Array:
-    """Return arrays of equal shape stacked along a new first axis."""
-    return np.stack(arrays, dtype=_common_dtype(arrays))
-
-
-def join(parts: Sequence[Array], order: Array) -> Array:
-    """Return the rows of several arrays, concatenated and reordered."""
-    return take(np.concatenate(parts, dtype=_common_dtype(parts)), order)
-
-
-def groups(indices: Array, ends: Sequence[int]) -> tuple[list[tuple[int, Array]], Array]:
-    """Group indices of concatenated datasets by dataset.
+def open_npy(path: Path) -> np.ndarray:
+    """Return the memory-mapped array of an .npy file.
 
     Args:
-        indices: Indices into the concatenation.
-        ends: End of each dataset in the concatenation.
-
-    Returns:
-        (dataset, indices into it) for each dataset, and the position of each index in the groups.
+        path: Path of the file.
     """
-    owners = np.searchsorted(ends, indices, side="right")
-    starts = np.concatenate([[0], ends])
-    grouped = [
-        (int(owner), indices[owners == owner] - starts[owner]) for owner in np.unique(owners)
-    ]
-    return grouped, np.argsort(np.argsort(owners, kind="stable"), kind="stable")
-
-
-def pad(arrays: Sequence[Array], value: Any, axis: int) -> Array:
-    """Return arrays stacked along a new first axis, padded to the longest along `axis`."""
-    shape = list(arrays[0].shape)
-    shape[axis] = max(array.shape[axis] for array in arrays)
-    dtype = _common_dtype(arrays)
-    try:
-        padded = np.full((len(arrays), *shape), value, dtype)
-    except (OverflowError, TypeError, ValueError):
-        raise ArgumentError(f"pad_collate: value={value!r} does not fit {dtype}") from None
-    for row, array in zip(padded, arrays, strict=True):
-        row[(*[slice(None)] * axis, slice(array.shape[axis]))] = array
-    return padded
-
-
-def lengths(arrays: Sequence[Array], axis: int) -> Array:
-    """Return the length of each array along an axis."""
-    return np.array([array.shape[axis] for array in arrays], np.int64)
-
-
-def mask(arrays: Sequence[Array], axis: int) -> Array:
-    """Return a mask of shape (arrays, positions) that is False where `pad` pads."""
-    count = lengths(arrays, axis)
-    return np.arange(count.max()) < count[:, None]
-
-
-def open_npy(path: Path) -> Array:
-    """Return the memory-mapped array of an .npy file."""
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
@@ -165,10 +97,13 @@ def open_npy(path: Path) -> Array:
     return _checked(array.view(np.ndarray), path)
 
 
-def open_raw(path: Path, dtype: str, shape: tuple[int, ...]) -> Array:
+def open_raw(path: Path, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     """Return the memory-mapped array of a raw file.
 
-    If the first length is -1, it is computed from the size of the file.
+    Args:
+        path: Path of the file.
+        dtype: Name of the dtype.
+        shape: Shape of the array; a first length of -1 is computed from the size of the file.
     """
     kind = np.dtype(dtype)
     row = int(np.prod(shape[1:], dtype=np.int64)) * kind.itemsize
@@ -185,7 +120,7 @@ def open_raw(path: Path, dtype: str, shape: tuple[int, ...]) -> Array:
     return _checked(mapped.view(np.ndarray), path)
 
 
-def _checked(array: Array, path: Path) -> Array:
+def _checked(array: np.ndarray, path: Path) -> np.ndarray:
     if array.ndim == 0 or array.dtype.kind not in "biufc":
         raise ArgumentError(
             f"{path} must contain numbers with an axis of examples, not {array.dtype} of shape "
@@ -195,16 +130,24 @@ def _checked(array: Array, path: Path) -> Array:
 
 
 class NpyWriter:
-    """Writes an .npy file chunk by chunk along the first axis."""
+    """Writer of an .npy file, chunk by chunk along the first axis.
+
+    Args:
+        path: Path of the file.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.file = path.open("wb")
         self.length = 0
-        self.like: Array | None = None
+        self.like: np.ndarray | None = None
 
-    def write(self, chunk: Array) -> None:
-        """Append the rows of a chunk."""
+    def write(self, chunk: np.ndarray) -> None:
+        """Append the rows of a chunk.
+
+        Args:
+            chunk: Array with the dtype and row shape of the first chunk.
+        """
         if chunk.ndim == 0:
             raise ShapeError(f"{self.path.name}: the first axis of a chunk must be the examples")
         if self.like is None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ember_ml._core import runtime
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.backend import selection
-from ember_ml.data import _checks
-from ember_ml.data.conversion import Nest, Placer
+from ember_ml.data.conversion import Placer, Pytree
 from ember_ml.data.dataset import Dataset
+from ember_ml.data.errors import check_integer
 from ember_ml.data.plan import Plan, check_shard
 from ember_ml.data.processes import Remote
 from ember_ml.data.reading import Collate, End, IndexReader, Reader, StreamReader, Task
@@ -21,7 +21,7 @@ from ember_ml.data.state import Progress, checked_state
 from ember_ml.data.stream import IterableDataset
 from ember_ml.data.workers import Desk, Workers
 
-Batches: TypeAlias = Generator[Nest, None, None]
+Batches: TypeAlias = Generator[Pytree, None, None]
 
 
 class DataLoader:
@@ -77,16 +77,16 @@ class DataLoader:
         self.dataset = _checked_dataset(dataset, shuffle)
         self.plan = Plan(
             None if isinstance(dataset, IterableDataset) else len(dataset),
-            _checks.integer("DataLoader", "batch_size", batch_size, 1),
+            check_integer("DataLoader", "batch_size", batch_size, 1),
             bool(shuffle),
-            _checks.integer("DataLoader", "seed", seed, 0),
+            check_integer("DataLoader", "seed", seed, 0),
             bool(drop_last),
             check_shard(shard),
         )
         if collate is not None and not callable(collate):
             raise ArgumentTypeError(f"DataLoader: collate must be callable, not {collate!r}")
         self.collate = collate
-        self.num_workers = _checks.integer("DataLoader", "num_workers", num_workers, 0)
+        self.num_workers = check_integer("DataLoader", "num_workers", num_workers, 0)
         if self.plan.length is None and self.num_workers > 1:
             raise ArgumentError(
                 "DataLoader: a stream (IterableDataset) is read by one worker; num_workers must be "
@@ -97,7 +97,7 @@ class DataLoader:
                 f"DataLoader: worker_type must be 'thread' or 'process', not {worker_type!r}"
             )
         self.worker_type = worker_type
-        self.prefetch = _checks.integer("DataLoader", "prefetch", prefetch, 1)
+        self.prefetch = check_integer("DataLoader", "prefetch", prefetch, 1)
         self.backend = None if backend is None else selection.check_name(backend)
         self._progress = Progress()
 
@@ -108,7 +108,7 @@ class DataLoader:
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
-        self._progress = Progress(_checks.integer("DataLoader", "epoch", epoch, 0))
+        self._progress = Progress(check_integer("DataLoader", "epoch", epoch, 0))
 
     def __len__(self) -> int:
         return self.plan.batches
@@ -127,8 +127,8 @@ class DataLoader:
         placer = Placer(self.backend or runtime.active())
         # Also closed if the loop is left early, which raises GeneratorExit here.
         with contextlib.closing(self._host_batches(progress)) as batches:
-            for nest in batches:
-                batch = placer.nest(nest)
+            for host_batch in batches:
+                batch = placer.place(host_batch)
                 progress.batches += 1
                 yield batch
 
@@ -140,7 +140,7 @@ class DataLoader:
         end = None if stream else plan.batches
 
         def task(number: int) -> Task:
-            return Task(number, None if stream else plan.indices(order, number))
+            return Task(number, () if stream else plan.indices(order, number))
 
         if self.num_workers == 0:
             return _read(self._reader(first), map(task, _count(first, end)))
@@ -166,11 +166,15 @@ class DataLoader:
 
         It counts the batches that the loop received, not those that workers have read ahead.
         """
-        where = {"epoch": self._progress.epoch, "batches": self._progress.batches}
-        return where | self._identity()
+        progress = self._progress
+        return {"epoch": progress.epoch, "batches": progress.batches, **self._identity()}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a saved position: the next loop yields the rest of that epoch."""
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Continue from a saved position: the next loop yields the rest of that epoch.
+
+        Args:
+            state: Result of `state_dict`, from a loader with the same settings.
+        """
         epoch, batches = checked_state(state, self._identity())
         if self.plan.length is not None and batches > len(self):
             raise ArgumentError(
@@ -178,7 +182,7 @@ class DataLoader:
             )
         self._progress = Progress(epoch, batches)
 
-    def _identity(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, object]:
         """Return the settings that must be equal in a state that is loaded."""
         plan = dataclasses.asdict(self.plan)
         plan["shards"] = plan.pop("shard")[1]
@@ -198,16 +202,16 @@ def _count(first: int, end: int | None) -> Iterator[int]:
 def _read(reader: Reader, tasks: Iterator[Task]) -> Batches:
     for task in tasks:
         try:
-            nest = reader(task)
+            batch = reader(task)
         except Exception as error:
             error.add_note(f"in batch {task.number} of a DataLoader")
             raise
-        if nest is End.END:
+        if batch is End.END:
             return
-        yield nest
+        yield batch
 
 
-def _checked_dataset(dataset: Any, shuffle: bool) -> Dataset | IterableDataset:
+def _checked_dataset(dataset: object, shuffle: bool) -> Dataset | IterableDataset:
     if isinstance(dataset, IterableDataset) and shuffle:
         raise ArgumentError(
             "DataLoader: a stream (IterableDataset) cannot be shuffled; use shuffle=False, and "

@@ -8,7 +8,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ember_ml._core.convert import as_dtype
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
@@ -19,6 +19,8 @@ from ember_ml.data.conversion import to_host
 from ember_ml.data.errors import DataFileError
 
 PathLike: TypeAlias = str | os.PathLike[str]
+Paths: TypeAlias = PathLike | Sequence[PathLike] | Mapping[str, PathLike]
+Files: TypeAlias = Path | tuple[Path, ...] | dict[str, Path]
 
 
 class MemoryMappedDataset(Columns):
@@ -42,7 +44,7 @@ class MemoryMappedDataset(Columns):
 
     def __init__(
         self,
-        path: PathLike | Sequence[PathLike] | Mapping[str, PathLike],
+        path: Paths,
         *,
         dtype: DTypeLike | None = None,
         shape: Sequence[int] | None = None,
@@ -64,25 +66,27 @@ class MemoryMappedDataset(Columns):
 
     def _open(self) -> None:
         files = self.files
-        if self._raw is not None:
-            self._set(host_arrays.open_raw(files, *self._raw))
-        elif isinstance(files, dict):
+        if isinstance(files, dict):
             self._set({name: host_arrays.open_npy(file) for name, file in files.items()})
         elif isinstance(files, tuple):
             self._set(tuple([host_arrays.open_npy(file) for file in files]))
-        else:
+        elif self._raw is None:
             self._set(host_arrays.open_npy(files))
+        else:
+            self._set(host_arrays.open_raw(files, *self._raw))
 
     # Pickle the names of the files, not their contents.
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"files": self.files, "_raw": self._raw}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._open()
 
     @classmethod
-    def create(cls, path: PathLike, data: Any, *, overwrite: bool = False) -> MemoryMappedDataset:
+    def create(
+        cls, path: PathLike, data: object, *, overwrite: bool = False
+    ) -> MemoryMappedDataset:
         """Write arrays atomically and open them as a dataset.
 
         Args:
@@ -104,26 +108,26 @@ class MemoryMappedDataset(Columns):
         return cls(target)
 
 
-def _files(path: Any) -> Any:
+def _files(path: Paths) -> Files:
     """Return one path, a tuple or a dict of paths; all are absolute and exist."""
     if isinstance(path, Mapping):
         return {str(name): _existing(file) for name, file in path.items()}
     if isinstance(path, Sequence) and not isinstance(path, str):
         return tuple([_existing(file) for file in path])
-    found = _existing(path)
-    if not found.is_dir():
-        return found
-    files = {file.stem: file for file in sorted(found.glob("*.npy"))}
+    file = _existing(path)
+    if not file.is_dir():
+        return file
+    files = {entry.stem: entry for entry in sorted(file.glob("*.npy"))}
     if not files:
-        raise DataFileError(f"MemoryMappedDataset: the folder {found} contains no .npy file")
+        raise DataFileError(f"MemoryMappedDataset: the folder {file} contains no .npy file")
     return files
 
 
 def _existing(path: PathLike) -> Path:
-    found = Path(path).absolute()
-    if not found.exists():
-        raise DataFileError(f"MemoryMappedDataset: there is no file or folder {found}")
-    return found
+    file = Path(path).absolute()
+    if not file.exists():
+        raise DataFileError(f"MemoryMappedDataset: there is no file or folder {file}")
+    return file
 
 
 def _raw_shape(shape: Sequence[int]) -> tuple[int, ...]:
@@ -136,7 +140,7 @@ def _raw_shape(shape: Sequence[int]) -> tuple[int, ...]:
     return lengths
 
 
-def _write(path: Path, chunks: Iterator[Any], target: Path) -> None:
+def _write(path: Path, chunks: Iterator[object], target: Path) -> None:
     """Write the chunks as a file, or as a folder of files if they are dicts."""
     writers: dict[str | None, host_arrays.NpyWriter] = {}
     with contextlib.ExitStack() as stack:

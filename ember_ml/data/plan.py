@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+
+import numpy as np
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml.data import _checks, host_arrays
+from ember_ml.data import host_arrays
+from ember_ml.data.errors import check_integer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,35 +49,52 @@ class Plan:
             raise ArgumentTypeError("DataLoader: a stream (IterableDataset) has no length")
         return self.length // self.step if self.drop_last else -(-self.length // self.step)
 
-    def order(self, epoch: int) -> Any:
-        """Return the shuffled indices of an epoch; None without shuffling."""
+    def order(self, epoch: int) -> np.ndarray | None:
+        """Return the shuffled indices of an epoch; None without shuffling.
+
+        Args:
+            epoch: Number of the epoch.
+        """
         if not self.shuffle or self.length is None:
             return None
-        return host_arrays.permutation(self.length, self.seed, host_arrays.ORDER, epoch)
+        return host_arrays.generator(self.seed, host_arrays.ORDER, epoch).permutation(self.length)
 
-    def indices(self, order: Any, number: int) -> Any:
-        """Return the indices of a batch of this shard."""
+    def indices(self, order: np.ndarray | None, number: int) -> np.ndarray:
+        """Return the indices of a batch of this shard.
+
+        Args:
+            order: Result of `order`.
+            number: Number of the batch in the epoch.
+        """
         start = number * self.step
         left = min(self.step, (self.length or 0) - start)
         begin, end = self.share(left)
         begin, end = start + begin, start + end
-        return host_arrays.span(begin, end) if order is None else order[begin:end]
+        return np.arange(begin, end) if order is None else order[begin:end]
 
     def share(self, count: int) -> tuple[int, int]:
-        """Return the start and end of this shard's part of a step of `count` examples."""
-        place, shards = self.shard
-        begin, end = count * place // shards, count * (place + 1) // shards
-        return (begin, end) if begin < end else (place % count, place % count + 1)
+        """Return the start and end of this shard's part of a step.
+
+        Args:
+            count: Number of examples of the step.
+        """
+        index, shards = self.shard
+        begin, end = count * index // shards, count * (index + 1) // shards
+        return (begin, end) if begin < end else (index % count, index % count + 1)
 
 
-def check_shard(shard: Any) -> tuple[int, int]:
-    """Return the validated (index, count); (0, 1) for None."""
+def check_shard(shard: object) -> tuple[int, int]:
+    """Return the validated (index, count); (0, 1) for None.
+
+    Args:
+        shard: Value to check.
+    """
     if shard is None:
         return 0, 1
     if not isinstance(shard, (tuple, list)) or len(shard) != 2:
         raise ArgumentTypeError(f"DataLoader: shard must be (index, count), not {shard!r}")
-    count = _checks.integer("DataLoader", "the shard's count", shard[1], 1)
-    index = _checks.integer("DataLoader", "the shard's index", shard[0], 0)
+    count = check_integer("DataLoader", "the shard's count", shard[1], 1)
+    index = check_integer("DataLoader", "the shard's index", shard[0], 0)
     if index >= count:
         raise ArgumentError(
             f"DataLoader: the shard's index must be less than its count {count}, not {index}"

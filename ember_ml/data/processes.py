@@ -10,12 +10,13 @@ import traceback
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pickle import PicklingError
-from typing import Any
+
+import numpy as np
 
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml.data import host_arrays
-from ember_ml.data.conversion import Nest, host_nest
+from ember_ml.backend import selection
+from ember_ml.data.conversion import Pytree, to_host_tree
 from ember_ml.data.errors import WorkerError
 from ember_ml.data.reading import End, Reader, Task
 
@@ -25,7 +26,12 @@ PATIENCE = 5.0
 
 @dataclasses.dataclass
 class Slot:
-    """Placeholder in a message for an array whose bytes follow."""
+    """Placeholder in a message for an array whose bytes follow.
+
+    Args:
+        dtype: Dtype with byte order, as in `np.dtype.str`.
+        shape: Shape of the array.
+    """
 
     dtype: str
     shape: tuple[int, ...]
@@ -60,8 +66,12 @@ class Remote:
         finally:
             theirs.close()
 
-    def __call__(self, task: Task) -> Nest | End:
-        """Return the batch of a task, read by the process."""
+    def __call__(self, task: Task) -> Pytree | End:
+        """Return the batch of a task, read by the process.
+
+        Args:
+            task: Batch to read.
+        """
         try:
             self.connection.send(task)
             good, result = _receive(self.connection)
@@ -107,10 +117,10 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(connection: Connection[Any, Any], reader: Reader) -> None:
+def _serve(connection: Connection, reader: Reader) -> None:
     """Run the loop of the worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
-    host_arrays.use_host_backend()
+    selection.set_backend("numpy")
     with contextlib.suppress(EOFError, OSError):
         while (task := connection.recv()) is not None:
             reply = _reply(reader, task)
@@ -120,10 +130,10 @@ def _serve(connection: Connection[Any, Any], reader: Reader) -> None:
                 connection.send((False, _text(error)))
 
 
-def _reply(reader: Reader, task: Task) -> tuple[bool, Any]:
+def _reply(reader: Reader, task: Task) -> tuple[bool, Pytree | End]:
     try:
         result = reader(task)
-        return True, result if result is End.END else host_nest(result)
+        return True, result if result is End.END else to_host_tree(result)
     except BaseException as error:
         return False, _text(error)
 
@@ -132,29 +142,34 @@ def _text(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
-def _send(connection: Connection[Any, Any], reply: Nest) -> None:
+def _send(connection: Connection, reply: Pytree) -> None:
     """Send a pytree; its arrays are sent as raw bytes."""
-    arrays: list[Any] = []
+    arrays: list[np.ndarray] = []
 
-    def slot(leaf: Any) -> Any:
-        if not host_arrays.is_plain(leaf):
+    def slot(leaf: object) -> object:
+        if not isinstance(leaf, np.ndarray) or leaf.dtype.kind not in "biufc" or not leaf.size:
             return leaf
         arrays.append(leaf)
         return Slot(leaf.dtype.str, leaf.shape)
 
     connection.send(tree.map_leaves(slot, reply))
     for array in arrays:
-        connection.send_bytes(host_arrays.bytes_of(array))
+        connection.send_bytes(_bytes(array))
 
 
-def _receive(connection: Connection[Any, Any]) -> Nest:
+def _receive(connection: Connection) -> Pytree:
     """Return the pytree sent by `_send`."""
 
-    def fill(leaf: Any) -> Any:
+    def fill(leaf: object) -> object:
         if not isinstance(leaf, Slot):
             return leaf
-        array = host_arrays.empty(leaf.dtype, leaf.shape)
-        connection.recv_bytes_into(host_arrays.bytes_of(array))
+        array = np.empty(leaf.shape, leaf.dtype)
+        connection.recv_bytes_into(_bytes(array))
         return array
 
     return tree.map_leaves(fill, connection.recv())
+
+
+def _bytes(array: np.ndarray) -> memoryview:
+    """Return the bytes of an array in C order, without a copy if it is contiguous."""
+    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ember_ml.data.collate import default_collate
-from ember_ml.data.conversion import Nest
+from ember_ml.data.conversion import Indices, Pytree
 from ember_ml.data.dataset import Dataset, examples
 from ember_ml.data.plan import Plan
 from ember_ml.data.stream import IterableDataset
 
-Collate = Callable[[Sequence[Nest]], Nest]
+Collate = Callable[[Sequence[Pytree]], Pytree]
 
 
 class End(enum.Enum):
@@ -23,27 +23,36 @@ class End(enum.Enum):
 
 
 class Task(NamedTuple):
-    """Batch to read: its number in the epoch, and the indices of its examples (None: a stream)."""
+    """Batch to read: its number in the epoch, and the indices of its examples (none: a stream)."""
 
     number: int
-    indices: Any
+    indices: Indices
 
 
 class Reader(Protocol):
     """Reads batches; picklable if the dataset is."""
 
-    def __call__(self, task: Task) -> Nest | End:
-        """Return the batch of a task."""
+    def __call__(self, task: Task) -> Pytree | End:
+        """Return the batch of a task.
+
+        Args:
+            task: Batch to read.
+        """
 
 
 class IndexReader:
-    """Reads batches of a `Dataset` by index."""
+    """Reads batches of a `Dataset` by index.
+
+    Args:
+        dataset: Dataset to read.
+        collate: Function from a list of examples to a batch. None: the dataset's `batch`.
+    """
 
     def __init__(self, dataset: Dataset, collate: Collate | None) -> None:
         self.dataset = dataset
         self.collate = collate
 
-    def __call__(self, task: Task) -> Nest:
+    def __call__(self, task: Task) -> Pytree:
         """Return the batch of a task."""
         if self.collate is None:
             return self.dataset.batch(task.indices)
@@ -51,7 +60,14 @@ class IndexReader:
 
 
 class StreamReader:
-    """Reads batches of a stream in order, from batch `start` on."""
+    """Reads batches of a stream in order.
+
+    Args:
+        dataset: Stream to read.
+        collate: Function from a list of examples to a batch. None: `default_collate`.
+        plan: Batch size and shard.
+        start: Number of the first batch to read.
+    """
 
     def __init__(
         self, dataset: IterableDataset, collate: Collate | None, plan: Plan, start: int
@@ -60,9 +76,9 @@ class StreamReader:
         self.collate = collate or default_collate
         self.plan = plan
         self.start = start
-        self._examples: Iterator[Nest] | None = None
+        self._examples: Iterator[Pytree] | None = None
 
-    def __call__(self, task: Task) -> Nest | End:
+    def __call__(self, task: Task) -> Pytree | End:
         """Return the next batch, or `End.END` after the last one."""
         step = self.plan.step
         if self._examples is None:

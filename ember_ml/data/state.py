@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml.data import _checks
+from ember_ml.data.errors import check_integer
 
 
 @dataclasses.dataclass
@@ -15,6 +14,12 @@ class Progress:
     """Position of a loop: its epoch and the number of batches received.
 
     Each loop has its own; the loader has that of the last loop.
+
+    Args:
+        epoch: Number of the epoch.
+        batches: Number of batches received in the epoch.
+        start: Value of `batches` at the start of the loop.
+        running: Whether a loop has started and not finished.
     """
 
     epoch: int = 0
@@ -35,8 +40,13 @@ class Progress:
         self.running = False
 
 
-def checked_state(state: Any, identity: Mapping[str, Any]) -> tuple[int, int]:
-    """Return epoch and batches of a state; raise if it is from a loader with other settings."""
+def checked_state(state: object, identity: Mapping[str, object]) -> tuple[int, int]:
+    """Return epoch and batches of a state; raise if it is from a loader with other settings.
+
+    Args:
+        state: Result of `DataLoader.state_dict`.
+        identity: Settings of the loader by name.
+    """
     if not isinstance(state, Mapping):
         raise ArgumentTypeError(f"DataLoader: the state must be a dict, not {state!r:.60}")
     expected = {"epoch", "batches", *identity}
@@ -53,6 +63,6 @@ def checked_state(state: Any, identity: Mapping[str, Any]) -> tuple[int, int]:
             )
     where = "DataLoader.load_state_dict"
     return (
-        _checks.integer(where, "epoch", state["epoch"], 0),
-        _checks.integer(where, "batches", state["batches"], 0),
+        check_integer(where, "epoch", state["epoch"], 0),
+        check_integer(where, "batches", state["batches"], 0),
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml.data.conversion import Nest
+from ember_ml.data.conversion import Pytree
 
 
 class IterableDataset:
@@ -22,7 +21,7 @@ class IterableDataset:
         ([0, 1, 4, 9], [0, 1, 4, 9])
     """
 
-    def __init__(self, factory: Callable[[], Iterable[Nest]]) -> None:
+    def __init__(self, factory: Callable[[], Iterable[Pytree]]) -> None:
         if not callable(factory):
             raise ArgumentTypeError(
                 "IterableDataset: factory must be a function that returns a new iterator (such as "
@@ -30,11 +29,15 @@ class IterableDataset:
             )
         self.factory = factory
 
-    def __iter__(self) -> Iterator[Nest]:
+    def __iter__(self) -> Iterator[Pytree]:
         return iter(self.factory())
 
-    def map(self, function: Callable[[Nest], Nest]) -> IterableDataset:
-        """Return the stream of `function(example)`."""
+    def map(self, function: Callable[[Pytree], Pytree]) -> IterableDataset:
+        """Return the stream of `function(example)`.
+
+        Args:
+            function: Function from an example to an example.
+        """
         if not callable(function):
             raise ArgumentTypeError(
                 f"IterableDataset.map: function must be callable, not {function!r:.60}"
@@ -44,9 +47,9 @@ class IterableDataset:
 
 class _Mapped:
     # A class, because a closure cannot be pickled.
-    def __init__(self, stream: IterableDataset, function: Callable[[Any], Any]) -> None:
+    def __init__(self, stream: IterableDataset, function: Callable[[Pytree], Pytree]) -> None:
         self.stream = stream
         self.function = function
 
-    def __call__(self) -> Iterator[Nest]:
+    def __call__(self) -> Iterator[Pytree]:
         return map(self.function, self.stream)

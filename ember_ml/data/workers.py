@@ -6,9 +6,9 @@ import contextvars
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from ember_ml.data.conversion import Nest, host_nest
+from ember_ml.data.conversion import Pytree, to_host_tree
 from ember_ml.data.errors import WorkerError
 from ember_ml.data.processes import Remote
 from ember_ml.data.reading import End, Reader, Task
@@ -22,6 +22,10 @@ class Failure(NamedTuple):
 
     error: BaseException | None
     text: str
+
+
+Result: TypeAlias = Pytree | End | Failure
+"""Batch, end of the stream or failure."""
 
 
 class Desk:
@@ -43,7 +47,7 @@ class Desk:
         self.ahead = ahead
         self.next = self.wanted = first
         self.end = end
-        self.results: dict[int, Any] = {}
+        self.results: dict[int, Result] = {}
         self.closed = False
         # Reentrant, because a garbage collection inside the lock may close this desk.
         self.changed = threading.Condition(threading.RLock())
@@ -62,15 +66,20 @@ class Desk:
     def _over(self, number: int) -> bool:
         return self.end is not None and number >= self.end
 
-    def leave(self, number: int, result: Any) -> None:
-        """Store the result of a task."""
+    def leave(self, number: int, result: Result) -> None:
+        """Store the result of a task.
+
+        Args:
+            number: Number of the batch.
+            result: Result of reading it.
+        """
         with self.changed:
             self.results[number] = result
             if result is End.END:
                 self.end = number
             self.changed.notify_all()
 
-    def results_in_order(self) -> Iterator[tuple[int, Any]]:
+    def results_in_order(self) -> Iterator[tuple[int, Result]]:
         """Yield the results in the order of their tasks."""
         while True:
             with self.changed:
@@ -117,7 +126,7 @@ class Workers:
         for thread in self.threads:
             thread.start()
 
-    def batches(self) -> Iterator[Nest]:
+    def batches(self) -> Iterator[Pytree]:
         """Yield every batch in order; raise the error of a worker."""
         for number, result in self.desk.results_in_order():
             if isinstance(result, Failure):
@@ -132,9 +141,8 @@ class Workers:
             for remote in self.remotes:
                 remote.end()
         for thread in self.threads:
-            if (
-                thread is not threading.current_thread()
-            ):  # a garbage collection may call close in a worker
+            # A garbage collection may call this method in a worker.
+            if thread is not threading.current_thread():
                 thread.join(PATIENCE)
 
 
@@ -145,10 +153,10 @@ def _work(desk: Desk, reader: Reader) -> None:
         reader.dismiss()
 
 
-def _outcome(reader: Reader, task: Task) -> Any:
+def _outcome(reader: Reader, task: Task) -> Result:
     try:
         result = reader(task)
-        return result if result is End.END or isinstance(reader, Remote) else host_nest(result)
+        return result if result is End.END or isinstance(reader, Remote) else to_host_tree(result)
     except WorkerError as error:
         return Failure(None, str(error))
     except BaseException as error:  # passed on to the loop that waits for the result
@@ -157,7 +165,7 @@ def _outcome(reader: Reader, task: Task) -> Any:
 
 def _error(task: Task, failure: Failure) -> WorkerError:
     examples = ""
-    if task.indices is not None:
+    if len(task.indices):
         shown = ", ".join(str(index) for index in task.indices[:8])
         examples = f" (examples {shown}{', ...' if len(task.indices) > 8 else ''})"
     return WorkerError(
