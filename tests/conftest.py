@@ -88,7 +88,7 @@ def trace(backend: str) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def scratch_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the test registers is gone after it."""
+    """Remove the components that the test registers."""
     REGISTRY.available()  # what comes with the package is there before, and stays
     for name in ("_entries", "_names"):
         monkeypatch.setattr(REGISTRY, name, dict(getattr(REGISTRY, name)))
@@ -116,7 +116,7 @@ class Fragile(nn.Module):
 
 @pytest.fixture
 def fragile(scratch_registry: None, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A layer, also known to processes that are started, which fails when it is used in earnest."""
+    """Register a layer, also in started processes, that fails during training."""
     path = tmp_path_factory.mktemp("plugin") / "fragile.py"
     path.write_text(FRAGILE)
     plugins.use(str(path))

@@ -1,4 +1,4 @@
-"""An example of each registered component: what its config needs at the least."""
+"""Example of each registered component: the required fields of its config."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ ALSO: dict[str, dict[str, Any]] = {
 
 
 def config_of(entry: Entry) -> Config:
-    """The smallest config that the component takes."""
+    """Return a config with only the required fields of the component."""
     required = [name for name, field in entry.config.model_fields.items() if field.is_required()]
     needed = {name: NEEDED[name] for name in required}
     return entry.config(**needed, **ALSO.get(entry.name, {}))
 
 
 def inputs_of(layer: nn.Module) -> np.ndarray:
-    """An input that the layer takes."""
+    """Return a valid input of the layer."""
     rng = np.random.default_rng(0)
     if isinstance(layer, Embedding):
         return rng.integers(0, NEEDED["num_embeddings"], (2, 5))

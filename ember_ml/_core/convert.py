@@ -19,7 +19,7 @@ from ember_ml.backend import devices, selection
 
 
 def as_dtype(value: DTypeLike) -> EmberDType:
-    """Return the dtype that a name, a Python type or a framework's dtype stands for.
+    """Return the dtype for a name, a Python type or a framework's dtype.
 
     Args:
         value: Dtype, its name, a Python scalar type or a dtype object of a framework.

@@ -46,7 +46,7 @@ Scalar: TypeAlias = complex
 """Python number; to a type checker `complex` includes bool, int and float."""
 
 ShapeLike: TypeAlias = int | Sequence[int]
-"""Shape; an int stands for one axis of that length."""
+"""Shape; an int means one axis of that length."""
 
 Axis: TypeAlias = int | Sequence[int] | None
 """One axis, several axes, or None for all of them."""

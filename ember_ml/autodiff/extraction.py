@@ -41,8 +41,8 @@ class Program:
     """Function of the sources and of all other values that its steps read.
 
     Attributes:
-        sources: Slots of the sources. A source that is the result of a step stands for a zero that
-            is added to the result.
+        sources: Slots of the sources. A source that is the result of a step represents a zero
+            that is added to the result.
         constants: Slots of the other inputs.
         targets: Slots of the results.
         computed: Slots of the results of all steps.

@@ -1,4 +1,4 @@
-"""What a tape records on one backend."""
+"""Record of a tape on one backend."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def example_files() -> dict[str, Path]:
 
 
 def _selected(files: dict[str, Path], names: list[str], out: Path) -> list[str]:
-    """Return the files that the names stand for; none of them may exist in the target folder."""
+    """Return the files that the names refer to; none of them may exist in the target folder."""
     from ember_ml._core.errors import ArgumentError
     from ember_ml.registry.base import close_matches
 

@@ -115,7 +115,7 @@ class Progress:
         )
 
     def title(self) -> str:
-        """Return a line that says how far the sweep is."""
+        """Return a line with the progress of the sweep."""
         sweep = self.sweep
         text = f"MAD {sweep.scale.name} on {sweep.backend}: {len(self.done)} of {len(sweep.runs)}"
         text += f" runs, {100 * self.fraction():.0f} %"

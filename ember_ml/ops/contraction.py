@@ -186,7 +186,7 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
 
     Args:
         subscripts: One letter per axis, operands separated by commas. Letters missing to the right
-            of "->" are summed. "..." stands for broadcast axes. Without "->" the letters that occur
+            of "->" are summed. "..." means broadcast axes. Without "->" the letters that occur
             once remain, sorted.
         operands: One tensor per comma-separated part.
     """

@@ -122,7 +122,7 @@ def build(kind: str, value: Any, *args: Any) -> Any:
     if not is_plain(value):
         return value
     raise ArgumentTypeError(
-        f"expected a name, a config or an object of the {kind}, not {value!r:.60}"
+        f"expected a name, a config or an object of kind {kind!r}, not {value!r:.60}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Training: losses, metrics, optimizers, schedules, and the trainer that joins them."""
+"""Training: losses, metrics, optimizers, schedules, and the trainer that combines them."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Every registered block, on every backend: what all blocks must hold, from the registry."""
+"""Properties of every registered block, on every backend."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def config(entry: Entry, **options: Any) -> Config:
 
 
 def make(entry: Entry, **options: Any) -> Any:
-    """The same block on every backend, not training."""
+    """Return the same block on every backend, in inference mode."""
     ops.random.set_seed(7)
     block = config(entry, **options).create().eval()
     for at, parameter in enumerate(block.parameters()):  # zeros hide mistakes
@@ -80,7 +80,7 @@ def sequence(block: Any, batch: int, length: int) -> np.ndarray:
 
 
 def residuals(block: nn.Module) -> int:
-    """How many layers the input of the block goes past."""
+    """Return the number of residual connections in the block."""
     return sum(isinstance(module, ResidualBlock) for module in block.modules())
 
 

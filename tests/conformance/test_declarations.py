@@ -18,7 +18,7 @@ FILLED_IN = {"dtype", "device"}  # creation always passes these to the backend
 
 
 def public_functions() -> dict[str, object]:
-    """Every function that a module of `ops` exports, and every op, by qualified name."""
+    """Return every function that a module of `ops` exports, and every op, by qualified name."""
     functions = {key: op.function for key, op in OPS.items() if "._" not in key}
     for found in pkgutil.walk_packages(ops.__path__, "ember_ml.ops."):
         module = importlib.import_module(found.name)

@@ -1,4 +1,4 @@
-"""Every registered model, on every backend: it trains, moves, and goes on with sequences."""
+"""Every registered model, on every backend: training, transfer between backends, generation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ of_each_generator = pytest.mark.parametrize("entry", GENERATORS, ids=lambda entr
 
 
 def make(entry: Entry, **options: Any) -> Any:
-    """The same model on every backend."""
+    """Return the same model on every backend."""
     fields = entry.config.model_fields
     small = {name: value for name, value in SMALL.items() if name in fields}
     ops.random.set_seed(5)
@@ -331,7 +331,7 @@ def test_errors_say_what_is_wrong(make: Any, message: str, backend: str) -> None
 
 @pytest.mark.parametrize("entry", registry.available("models"), ids=lambda entry: entry.name)
 def test_every_model_says_what_it_is_trained_by(entry: Entry) -> None:
-    """A trainer needs no loss for it, and takes another if it is given one."""
+    """A trainer uses the default loss of the model, unless another one is passed."""
     with use_backend("numpy"):
         model = config_of(entry).create()
     expected = {"cross_entropy", "mse"}

@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to over a pipe in the DevTools protocol."""
+"""Headless Chromium, controlled over a pipe with the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SECONDS = 60
 
 
 def find() -> str | None:
-    """The path of an installed Chromium or Chrome."""
+    """Return the path of an installed Chromium or Chrome."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
@@ -113,7 +113,7 @@ class Browser:
             self.events.append(self._next())
 
     def run(self, script: str) -> Any:
-        """The value of an expression of JavaScript."""
+        """Return the value of a JavaScript expression."""
         params = {"expression": script, "returnByValue": True, "awaitPromise": True}
         found = self.call("Runtime.evaluate", **params)
         if "exceptionDetails" in found:
@@ -121,7 +121,7 @@ class Browser:
         return found["result"].get("value")
 
     def click(self, selector: str) -> None:
-        """A click of the mouse on the middle of an element."""
+        """Click on the center of an element."""
         x, y = self.run(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             "e.scrollIntoView({block: 'center', behavior: 'instant'});"
@@ -133,7 +133,7 @@ class Browser:
             self.call("Input.dispatchMouseEvent", **params)
 
     def press(self, key: str, code: str, number: int, typed: str = "") -> None:
-        """A key on the keyboard."""
+        """Press a key."""
         keys = {"key": key, "code": code, "windowsVirtualKeyCode": number}
         self.call("Input.dispatchKeyEvent", type="keyDown", text=typed, **keys)
         self.call("Input.dispatchKeyEvent", type="keyUp", **keys)
@@ -145,12 +145,12 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Errors and warnings of the page since it was opened."""
-        self.run("0")  # whatever was said before has arrived with the answer
+        self.run("0")  # all earlier events have arrived with the answer
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [json.dumps(each) for each in self.events if each["method"] in kinds]
 
     def requests(self) -> list[str]:
-        """What the page asked for since it was opened."""
+        """Return the requests of the page since it was opened."""
         found = [each for each in self.events if each["method"] == "Network.requestWillBeSent"]
         return [each["params"]["request"]["url"] for each in found]
 
@@ -164,7 +164,7 @@ class Browser:
 
 
 def _high(end: int) -> int:
-    """The same end of a pipe with a number that is neither 3 nor 4."""
+    """Move a file descriptor to a number other than 3 and 4."""
     found = fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10)
     os.close(end)
     return found

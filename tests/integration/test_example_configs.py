@@ -24,7 +24,7 @@ NAMES = {
 
 
 def features_of(config: Any) -> int | None:
-    """The features of what goes in; None for tokens."""
+    """Return the number of input features; None for tokens."""
     if getattr(config, "vocab_size", None) is not None:
         return None
     for name in ("in_features", "features", "num_inputs", "hidden_size"):

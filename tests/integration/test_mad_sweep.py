@@ -32,7 +32,7 @@ MEASURED = ("seconds", "seconds_per_step")
 
 
 def results(path: Path) -> dict[str, dict]:
-    """What came out of each run, by its folder's name."""
+    """Return the result of each run by the name of its folder."""
     found = {}
     for each in Store(path).done():
         plain = each.result._asdict()
@@ -82,21 +82,21 @@ def test_the_same_on_every_backend(undisturbed, backend: str) -> None:
 
 
 def test_on_a_ray_cluster(undisturbed, fragile: str, tmp_path: Path) -> None:
-    """The same results, told as they come; what fails is told too."""
+    """Results are reported as they arrive, including failures, and equal those of local runs."""
     options = {"scale": "tiny", "tasks": ["compression"], "backend": "numpy"}
     sweep = Sweep([*ARCHITECTURES, fragile], tmp_path / "s", **options)
-    told: dict[str, list] = {run.architecture: [] for run in sweep.runs}
+    events: dict[str, list] = {run.architecture: [] for run in sweep.runs}
     for event in sweep.events(RayPool(None, "numpy")):
-        told[event.run.architecture].append(event.what)
+        events[event.run.architecture].append(event.what)
     assert results(tmp_path / "s") == {
         name: result for name, result in undisturbed.items() if name.startswith("compression")
     }
     for name in ARCHITECTURES:
-        began, *points, last = told[name]
+        began, *points, last = events[name]
         assert began is None
         assert points == list(last.curve)
     (failed,) = sweep.store.failed()
-    assert (failed.run.architecture, failed.error) == (fragile, told[fragile][-1])
+    assert (failed.run.architecture, failed.error) == (fragile, events[fragile][-1])
     assert "it burst" in failed.error
 
 
@@ -115,7 +115,7 @@ def test_a_cluster_that_is_not_there(address: str, said: str) -> None:
 
 
 def pool_of(what):
-    """A pool in this process, whose runs end as told."""
+    """Return a pool in this process whose runs have the given outcomes."""
     from ember_ml.mad.pool import Event
 
     def pool(runs):

@@ -45,7 +45,7 @@ HEAD = ".heat thead th:nth-child({}) button"
 
 
 def outcome(run):
-    """The later an architecture is, the worse; on compression it is the other way round."""
+    """Return results that get worse with the architecture's index; on compression, better."""
     place = [each.name for each in ARCHITECTURES].index(run.architecture)
     if run.architecture == EVIL and task_of(run) == "memorization":
         return "ValueError: " + "no" * 200

@@ -1,4 +1,4 @@
-"""Trainings that move, stop, die and go on."""
+"""Training runs that move between backends, are interrupted or killed, and resume."""
 
 from __future__ import annotations
 

@@ -193,7 +193,8 @@ def test_errors() -> None:
     with pytest.raises(KeyError, match="did you mean 'relu'"):
         activations.get("rellu")
     with pytest.raises(
-        ArgumentTypeError, match="expected a name, a config or an object of the activations, not 3"
+        ArgumentTypeError,
+        match="a config or an object of kind 'activations', not 3",
     ):
         activations.get(3)
     with pytest.raises(ArgumentTypeError, match="Threshold: missing a required argument"):

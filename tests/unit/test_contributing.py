@@ -1,4 +1,4 @@
-"""The examples of CONTRIBUTING.md work as written, in as many files as it says."""
+"""The examples of CONTRIBUTING.md work as written, in the stated number of files."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_cond_calls_only_one(backend):
 
 
 def newton(x):
-    """The square root, by a loop whose number of steps depends on x."""
+    """Return the square root, by a loop whose number of steps depends on x."""
     start = (ops.ones_like(x), tensor.array(1.0))
     body = lambda state: (0.5 * (state[0] + x / state[0]), ops.max(ops.abs(state[0] ** 2 - x)))
     return ops.while_loop(lambda state: state[1] > 1e-3, body, start, max_iterations=20)[0]
@@ -253,7 +253,7 @@ def recurrent(x, weight):
 
 
 def composed(x, weight):
-    """Every one of them, differentiated."""
+    """Return a scalar computed with every control flow op."""
     pair = lambda x, y: (x[0] * y[0], y[0] * x[1] + y[1])
     h = ops.associative_scan(pair, (ops.sigmoid(x), x))[1]
     z = ops.cond(True, ops.sin, ops.cos, h)

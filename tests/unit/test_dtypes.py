@@ -23,7 +23,7 @@ REAL = tuple(name for name in ALL if name not in COMPLEXES)
 
 
 def promoted(first: str, second: str) -> str | None:
-    """The dtype of both: NumPy's table for integers and bools, torch's where a float takes part."""
+    """Return the common dtype: NumPy's for integers and bools, torch's if one is a float."""
     if any(name in FLOATS + COMPLEXES for name in (first, second)):
         known = ["uint8" if name in INTEGERS[4:] else name for name in (first, second)]
         return str(torch.promote_types(*(getattr(torch, name) for name in known)))[6:]
@@ -32,12 +32,12 @@ def promoted(first: str, second: str) -> str | None:
 
 
 def pairs(backend: str, names: tuple[str, ...] = ALL) -> list[tuple[str, str]]:
-    """Every pair of dtypes that a backend has."""
+    """Return every pair of dtypes of a backend."""
     return list(itertools.product([name for name in names if has_dtype(backend, name)], repeat=2))
 
 
 def lifted(name: str | None) -> str | None:
-    """What division makes of a dtype."""
+    """Return the dtype of a quotient."""
     return "float32" if name == "bool" or name in INTEGERS else name
 
 
@@ -86,7 +86,7 @@ def test_uint64_with_a_signed_integer_has_no_common_dtype(signed: str, backend: 
 
 
 def weak(name: str, scalar: type) -> str:
-    """The dtype of a tensor with a Python scalar."""
+    """Return the dtype of an op of a tensor and a Python scalar."""
     dtype = DTYPES[name]
     if scalar is bool or dtype.is_complex:
         return name

@@ -92,7 +92,7 @@ def shown(key) -> str:
 
 
 def with_tensors(key):
-    """The key with its arrays made tensors of the active backend."""
+    """Return the key with its arrays converted to tensors of the active backend."""
     parts = key if isinstance(key, tuple) else (key,)
     made = tuple(convert_to_tensor(p) if isinstance(p, np.ndarray) else p for p in parts)
     return made if isinstance(key, tuple) else made[0]
@@ -131,7 +131,7 @@ def test_writes_as_numpy_does(backend: str, key) -> None:
 
 
 def repeats(key) -> bool:
-    """Whether the key names a place twice, so that what is written there is not defined."""
+    """Return whether the key repeats an index, for which a write is undefined."""
     places = np.arange(VALUES.size).reshape(VALUES.shape)[key]
     return len(np.unique(places)) != places.size
 

@@ -263,7 +263,7 @@ def test_a_slice_may_start_at_a_tensor(backend: str, starts) -> None:
 
 
 def gradient(backend: str, function, values: list[float]) -> list[float]:
-    """Of the sum of function(values), by the framework's own differentiation."""
+    """Return the gradient of the sum of function(values), by the framework's autodiff."""
     if backend == "torch":
         leaf = torch.tensor(values, requires_grad=True)
         function(convert_to_tensor(leaf)).native.sum().backward()

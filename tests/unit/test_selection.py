@@ -27,7 +27,7 @@ from ember_ml.nn import tensor
 
 
 def run(code: str, home, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A fresh interpreter with a home of its own."""
+    """Run code in a new interpreter with an empty home folder."""
     keep = {name: value for name, value in os.environ.items() if not name.startswith("EMBER_ML_")}
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code],

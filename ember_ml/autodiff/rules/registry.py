@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class VJPRule:
-    """How to differentiate an op: one function per operand, or one for all operands.
+    """VJP rule of an op: one function per operand, or one for all operands.
 
     Attributes:
         parts: One function per operand; None for an operand without a gradient.

@@ -130,7 +130,7 @@ def _leaf_axes(in_axes: AxisTree, args: list[object], leaves: list[Any]) -> dict
 
 
 def _spread(axis: AxisTree, nest: object) -> list[Any]:
-    """Return an entry of in_axes or out_axes for each leaf that it stands for."""
+    """Return an entry of in_axes or out_axes for each leaf that it applies to."""
     if axis is None or isinstance(axis, int):
         return [axis] * len(tree.leaves_of(nest))
     if isinstance(axis, dict) and isinstance(nest, dict) and axis.keys() != nest.keys():

@@ -1,7 +1,7 @@
-"""Reading and writing an index of an MLX array, with NumPy's meaning.
+"""Reading and writing an index of an MLX array, with NumPy's semantics.
 
 Index arrays are not checked for range: that would wait for the device. Those that came from the
-host were checked before they came here.
+host have been checked before.
 """
 
 from __future__ import annotations

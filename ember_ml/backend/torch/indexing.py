@@ -1,4 +1,4 @@
-"""Reading and writing an index of a torch tensor, with NumPy's meaning."""
+"""Reading and writing an index of a torch tensor, with NumPy's semantics."""
 
 from __future__ import annotations
 

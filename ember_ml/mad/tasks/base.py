@@ -86,7 +86,7 @@ class Task(Dataset):
         raise NotImplementedError(f"{type(self).__name__} must define generate()")
 
     def roles(self) -> list[tuple[int, str]]:
-        """Return what the tokens stand for, as (end, role) pairs in increasing order of `end`.
+        """Return the roles of the tokens, as (end, role) pairs in increasing order of `end`.
 
         Tokens from the previous pair's `end` up to, but not including, `end` have the role.
         """

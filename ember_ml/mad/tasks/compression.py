@@ -68,7 +68,7 @@ class Compression(Task):
             raise ValueError(f"vocab_size must be at least 2, not {config.vocab_size}")
 
     def roles(self) -> list[tuple[int, str]]:
-        """Return what the tokens stand for, as (end, role) pairs."""
+        """Return the roles of the tokens, as (end, role) pairs."""
         return [(self.vocab_size - 1, "token"), (self.vocab_size, "end")]
 
     def generate(self, draws: Draws, *, test: bool) -> tuple[np.ndarray, np.ndarray]:

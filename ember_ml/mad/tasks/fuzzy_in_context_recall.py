@@ -90,7 +90,7 @@ class FuzzyInContextRecall(Task):
             raise ValueError(f"seq_len must be at least {least}, not {config.seq_len}")
 
     def roles(self) -> list[tuple[int, str]]:
-        """Return what the tokens stand for, as (end, role) pairs."""
+        """Return the roles of the tokens, as (end, role) pairs."""
         padding = self.vocab_size - 1
         return [(padding // 2, "key"), (padding, "value"), (self.vocab_size, "padding")]
 

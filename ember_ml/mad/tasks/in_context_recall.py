@@ -89,7 +89,7 @@ class InContextRecall(Task):
         return self.vocab_size - self.noise_vocab_size - (not self.multi_query)
 
     def roles(self) -> list[tuple[int, str]]:
-        """Return what the tokens stand for, as (end, role) pairs."""
+        """Return the roles of the tokens, as (end, role) pairs."""
         symbols = self.num_symbols
         return [
             (symbols // 2, "key"),

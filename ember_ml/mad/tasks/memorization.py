@@ -67,7 +67,7 @@ class Memorization(Task):
             raise ValueError(f"vocab_size must be at least 3, not {config.vocab_size}")
 
     def roles(self) -> list[tuple[int, str]]:
-        """Return what the tokens stand for, as (end, role) pairs."""
+        """Return the roles of the tokens, as (end, role) pairs."""
         insert = self.vocab_size - 1
         return [(insert // 2, "key"), (insert, "value"), (self.vocab_size, "answer here")]
 

@@ -74,7 +74,7 @@ class SelectiveCopying(Task):
             raise ValueError(f"seq_len must be at least {least}, not {config.seq_len}")
 
     def roles(self) -> list[tuple[int, str]]:
-        """Return what the tokens stand for, as (end, role) pairs."""
+        """Return the roles of the tokens, as (end, role) pairs."""
         copy = self.vocab_size - 1
         return [(copy - 1, "token"), (copy, "blank"), (self.vocab_size, "copy")]
 

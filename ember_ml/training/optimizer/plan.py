@@ -1,4 +1,4 @@
-"""Which parameters are updated together, and where their state is stored."""
+"""Batches of parameters that are updated together, and their state."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Batch:
 
 
 class Plan:
-    """How an optimizer updates its parameters where they are now, and the state it stores for them.
+    """Batches of an optimizer's parameters on their current backend, and the stored state.
 
     Args:
         optimizer: The optimizer.

@@ -1,4 +1,4 @@
-"""How learning rates change from step to step: factors on those of the optimizer."""
+"""Learning rate schedules: factors on the learning rates of an optimizer."""
 
 from ember_ml.training.schedules.base import Schedule as Schedule
 from ember_ml.training.schedules.base import get as get

@@ -26,7 +26,7 @@ def drawn(request):
 
 
 def assert_agree(function, *sources) -> None:
-    """The gradients by native arrays are those by ops, to the last bit."""
+    """Check that gradients by native arrays equal those by ops, bit for bit."""
     places = tuple(range(len(sources)))
     quick = autodiff.grad(lambda *xs: ops.sum(ops.sin(function(*xs))), places)
     quick(*sources)  # the first calls of an op go the long way

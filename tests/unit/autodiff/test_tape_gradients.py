@@ -120,7 +120,7 @@ def test_batch_jacobian():
     assert got.shape == (3, 3, 2)
     for row, (a, b) in zip(got, x.tolist(), strict=True):
         np.testing.assert_allclose(row, [[b, a], [1, 0], [0, 2 * b]])
-    for word in ("none", "zero"):  # TensorFlow gives zeros either way
+    for word in ("none", "zero"):  # TensorFlow returns zeros in both cases
         assert tape.batch_jacobian(other, x, word).tolist() == np.zeros((3, 2, 2)).tolist()
     with pytest.raises(ValueError, match="unconnected_gradients"):
         tape.batch_jacobian(other, x, "null")

@@ -1,4 +1,4 @@
-"""How the tests call the command line."""
+"""Helpers that run the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ember_ml.cli.app import app
 
 
 def ember(*words: Any, code: int = 0) -> Result:
-    """The command in this process; it must end with the exit code."""
+    """Run the command in this process and check its exit code."""
     result = CliRunner().invoke(app, [str(word) for word in words])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -26,13 +26,13 @@ def ember(*words: Any, code: int = 0) -> Result:
 
 
 def ember_json(*words: Any) -> Any:
-    """What a command writes for scripts."""
+    """Return the JSON output of a command."""
     return json.loads(ember(*words, "--json").stdout)
 
 
 @contextlib.contextmanager
 def running(*words: Any, folder: Any = None) -> Iterator[subprocess.Popen[str]]:
-    """The command in a new process group, which is killed at the end of the block."""
+    """Run the command in a new process group, which is killed at the end of the block."""
     process = subprocess.Popen(
         [sys.executable, "-m", "ember_ml", *(str(word) for word in words)],
         stdout=subprocess.PIPE,

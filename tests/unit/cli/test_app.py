@@ -1,4 +1,4 @@
-"""What all commands share: help, options, errors, completion."""
+"""Shared behavior of all commands: help, options, errors, completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/cli.md are true."""
+"""The examples of docs/cli.md run and print what the page shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCKS = re.findall(r"^```console\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def examples() -> list[tuple[str, list[str]]]:
-    """The commands, and the lines that they are shown to write."""
+    """Return the commands and the output that the page shows for each."""
     found: list[tuple[str, list[str]]] = []
     for line in "".join(BLOCKS).splitlines():
         if line.startswith("$ ember "):

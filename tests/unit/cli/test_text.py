@@ -63,7 +63,7 @@ def test_windows():
 
 def test_training_learns_the_text(folder):
     found = ember_json("train", "sub/run.yaml", "epochs=25", "--backend", "numpy")
-    assert found["val_loss"] < 0.5 * math.log(len(set(TEXT)))  # half of what a guess costs
+    assert found["val_loss"] < 0.5 * math.log(len(set(TEXT)))  # half the loss of a uniform guess
     text = ember("generate", "out", "--prompt", "to be or", "--temperature", "0",
                  "--max-new-tokens", "7", "--backend", "numpy").stdout  # fmt: skip
     assert text == "to be or not to\n"

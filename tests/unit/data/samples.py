@@ -36,7 +36,7 @@ class Deadly(Squares):
 
 
 class Endless(Squares):
-    """From example 2 on, reading takes longer than a test may."""
+    """Dataset that blocks from example 2 on."""
 
     def __getitem__(self, index):
         time.sleep(3600 if index >= 2 else 0)
@@ -44,7 +44,7 @@ class Endless(Squares):
 
 
 class SlowToArrive(Squares):
-    """In another process it says by a file that it is about to be there, and takes its time."""
+    """Dataset that is slow to unpickle in another process, and announces it by a file."""
 
     def __init__(self, length, folder):
         super().__init__(length)
@@ -103,7 +103,7 @@ def odd(items):
 
 
 def listed(loader):
-    """Every batch of an epoch as lists."""
+    """Return every batch of an epoch as lists."""
     return [nest_lists(batch) for batch in loader]
 
 

@@ -1,4 +1,4 @@
-"""Background workers: the same batches, errors told, nothing left behind."""
+"""Background workers: same batches, reported errors, no leftover threads or processes."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ if __name__ == "__main__":
 
 
 def run(tmp_path, *arguments: str) -> subprocess.Popen:
-    """The script in a process group of its own."""
+    """Start the script in a new process group."""
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
     return subprocess.Popen(
@@ -225,13 +225,13 @@ def run(tmp_path, *arguments: str) -> subprocess.Popen:
 
 
 def started(tmp_path, *arguments: str) -> tuple[subprocess.Popen, list[int]]:
-    """The script after its first batch, and its workers' ids."""
+    """Return the script after its first batch, and the process ids of its workers."""
     process = run(tmp_path, *arguments)
     return process, [int(word) for word in process.stdout.readline().split()]
 
 
 def all_end(pids: list[int]) -> bool:
-    """Whether the processes end in time; a dead one that nobody has waited for counts as ended."""
+    """Return whether the processes end in time; zombies count as ended."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         command = ["ps", "-o", "stat=", "-p", ",".join(map(str, pids))]

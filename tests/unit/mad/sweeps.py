@@ -22,7 +22,7 @@ HARDER = SCALES["full"]._replace(name="own", learning_rates=(1e-3,), weight_deca
 
 
 def result(accuracy: float, macro: float | None = None, loss: float = 1.0) -> Result:
-    """A result of an accuracy, that was reached evenly."""
+    """Return a result with an accuracy that was reached linearly."""
     curve = tuple(Point(10 * at, 3.0 - at, accuracy * at / 3, 4.0 - at) for at in (1, 2, 3))
     macro = accuracy / 2 if macro is None else macro
     return Result(accuracy, macro, loss, accuracy, loss, 30, 2.0, 0.0125, 123_456, 4096, 0, curve)
@@ -36,7 +36,7 @@ def write_sweep(
     seeds: Sequence[int] = (0,),
     scale: Scale = SCALES["mini"],
 ) -> Path:
-    """The folder of a sweep whose runs end as told: in a result, in an error, or not at all."""
+    """Write the folder of a sweep; each run has the given outcome: a result, an error or none."""
     store = Store(path)
     plan = {
         "architectures": [list(each) for each in architectures],

@@ -1,4 +1,4 @@
-"""A sweep under way, in the terminal."""
+"""Display of a running sweep in the terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sweep_of(path, architectures=THREE, seeds=1, **options) -> Sweep:
 
 
 def accuracy(at: int) -> float:
-    """Of a run: all differ, and some are 100 %."""
+    """Return the accuracy of a run: all differ, and some are 100 %."""
     return min(1.0, 0.5 + 0.0123 * (at % 50))
 
 
@@ -152,7 +152,7 @@ def test_brackets_are_no_markup(tmp_path):
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """Clock that the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0

@@ -30,7 +30,7 @@ EVIL = """<script>alert(1)</script>"'&</style><img src=x onerror=alert(1)>"""
 
 
 class Page(HTMLParser):
-    """What a browser would find in a page: elements, and the text of each kind."""
+    """Parsed page: its elements, and the text of each kind."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(convert_charrefs=True)
@@ -55,7 +55,7 @@ class Page(HTMLParser):
         self.texts.append((tuple(self.open), data))
 
     def text(self, *inside: str) -> str:
-        """The text in elements within elements."""
+        """Return the text in nested elements."""
         return " ".join(t for where, t in self.texts if all(tag in where for tag in inside))
 
     def ids(self) -> set[str | None]:
@@ -63,7 +63,7 @@ class Page(HTMLParser):
 
 
 def accuracy_of(run) -> float:
-    """Of each architecture, task and seed another one."""
+    """Return a different accuracy for each architecture, task and seed."""
     names = [each.name for each in THREE]
     return 0.9 - 0.2 * names.index(run.architecture) - 0.05 * run.seed**2 - len(task_of(run)) / 100
 

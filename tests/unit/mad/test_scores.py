@@ -1,4 +1,4 @@
-"""Which runs count, and on which examples."""
+"""Selection of runs, and their scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether architectures are of the same size."""
+"""Comparison of the sizes of architectures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_sizes_that_differ_too_much_are_refused() -> None:
 
 
 def test_settings_are_compared_with_themselves_only() -> None:
-    """A longer sequence or a larger vocabulary is no other architecture."""
+    """Sizes are compared only at the same sequence length and vocabulary."""
     sweep = Sweep(["gru+swiglu"], "unused", scale="full", tasks=["memorization"])
     assert len({size.parameters for size in sizes_of(sweep.runs)}) == 6
     check_sizes(sizes_of(sweep.runs), parameters=1.0, state=1.0)

@@ -1,4 +1,4 @@
-"""The six tasks: what each example is, told again in plain Python."""
+"""The six tasks: examples are checked against a plain Python reference."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_tokens_are_in_the_vocabulary(name: str) -> None:
 
 
 def follow_recall(tokens: list[int], keys: range, values: range, noise: range) -> list[int]:
-    """Where a value is that can be known, by reading the sequence pair by pair."""
+    """Return the positions of the values that can be known, reading pair by pair."""
     bound: dict[int, int] = {}
     known = []
     for at in range(0, len(tokens) - 1, 2):

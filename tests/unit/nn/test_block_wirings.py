@@ -41,7 +41,7 @@ def diamond() -> GraphWiring:
 
 
 def looped() -> GraphWiring:
-    """A loop with a layer that mixes positions, and layers before and after it."""
+    """Return a loop with a layer that mixes positions, and layers before and after it."""
     ops.random.set_seed(4)
     wiring = GraphWiring(merge={"memory": "gate"}, outputs=["head", "encoder"])
     wiring.add_block(GRU(3, 4), "encoder").add_block(GRU(4, 4), "memory")
@@ -91,7 +91,7 @@ def sequence(*shape: int) -> np.ndarray:
 
 
 def noisy(wiring: BlockWiring) -> BlockWiring:
-    """With gates and biases that are not zero."""
+    """Return the module with nonzero gates and biases."""
     wiring.build(3)
     for at, parameter in enumerate(wiring.parameters()):
         parameter.assign(parameter + ops.random.normal(parameter.shape, 0.0, 0.3, seed=at))
@@ -108,7 +108,7 @@ def close(a, b, tolerance: float = 1e-5) -> bool:
 
 
 def by_hand(wiring: GraphWiring, x):
-    """What `diamond` is, without a wiring."""
+    """Compute `diamond` without a wiring."""
     blocks = wiring.blocks
     slow, fast = blocks["slow"](x), blocks["fast"](x)
     gate = ops.sigmoid(wiring.gates["join"])
@@ -341,7 +341,7 @@ def test_what_is_not_in_a_loop_may_see_the_whole(backend: str) -> None:
 
 
 def test_widths_in_loops(backend: str) -> None:
-    """Of blocks that read what comes later: added, put beside, or alone."""
+    """Widths are inferred in loops: with a concatenation, a sum, or not at all."""
     x = array(sequence(1, 3, 2))
     beside = GraphWiring(merge="concat").add_block(GRU(6, 4), "a").connect("input", "a")
     assert beside.connect("a", "a", delayed=True)(x).shape == (1, 3, 4)

@@ -116,7 +116,7 @@ CASES: dict[str, tuple[Callable[..., Any], dict[str, Any], type, str]] = {
 
 
 def theirs(name: str) -> Any:
-    """A small model of transformers in which every value counts."""
+    """Return a small model of transformers in which every value affects the output."""
     made, values, _, _ = CASES[name]
     model = transformers.AutoModelForCausalLM.from_config(made(**values))
     torch.manual_seed(0)
@@ -133,7 +133,7 @@ def logits(model: Any) -> Any:
 
 
 def loaded(folder: Path) -> Any:
-    """What transformers reads, if all of it fits."""
+    """Load the checkpoint with transformers, and check that all tensors fit."""
     model, report = transformers.AutoModelForCausalLM.from_pretrained(
         folder, output_loading_info=True
     )

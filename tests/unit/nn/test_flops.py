@@ -1,4 +1,4 @@
-"""How much models compute: against hand formulas, torch's counter, and across backends."""
+"""FLOP counts: against formulas, torch's counter, and across backends."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_torch_counts_the_same_products(pattern: str) -> None:
         with FlopCounterMode(display=False) as counter:
             model(tokens)
         products = counter.get_total_flops()
-        assert products < model.flops(tokens) < 1.12 * products  # the rest is no product
+        assert products < model.flops(tokens) < 1.12 * products  # the rest are not matrix products
 
 
 def test_convolutions_as_torch_counts_them() -> None:

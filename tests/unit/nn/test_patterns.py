@@ -1,4 +1,4 @@
-"""Patterns of layers: what they stand for, and what is wrong with those that stand for nothing."""
+"""Patterns of layers: their expansion, and the errors of invalid ones."""
 
 from __future__ import annotations
 

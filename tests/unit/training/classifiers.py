@@ -1,4 +1,4 @@
-"""A small classification, and trainers for it."""
+"""Small classification task, and trainers for it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Y = (X[:, 0] + X[:, 1] > 0).astype("int64") + (X[:, 2] > 1)
 
 
 def mlp() -> nn.Module:
-    """The same each time, on the active backend."""
+    """Return a model with the same weights each time, on the active backend."""
     ops.random.set_seed(1)
     return layers.MLP(5, [8], 3, activation="tanh")
 
 
 def trainer(model: nn.Module | None = None, **options: Any) -> Trainer:
-    """By Adam, unless told otherwise."""
+    """Return a trainer; the default optimizer is Adam."""
     options = {"optimizer": "adam", "learning_rate": 0.02, "progress": False, **options}
     return Trainer(model or mlp(), options.pop("loss", "cross_entropy"), **options)

@@ -1,4 +1,4 @@
-"""The moving average of a model against torch's and the formula."""
+"""Moving average of a model, compared with torch's and the formula."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ LOG_P = np.log(RNG.dirichlet(np.ones(5), (3, 4))).astype(np.float32)
 
 
 def classes_second(loss: TorchLoss) -> TorchLoss:
-    """The loss with the classes of the last axis where torch wants them."""
+    """Return the loss with the class axis moved to where torch expects it."""
     return lambda x, y, **options: loss(
         x.movedim(-1, 1), y.movedim(-1, 1) if y.is_floating_point() else y, **options
     )
@@ -189,7 +189,7 @@ def test_function_and_object_agree(
 def test_sample_weights(
     name: str, options: dict[str, Any], x: Array, y: Array, reference: TorchLoss, backend: str
 ) -> None:
-    """The weighted mean, written out from the losses that torch gives for each element."""
+    """The weighted mean equals that of torch's losses per element."""
     each = reference(as_torch(x), as_torch(y), reduction="none").numpy()
     weight = np.array([0.0, 0.5, 2.0], np.float32)
     spread = np.broadcast_to(weight.reshape(3, *(1,) * (each.ndim - 1)), each.shape)

@@ -21,7 +21,7 @@ STEPS = 30
 
 
 def by_torch(make: Any, steps: int = STEPS) -> list[float]:
-    """The learning rates that a scheduler of torch gives, of a base of 1."""
+    """Return the learning rates of a torch scheduler with a base of 1."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SequentialLR's own use of a deprecated argument
@@ -252,7 +252,7 @@ def test_plateau_is_torchs(ours: dict[str, Any], theirs: dict[str, Any]) -> None
 
 
 def test_plateau_below_zero() -> None:
-    """Better is less, whatever the sign."""
+    """A lower value is better, also if negative."""
     schedule = Plateau(patience=0, threshold=0.1)
     for value in [-1.0, -1.2, -1.5]:
         schedule.observe(value)

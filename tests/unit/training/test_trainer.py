@@ -119,7 +119,7 @@ def test_masks_and_dict_batches(backend: str) -> None:
 
 
 class Scaled(nn.Module):
-    """A model with a second argument."""
+    """Model with a second argument."""
 
     def __init__(self) -> None:
         self.inner = mlp()
@@ -142,7 +142,7 @@ def test_other_keys_of_a_dict_are_arguments_of_the_model(backend: str) -> None:
 
 
 class Scored(nn.Module):
-    """A model that gives the loss itself."""
+    """Model that returns its loss."""
 
     def __init__(self) -> None:
         self.inner = mlp()

@@ -1,4 +1,4 @@
-"""Trainers that go on, move, are given objects, masks and averages."""
+"""Trainers that continue, move between backends, and take objects, masks and averages."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def bitwise_left_shift(x: mx.array, y: mx.array) -> mx.array:
 
 
 def bitwise_right_shift(x: mx.array, y: mx.array) -> mx.array:
-    """Beyond the dtype's bits only the sign is left; a negative shift is a large one."""
+    """Return the sign for shifts beyond the bits of the dtype; a negative shift counts as large."""
     x, y = mx.broadcast_arrays(x, as_unsigned(y))
     last = 8 * x.dtype.size - 1
     out = mx.right_shift(x, mx.minimum(y, last).astype(x.dtype))

@@ -114,12 +114,12 @@ def _like(x: mx.array, value: mx.array, dtype: mx.Dtype, device: Any) -> mx.arra
 def zeros_like(
     x: mx.array, *, dtype: mx.Dtype | None = None, device: str | None = None
 ) -> mx.array:
-    """Zeros in the shape of x."""
+    """Return zeros with the shape of x."""
     return _like(x, 0, dtype, device)
 
 
 def ones_like(x: mx.array, *, dtype: mx.Dtype | None = None, device: str | None = None) -> mx.array:
-    """Ones in the shape of x."""
+    """Return ones with the shape of x."""
     return _like(x, 1, dtype, device)
 
 

@@ -33,7 +33,7 @@ def _pair(x: mx.array, y: mx.array) -> tuple[Any, Any]:
 
 
 def _divisor(x: mx.array, y: mx.array) -> mx.array:
-    """Replace divisors that would kill the process (0, or an overflowing quotient) by 1."""
+    """Replace divisors that would crash the process (0, or an overflowing quotient) by 1."""
     safe = mx.where(y == 0, mx.array(1, y.dtype), y)
     if y.dtype not in _SIGNED:
         return safe

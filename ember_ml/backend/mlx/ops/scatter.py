@@ -1,6 +1,6 @@
 """Scatter and segment reductions.
 
-Segment numbers in MLX arrays are looked at only where the count has to be read from them.
+Segment ids in MLX arrays are read only if the number of segments depends on them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from ember_ml.nn.models.convert.errors import ConversionError
 class Settings:
     """Values of a config.json, and the problems found in them.
 
-    A missing value and null stand for the default of transformers, which the caller passes.
+    A missing value and null mean the default of transformers, which the caller passes.
 
     Args:
         where: Path of the file, for error messages.

@@ -65,7 +65,7 @@ case(N + "layer_norm", real(4, 6, transposed=True), real(6), real(6), reference=
 case(N + "rms_norm", real(3, 4, 6), real(6), reference=rms_norm)
 case(N + "rms_norm", real(3, 4, 6), real(4, 6), reference=rms_norm, axis=1, eps=0.1)
 case(N + "rms_norm", real(4, 6, transposed=True), real(6), reference=rms_norm)
-# a large mean beside a small spread: E[x^2] - E[x]^2 would lose it
+# a large mean and a small variance, which E[x^2] - E[x]^2 would lose
 near = {"transform": lambda x: 1000 + np.round(x * 4) / 4}
 case(N + "layer_norm", real(3, 16, **near), dtypes=("float32", "float64"), reference=layer_norm)
 # squares beyond float16

@@ -34,7 +34,7 @@ def attend(
 
 
 def _four_axes(x: mx.array) -> mx.array:
-    """(batch, heads, time, features)."""
+    """Return x with the shape (batch, heads, time, features)."""
     if x.ndim == 4:
         return x
     return x.reshape(-1, x.shape[-3] if x.ndim > 2 else 1, *x.shape[-2:])

@@ -44,7 +44,7 @@ def _depthwise(x: mx.array, weight: mx.array, padding: Any, dilation: Any) -> mx
 
 
 def empty_like(convolve: Callable[..., Any], x: mx.array, *args: Any) -> mx.array:
-    """Return the result for an empty batch, whose gradient would kill the process."""
+    """Return the result for an empty batch, whose gradient would crash the process."""
     one = convolve(mx.zeros((1, *x.shape[1:]), x.dtype), *args)  # for its shape: never computed
     return mx.zeros((0, *one.shape[1:]), one.dtype)
 
