@@ -64,9 +64,9 @@ def test_own_parts_are_compared_by_the_command_line(tmp_path: Path) -> None:
     assert "signed-gate+swiglu on parity" in out
     (result,) = (tmp_path / "s" / "runs").glob("parity.signed-gate-swiglu.*/result.json")
     assert json.loads(result.read_text())["state"] == 2 * 16
-    told = ember("mad", "report", tmp_path / "s", code=2).stderr
-    assert "no tasks named 'parity'" in told
-    assert "--plugin" in told
+    stderr = ember("mad", "report", tmp_path / "s", code=2).stderr
+    assert "no tasks named 'parity'" in stderr
+    assert "--plugin" in stderr
 
 
 def is_png(path: Path) -> bool:

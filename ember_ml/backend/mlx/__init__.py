@@ -69,7 +69,7 @@ def from_host(array: mx.array, dtype: mx.Dtype, device: str, copy: bool | None) 
     if copy is False:
         raise ArgumentError("copy=False: MLX always copies NumPy arrays")
     if array.dtype == np.complex128 and dtype != mx.complex64:
-        raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
+        raise TypeError(f"complex values do not fit {dtype}; use real(x) or abs(x) first")
     if array.size == 0:  # MLX (0.32) may hang in a sum over an empty NumPy array
         return mx.zeros(array.shape, dtype)
     if array.dtype == np.float64:
@@ -82,7 +82,7 @@ def from_host(array: mx.array, dtype: mx.Dtype, device: str, copy: bool | None) 
 def to_host(data: mx.array) -> mx.array:
     """Convert to a NumPy array, sharing memory where possible."""
     if data.dtype == mx.bfloat16:
-        raise ArgumentTypeError("NumPy has no bfloat16; take x.astype('float32').numpy()")
+        raise ArgumentTypeError("NumPy has no bfloat16; use x.astype('float32').numpy()")
     return np.asarray(data)
 
 
@@ -108,7 +108,7 @@ def scalar(value: mx.array, dtype: mx.Dtype, device: str) -> mx.array:
 def cast(data: mx.array, dtype: mx.Dtype) -> mx.array:
     """Return the array in another dtype."""
     if data.dtype == mx.complex64 and dtype not in (mx.complex64, mx.bool_):
-        raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
+        raise TypeError(f"complex values do not fit {dtype}; use real(x) or abs(x) first")
     return data.astype(dtype)
 
 

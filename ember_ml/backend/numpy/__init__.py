@@ -92,7 +92,7 @@ def scalar(value: np.ndarray, dtype: np.dtype, device: str) -> np.ndarray:
 def cast(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return the array in another dtype; complex to real is an error."""
     if data.dtype.kind == "c" and dtype.kind not in "cb":
-        raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
+        raise TypeError(f"complex values do not fit {dtype}; use real(x) or abs(x) first")
     with np.errstate(invalid="ignore", over="ignore"):
         return data.astype(dtype)
 

@@ -87,7 +87,7 @@ def from_host(
         )
         array, shareable = array.astype(wide), False
     if copy is False and not (shareable and DTYPES[array.dtype.name] is dtype and device == "cpu"):
-        raise ArgumentError("copy=False: the array's memory cannot be shared with torch as it is")
+        raise ArgumentError("copy=False: the array's memory cannot be shared with torch")
     source = torch.from_numpy(array) if shareable else torch.from_numpy(array.copy())
     if source.dtype is not dtype:
         return cast(source, dtype).to(device)
@@ -97,7 +97,7 @@ def from_host(
 def to_host(data: torch.Tensor) -> torch.Tensor:
     """Convert to a NumPy array, sharing memory where possible."""
     if data.dtype is torch.bfloat16:
-        raise ArgumentTypeError("NumPy has no bfloat16; take x.astype('float32').numpy()")
+        raise ArgumentTypeError("NumPy has no bfloat16; use x.astype('float32').numpy()")
     return data.detach().cpu().resolve_conj().resolve_neg().numpy()
 
 
@@ -121,7 +121,7 @@ def scalar(value: torch.Tensor, dtype: torch.dtype, device: str) -> torch.Tensor
 def cast(data: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Return the tensor in another dtype."""
     if data.dtype.is_complex and not dtype.is_complex and dtype is not torch.bool:
-        raise TypeError(f"complex values do not fit {dtype}; take real(x) or abs(x) first")
+        raise TypeError(f"complex values do not fit {dtype}; use real(x) or abs(x) first")
     return data.to(dtype)
 
 

@@ -68,10 +68,10 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
         assert process.stdout.readline().startswith("MAD tiny on numpy: 0 of 54 runs")
         assert "(1 of 54" in process.stdout.readline()
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers too
-        _, told = process.communicate(timeout=60)
-    assert process.returncode == 130, told
-    assert "continue with: ember mad run gru+swiglu --seeds 9" in told
-    assert "Traceback" not in told
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "continue with: ember mad run gru+swiglu --seeds 9" in stderr
+    assert "Traceback" not in stderr
     assert 1 <= len(Store(tmp_path / "s").done()) < 54
 
 

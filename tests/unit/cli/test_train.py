@@ -105,10 +105,10 @@ def test_ctrl_c_saves_and_says_how_to_go_on(folder):
         while not process.stdout.readline().startswith("epoch 1 "):
             assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)
-        _, told = process.communicate(timeout=60)
-    assert process.returncode == 130, told
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
     assert (
-        told
+        stderr
         == "continue with: ember train run.yaml epochs=1000000 out=out --backend numpy --resume\n"
     )
     found = ember_json("train", "run.yaml", "epochs=1", "out=out", "--resume")

@@ -14,7 +14,7 @@ def measured(*patterns: str, scale: str = "base", task: str = "in-context-recall
 
 @pytest.mark.parametrize("mixer", ["mh-gla", "hyena", "hyena-experts"])
 def test_layers_as_mad_has_them_keep_4096_numbers(mixer: str) -> None:
-    """The published normalisation, of two layers of width 128."""
+    """The published normalization, of two layers of width 128."""
     (size,) = measured(f"{mixer}+swiglu")
     assert (size.state, size.state_per_token) == (4096, 0)
 

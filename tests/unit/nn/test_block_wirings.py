@@ -343,8 +343,8 @@ def test_what_is_not_in_a_loop_may_see_the_whole(backend: str) -> None:
 def test_widths_in_loops(backend: str) -> None:
     """Widths are inferred in loops: with a concatenation, a sum, or not at all."""
     x = array(sequence(1, 3, 2))
-    beside = GraphWiring(merge="concat").add_block(GRU(6, 4), "a").connect("input", "a")
-    assert beside.connect("a", "a", delayed=True)(x).shape == (1, 3, 4)
+    concatenated = GraphWiring(merge="concat").add_block(GRU(6, 4), "a").connect("input", "a")
+    assert concatenated.connect("a", "a", delayed=True)(x).shape == (1, 3, 4)
     alone = GraphWiring().add_block(Dense(4, 2), "back").add_block(Dense(2, 4), "out")
     alone.connect("input", "out").connect("back", "out").connect("out", "back", delayed=True)
     alone.outputs = ("out",)

@@ -33,7 +33,7 @@ from ember_ml.training.callbacks import (
 from tests.unit.training.classifiers import X, Y, mlp, trainer
 
 
-def normalised() -> nn.Module:
+def normalized() -> nn.Module:
     ops.random.set_seed(1)
     return nn.Sequential(
         layers.Dense(5, 8), layers.BatchNorm(8), layers.MLP(8, [8]), layers.LayerNorm(8),
@@ -68,7 +68,7 @@ def test_a_step_equals_torch(backend: str) -> None:
         assert abs(mine.weight.numpy() - theirs.weight.detach().numpy()).max() < 1e-5
 
 
-@pytest.mark.parametrize("make", [mlp, normalised])
+@pytest.mark.parametrize("make", [mlp, normalized])
 def test_curves_agree_across_backends(make) -> None:
     curves = []
     for backend in available():
@@ -94,7 +94,7 @@ def test_accumulated_batches_make_one_step(backend: str) -> None:
 
 
 def test_evaluate_and_predict(backend: str) -> None:
-    ours = trainer(normalised(), metrics=["accuracy", {"type": "f1", "average": "macro"}])
+    ours = trainer(normalized(), metrics=["accuracy", {"type": "f1", "average": "macro"}])
     ours.fit((X, Y), epochs=2, batch_size=16)
     found = ours.evaluate((X, Y), batch_size=20)
     outputs = ours.predict(array(X), batch_size=7)
@@ -182,9 +182,9 @@ def precisions() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("name", "precision"), precisions())
 def test_mixed_precision_learns_with_float32_weights(name: str, precision: str) -> None:
     with use_backend(name):
-        ours = trainer(normalised(), precision=precision)
+        ours = trainer(normalized(), precision=precision)
         history = ours.fit((X, Y), steps=40, batch_size=16)
-        plain = trainer(normalised()).fit((X, Y), steps=40, batch_size=16)
+        plain = trainer(normalized()).fit((X, Y), steps=40, batch_size=16)
     assert {p.dtype.name for p in ours.model.parameters()} == {"float32"}
     assert history.losses[-1] < 0.6 * history.losses[0]
     assert history.losses != plain.losses

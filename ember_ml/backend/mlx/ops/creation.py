@@ -102,7 +102,7 @@ def geomspace(
     endpoint: bool = True,
 ) -> mx.array:
     if not start * stop > 0:
-        raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
+        raise ValueError(f"start={start} and stop={stop} must be nonzero and have the same sign")
     return from_host(np.geomspace(start, stop, num, endpoint), dtype, device, None)
 
 

@@ -84,7 +84,7 @@ def geomspace(
     endpoint: bool = True,
 ) -> np.ndarray:
     if not start * stop > 0:
-        raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
+        raise ValueError(f"start={start} and stop={stop} must be nonzero and have the same sign")
     return cast(np.geomspace(start, stop, num, endpoint), dtype)
 
 

@@ -111,7 +111,7 @@ def geomspace(
     endpoint: bool = True,
 ) -> torch.Tensor:
     if not start * stop > 0:
-        raise ValueError(f"start={start} and stop={stop} must be of one sign, and not 0")
+        raise ValueError(f"start={start} and stop={stop} must be nonzero and have the same sign")
     made = start * torch.pow(stop / start, _linspace(0.0, 1.0, num, endpoint))
     if endpoint and num > 1:
         made[-1] = stop

@@ -82,7 +82,7 @@ def where(condition: torch.Tensor, x: torch.Tensor | None, y: torch.Tensor | Non
 
 def nonzero(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     if x.ndim == 0:
-        raise ShapeError("nonzero: x must have at least one axis, not 0")
+        raise ShapeError("nonzero: x must have at least one axis; got a 0-d tensor")
     return torch.nonzero(x, as_tuple=True)
 
 

@@ -11,5 +11,5 @@ def correlate(x, y, mode="valid"):
     if x.ndim != 1 or y.ndim != 1 or 0 in (x.size, y.size):
         raise ShapeError(f"correlate takes two vectors, not shapes {x.shape} and {y.shape}")
     if mode not in ("full", "same", "valid"):
-        raise ArgumentError(f"correlate: mode={mode!r}; there are 'full', 'same' and 'valid'")
+        raise ArgumentError(f"correlate: mode must be 'full', 'same' or 'valid', not {mode!r}")
     return np.correlate(x, y, mode)

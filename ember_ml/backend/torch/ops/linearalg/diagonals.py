@@ -10,7 +10,7 @@ import torch
 def diagonal(x: torch.Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1) -> torch.Tensor:
     """Return a diagonal of the matrices in two axes."""
     if x.ndim < 2:
-        raise ValueError("the shape is not that of matrices")
+        raise ValueError("the shape must be that of matrices")
     return torch.diagonal(x, offset, axis1, axis2)
 
 

@@ -39,7 +39,7 @@ def _attend(
     dropout: float,
 ) -> torch.Tensor:
     if query.ndim != key.ndim:
-        raise ValueError("the shapes of query and key have different numbers of axes")
+        raise ValueError("query and key must have the same number of axes")
     grouped = query.ndim > 2 and query.shape[-3] != key.shape[-3]
     square = causal and window is None and mask is None and query.shape[-2] == key.shape[-2]
     if not square:

@@ -57,7 +57,9 @@ def batch_norm(
     _trailing(x, axis)
     for vector in (mean, variance, weight, bias):
         if vector is not None and vector.shape != (x.shape[axis],):
-            raise ValueError(f"a shape of {tuple(vector.shape)} for {x.shape[axis]} channels")
+            raise ValueError(
+                f"expected a vector of {x.shape[axis]} channels, not shape {tuple(vector.shape)}"
+            )
     along = (-1, *(1,) * (x.ndim - 1 - axis % x.ndim))
     scale = torch.rsqrt(variance.to(wide) + eps)
     scale = (scale if weight is None else scale * weight).view(along)

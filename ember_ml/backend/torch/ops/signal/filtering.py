@@ -17,5 +17,5 @@ def correlate(x, y, mode="valid"):
     taps = len(y)
     pads = {"full": (taps - 1, taps - 1), "same": (taps // 2, (taps - 1) // 2), "valid": (0, 0)}
     if mode not in pads:
-        raise ArgumentError(f"correlate: mode={mode!r}; there are 'full', 'same' and 'valid'")
+        raise ArgumentError(f"correlate: mode must be 'full', 'same' or 'valid', not {mode!r}")
     return F.conv1d(F.pad(x, pads[mode])[None, None], y.conj()[None, None])[0, 0]
