@@ -27,7 +27,10 @@ class Columns(Dataset):
     _length: int
 
     def _set(self, columns: Arrays) -> None:
-        self._length = _common_length(type(self).__name__, _named(columns))
+        named = _named(columns)
+        if not named:
+            raise ArgumentError(f"{type(self).__name__}: pass at least one array")
+        self._length = _common_length(type(self).__name__, named)
         self._columns = columns
 
     def __len__(self) -> int:
@@ -48,7 +51,7 @@ class Columns(Dataset):
         Args:
             indices: Array or sequence of integers.
         """
-        columns = self._columns
+        columns = self._columns  # `tree.map_leaves` takes three times as long
         take = host_arrays.take
         if isinstance(columns, dict):
             return {name: take(column, indices) for name, column in columns.items()}
@@ -82,14 +85,13 @@ class ArrayDataset(Columns):
     """
 
     def __init__(self, *arrays: object) -> None:
-        if not arrays or (len(arrays) == 1 and isinstance(arrays[0], dict) and not arrays[0]):
-            raise ArgumentError("ArrayDataset: pass at least one array")
-        if len(arrays) == 1 and isinstance(arrays[0], dict):
-            self._set({name: to_host(array) for name, array in arrays[0].items()})
-        elif len(arrays) == 1:
-            self._set(to_host(arrays[0]))
+        if len(arrays) != 1:
+            columns: Arrays = tuple([to_host(array) for array in arrays])
+        elif isinstance(arrays[0], dict):
+            columns = {name: to_host(array) for name, array in arrays[0].items()}
         else:
-            self._set(tuple([to_host(array) for array in arrays]))
+            columns = to_host(arrays[0])
+        self._set(columns)
 
 
 def _named(columns: Arrays) -> dict[Hashable, np.ndarray]:

@@ -29,9 +29,7 @@ def check_integer(where: str, name: str, value: object, least: int) -> int:
         value: Value to check.
         least: Smallest valid value.
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(f"{where}: {name} must be an integer, not {value!r}")
-    number = operator.index(value)
+    number = _integer(where, name, value)
     if number < least:
         raise ArgumentError(f"{where}: {name} must be at least {least}, not {number}")
     return number
@@ -45,11 +43,13 @@ def check_index(where: str, value: object, length: int) -> int:
         value: Index to check.
         length: Number of examples.
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(
-            f"{where}: the index of an example must be an integer, not {value!r}"
-        )
-    number = operator.index(value)
+    number = _integer(where, "the index of an example", value)
     if not -length <= number < length:
         raise IndexOutOfRangeError(f"{where}: index {number} is out of range for {length} examples")
     return number % length
+
+
+def _integer(where: str, name: str, value: object) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(f"{where}: {name} must be an integer, not {value!r}")
+    return operator.index(value)

@@ -143,7 +143,8 @@ class DataLoader:
             return Task(number, () if stream else plan.indices(order, number))
 
         if self.num_workers == 0:
-            return _read(self._reader(first), map(task, _count(first, end)))
+            numbers = itertools.count(first) if end is None else range(first, end)
+            return _read(self._reader(first), map(task, numbers))
         return self._read_ahead(Desk(task, first, end, self.num_workers * self.prefetch), first)
 
     def _reader(self, first: int) -> Reader:
@@ -193,10 +194,6 @@ def _started(stack: contextlib.ExitStack, reader: Reader) -> Reader:
     remote = Remote(reader)
     stack.callback(remote.end)
     return remote
-
-
-def _count(first: int, end: int | None) -> Iterator[int]:
-    return itertools.count(first) if end is None else iter(range(first, end))
 
 
 def _read(reader: Reader, tasks: Iterator[Task]) -> Batches:

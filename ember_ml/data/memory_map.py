@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from ember_ml._core import tree
 from ember_ml._core.convert import as_dtype
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import DTypeLike
@@ -65,15 +66,10 @@ class MemoryMappedDataset(Columns):
         self._open()
 
     def _open(self) -> None:
-        files = self.files
-        if isinstance(files, dict):
-            self._set({name: host_arrays.open_npy(file) for name, file in files.items()})
-        elif isinstance(files, tuple):
-            self._set(tuple([host_arrays.open_npy(file) for file in files]))
-        elif self._raw is None:
-            self._set(host_arrays.open_npy(files))
+        if self._raw is not None and isinstance(self.files, Path):
+            self._set(host_arrays.open_raw(self.files, *self._raw))
         else:
-            self._set(host_arrays.open_raw(files, *self._raw))
+            self._set(tree.map_leaves(host_arrays.open_npy, self.files))
 
     # Pickle the names of the files, not their contents.
     def __getstate__(self) -> dict[str, object]:

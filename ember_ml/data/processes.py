@@ -21,7 +21,7 @@ from ember_ml.data.errors import WorkerError
 from ember_ml.data.reading import End, Reader, Task
 
 PATIENCE = 5.0
-"""Seconds to wait for a process to exit by itself."""
+"""Seconds to wait for a process or thread to finish by itself."""
 
 
 @dataclasses.dataclass
@@ -127,7 +127,7 @@ def _serve(connection: Connection, reader: Reader) -> None:
             try:
                 _send(connection, reply)
             except (PicklingError, AttributeError, TypeError) as error:
-                connection.send((False, _text(error)))
+                connection.send((False, format_error(error)))
 
 
 def _reply(reader: Reader, task: Task) -> tuple[bool, Pytree | End]:
@@ -135,10 +135,15 @@ def _reply(reader: Reader, task: Task) -> tuple[bool, Pytree | End]:
         result = reader(task)
         return True, result if result is End.END else to_host_tree(result)
     except BaseException as error:
-        return False, _text(error)
+        return False, format_error(error)
 
 
-def _text(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
+    """Return an error with its traceback as text.
+
+    Args:
+        error: Error that was raised.
+    """
     return "".join(traceback.format_exception(error))
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import contextvars
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from ember_ml.data.conversion import Pytree, to_host_tree
 from ember_ml.data.errors import WorkerError
-from ember_ml.data.processes import Remote
+from ember_ml.data.processes import PATIENCE, Remote, format_error
 from ember_ml.data.reading import End, Reader, Task
-
-PATIENCE = 5.0
-"""Seconds that a loader waits on closing for a thread that is reading an example."""
 
 
 class Failure(NamedTuple):
@@ -160,7 +156,7 @@ def _outcome(reader: Reader, task: Task) -> Result:
     except WorkerError as error:
         return Failure(None, str(error))
     except BaseException as error:  # passed on to the loop that waits for the result
-        return Failure(error, "".join(traceback.format_exception(error)))
+        return Failure(error, format_error(error))
 
 
 def _error(task: Task, failure: Failure) -> WorkerError:
