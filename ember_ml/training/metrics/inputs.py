@@ -102,8 +102,8 @@ def decide(metric: str, prediction: Tensor, target: Tensor, threshold: float) ->
 
     Args:
         metric: Name of the metric in errors.
-        prediction: Scores (..., classes), of which the argmax is returned; scores of the shape of
-            the targets, which predict 1 above the threshold, else 0; or class indices.
+        prediction: Scores (..., classes), whose argmax is returned; binary scores of the targets'
+            shape, which predict 1 above the threshold, else 0; or class indices.
         target: Targets.
         threshold: Threshold of binary scores.
     """

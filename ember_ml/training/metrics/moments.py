@@ -46,11 +46,11 @@ class Moments(Metric[float]):
     def combine(self, first: State, second: State) -> State:
         """Return the moments of both sets together."""
         n = first["n"] + second["n"]
-        share = second["n"] / ops.maximum(n, 1.0)
+        weight = second["n"] / ops.maximum(n, 1.0)
         x, y = (second[mean] - first[mean] for mean in ("x", "y"))
-        out = {"n": n, "x": first["x"] + x * share, "y": first["y"] + y * share}
+        out = {"n": n, "x": first["x"] + x * weight, "y": first["y"] + y * weight}
         for name, product in (("xx", x * x), ("xy", x * y), ("yy", y * y)):
-            out[name] = first[name] + second[name] + product * (first["n"] * share)
+            out[name] = first[name] + second[name] + product * (first["n"] * weight)
         out["error"] = first["error"] + second["error"]
         return out
 
