@@ -105,13 +105,13 @@ def import_backend(name: str) -> Backend:
 
 def _candidates() -> list[tuple[int, str, str, str]]:
     """Return (rank, backend, device, reason) of the installed backends, the best first."""
-    found = []
+    candidates = []
     for name in available():
         detect = importlib.import_module(f"ember_ml.backend.{name}.detect")
         with contextlib.suppress(ImportError, OSError):  # a broken installation
             rank, device, reason = detect.detect()
-            found.append((rank, name, device, reason))
-    return sorted(found, reverse=True)
+            candidates.append((rank, name, device, reason))
+    return sorted(candidates, reverse=True)
 
 
 def auto_select_backend() -> tuple[str, str]:

@@ -57,7 +57,7 @@ def _without_masks(data: mx.array, parts: tuple[Any, ...]) -> tuple[Any, tuple[A
             out.append(mx.array(np.flatnonzero(np.array(part))))
             axis += 1
         else:
-            out.extend(mx.array(found) for found in np.nonzero(np.array(part)))
+            out.extend(mx.array(positions) for positions in np.nonzero(np.array(part)))
             axis += part.ndim
     return data.reshape(shape), tuple(out)
 

@@ -47,12 +47,12 @@ for _function in (_selection.get_backend, _devices.resolve, _recording.current):
 
 def devices() -> list[str]:
     """Return the names of the devices, the default first."""
-    found = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
-    if found:
-        found.insert(0, "cuda")
+    names = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    if names:
+        names.insert(0, "cuda")
     if torch.backends.mps.is_available():
-        found.append("mps")
-    return [*found, "cpu"]
+        names.append("mps")
+    return [*names, "cpu"]
 
 
 def device_of(data: torch.Tensor) -> str:

@@ -86,7 +86,7 @@ def _run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> tuple[Any
     return out, None
 
 
-def _pull(operands: Any, kept: Any, g: torch.Tensor) -> list[Any]:
+def _pull(operands: Any, saved: Any, g: torch.Tensor) -> list[Any]:
     x, weight, bias = operands
     taps, into = columns(weight), torch.zeros_like(x)
     products = weight.new_zeros(weight.shape)

@@ -73,15 +73,15 @@ def _plan(ndim: int, parts: list[Any]) -> Plan:
             advanced.append(position)
             starts.append(axis)
         if _is_array(part):
-            found = _indices(part)
+            indices = _indices(part)
             basic.extend(
                 [None]
                 if part.ndim == 0 and part.dtype is torch.bool
-                else [slice(None)] * len(found)
+                else [slice(None)] * len(indices)
             )
-            arrays.extend(found)
-            axes.extend(range(axis, axis + len(found)))
-            axis += len(found)
+            arrays.extend(indices)
+            axes.extend(range(axis, axis + len(indices)))
+            axis += len(indices)
             continue
         basic.append(part)
         if part is Ellipsis:

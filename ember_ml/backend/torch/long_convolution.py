@@ -150,7 +150,7 @@ def _run(x: torch.Tensor, kernel: torch.Tensor) -> tuple[Any, None]:
     return out.transpose(0, 1), None
 
 
-def _pull(operands: Any, kept: Any, g: torch.Tensor) -> list[Any]:
+def _pull(operands: Any, saved: Any, g: torch.Tensor) -> list[Any]:
     x, kernel = operands
     size = block_size(x, x.shape[1])
     way, x, g = method(size, x, kernel), x.transpose(0, 1), g.transpose(0, 1)
@@ -158,7 +158,7 @@ def _pull(operands: Any, kept: Any, g: torch.Tensor) -> list[Any]:
     parts = x, kernel, g, into, taps
     for x_, h, g_, into_, taps_ in zip(*[part.split(size) for part in parts], strict=True):
         way.load(h)
-        found, of_taps = way.pull(x_, g_)
-        into_.copy_(found)
+        grad_x, of_taps = way.pull(x_, g_)
+        into_.copy_(grad_x)
         taps_[:, : way.taps] = of_taps
     return [into.transpose(0, 1), taps]

@@ -73,7 +73,7 @@ class _Synapses:
             y.copy_(_summed(s, ordered, starts, weights).t())
         return out.unflatten(0, v.shape[:-1]), None
 
-    def pull(self, operands: Any, kept: None, g: torch.Tensor) -> list[Any]:
+    def pull(self, operands: Any, saved: None, g: torch.Tensor) -> list[Any]:
         """Return the gradients of v, slopes, offsets and weights."""
         v, slopes, offsets, weights = operands
         order, ends = _bags(self.sources, self.neurons)

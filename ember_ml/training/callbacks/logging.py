@@ -50,8 +50,8 @@ class CSVLogger(Callback):
                 rows = list(csv.DictReader(file))
             if rows:
                 self._columns = list(rows[0])
-                kept = [row for row in rows if float(row["step"]) <= trainer.step]
-                self.path.write_text(self._text(kept, head=True), encoding="utf-8", newline="")
+                earlier = [row for row in rows if float(row["step"]) <= trainer.step]
+                self.path.write_text(self._text(earlier, head=True), encoding="utf-8", newline="")
                 return
         self.path.write_text("", encoding="utf-8")
 

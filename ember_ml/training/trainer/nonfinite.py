@@ -20,9 +20,9 @@ class NonFiniteError(EmberError, FloatingPointError):
     def __init__(self, step: int, loss: float, parameters: Sequence[str], where: str) -> None:
         self.step = step
         self.parameters = list(parameters)
-        found = f"{where} of {_listed(self.parameters)}" if self.parameters else "no parameter"
+        nonfinite = f"{where} of {_listed(self.parameters)}" if self.parameters else "no parameter"
         super().__init__(
-            f"the loss is {loss} at step {step}; not finite: {found}. A lower learning rate, "
+            f"the loss is {loss} at step {step}; not finite: {nonfinite}. A lower learning rate, "
             "clip_norm=1.0 or a look at the batch may help"
         )
 

@@ -110,10 +110,10 @@ def _resume_callbacks(trainer: Trainer, saved: list[Any]) -> None:
     """Give each callback the first remaining state of its class."""
     left = list(saved)
     for callback in trainer.callbacks:
-        found = next((part for part in left if part[0] == type(callback).__name__), None)
-        if found is not None:
-            left.remove(found)
-            callback.load_state_dict(found[1])
+        saved_state = next((part for part in left if part[0] == type(callback).__name__), None)
+        if saved_state is not None:
+            left.remove(saved_state)
+            callback.load_state_dict(saved_state[1])
 
 
 def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -42,8 +42,8 @@ def allclose(
 
 
 def isin(x: mx.array, elements: mx.array, invert: bool = False) -> mx.array:
-    found = mx.any(mx.expand_dims(x, -1) == elements.reshape(-1), axis=-1)
-    return mx.logical_not(found) if invert else found
+    contained = mx.any(mx.expand_dims(x, -1) == elements.reshape(-1), axis=-1)
+    return mx.logical_not(contained) if invert else contained
 
 
 def isreal(x: mx.array) -> mx.array:

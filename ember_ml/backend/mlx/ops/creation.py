@@ -73,9 +73,9 @@ def linspace(
     endpoint: bool = True,
 ) -> mx.array:
     """Return evenly spaced numbers, rounded down for integer dtypes."""
-    made = np.linspace(start, stop, num, endpoint)
+    values = np.linspace(start, stop, num, endpoint)
     return from_host(
-        np.floor(made) if mx.issubdtype(dtype, mx.integer) else made, dtype, device, None
+        np.floor(values) if mx.issubdtype(dtype, mx.integer) else values, dtype, device, None
     )
 
 
@@ -107,8 +107,8 @@ def geomspace(
 
 
 def _like(x: mx.array, value: mx.array, dtype: mx.Dtype, device: Any) -> mx.array:
-    made = mx.full(x.shape, mx.array(value, x.dtype if dtype is None else dtype))
-    return made if device is None else to_device(made, device)
+    values = mx.full(x.shape, mx.array(value, x.dtype if dtype is None else dtype))
+    return values if device is None else to_device(values, device)
 
 
 def zeros_like(

@@ -49,8 +49,8 @@ def exact_einsum(tensors: list[Any], subscripts: str) -> mx.array:
         result = "..." * ("..." in terms) + "".join(once)
     while len(parts) > 2:
         pair, later = "".join(parts[:2]), "".join(parts[2:]) + result
-        kept = "".join(sorted({label for label in pair if label.isalpha() and label in later}))
-        merged = "..." * ("..." in pair) + kept
+        remaining = "".join(sorted({label for label in pair if label.isalpha() and label in later}))
+        merged = "..." * ("..." in pair) + remaining
         step = partial(mx.einsum, f"{parts[0]},{parts[1]}->{merged}", stream=mx.cpu)
         tensors = [exact(step, *tensors[:2]), *tensors[2:]]
         parts = [merged, *parts[2:]]

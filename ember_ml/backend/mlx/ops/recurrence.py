@@ -52,11 +52,11 @@ def _steps(x: mx.array, axis: int) -> list[Any]:
 
 def _walk(factors: list[Any], entries: list[Any], state: mx.array, reverse: bool) -> list[Any]:
     """Return the states in time order, for either direction."""
-    found = []
+    outputs = []
     for a, b in list(zip(factors, entries, strict=True))[:: -1 if reverse else 1]:
         state = a * state + b
-        found.append(state)
-    return found[:: -1 if reverse else 1]
+        outputs.append(state)
+    return outputs[:: -1 if reverse else 1]
 
 
 def _padded(x: mx.array, axis: int, count: int, value: int) -> mx.array:

@@ -27,5 +27,7 @@ def unique_values(x: mx.array) -> mx.array:
 
 
 def unique_rows(x: mx.array) -> Any:
-    found = np.unique(_host(x), return_index=True, return_inverse=True, return_counts=True, axis=0)
-    return [mx.array(part) for part in found[1:]]
+    results = np.unique(
+        _host(x), return_index=True, return_inverse=True, return_counts=True, axis=0
+    )
+    return [mx.array(part) for part in results[1:]]

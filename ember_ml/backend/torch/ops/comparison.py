@@ -57,8 +57,8 @@ def array_equal(x: torch.Tensor, y: torch.Tensor, equal_nan: bool = False) -> to
 
 def isin(x: torch.Tensor, elements: torch.Tensor, invert: bool = False) -> torch.Tensor:
     if x.is_complex():
-        found = torch.any(x[..., None] == elements.reshape(-1), dim=-1)
-        return ~found if invert else found
+        contained = torch.any(x[..., None] == elements.reshape(-1), dim=-1)
+        return ~contained if invert else contained
     if x.dtype is torch.bool:
         x, elements = x.to(torch.uint8), elements.to(torch.uint8)
     return torch.isin(x, elements, invert=invert)

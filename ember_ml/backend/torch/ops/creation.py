@@ -64,8 +64,8 @@ def arange(
     if (stop - start) / step <= 0:
         return torch.empty(0, dtype=dtype, device=device)
     exact = all(isinstance(value, int) for value in (start, stop, step))
-    made = torch.arange(start, stop, step, dtype=torch.int64 if exact else torch.float64)
-    return made.to(dtype).to(device)
+    values = torch.arange(start, stop, step, dtype=torch.int64 if exact else torch.float64)
+    return values.to(dtype).to(device)
 
 
 def _linspace(start: Any, stop: Any, num: int, endpoint: bool) -> torch.Tensor:
@@ -83,9 +83,9 @@ def linspace(
     endpoint: bool = True,
 ) -> torch.Tensor:
     """Return evenly spaced numbers, rounded down for integer dtypes."""
-    made = _linspace(start, stop, num, endpoint)
+    values = _linspace(start, stop, num, endpoint)
     whole = not dtype.is_floating_point and not dtype.is_complex
-    return cast(made.floor() if whole else made, dtype).to(device)
+    return cast(values.floor() if whole else values, dtype).to(device)
 
 
 def logspace(
@@ -112,10 +112,10 @@ def geomspace(
 ) -> torch.Tensor:
     if not start * stop > 0:
         raise ValueError(f"start={start} and stop={stop} must be nonzero and have the same sign")
-    made = start * torch.pow(stop / start, _linspace(0.0, 1.0, num, endpoint))
+    values = start * torch.pow(stop / start, _linspace(0.0, 1.0, num, endpoint))
     if endpoint and num > 1:
-        made[-1] = stop
-    return cast(made, dtype).to(device)
+        values[-1] = stop
+    return cast(values, dtype).to(device)
 
 
 def tril(x: torch.Tensor, k: int = 0) -> torch.Tensor:

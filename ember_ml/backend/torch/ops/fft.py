@@ -22,8 +22,8 @@ def _apply(
         return transform(x, lengths, axes, norm)
     # MKL fails on an empty batch: transform a batch of one and keep none of it.
     filled = torch.constant_pad_nd(x, [pad for n in x.shape[::-1] for pad in (0, int(n == 0))])
-    kept = tuple(slice(None if length else 0) for length in x.shape)
-    return transform(filled, lengths, axes, norm)[kept]
+    original = tuple(slice(None if length else 0) for length in x.shape)
+    return transform(filled, lengths, axes, norm)[original]
 
 
 def _along_axis(transform: Callable[..., Any]) -> Callable[..., Any]:

@@ -86,16 +86,16 @@ def _run(
     y = torch.mul(u, d) if d is not None else torch.zeros_like(u)
     scaled = dt * u
     chunks = _chunks(u.shape[1])
-    kept = u.new_zeros((u.shape[0], len(chunks) + 1, *a.shape))
+    saved = u.new_zeros((u.shape[0], len(chunks) + 1, *a.shape))
     for rows in _blocks(u.shape[0], a.numel()):
         for at, part in enumerate(chunks):
-            _, h = _walk(dt[rows, part], a, scaled[rows, part], b[rows, part], kept[rows, at])
-            kept[rows, at + 1] = h[:, -1]
+            _, h = _walk(dt[rows, part], a, scaled[rows, part], b[rows, part], saved[rows, at])
+            saved[rows, at + 1] = h[:, -1]
             y[rows, part] += h.mul_(c[rows, part].unsqueeze(3)).sum(2)
-    return y, kept
+    return y, saved
 
 
-def _pull(operands: Any, kept: Any, g: torch.Tensor) -> list[Any]:
+def _pull(operands: Any, saved: Any, g: torch.Tensor) -> list[Any]:
     """Return the gradients, block by block backward in time, recomputing the states."""
     u, dt, a, b, c, d = operands
     a = a.mT.contiguous()
@@ -106,7 +106,7 @@ def _pull(operands: Any, kept: Any, g: torch.Tensor) -> list[Any]:
         later = None
         for at, part in reversed(list(enumerate(_chunks(u.shape[1])))):
             place = rows, part
-            state = kept[rows, at]
+            state = saved[rows, at]
             decays, h = _walk(dt[place], a, scaled[place], b[place], state)
             into = torch.mul(g[place].unsqueeze(2), c[place].unsqueeze(3))
             later = _back(into, decays, later)

@@ -48,6 +48,6 @@ def searchsorted(
     if not x1.is_floating_point():
         return torch.searchsorted(x1, x2, side=side)
     numbers = torch.sum(~torch.isnan(x1))
-    found = torch.searchsorted(x1.nan_to_num(torch.inf, torch.inf, -torch.inf), x2, side=side)
+    positions = torch.searchsorted(x1.nan_to_num(torch.inf, torch.inf, -torch.inf), x2, side=side)
     beyond = numbers if side == "left" else x1.numel()
-    return torch.where(torch.isnan(x2), beyond, torch.minimum(found, numbers))
+    return torch.where(torch.isnan(x2), beyond, torch.minimum(positions, numbers))

@@ -86,7 +86,7 @@ def _pinv(x: mx.array, rtol: Any) -> mx.array:
     if 0 in x.shape:
         return x.swapaxes(-2, -1)
     u, values, vh = svd(x, full_matrices=False)
-    kept = values > values.max(axis=-1, keepdims=True) * rtol[..., None]
-    inverse = mx.where(kept, 1 / mx.where(kept, values, 1), 0)
+    significant = values > values.max(axis=-1, keepdims=True) * rtol[..., None]
+    inverse = mx.where(significant, 1 / mx.where(significant, values, 1), 0)
     v, uh = mx.conjugate(vh.swapaxes(-2, -1)), mx.conjugate(u.swapaxes(-2, -1))
     return (v * inverse[..., None, :]) @ uh

@@ -11,8 +11,8 @@ from ember_ml.backend.mlx.ops.signal.convolution import of_any_dtype
 def _valid(x: mx.array, y: mx.array) -> mx.array:
     """Return the products of y with every window of x."""
     if mx.issubdtype(y.dtype, mx.inexact):
-        found = of_any_dtype(mx.conv_general, x[None, :, None], y[None, :, None])
-        return found[0, :, 0]
+        products = of_any_dtype(mx.conv_general, x[None, :, None], y[None, :, None])
+        return products[0, :, 0]
     windows = mx.as_strided(x, (len(x) - len(y) + 1, len(y)), (1, 1))
     return mx.sum(windows * y, -1).astype(x.dtype)
 

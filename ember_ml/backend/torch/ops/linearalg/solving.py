@@ -49,6 +49,6 @@ def _cut_pinv(x: torch.Tensor, rtol: Any) -> torch.Tensor:
     """Drop singular values below a limit, for which torch's gradient does not hold."""
     u, s, vh = torch.linalg.svd(x, full_matrices=False)
     limit = torch.as_tensor(rtol, device=x.device).unsqueeze(-1) * s.amax(-1, keepdim=True)
-    kept = s > limit
-    inverse = torch.where(kept, 1 / torch.where(kept, s, 1.0), 0.0)
+    significant = s > limit
+    inverse = torch.where(significant, 1 / torch.where(significant, s, 1.0), 0.0)
     return (vh.mH * inverse.unsqueeze(-2)) @ u.mH

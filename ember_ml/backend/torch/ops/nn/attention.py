@@ -64,13 +64,13 @@ def _attend(
 
 def _twice_differentiable(fused: Callable[..., Any], arrays: Sequence[Any]) -> torch.Tensor:
     """Use the fused kernel, or plain ops for higher derivatives, which the kernel lacks."""
-    kept: list[Any] = []
+    saved: list[Any] = []
 
     def forward(*given: Any) -> tuple[Any]:
         with torch.enable_grad():
-            kept[:] = [part.detach().requires_grad_() for part in given]
-            kept.append(fused(*kept))
-        return (kept[-1].detach(),)
+            saved[:] = [part.detach().requires_grad_() for part in given]
+            saved.append(fused(*saved))
+        return (saved[-1].detach(),)
 
     def stepwise(*given: Any) -> torch.Tensor:
         with sdpa_kernel(SDPBackend.MATH):
@@ -79,7 +79,7 @@ def _twice_differentiable(fused: Callable[..., Any], arrays: Sequence[Any]) -> t
     def pull(given: Sequence[Any], cotangents: Sequence[Any], again: bool) -> Sequence[Any]:
         if again:
             return torch.func.vjp(stepwise, *given)[1](cotangents[0])
-        return torch.autograd.grad(kept[-1], kept[:-1], cotangents[0], retain_graph=True)
+        return torch.autograd.grad(saved[-1], saved[:-1], cotangents[0], retain_graph=True)
 
     return custom_vjp(forward, pull, arrays)[0]
 

@@ -112,7 +112,7 @@ def _twice_differentiable(
     fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequence[Any]
 ) -> torch.Tensor:
     """Use the fused kernel, or plain ops for higher derivatives, which the kernel lacks."""
-    kept: list[Any] = []
+    saved: list[Any] = []
     given = [at for at, x in enumerate(arrays) if x is not None]
 
     def filled(present: Sequence[Any]) -> list[Any]:
@@ -122,15 +122,15 @@ def _twice_differentiable(
     def forward(*present: Any) -> list[torch.Tensor]:
         with torch.enable_grad():
             leaves = [x.detach().requires_grad_() for x in present]
-            kept[:] = leaves, fused(*filled(leaves))
-        return [out.detach() for out in kept[1]]
+            saved[:] = leaves, fused(*filled(leaves))
+        return [out.detach() for out in saved[1]]
 
     def pull(present: Sequence[Any], cotangents: Sequence[Any], again: bool) -> Sequence[Any]:
         if again:
             return torch.func.vjp(lambda *some: stepwise(*filled(some)), *present)[1](
                 tuple(cotangents)
             )
-        leaves, outputs = kept
+        leaves, outputs = saved
         grads = torch.autograd.grad(
             outputs, leaves, cotangents, retain_graph=True, allow_unused=True
         )
