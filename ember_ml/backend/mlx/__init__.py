@@ -64,7 +64,7 @@ def adopt(data: mx.array) -> mx.array:
     return mx.array(data)
 
 
-def from_host(array: mx.array, dtype: mx.Dtype, device: str, copy: bool | None) -> mx.array:
+def from_host(array: np.ndarray, dtype: mx.Dtype, device: str, copy: bool | None) -> mx.array:
     """Convert a NumPy array; MLX always copies."""
     if copy is False:
         raise ArgumentError("copy=False: MLX always copies NumPy arrays")
@@ -79,14 +79,14 @@ def from_host(array: mx.array, dtype: mx.Dtype, device: str, copy: bool | None) 
     return cast(mx.array(np.asarray(array, order="C")), dtype)
 
 
-def to_host(data: mx.array) -> mx.array:
+def to_host(data: mx.array) -> np.ndarray:
     """Convert to a NumPy array, sharing memory where possible."""
     if data.dtype == mx.bfloat16:
         raise ArgumentTypeError("NumPy has no bfloat16; use x.astype('float32').numpy()")
     return np.asarray(data)
 
 
-def to_portable(data: mx.array) -> mx.array:
+def to_portable(data: mx.array) -> np.ndarray:
     """Convert to a NumPy array with a dtype that represents every value exactly."""
     return to_host(data.astype(mx.float32) if data.dtype == mx.bfloat16 else data)
 
@@ -96,7 +96,7 @@ def from_backend(source: mx.array, data: mx.array, dtype: mx.Dtype, device: str)
     return from_host(source.to_portable(data), dtype, device, None)
 
 
-def scalar(value: mx.array, dtype: mx.Dtype, device: str) -> mx.array:
+def scalar(value: complex, dtype: mx.Dtype, device: str) -> mx.array:
     """Return a 0-d array."""
     if type(value) is int and mx.issubdtype(dtype, mx.inexact):
         value = float(value)

@@ -14,15 +14,15 @@ import numpy as np
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 
 
-def _is_array(part: mx.array) -> bool:
+def _is_array(part: object) -> bool:
     return isinstance(part, mx.array)
 
 
-def _is_mask(part: mx.array) -> bool:
+def _is_mask(part: object) -> bool:
     return isinstance(part, mx.array) and part.dtype == mx.bool_
 
 
-def _is_advanced(part: mx.array) -> bool:
+def _is_advanced(part: object) -> bool:
     return type(part) is int or isinstance(part, mx.array)
 
 
@@ -32,7 +32,7 @@ def _axes(part: mx.array) -> int:
     return part.ndim if _is_mask(part) else 1
 
 
-def _parts(key: mx.array) -> tuple[Any, ...]:
+def _parts(key: object) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
 
 

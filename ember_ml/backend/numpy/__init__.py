@@ -84,7 +84,7 @@ def from_backend(source: np.ndarray, data: np.ndarray, dtype: np.dtype, device: 
     return from_host(source.to_portable(data), dtype, device, None)
 
 
-def scalar(value: np.ndarray, dtype: np.dtype, device: str) -> np.ndarray:
+def scalar(value: complex, dtype: np.dtype, device: str) -> np.ndarray:
     """Return a 0-d array."""
     return np.array(value, dtype)
 

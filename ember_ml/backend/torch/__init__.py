@@ -94,14 +94,14 @@ def from_host(
     return source.clone() if copy and shareable and device == "cpu" else source.to(device)
 
 
-def to_host(data: torch.Tensor) -> torch.Tensor:
+def to_host(data: torch.Tensor) -> np.ndarray:
     """Convert to a NumPy array, sharing memory where possible."""
     if data.dtype is torch.bfloat16:
         raise ArgumentTypeError("NumPy has no bfloat16; use x.astype('float32').numpy()")
     return data.detach().cpu().resolve_conj().resolve_neg().numpy()
 
 
-def to_portable(data: torch.Tensor) -> torch.Tensor:
+def to_portable(data: torch.Tensor) -> np.ndarray:
     """Convert to a NumPy array with a dtype that represents every value exactly."""
     return to_host(data.float() if data.dtype is torch.bfloat16 else data)
 
@@ -113,7 +113,7 @@ def from_backend(
     return from_host(source.to_portable(data), dtype, device, None)
 
 
-def scalar(value: torch.Tensor, dtype: torch.dtype, device: str) -> torch.Tensor:
+def scalar(value: complex, dtype: torch.dtype, device: str) -> torch.Tensor:
     """Return a 0-d tensor."""
     return torch.tensor(value, dtype=dtype, device=device)
 

@@ -21,7 +21,7 @@ class Plan(NamedTuple):
     at: int
 
 
-def _is_array(part: torch.Tensor) -> bool:
+def _is_array(part: object) -> bool:
     return isinstance(part, torch.Tensor)
 
 
@@ -109,7 +109,7 @@ def _spread(arrays: list[Any]) -> tuple[tuple[Any, ...], int]:
     return tuple(array.reshape(1) if ndim == 0 else array for array in arrays), ndim
 
 
-def _parts(key: torch.Tensor) -> list[Any]:
+def _parts(key: object) -> list[Any]:
     return list(key) if isinstance(key, tuple) else [key]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -106,7 +105,7 @@ def geomspace(
     return from_host(np.geomspace(start, stop, num, endpoint), dtype, device, None)
 
 
-def _like(x: mx.array, value: mx.array, dtype: mx.Dtype, device: Any) -> mx.array:
+def _like(x: mx.array, value: complex, dtype: mx.Dtype | None, device: str | None) -> mx.array:
     values = mx.full(x.shape, mx.array(value, x.dtype if dtype is None else dtype))
     return values if device is None else to_device(values, device)
 

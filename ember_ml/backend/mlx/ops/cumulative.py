@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -10,7 +11,7 @@ from ember_ml.backend.mlx import cast
 from ember_ml.backend.mlx.ops.reduction import _HALVES, _WIDE
 
 
-def _widened(native: mx.array, x: mx.array, axis: Any, dtype: mx.Dtype) -> mx.array:
+def _widened(native: Callable[..., mx.array], x: mx.array, axis: Any, dtype: mx.Dtype) -> mx.array:
     target = _WIDE.get(x.dtype, x.dtype) if dtype is None else dtype
     x = cast(x, mx.float32 if target in _HALVES else target)
     return native(x, axis=axis).astype(target)
@@ -36,7 +37,7 @@ def cumprod(x: mx.array, axis: int | None = None, *, dtype: mx.Dtype | None = No
     return _widened(mx.cumprod, x, axis, dtype)
 
 
-def _in_float32(native: mx.array, x: mx.array, axis: Any) -> mx.array:
+def _in_float32(native: Callable[..., mx.array], x: mx.array, axis: Any) -> mx.array:
     """Compute half precision in float32; MLX drops NaNs otherwise."""
     if x.dtype in _HALVES:
         return native(x.astype(mx.float32), axis=axis).astype(x.dtype)

@@ -25,7 +25,7 @@ def _is_float(x: mx.array) -> bool:
     return mx.issubdtype(x.dtype, mx.floating)
 
 
-def _pair(x: mx.array, y: mx.array) -> tuple[Any, Any]:
+def _pair(x: Any, y: Any) -> tuple[mx.array, mx.array]:
     """Return both operands as arrays; one may be a number."""
     if not isinstance(x, mx.array):
         return mx.array(x, y.dtype), y

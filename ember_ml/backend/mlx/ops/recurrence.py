@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -107,7 +108,9 @@ def _recurrence(axis: int, reverse: bool) -> mx.array:
         h, _ = recurrence(a, b, h0)
         return recurrence(a, db + da * _previous(h, h0, axis, reverse), dh0)
 
-    def vmap(inputs: mx.array, axes: Any) -> tuple[tuple[mx.array, ...], tuple[int, ...]]:
+    def vmap(
+        inputs: Sequence[mx.array], axes: Sequence[int | None]
+    ) -> tuple[tuple[mx.array, ...], tuple[int, ...]]:
         size = next(x.shape[at] for x, at in zip(inputs, axes, strict=True) if at is not None)
         batched = (
             mx.broadcast_to(x, (size, *x.shape)) if at is None else mx.moveaxis(x, at, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -23,13 +24,18 @@ _WIDE = {
 _HALVES = (mx.float16, mx.bfloat16)
 
 
-def _nothing(value: mx.array, x: mx.array, axis: Any, keepdims: bool, dtype: mx.Dtype) -> mx.array:
+def _nothing(value: complex, x: mx.array, axis: Any, keepdims: bool, dtype: mx.Dtype) -> mx.array:
     """Return the reduction of an empty array; MLX leaves parts of it uninitialized."""
     return mx.full(folded_shape(x.shape, axis, keepdims), mx.array(value, dtype))
 
 
 def _accumulate(
-    native: mx.array, identity: int, x: mx.array, axis: Any, dtype: mx.Dtype, keepdims: bool
+    native: Callable[..., mx.array],
+    identity: int,
+    x: mx.array,
+    axis: Any,
+    dtype: mx.Dtype,
+    keepdims: bool,
 ) -> mx.array:
     """Reduce in the dtype of the sum, half precision in float32."""
     target = _WIDE.get(x.dtype, x.dtype) if dtype is None else dtype
@@ -121,7 +127,7 @@ def logsumexp(x: mx.array, axis: Axis | None = None, *, keepdims: bool = False) 
     return mx.logsumexp(x, axis, keepdims) if normalize(axis, x.ndim) else x
 
 
-def _index(native: mx.array, x: mx.array, axis: Any, keepdims: bool) -> mx.array:
+def _index(native: Callable[..., mx.array], x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     """Return an index, also if other axes are empty."""
     if x.size == 0 and count(x.shape, axis) > 0:
         return _nothing(0, x, axis, keepdims, mx.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -77,7 +78,11 @@ def mean(x: torch.Tensor, axis: Axis | None = None, *, keepdims: bool = False) -
 
 
 def _moment(
-    native: torch.Tensor, x: torch.Tensor, axis: Any, correction: float, keepdims: bool
+    native: Callable[..., torch.Tensor],
+    x: torch.Tensor,
+    axis: Any,
+    correction: float,
+    keepdims: bool,
 ) -> torch.Tensor:
     """Return the variance or standard deviation; NaN if there are too few elements."""
     if count(x.shape, axis) <= correction or x.numel() == 0:

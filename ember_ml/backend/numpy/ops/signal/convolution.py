@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -25,7 +26,9 @@ def pad(x: np.ndarray, padding: Any) -> np.ndarray:
     return padded
 
 
-def windows(x: np.ndarray, kernel: np.ndarray, stride: Any, dilation: Any) -> np.ndarray:
+def windows(
+    x: np.ndarray, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> np.ndarray:
     """Return a view of shape (batch, channels, space..., kernel...)."""
     axes = tuple(range(2, 2 + len(kernel)))
     spans = [step * (taps - 1) + 1 for taps, step in zip(kernel, dilation, strict=True)]
