@@ -58,7 +58,11 @@ class Config(BaseModel):
         """
         if not self.component:
             raise ConfigError(type(self).__name__, [Problem((), "describes no component")])
-        return components.get(self.component).target(*args, config=self, **kwargs)
+        target = components.get(self.component).target
+        if isinstance(target, type):
+            return target(*args, config=self, **kwargs)
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return target(*args, **{**fields, **kwargs})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the config as plain data: dicts, lists, strings and numbers."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 import sys
 import types
 import typing
+import warnings
 from collections import ChainMap
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar, Union
 
-from pydantic import BeforeValidator, Field, create_model, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, create_model, model_validator
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.fields import Flag, Integer, Unconfigured, unwrap_single_list
-from ember_ml.registry.base import Entry
+from ember_ml.registry.base import Entry, RegistrationError
 
 _UNCONFIGURED = Unconfigured.__metadata__[0]
 
@@ -24,9 +26,9 @@ def derive(entry: Entry) -> type[Config]:
     """Return the config class of a component, with a field for each parameter of its signature.
 
     The keys of a TypedDict `Options` in `**options: Unpack[Options]` are fields too. Parameters
-    annotated `Unconfigured[...]` and other `**kwargs` are not. The class may
-    define two static methods: `prepare_config(values)` returns the values to validate, and
-    `check_config(config)` raises a ValueError if fields contradict each other.
+    annotated `Unconfigured[...]`, positional-only parameters and other `**kwargs` are not. The
+    class may define two static methods: `prepare_config(values)` returns the values to validate,
+    and `check_config(config)` raises a ValueError if fields contradict each other.
 
     Args:
         entry: The registry entry of the component.
@@ -36,7 +38,8 @@ def derive(entry: Entry) -> type[Config]:
     described = target.__mro__ if isinstance(target, type) else (target,)
     descriptions = dict(ChainMap(*map(argument_docs, described)))
     fields: dict[str, Any] = {}
-    for parameter in configured_parameters(source, hints):
+    for parameter in configured_parameters(target, hints):
+        _refuse_reserved(entry, parameter.name)
         default = ... if parameter.default is parameter.empty else parameter.default
         hint: Any = _strict(hints.get(parameter.name, Any))
         metadata: list[Any] = [Field(description=descriptions.get(parameter.name))]
@@ -44,14 +47,16 @@ def derive(entry: Entry) -> type[Config]:
             hint, default = types.GenericAlias(tuple, (hint, ...)), ()
             metadata.insert(0, BeforeValidator(unwrap_single_list))
         fields[parameter.name] = Annotated[hint, *metadata], default
-    config_cls: type[Config] = create_model(
-        entry.config_name,
-        __base__=Config,
-        __module__=config_module(entry),
-        __doc__=entry.summary,
-        __validators__=_validators(target),
-        **fields,
-    )
+    with warnings.catch_warnings():  # a field may shadow a deprecated method, such as `copy`
+        warnings.filterwarnings("ignore", "Field name", UserWarning)
+        config_cls: type[Config] = create_model(
+            entry.config_name,
+            __base__=Config,
+            __module__=config_module(entry),
+            __doc__=entry.summary,
+            __validators__=_validators(target),
+            **fields,
+        )
     config_cls.component = entry.name
     return config_cls
 
@@ -63,28 +68,39 @@ def signature_source(target: Callable[..., Any]) -> Callable[..., Any]:
     return inspect.unwrap(target.__init__)  # type: ignore[misc]
 
 
+def _refuse_reserved(entry: Entry, name: str) -> None:
+    if name in vars(Config) or (name.startswith("model_") and hasattr(BaseModel, name)):
+        raise RegistrationError(
+            f"{entry.name}: the parameter {name!r} is an attribute of Config; rename it"
+        )
+
+
 def configured_parameters(
-    source: Callable[..., Any], hints: dict[str, Any]
+    target: Callable[..., Any], hints: dict[str, Any]
 ) -> list[inspect.Parameter]:
-    """Return the parameters of a signature that are fields of the config."""
-    parameters = list(inspect.signature(source).parameters.values())
-    if parameters and parameters[0].name == "self":
-        del parameters[0]
+    """Return the parameters of a component that are fields of its config."""
+    parameters = list(inspect.signature(signature_source(target)).parameters.values())
     return [
         parameter
-        for parameter in parameters
-        if parameter.kind is not parameter.VAR_KEYWORD
+        for parameter in parameters[isinstance(target, type) :]  # without self
+        if parameter.kind not in (parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY)
         and not (parameter.kind is parameter.VAR_POSITIONAL and parameter.name not in hints)
         and _UNCONFIGURED not in getattr(hints.get(parameter.name), "__metadata__", ())
     ]
 
 
 def _hints(source: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations; none if one names something that does not exist at run time."""
+    """Return the annotations, except those that name something missing at run time."""
     try:
         return typing.get_type_hints(source, include_extras=True)
     except NameError:
-        return {}
+        annotations = getattr(source, "__annotations__", {})
+    hints: dict[str, Any] = {}
+    for name, annotation in annotations.items():
+        alone = types.SimpleNamespace(__annotations__={name: annotation})
+        with contextlib.suppress(NameError):
+            hints |= typing.get_type_hints(alone, source.__globals__, include_extras=True)
+    return hints
 
 
 def _strict(hint: Any) -> Any:

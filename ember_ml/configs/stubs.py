@@ -60,7 +60,7 @@ def _class(entry: Entry, imports: set[str]) -> str:
     target = entry.target.__name__
     imports.add(f"from {entry.target.__module__} import {target}")
     lines = [f"class {entry.config_name}(ember_ml.configs.base.Config):"]
-    for parameter in configured_parameters(source, extras):
+    for parameter in configured_parameters(entry.target, extras):
         hint = _render(hints.get(parameter.name, Any), imports)
         if parameter.kind is parameter.VAR_POSITIONAL:
             lines.append(f"    {parameter.name}: tuple[{hint}, ...] = ...")

@@ -22,6 +22,8 @@ def configured(cls: type, entry: Entry) -> None:
     signature = inspect.signature(original)
     kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
     star = next((name for name in kinds if kinds[name] is inspect.Parameter.VAR_POSITIONAL), "")
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    by_name = all(kind in named for kind in kinds.values())
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, config: Any = None, **kwargs: Any) -> None:
@@ -36,10 +38,10 @@ def configured(cls: type, entry: Entry) -> None:
         given, fields = bound.arguments, entry.config.model_fields
         checked = entry.config.check({key: given[key] for key in given if key in fields}, cls)
         given.update({key: getattr(checked, key) for key in fields if key in given})
-        if star or inspect.Parameter.VAR_KEYWORD in kinds.values():
+        if by_name:  # declared options can only be passed by name
+            original(self, **dict(list(given.items())[1:]))
+        else:
             original(*bound.args, **bound.kwargs)
-        else:  # options are declared, but can only be passed by name
-            original(**given)
         self.config = checked
 
     init.__signature__ = signature  # type: ignore[attr-defined]

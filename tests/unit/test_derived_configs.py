@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import pytest
 
 from ember_ml.configs import Config, ConfigError, initializers, stubs
 from ember_ml.configs.fields import AnyComponent, Below1, Size, Unconfigured
-from ember_ml.registry import Registry
+from ember_ml.registry import RegistrationError, Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 @pytest.fixture
@@ -149,3 +152,80 @@ def test_stubs_are_up_to_date() -> None:
     assert rendered
     stale = [path.name for path, text in rendered.items() if path.read_text() != text]
     assert not stale, "run `make stubs`"
+
+
+def test_the_first_parameter_may_have_any_name() -> None:
+    own = Registry({"layers": []})
+
+    @own.register("layers/probe")
+    class Probe:
+        def __init__(this, size: Size = 2) -> None:  # noqa: N805
+            this.size = size
+
+    @own.register("layers/child")
+    class Child(Probe):
+        """Child."""
+
+    assert Probe(3).config == own.get("layers/probe").config(size=3)
+    assert Child(3).size == Child(3).config.size == 3
+
+
+def test_an_annotation_for_type_checkers_leaves_the_others_checked() -> None:
+    own = Registry({"layers": []})
+
+    @own.register("layers/probe")
+    class Probe:
+        def __init__(self, size: Size, parts: Collection[int] = ()) -> None:
+            self.size = size
+
+    assert Probe(3, {1}).config.parts == {1}
+    with pytest.raises(ConfigError, match="Probe: size: should be a valid integer"):
+        Probe("3")
+
+
+def test_positional_only_parameters_are_not_fields() -> None:
+    own = Registry({"layers": []})
+
+    @own.register("layers/probe")
+    class Probe:
+        def __init__(self, data: list[int], /, size: Size = 1) -> None:
+            self.data = data
+
+    assert Probe([1], 2).data == [1]
+    assert Probe([1], 2).config.to_dict() == {"type": "layers/probe", "size": 2}
+
+
+def test_a_parameter_named_like_a_method_of_config_is_an_error() -> None:
+    own = Registry({"layers": []})
+
+    @own.register("layers/probe")
+    class Probe:
+        def __init__(self, create: bool = False) -> None:
+            self.create = create
+
+    with pytest.raises(RegistrationError, match="layers/probe: the parameter 'create'"):
+        Probe()
+
+
+def test_a_parameter_may_be_named_like_a_deprecated_method_of_pydantic() -> None:
+    own = Registry({"layers": []})
+
+    @own.register("layers/probe")
+    class Probe:
+        def __init__(self, copy: bool = False) -> None:
+            self.copied = copy
+
+    assert Probe(copy=True).config.to_dict() == {"type": "layers/probe", "copy": True}
+
+
+def test_a_config_creates_what_a_function_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Registry({"layers": []})
+    monkeypatch.setattr("ember_ml.registry.components.REGISTRY", own)
+
+    @own.register("layers/probe")
+    def probe(size: Size, rate: Below1 = 0.5) -> tuple[int, float]:
+        return size, rate
+
+    config = own.get("layers/probe").config(size=3)
+    assert config.create() == (3, 0.5)
+    assert config.create(rate=0.1) == (3, 0.1)
