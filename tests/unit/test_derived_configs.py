@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import pytest
@@ -145,6 +147,15 @@ def test_modules_list_their_config_classes() -> None:
     assert "ConstantConfig" in dir(initializers)
     with pytest.raises(AttributeError, match="NoneSuchConfig"):
         _ = initializers.NoneSuchConfig
+
+
+def test_the_modules_of_layer_configs_are_attributes() -> None:
+    code = (
+        "from ember_ml import configs\n"
+        "assert configs.layers.sequence_mixing.MambaConfig is configs.layers.MambaConfig\n"
+        "assert configs.layers.channel_mixing.DenseConfig is configs.layers.DenseConfig"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)  # a process without other imports
 
 
 def test_stubs_are_up_to_date() -> None:
