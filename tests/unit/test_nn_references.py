@@ -62,4 +62,5 @@ def test_gradient(case, backend):
             pytest.skip("an infinite value has no gradient to compare")
         fast, slow = gradient(op.function, case, args), gradient(op.body, case, args)
     largest = np.abs(args[0].numpy()).max(initial=0.0)
-    np.testing.assert_allclose(fast, slow, rtol=1e-3, atol=1e-4 + 1e-5 * largest)
+    atol = 1e-4 * max(1.0, largest / 10)  # a saturated softmax cancels terms of its operands' size
+    np.testing.assert_allclose(fast, slow, rtol=1e-3, atol=atol)
