@@ -49,7 +49,7 @@ lint: setup ## check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-stubs: setup ## write the type stubs of the derived config classes
+stubs: setup ## write the type stubs of the derived config classes and of create
 	$(BIN)/python -m ember_ml.configs.stubs
 
 types: setup ## type check the package, and user code against the built wheel

@@ -1,4 +1,4 @@
-"""Type stubs of the derived config classes, for editors and type checkers.
+"""Type stubs of the derived config classes and of `create`, for editors and type checkers.
 
 `python -m ember_ml.configs.stubs` writes them next to the modules; a test checks that they are up
 to date.
@@ -39,7 +39,28 @@ def render() -> dict[Path, str]:
         folder = _ROOT.joinpath(*module.split(".")[2:])
         path = folder / "__init__.pyi" if folder.is_dir() else folder.with_suffix(".pyi")
         stubs[path] = _module(entries, children)
+    built_in = [entry for entries in modules.values() for entry in entries]
+    stubs[_ROOT.parent / "registry" / "creation.pyi"] = _creation(built_in)
     return stubs
+
+
+def _creation(entries: Iterable[Entry]) -> str:
+    """Return a stub of `create` with the class of each built-in name."""
+    imports = {"import collections.abc", "import typing"}
+    overloads = []
+    for entry in sorted(entries, key=lambda each: each.name):
+        names = ", ".join(map(repr, (entry.name, *entry.aliases)))
+        target = f"{entry.kind}_{entry.target.__name__}"  # a loss and a metric may share a name
+        imports.add(f"from {entry.target.__module__} import {entry.target.__name__} as {target}")
+        overloads.append(
+            f"@typing.overload\ndef create(name: typing.Literal[{names}], *args: typing.Any, "
+            f"**kwargs: typing.Any) -> {target}: ..."
+        )
+    overloads.append(
+        "@typing.overload\ndef create(name: str | collections.abc.Mapping[str, typing.Any], "
+        "*args: typing.Any, **kwargs: typing.Any) -> typing.Any: ..."
+    )
+    return _HEADER + "\n".join([*sorted(imports), "", *overloads]) + "\n"
 
 
 def _module(entries: Iterable[Entry], children: dict[str, list[Entry]]) -> str:

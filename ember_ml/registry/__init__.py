@@ -12,6 +12,6 @@ from ember_ml.registry.base import UnknownComponentError as UnknownComponentErro
 from ember_ml.registry.components import REGISTRY as REGISTRY
 from ember_ml.registry.components import available as available
 from ember_ml.registry.components import build as build
-from ember_ml.registry.components import create as create
 from ember_ml.registry.components import get as get
 from ember_ml.registry.components import register as register
+from ember_ml.registry.creation import create as create

@@ -1,15 +1,12 @@
-"""Ember's registry, and the functions that register and build components."""
+"""Ember's registry, and the functions that register, find and build components."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml.registry.base import Entry, Registry, T
-
-if TYPE_CHECKING:
-    pass
 
 REGISTRY = Registry(
     {
@@ -80,25 +77,6 @@ def available(kind: str | None = None) -> list[Entry]:
         kind: The kind of components to list. Default: all kinds.
     """
     return REGISTRY.available(kind)
-
-
-def create(name: str | Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-    """Build a component from its name and arguments, or from {"type": name, ...}.
-
-    Args:
-        name: "kind/name", or a mapping with "type" and the fields of the config.
-        *args: Positional arguments of the component.
-        **kwargs: Keyword arguments of the component.
-
-    Example:
-        >>> create("layers/dense", 4, 2).config.out_features
-        2
-    """
-    if isinstance(name, Mapping):
-        from ember_ml.configs import Config
-
-        return Config.from_dict(name).create(*args, **kwargs)
-    return get(name).target(*args, **kwargs)
 
 
 def build(kind: str, value: Any, *args: Any) -> Any:

@@ -68,7 +68,7 @@ def train(folder: Path) -> nn.Sequential:
 
 
 def language_model() -> list[list[int]]:
-    mixer: Module = create("layers/mamba", 8)
+    mixer = assert_type(create("layers/mamba", 8), layers.Mamba)
     assert isinstance(MambaConfig(features=8).create(), type(mixer))
     model = models.LanguageModel("attention swiglu", vocab_size=16, hidden_size=16)
     logits = assert_type(model(array([[1, 2, 3]])), Tensor)

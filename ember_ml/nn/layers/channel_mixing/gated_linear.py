@@ -16,7 +16,7 @@ from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.dropout import Dropout
 from ember_ml.registry import register
 
-GELU_TANH = GELUConfig(approximate=True)
+GELU_TANH: GELUConfig = GELUConfig(approximate=True)
 
 
 def inner_size(features: int, multiple_of: int = 16) -> int:
