@@ -63,13 +63,14 @@ def _buffer(name: str, array: Any, dtype: str) -> Any:
     return np.asarray(array, np.dtype(dtype).newbyteorder("<"), order="C")
 
 
-def deserialize(path: str | os.PathLike[str]) -> dict[str, tuple[Any, str]]:
+def deserialize(source: str | os.PathLike[str] | bytes) -> dict[str, tuple[Any, str]]:
     """Return the arrays of a safetensors file: name -> (array that holds the values, dtype name).
 
     Args:
-        path: The file.
+        source: The file, or its content.
     """
-    parts = safetensors.deserialize(Path(path).read_bytes())  # type: ignore[no-untyped-call]
+    content = source if isinstance(source, bytes) else Path(source).read_bytes()
+    parts = safetensors.deserialize(content)  # type: ignore[no-untyped-call]
     return {name: _array(part) for name, part in parts}
 
 

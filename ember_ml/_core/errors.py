@@ -51,6 +51,10 @@ class ArgumentError(EmberError, ValueError):
     """Argument of an invalid value."""
 
 
+class FolderError(EmberError, ValueError):
+    """Folder with damaged files, or with files that a save must not overwrite."""
+
+
 class LinAlgError(EmberError, ValueError):
     """Decomposition or solution that does not exist for the given matrix."""
 

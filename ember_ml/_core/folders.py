@@ -1,67 +1,342 @@
-"""Atomic writes of folders."""
+"""Atomic writes of a set of files in a folder, next to files that belong to others.
+
+A save writes its files to a hidden folder inside the target. Renaming that folder to `.ember-save`
+commits the save; then each file is moved to its place. Readers and writers that find a committed
+save complete it first, so that a crash at any moment leaves the old files or the new ones.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import json
 import os
+import secrets
 import shutil
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
+from ember_ml._core import checksums
+from ember_ml._core.checksums import Manifest
+from ember_ml._core.errors import FolderError
 from ember_ml._core.files import sync_folder
+from ember_ml._core.locks import held
+
+COMMITTED = ".ember-save"
+_NEW = ".ember-new-"
+_STALE = ".stale.json"
 
 
-def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> None:
-    """Write a folder atomically: `find_folder` finds the old or the new one, also after a crash.
+class Kind(NamedTuple):
+    """Kind of folder that a save writes.
 
-    The new folder is written next to the old one; two renames replace it.
+    Attributes:
+        name: Name in `checksums.json`, such as "checkpoint".
+        title: Name in error messages, such as "an Ember checkpoint".
+        files: Names of all files that a save of this kind may write.
+        recognizes: Returns whether a folder without checksums was written by an earlier version.
+    """
+
+    name: str
+    title: str
+    files: frozenset[str]
+    recognizes: Callable[[Path], bool]
+
+
+class Log(NamedTuple):
+    """File that grows from save to save.
+
+    Attributes:
+        name: File name.
+        write: Called as `write(log, staged)` with the current path of the log and the path for a
+            new one. It appends to the log in place, or writes a new one.
+    """
+
+    name: str
+    write: Callable[[Path, Path], None]
+
+
+class Folder:
+    """Files of a save, of which a reader gets a consistent set.
 
     Args:
-        path: The folder. Missing parent folders are created.
-        files: File name -> content.
+        path: The folder.
+        staged: Folder with the files of a committed save that could not be moved to their place,
+            because the folder is not writable.
     """
-    target = Path(path)
-    if target.exists() and not target.is_dir():
-        raise NotADirectoryError(f"{target} is a file, not a folder")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    recover(target)
-    new = Path(tempfile.mkdtemp(prefix=f".{target.name}.new-", dir=target.parent))
-    try:
-        for name, content in files.items():
-            _write(new / name, content)
-        new.chmod(0o755)
-        sync_folder(new)
-        old = _old(target)
-        if target.exists():
-            os.rename(target, old)
-        os.rename(new, target)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        recover(target)
-        raise
-    sync_folder(target.parent)
-    shutil.rmtree(old, ignore_errors=True)
+
+    def __init__(self, path: Path, staged: Path | None = None) -> None:
+        self.path = path
+        self._staged = staged
+        self._stale = frozenset(_stale_names(staged)) if staged is not None else frozenset()
+        self._manifest: Manifest | None = None
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file, which need not exist."""
+        staged = self._staged
+        if staged is not None and (name in self._stale or (staged / name).exists()):
+            return staged / name
+        return self.path / name
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file after comparing it with its checksum.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            FolderError: If the content is not what was saved.
+        """
+        content = self.file(name).read_bytes()
+        self.verify(name, content)
+        return content
+
+    def verify(self, name: str, content: checksums.Buffer) -> None:
+        """Raise a FolderError if a file's content is not what was saved.
+
+        Files of folders without `checksums.json`, as earlier versions wrote them, are not checked.
+
+        Args:
+            name: Name of the file.
+            content: Its content, which may be a memory map.
+        """
+        manifest = self._checksums()
+        if manifest is None or name in manifest.logs:
+            return
+        expected = manifest.files.get(name)
+        if expected is None:
+            raise FolderError(
+                f"{self.path / name} does not belong to this save: {checksums.NAME} lists "
+                f"{', '.join(manifest.files)}; {_HINT}"
+            )
+        actual = checksums.entry(content)
+        if actual.size != expected.size:
+            raise FolderError(
+                f"{self.path / name} is damaged: it has {actual.size} bytes, but {expected.size} "
+                f"were saved; {_HINT}"
+            )
+        if actual != expected:
+            raise FolderError(f"{self.path / name} is damaged: its checksum is wrong; {_HINT}")
+
+    def _checksums(self) -> Manifest | None:
+        if self._manifest is None:
+            try:
+                self._manifest = checksums.parse(self.file(checksums.NAME).read_bytes())
+            except FileNotFoundError:
+                return None
+            except (OSError, ValueError) as error:
+                raise FolderError(
+                    f"{self.path / checksums.NAME} is damaged: {error}; {_HINT}"
+                ) from None
+        return self._manifest
+
+
+_HINT = f"restore the file from a backup, or delete {checksums.NAME} if it was changed on purpose"
+
+
+@contextlib.contextmanager
+def open_folder(path: str | os.PathLike[str]) -> Iterator[Folder]:
+    """Open a folder for reading: within the `with` block no save moves files into it.
+
+    Args:
+        path: The folder. It need not exist; its files are then missing.
+    """
+    target = find_folder(path)
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(FileNotFoundError):
+            stack.enter_context(held(target, shared=True))
+        staged = target / COMMITTED
+        yield Folder(target, staged if staged.is_dir() else None)
 
 
 def find_folder(path: str | os.PathLike[str]) -> Path:
-    """Return where the content of a folder is.
+    """Return where the content of a folder is, after completing an interrupted save if possible.
 
-    That is the path itself or, after a crash between the two renames, the old folder next to it.
+    That is the path itself or, after a crash of a version that replaced whole folders, the old
+    folder next to it.
     """
     target = Path(path)
-    return target if target.exists() or not _old(target).exists() else _old(target)
-
-
-def recover(target: Path) -> None:
-    """Clean up after an interrupted write: restore the old folder if the new one is missing."""
     old = _old(target)
-    if old.exists():
+    if not target.exists() and old.exists():
+        return old
+    if (target / COMMITTED).is_dir():
+        with contextlib.suppress(OSError), held(target):  # a reader may lack the permission
+            _publish(target)
+    return target
+
+
+def write_folder(
+    path: str | os.PathLike[str],
+    files: Mapping[str, bytes],
+    kind: Kind,
+    log: Log | None = None,
+) -> None:
+    """Write files to a folder atomically: readers see all old or all new ones, also after a crash.
+
+    Files that no save wrote stay as they are. Writers of one folder wait for each other.
+
+    Args:
+        path: The folder, or a link to it. Missing parent folders are created.
+        files: File name -> content.
+        kind: Kind of the folder. Files of an earlier save of this kind that are not in `files` are
+            removed.
+        log: File that grows from save to save.
+
+    Raises:
+        FolderError: If the folder has a file of one of these names that no such save wrote.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_dir():
+        raise NotADirectoryError(f"{target} is a file, not a folder")
+    _restore(target)
+    created = _create(target)
+    logs = () if log is None else (log.name,)
+    manifest = checksums.manifest(kind.name, files, logs)
+    try:
+        with _staging(target, manifest, kind) as new:
+            for name, content in {**files, checksums.NAME: manifest.to_json()}.items():
+                _write(new / name, content)
+            with held(target):
+                _recover(target)
+                stale = _stale(target, manifest, kind)
+                if log is not None:
+                    log.write(target / log.name, new / log.name)
+                _write(new / _STALE, json.dumps(sorted(stale)).encode())
+                sync_folder(new)
+                os.rename(new, target / COMMITTED)
+                sync_folder(target)
+                _publish(target)
+    except BaseException:
+        if created:
+            with contextlib.suppress(OSError):
+                target.rmdir()
+        raise
+
+
+def remove_folder(path: str | os.PathLike[str], kind: Kind) -> None:
+    """Remove the files that a save wrote, and the folder if nothing else is in it.
+
+    Args:
+        path: The folder, or a link to it. It need not exist.
+        kind: Kind of the folder. If a save of another kind wrote it, it stays.
+    """
+    target = Path(os.path.realpath(path))
+    _restore(target)
+    with contextlib.suppress(FileNotFoundError), held(target):
+        _recover(target)
+        names = _own_names(target, kind)
+        for name in sorted(
+            names, key=lambda name: name == checksums.NAME
+        ):  # which lists the others
+            (target / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            target.rmdir()
+
+
+def holds(path: str | os.PathLike[str], name: str) -> bool:
+    """Return whether a folder has a file, after completing an interrupted save."""
+    with open_folder(path) as folder:
+        return folder.file(name).is_file()
+
+
+def _create(target: Path) -> bool:
+    """Create a folder and its parents; return whether it was missing."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.mkdir()
+    except FileExistsError:
+        return False
+    sync_folder(target.parent)
+    return True
+
+
+@contextlib.contextmanager
+def _staging(target: Path, manifest: Manifest, kind: Kind) -> Iterator[Path]:
+    """Create a folder for the new files, locked and removed at the end if it is still there."""
+    with contextlib.ExitStack() as stack:
+        with held(target):
+            _recover(target)
+            _stale(target, manifest, kind)
+            new = target / f"{_NEW}{secrets.token_hex(4)}"
+            new.mkdir()
+            stack.callback(shutil.rmtree, new, ignore_errors=True)
+            stack.enter_context(held(new))  # while it is held, no other writer removes the folder
+        yield new
+
+
+def _stale(target: Path, manifest: Manifest, kind: Kind) -> set[str]:
+    """Return the files of an earlier save to remove; raise an error if others are in the way."""
+    present = {name for name in kind.files | manifest.names if os.path.lexists(target / name)}
+    own = _own_names(target, kind)
+    foreign = sorted((present & manifest.names) - own)
+    if foreign:
+        raise FolderError(
+            f"{target / foreign[0]} was not written by a save of {kind.title} and is not "
+            "overwritten; save to another folder, or move the file"
+        )
+    folders = sorted(name for name in present & own if (target / name).is_dir())
+    if folders:
+        raise IsADirectoryError(
+            errno.EISDIR, "is a folder where a save writes a file", str(target / folders[0])
+        )
+    return {name for name in present & own if name not in manifest.names}
+
+
+def _own_names(target: Path, kind: Kind) -> frozenset[str]:
+    """Return the names of the files that an earlier save of the kind wrote."""
+    try:
+        manifest = checksums.parse((target / checksums.NAME).read_bytes())
+    except (OSError, ValueError):
+        recognized = kind.recognizes(target)
+        return kind.files | {checksums.NAME} if recognized else frozenset()
+    if manifest.kind != kind.name:
+        return frozenset()
+    return manifest.names
+
+
+def _recover(target: Path) -> None:
+    """Complete a committed save, and remove what killed writers left."""
+    _publish(target)
+    for new in target.glob(f"{_NEW}*"):
+        with contextlib.suppress(OSError), held(new, wait=0.0) as is_dead:
+            if is_dead:
+                shutil.rmtree(new, ignore_errors=True)
+
+
+def _publish(target: Path) -> None:
+    """Move the files of a committed save to their place; the lock of the folder is held."""
+    staged = target / COMMITTED
+    if not staged.is_dir():
+        return
+    for name in _stale_names(staged):
+        (target / name).unlink(missing_ok=True)
+    names = [name for name in os.listdir(staged) if name != _STALE]
+    for name in sorted(names, key=lambda name: name == checksums.NAME):  # which lists the others
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(staged / name, target / name)
+    sync_folder(target)
+    with contextlib.suppress(FileNotFoundError):
+        (staged / _STALE).unlink(missing_ok=True)
+        staged.rmdir()
+
+
+def _stale_names(staged: Path) -> list[str]:
+    try:
+        return [str(name) for name in json.loads((staged / _STALE).read_bytes())]
+    except FileNotFoundError:
+        return []
+
+
+def _restore(target: Path) -> None:
+    """Clean up after a crash of a version that replaced whole folders."""
+    old = _old(target)
+    if old.is_dir():
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)
         else:
             os.rename(old, target)
-    for left in target.parent.glob(f".{target.name}.new-*"):
-        shutil.rmtree(left, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        for left in target.parent.glob(f".{target.name}.new-*"):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _old(target: Path) -> Path:

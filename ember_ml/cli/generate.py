@@ -62,12 +62,11 @@ def generate(
 def find_checkpoint(path: Path) -> Path:
     """Return the folder of a checkpoint: the path, or `last` in the folder of a training run."""
     from ember_ml._core.errors import ArgumentError
-    from ember_ml._core.folders import find_folder
+    from ember_ml._core.folders import holds
 
     for place in (path, path / "last"):
-        folder = find_folder(place)
-        if (folder / "config.json").is_file():
-            return folder
+        if holds(place, "config.json"):
+            return place
     raise ArgumentError(
         f"{path} is not a checkpoint: neither it nor its subfolder last contains a config.json"
     )

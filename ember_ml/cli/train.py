@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -60,9 +59,10 @@ def train(
 def _prepare_folder(out: Path, resume: bool, overwrite: bool) -> bool:
     """Return whether to resume; raise an error if the folder has a training run already."""
     from ember_ml._core.errors import ArgumentError
-    from ember_ml._core.folders import find_folder
+    from ember_ml._core.folders import holds, remove_folder
+    from ember_ml.nn.checkpoint import KIND
 
-    exists = find_folder(out / "last").is_dir()
+    exists = holds(out / "last", "config.json")
     if exists and not (resume or overwrite):
         raise ArgumentError(
             f"out: {out} already contains a training run; continue it (--resume), replace it "
@@ -70,7 +70,7 @@ def _prepare_folder(out: Path, resume: bool, overwrite: bool) -> bool:
         )
     if overwrite:  # remove it first: an interrupted run must not leave a mixture of both
         for name in ("last", "best"):
-            shutil.rmtree(find_folder(out / name), ignore_errors=True)
+            remove_folder(out / name, KIND)
         (out / "vocab.json").unlink(missing_ok=True)
     return exists and resume
 

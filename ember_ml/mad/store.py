@@ -16,13 +16,19 @@ from typing import Any, NamedTuple
 from ember_ml._core import locks
 from ember_ml._core.errors import EmberError
 from ember_ml._core.files import write_atomically
-from ember_ml._core.folders import write_folder
+from ember_ml._core.folders import Kind, find_folder, write_folder
 from ember_ml._core.version import VERSION
 from ember_ml.configs.errors import ConfigError
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.run import Point, Result
 
 FORMAT = 1
+_RUN = Kind(
+    "mad-run",
+    "a run",
+    frozenset(("config.json", "curve.csv", "result.json")),
+    lambda folder: True,  # the store alone writes to the folders of its runs
+)
 
 
 class SweepError(EmberError, ValueError):
@@ -125,7 +131,7 @@ class Store:
 
     def is_done(self, run: RunConfig) -> bool:
         """Return whether the folder has a result of a run, from the same plugin code."""
-        folder = self._folder(run)
+        folder = find_folder(self._folder(run))
         if not (folder / "result.json").exists():
             return False
         return not run.code or _read_required(folder / "config.json").get("code") == run.code
@@ -140,7 +146,7 @@ class Store:
             "result.json": _to_json(fields),
         }
         with self._explain_write_errors():
-            write_folder(self._folder(run), contents)
+            write_folder(self._folder(run), contents, _RUN)
         self._failure(run).unlink(missing_ok=True)
 
     def write_failure(self, run: RunConfig, error: str) -> None:
@@ -161,7 +167,7 @@ class Store:
     def done(self) -> list[Done]:
         """Return the runs that are done."""
         runs = []
-        for folder in sorted((self.path / "runs").glob("[!.]*")):
+        for folder in map(find_folder, sorted((self.path / "runs").glob("[!.]*"))):
             if (folder / "result.json").exists():
                 with _explain_read_errors(folder):
                     config = RunConfig.from_dict(_read_required(folder / "config.json"))

@@ -1,7 +1,8 @@
 """Checkpoints: models saved in folders, which any backend can load.
 
 A checkpoint is a folder with `config.json` (the model's class and config), `model.safetensors` (its
-values) and, if it was saved during training, `training.json` and `training.safetensors`.
+values) and, if it was saved during training, `training.json`, `training.safetensors` and
+`history.jsonl`. `checksums.json` has the checksums of the files.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any, TypeVar, overload
 
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.errors import EmberError
-from ember_ml._core.folders import find_folder, write_folder
+from ember_ml._core.errors import EmberError, FolderError
+from ember_ml._core.folders import Folder, Kind, Log, open_folder, write_folder
 from ember_ml._core.tensor import Tensor
 from ember_ml._core.types import NativeArray
 from ember_ml._core.version import VERSION
@@ -37,14 +38,23 @@ def save(
     path: PathLike,
     *,
     training: tuple[Mapping[str, Any], Mapping[str, Tensor]] | None = None,
+    log: Log | None = None,
 ) -> None:
     """Write a model to a folder; an existing checkpoint is replaced atomically.
+
+    Other files in the folder stay as they are. The old checkpoint can be read until the new one is
+    complete, also after a crash. Processes that save to one folder wait for each other.
 
     Args:
         model: The model. If its class is not registered, or if it holds functions or unregistered
             modules, `load` needs `into`.
-        path: The folder.
+        path: The folder, or a link to it.
         training: State of a trainer: plain data, and tensors by name.
+        log: File of the trainer that grows from save to save.
+
+    Raises:
+        CheckpointError: If the folder has a file that no checkpoint wrote where the save writes
+            one, such as a `config.json` of another program.
 
     Example:
         >>> import tempfile
@@ -69,7 +79,29 @@ def save(
         data, tensors = training
         files["training.json"] = _json(data)
         files["training.safetensors"] = tensors_to_bytes(tensors)
-    write_folder(path, files)
+    try:
+        write_folder(path, files, KIND, log)
+    except FolderError as error:
+        raise CheckpointError(str(error)) from None
+
+
+def _is_earlier_checkpoint(folder: Path) -> bool:
+    """Return whether a folder without checksums is a checkpoint of an earlier version."""
+    try:
+        about = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(about, dict) and {"format", "ember_ml", "class"} <= about.keys()
+
+
+_FILES = (
+    "config.json",
+    "model.safetensors",
+    "training.json",
+    "training.safetensors",
+    "history.jsonl",
+)
+KIND = Kind("checkpoint", "an Ember checkpoint", frozenset(_FILES), _is_earlier_checkpoint)
 
 
 def _config(model: Module) -> dict[str, Any] | None:
@@ -113,14 +145,14 @@ def load(path: PathLike, *, backend: str | None = None, into: Module | None = No
         CheckpointError: If the folder is not a checkpoint, or the model cannot be created.
         StateDictError: If the values do not fit the model.
     """
-    folder = find_folder(path)
-    about = read_json(folder, "config.json")
-    if about.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{path}: the checkpoint has format {about.get('format')!r}; this version of Ember ML "
-            f"reads format {FORMAT}"
-        )
-    contents = _contents(folder / "model.safetensors")
+    with open_folder(path) as folder:
+        about = read_json(folder, "config.json")
+        if about.get("format") != FORMAT:
+            raise CheckpointError(
+                f"{path}: the checkpoint has format {about.get('format')!r}; this version of Ember "
+                f"ML reads format {FORMAT}"
+            )
+        contents = _contents(folder, "model.safetensors")
     model = into
     if model is None:
         model = _create(path, about, backend)
@@ -145,25 +177,37 @@ def _create(path: PathLike, about: Mapping[str, Any], backend: str | None) -> Mo
     return model
 
 
-def read_json(folder: Path, name: str) -> dict[str, Any]:
+def read_file(folder: Folder, name: str) -> bytes:
+    """Return the content of a file of a checkpoint, compared with its checksum."""
+    try:
+        return folder.read(name)
+    except FileNotFoundError:
+        problem = f"has no {name}" if folder.path.is_dir() else "does not exist"
+        raise CheckpointError(
+            f"{folder.path} {problem}; a checkpoint is a folder with {name}"
+        ) from None
+    except (OSError, FolderError) as error:
+        raise CheckpointError(f"{folder.path / name} cannot be read: {error}") from None
+
+
+def read_json(folder: Folder, name: str) -> dict[str, Any]:
     """Return the content of a JSON file of a checkpoint."""
     try:
-        data = json.loads((folder / name).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        problem = f"has no {name}" if folder.is_dir() else "does not exist"
-        raise CheckpointError(f"{folder} {problem}; a checkpoint is a folder with {name}") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{folder / name} cannot be read: {error}") from None
+        data = json.loads(read_file(folder, name))
+    except CheckpointError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{folder.path / name} cannot be read: {error}") from None
     if not isinstance(data, dict):
-        raise CheckpointError(f"{folder / name} must hold a JSON object")
+        raise CheckpointError(f"{folder.path / name} must hold a JSON object")
     return data
 
 
-def read_tensors(folder: Path, name: str) -> dict[str, Tensor]:
+def read_tensors(folder: Folder, name: str) -> dict[str, Tensor]:
     """Return the tensors in a safetensors file of a checkpoint, on the active backend."""
     return {
         key: convert_to_tensor(array, dtype=dtype)
-        for key, (array, dtype) in _contents(folder / name).items()
+        for key, (array, dtype) in _contents(folder, name).items()
     }
 
 
@@ -176,15 +220,14 @@ def _set_dtypes(model: Module, dtypes: Mapping[str, str]) -> None:
             variable.become(convert_to_tensor(variable, dtype=wanted, backend=variable.backend))
 
 
-def _contents(path: Path) -> dict[str, tuple[NativeArray, str]]:
+def _contents(folder: Folder, name: str) -> dict[str, tuple[NativeArray, str]]:
     from ember_ml._core import array_files
 
+    content = read_file(folder, name)
     try:
-        return array_files.deserialize(path)
-    except FileNotFoundError:
-        raise CheckpointError(f"{path.parent} has no {path.name}") from None
+        return array_files.deserialize(content)
     except Exception as error:  # safetensors raises its own classes
-        raise CheckpointError(f"{path} is not a safetensors file: {error}") from None
+        raise CheckpointError(f"{folder.path / name} is not a safetensors file: {error}") from None
 
 
 def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:

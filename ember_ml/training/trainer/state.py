@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml._core.folders import find_folder
+from ember_ml._core.folders import open_folder
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.nn import checkpoint
@@ -84,9 +84,9 @@ def _schedule(trainer: Trainer) -> dict[str, Any] | None:
 
 def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     """Restore what `save` wrote."""
-    folder = find_folder(path)
-    data = checkpoint.read_json(folder, "training.json")
-    tensors = checkpoint.read_tensors(folder, "training.safetensors")
+    with open_folder(path) as folder:
+        data = checkpoint.read_json(folder, "training.json")
+        tensors = checkpoint.read_tensors(folder, "training.safetensors")
     checkpoint.load(path, into=trainer.model)
     trainer.optimizer.load_state_dict({**data["optimizer"], "tensors": _part("optimizer", tensors)})
     trainer.model.load_state_dict(_part("weights", tensors), strict=False)

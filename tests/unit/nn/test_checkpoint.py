@@ -40,6 +40,7 @@ def test_the_files_are_safetensors_and_json(tmp_path: Path, backend: str) -> Non
     made = model()
     ember_ml.save(made, tmp_path / "m")
     assert sorted(p.name for p in (tmp_path / "m").iterdir()) == [
+        "checksums.json",
         "config.json",
         "model.safetensors",
     ]
@@ -98,6 +99,9 @@ def test_what_is_no_checkpoint(tmp_path: Path) -> None:
     ember_ml.save(layers.Dense(2, 2), tmp_path / "m")
     weights = tmp_path / "m" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-3])
+    with pytest.raises(CheckpointError, match=r"damaged: it has \d+ bytes, but \d+ were saved"):
+        ember_ml.load(tmp_path / "m")
+    (tmp_path / "m" / "checksums.json").unlink()
     with pytest.raises(CheckpointError, match="is not a safetensors file"):
         ember_ml.load(tmp_path / "m")
     weights.unlink()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 from typing import Any
 
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml._core.folders import write_folder
+from ember_ml._core.folders import Kind, write_folder
 from ember_ml.nn.layers.sequence_mixing.attention import SelfAttention
 from ember_ml.nn.layers.sequence_mixing.mamba import Mamba
 from ember_ml.nn.models.convert import gpt2_export, llama_export, mamba
 from ember_ml.nn.models.convert.errors import ConversionError
 from ember_ml.nn.models.convert.families import Family
-from ember_ml.nn.models.convert.files import content
+from ember_ml.nn.models.convert.files import CONFIG, WEIGHTS, content
 from ember_ml.nn.models.convert.gpt2 import GPT2
 from ember_ml.nn.models.convert.layouts import Piece
 from ember_ml.nn.models.convert.llama import LLAMA
@@ -33,7 +35,11 @@ def export(model: Module, target: str | os.PathLike[str]) -> None:
 
     Args:
         model: A language model.
-        target: The folder. An existing checkpoint is replaced atomically.
+        target: The folder. A model exported there before is replaced atomically; other files, such
+            as a tokenizer's, stay.
+
+    Raises:
+        FolderError: If the folder has a `config.json` or `model.safetensors` of another origin.
 
     Example:
         >>> import pathlib, tempfile
@@ -56,7 +62,22 @@ def export(model: Module, target: str | os.PathLike[str]) -> None:
     }
     values["tie_word_embeddings"] = model.head is None
     values["dtype"] = model.embedding.weight.dtype.name
-    write_folder(target, content(values, tensors))
+    write_folder(target, content(values, tensors), KIND)
+
+
+def _is_earlier_export(folder: Path) -> bool:
+    """Return whether an earlier version exported to the folder; transformers adds its version."""
+    try:
+        values = json.loads((folder / CONFIG).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    exported = isinstance(values, dict) and "model_type" in values
+    return exported and "transformers_version" not in values
+
+
+KIND = Kind(
+    "transformers", "a model for transformers", frozenset((CONFIG, WEIGHTS)), _is_earlier_export
+)
 
 
 def _describe(model: LanguageModel) -> tuple[Family, dict[str, Any]]:
