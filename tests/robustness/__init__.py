@@ -1,0 +1,1 @@
+"""Robustness tests: crashes, damaged files, concurrent writers, random combinations."""
