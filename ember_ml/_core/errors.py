@@ -55,6 +55,10 @@ class FolderError(EmberError, ValueError):
     """Folder with damaged files, or with files that a save must not overwrite."""
 
 
+class ConcurrentUseError(EmberError, RuntimeError):
+    """Model that another thread is using in a way that excludes this use."""
+
+
 class LinAlgError(EmberError, ValueError):
     """Decomposition or solution that does not exist for the given matrix."""
 

@@ -4,9 +4,38 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+
+_importing = threading.RLock()
+
+
+def import_module(name: str) -> ModuleType:
+    """Import a module of Ember on first use, one thread at a time.
+
+    Two threads that import a package and a module inside of it can otherwise wait for each other,
+    which Python reports as a deadlock. An import inside of another one does not wait: its thread
+    holds Python's lock of the outer module.
+
+    Args:
+        name: Full name of the module.
+    """
+    if _is_importing():
+        return importlib.import_module(name)
+    with _importing:
+        return importlib.import_module(name)
+
+
+def _is_importing() -> bool:
+    """Return whether this thread is executing an import statement."""
+    frame = sys._getframe()
+    while (outer := frame.f_back) is not None:
+        frame = outer
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+    return False
 
 
 def attach(
@@ -23,7 +52,7 @@ def attach(
         module = names.get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        loaded = importlib.import_module(module)
+        loaded = import_module(module)
         value = loaded if module == f"{package}.{name}" else getattr(loaded, name)
         setattr(sys.modules[package], name, value)
         return value

@@ -68,7 +68,7 @@ def backend_of(data: object) -> str | None:
     kind = type(data)
     name = _BACKEND_OF_TYPE.get(kind)
     if name is None:
-        for known, module in LOADED.items():
+        for known, module in tuple(LOADED.items()):  # other threads may load meanwhile
             if isinstance(data, module.ARRAY):
                 name = _BACKEND_OF_TYPE[kind] = known
                 break

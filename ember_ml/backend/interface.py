@@ -157,6 +157,9 @@ class Autodiff(Protocol):
     def evaluate(self, arrays: Sequence[Array]) -> None:
         """Evaluate the arrays if the framework is lazy."""
 
+    def is_compiling(self) -> bool:
+        """Return whether a compiler that cannot compile locks is tracing the caller."""
+
     def is_tracing_error(self, error: BaseException) -> bool:
         """Return whether the error says that an op cannot run under `vmap` or `compile`."""
 

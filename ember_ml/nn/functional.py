@@ -12,6 +12,7 @@ from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike, rebind, snapshots
 from ember_ml.autodiff.transforms.gradients import differentiate as gradients_of
 from ember_ml.nn import _traversal
+from ember_ml.nn._exclusive import exclusive
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Variable
 from ember_ml.nn.state_dict import saved_variables
@@ -87,8 +88,9 @@ def functional_call(
 ) -> Any:
     """Return the output of a module called with other values for its parameters and buffers.
 
-    The values of the module are restored afterwards, and changes of its buffers are lost. No other
-    thread may use the module during the call.
+    The values of the module are restored afterwards, and changes of its buffers are lost. Another
+    thread that calls this function or `value_and_grad` for the same module waits. It must not call
+    the module itself meanwhile.
 
     Args:
         module: The module to call.
@@ -120,7 +122,11 @@ def functional_call(
         values.append(value)
     buffers = module.buffers()
     args = inputs if isinstance(inputs, tuple) else (inputs,)
-    with substitute(buffers, current_values(buffers)), substitute(variables, values):
+    with (
+        exclusive([*variables, *buffers]),
+        substitute(buffers, current_values(buffers)),
+        substitute(variables, values),
+    ):
         return module(*args, **(kwargs or {}))
 
 
@@ -130,6 +136,7 @@ def value_and_grad(
     """Return a function that computes a loss and its gradients for a model's parameters.
 
     The gradients are a dict by dotted name. Buffers that the model changes keep their new values.
+    Calls from several threads run one after the other.
 
     Args:
         model: Model whose trainable parameters to differentiate with respect to.
@@ -159,11 +166,12 @@ def value_and_grad(
             result = loss_fn(*args, **kwargs)
             return result if has_aux else (result, None)
 
-        loss, aux, gradients, changed = differentiate(
-            compute, parameters, current_values(parameters), buffers, current_values(buffers)
-        )
-        for buffer, value in zip(buffers, changed, strict=True):
-            buffer.become(value)
+        with exclusive([*parameters, *buffers]):
+            loss, aux, gradients, changed = differentiate(
+                compute, parameters, current_values(parameters), buffers, current_values(buffers)
+            )
+            for buffer, value in zip(buffers, changed, strict=True):
+                buffer.become(value)
         named: Any = dict(
             zip(trainable, gradients, strict=True)
         )  # None only for integer parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
@@ -48,8 +49,7 @@ class Module:
         ['scale', 'steps.0']
     """
 
-    training: bool = True
-    """Whether the module is in training mode; set by `train` and `eval`."""
+    _training: bool = True
     config: Any = None
     """Config that the module was created from, if its class is registered."""
     default_loss: ClassVar[str | None] = None
@@ -57,6 +57,19 @@ class Module:
     ITEMS: ClassVar[str] = ""
     """For containers: the attribute that is left out of the names of its parts."""
     _hooks: ClassVar[Hooks | None] = None
+
+    @property
+    def training(self) -> bool:
+        """Whether the module is in training mode; set by `train` and `eval`.
+
+        False in a thread that is inside of `inference_mode`, such as in `generate` or
+        `Trainer.predict`. Other threads do not see that.
+        """
+        return self._training and not (_inference.blocks and self in _inference.local.modules)
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        object.__setattr__(self, "_training", mode)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output. Call the module itself, which also runs the hooks."""
@@ -287,18 +300,45 @@ class Module:
         return _summary.text(self)
 
 
+class _Modules(threading.local):
+    """Modules that are in inference mode in this thread."""
+
+    modules: frozenset[Module] = frozenset()
+
+
+class _Inference:
+    """The open blocks of `inference_mode`.
+
+    Attributes:
+        blocks: Number of open blocks in all threads; a module looks for its own only if positive.
+        local: Those of each thread.
+    """
+
+    def __init__(self) -> None:
+        self.blocks = 0
+        self.local = _Modules()
+        self.lock = threading.Lock()
+
+    def count(self, change: int) -> None:
+        with self.lock:
+            self.blocks += change
+
+
+_inference = _Inference()
+
+
 @contextlib.contextmanager
 def inference_mode(modules: Iterable[Module]) -> Iterator[None]:
-    """Set `training` of modules to False within the block, and restore it afterwards.
+    """Put modules into inference mode within the block, in this thread only.
 
     Args:
         modules: The modules to switch, such as `model.modules()`.
     """
-    changed = [module for module in modules if module.training]
-    for module in changed:
-        module.training = False
+    before = _inference.local.modules
+    _inference.local.modules = before.union(modules)
+    _inference.count(1)
     try:
         yield
     finally:
-        for module in changed:
-            module.training = True
+        _inference.count(-1)
+        _inference.local.modules = before

@@ -5,16 +5,22 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ember_ml._core.errors import EmberError
+from ember_ml._core.namespaces import import_module
 
 if TYPE_CHECKING:
     from ember_ml.configs.base import Config
 
 T = TypeVar("T", bound=Callable[..., Any])
+
+_deriving = threading.RLock()
+"""Held while a config class is derived: each component has exactly one."""
 
 
 class UnknownComponentError(EmberError, KeyError):
@@ -68,11 +74,16 @@ class Entry:
         """The config class, derived from the signature."""
         from ember_ml.configs.derive import derive
 
-        return derive(self)
+        with _deriving:
+            own = self.__dict__.get("config")  # of another thread
+            return derive(self) if own is None else own
 
 
 class Registry:
-    """Components by kind and name.
+    """Components by kind and name, safe to use from several threads.
+
+    Importing a module registers its components. A thread that needs components which another one
+    is importing waits for the import, through the locks of Python's import system.
 
     Args:
         kinds: For each kind, the modules that register its built-in components when imported.
@@ -85,6 +96,8 @@ class Registry:
         self._entries: dict[str, Entry] = {}
         self._names: dict[str, str] = {}
         self._loaded: set[str] = set()
+        self._loading_plugins = threading.RLock()
+        self._plugins_started = False
 
     def register(
         self,
@@ -109,10 +122,10 @@ class Registry:
             for key in (name, *others):
                 self._refuse_taken(key, target)
             entry = Entry(name, target, others, config_name or f"{target.__name__}Config")
-            self._entries[name] = entry
-            self._names.update(dict.fromkeys((name, *others), name))
             if isinstance(target, type):
                 configured(target, entry)
+            self._entries[name] = entry  # from here on, other threads may use the class
+            self._names.update(dict.fromkeys((name, *others), name))
             return target
 
         return decorate
@@ -155,11 +168,13 @@ class Registry:
             self._load_plugins()
         if full not in self._names:
             raise UnknownComponentError(self._unknown(full))
-        return self._entries[self._names[full]]
+        entry = self._entries[self._names[full]]
+        _await_import(entry.target.__module__)
+        return entry
 
     def entry_of(self, target: object) -> Entry | None:
         """Return the entry of a class that is registered, or None."""
-        entries = self._entries.values()
+        entries = list(self._entries.values())  # other threads may register meanwhile
         return next((entry for entry in entries if entry.target is target), None)
 
     def _unknown(self, full: str) -> str:
@@ -168,7 +183,7 @@ class Registry:
             return f"{full!r} has no kind: write 'kind/name', such as 'layers/{full}'"
         if kind not in self.kinds:
             return f"there is no kind {kind!r}{close_matches(kind, self.kinds)}"
-        names = [key.partition("/")[2] for key in self._names if key.startswith(f"{kind}/")]
+        names = [key.partition("/")[2] for key in list(self._names) if key.startswith(f"{kind}/")]
         own = [entry.bare for entry in self.available(kind)]
         hint = close_matches(name, names) or f"; there are {', '.join(own) or 'none'}"
         return f"no {kind} named {name!r}{hint}"
@@ -197,9 +212,9 @@ class Registry:
         """Import the modules that register the built-in components of a kind."""
         if kind in self._loaded or kind not in self.kinds:
             return
-        self._loaded.add(kind)
         for module in self.kinds[kind]:
-            importlib.import_module(module)
+            import_module(module)
+        self._loaded.add(kind)
 
     def _load_plugins(self) -> None:
         """Import the plugins, once; built-in components never need them."""
@@ -207,11 +222,21 @@ class Registry:
 
         if self._plugins is None or "" in self._loaded:
             return
-        self._loaded.add("")
-        try:
-            plugins.load_installed(self._plugins)
-            for name in plugins.named():
-                plugins.load_named(name)
-        except EmberError:
-            self._loaded.remove("")  # raise again at the next call
-            raise
+        with self._loading_plugins:
+            if self._plugins_started:  # by this thread, or finished by another one
+                return
+            self._plugins_started = True
+            try:
+                plugins.load_installed(self._plugins)
+                for name in plugins.named():
+                    plugins.load_named(name)
+                self._loaded.add("")
+            except EmberError:
+                self._plugins_started = False  # raise again at the next call
+                raise
+
+
+def _await_import(module: str) -> None:
+    """Wait until a module that another thread is importing is complete."""
+    if module in sys.modules:
+        importlib.import_module(module)

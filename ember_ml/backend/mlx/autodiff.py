@@ -89,6 +89,11 @@ def vmap(
         raise
 
 
+def is_compiling() -> bool:
+    """Return False: MLX traces by calling the function."""
+    return False
+
+
 def is_tracing_error(error: BaseException) -> bool:
     """Return whether the error says that an op cannot run under `mx.vmap` or `mx.compile`."""
     text = str(error)

@@ -20,6 +20,11 @@ def gradient_depth() -> int:
     return 0
 
 
+def is_compiling() -> bool:
+    """Return False: NumPy does not trace."""
+    return False
+
+
 def is_tracing_error(error: BaseException) -> bool:
     """Return False: NumPy does not trace."""
     return False

@@ -178,6 +178,11 @@ def vmap(
     return torch.func.vmap(_marked(function), tuple(axes), 0, randomness="different")(*arrays)
 
 
+def is_compiling() -> bool:
+    """Return whether `torch.compile` is tracing the caller."""
+    return torch.compiler.is_compiling()
+
+
 def is_tracing_error(error: BaseException) -> bool:
     """Return whether the error says that an op cannot run under `torch.func.vmap`."""
     if not isinstance(error, RuntimeError):

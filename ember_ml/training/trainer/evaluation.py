@@ -11,6 +11,7 @@ from ember_ml import ops
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError
 from ember_ml.backend import use_backend
+from ember_ml.nn._exclusive import exclusive
 from ember_ml.nn.functional import current_values, substitute
 from ember_ml.nn.module import inference_mode
 from ember_ml.training.trainer import batches
@@ -22,39 +23,44 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def evaluating(trainer: Trainer) -> Iterator[bool]:
-    """Put the model into inference mode, and yield whether its weights differ from training."""
+    """Put the model into inference mode, and yield whether its weights differ from training.
+
+    Another thread that evaluates or trains the model waits.
+    """
     model, optimizer, ema = trainer.model, trainer.optimizer, trainer.ema
     parameters = model.parameters()
-    trained, training = current_values(parameters), optimizer.training
-    within = inference_mode(model.modules())
-    # substitute: an optimizer does not restore its training values to the bit
-    with use_backend(trainer.backend), substitute(parameters, trained), within:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(exclusive([*parameters, *model.buffers()]))
+        stack.enter_context(use_backend(trainer.backend))
+        stack.enter_context(inference_mode(model.modules()))
+        trained = current_values(parameters)
+        # an optimizer does not restore its training values to the bit
+        stack.enter_context(substitute(parameters, trained))
+        if optimizer.training:
+            stack.callback(optimizer.train)
         optimizer.eval()
-        try:
-            with contextlib.nullcontext() if ema is None else ema.applied():
-                pairs = zip(parameters, trained, strict=True)
-                yield any(now.native is not before.native for now, before in pairs)
-        finally:
-            if training:
-                optimizer.train()
+        if ema is not None:
+            stack.enter_context(ema.applied())
+        pairs = zip(parameters, trained, strict=True)
+        yield any(now.native is not before.native for now, before in pairs)
 
 
 def evaluate(trainer: Trainer, data: DataLike, batch_size: int) -> dict[str, Any]:
     """Return the mean loss and the metrics."""
     loader = batches.loader(data, batch_size, shuffle=False, seed=0)
     losses, weights = [], []
-    for metric in trainer.metrics:
-        metric.reset()
     with evaluating(trainer):
+        for metric in trainer.metrics:
+            metric.reset()
         for batch in loader.once():
             loss, outputs = trainer.compute(batch)
             losses.append(float(loss))
             weights.append(trainer.measure(batch, outputs))
+        results = {metric.name: metric.compute() for metric in trainer.metrics} if losses else {}
     if not losses:
         raise ArgumentError("evaluate: the data has no batches")
     total = math.fsum(loss * weight for loss, weight in zip(losses, weights, strict=True))
-    mean = total / (math.fsum(weights) or 1.0)
-    return {"loss": mean} | {metric.name: metric.compute() for metric in trainer.metrics}
+    return {"loss": total / (math.fsum(weights) or 1.0)} | results
 
 
 def predict(trainer: Trainer, data: DataLike, batch_size: int) -> Any:

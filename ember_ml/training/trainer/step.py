@@ -13,6 +13,7 @@ from ember_ml._core.dtype import float32
 from ember_ml._core.tensor import EmberTensor, Tensor, native_arrays
 from ember_ml.autodiff.transforms.compiling import CompileCache
 from ember_ml.backend.interface import Array
+from ember_ml.nn._exclusive import exclusive
 from ember_ml.nn.functional import current_values, differentiate, substitute
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
@@ -306,6 +307,10 @@ class StepRunner:
 
     def __call__(self, batch: object) -> CompletedStep | None:
         """Return the mean loss and a function for the gradients, if the batch completed a step."""
+        with exclusive([*self._optimizer.parameters, *self._buffers]):
+            return self._run(batch)
+
+    def _run(self, batch: object) -> CompletedStep | None:
         if self._trainer.backend != self._backend:
             self._prepare_for(self._trainer.backend)
         if self._whole is not None and self._whole.is_applicable():

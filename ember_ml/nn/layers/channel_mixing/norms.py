@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Probability, Size
 from ember_ml.nn._checks import require_divisible
+from ember_ml.nn._exclusive import is_compiling
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.registry import register
+
+_tracking = threading.Lock()
+"""Held while running statistics change: batches of several threads are all counted."""
 
 
 def _scale(features: int, affine: bool) -> Parameter | None:
@@ -164,8 +171,9 @@ class BatchNorm(Layer):
         )
         count = x.size // self.features
         unbiased = ops.stop_gradient(variance) * (count / max(count - 1, 1))
-        self._update(self.running_mean, ops.stop_gradient(mean))
-        self._update(self.running_variance, unbiased)
+        with contextlib.nullcontext() if is_compiling(self.running_mean) else _tracking:
+            self._update(self.running_mean, ops.stop_gradient(mean))
+            self._update(self.running_variance, unbiased)
         return y
 
     def _update(self, buffer: Buffer, value: Tensor) -> None:
