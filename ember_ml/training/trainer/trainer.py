@@ -25,7 +25,7 @@ from ember_ml.training.ema import EMA
 from ember_ml.training.metrics import Metric
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.schedules import Schedule
-from ember_ml.training.trainer import batches, evaluation, state
+from ember_ml.training.trainer import batches, evaluation, resuming, state
 from ember_ml.training.trainer.batches import DataLike
 from ember_ml.training.trainer.history import History
 from ember_ml.training.trainer.interrupt import Interrupt
@@ -233,7 +233,7 @@ class Trainer:
             record = self.train_step(batch)
             if record is None:
                 continue
-            self.history.steps.append(record)
+            self.history.add_step(record)
             self._notify("on_step_end", record)
             if stop.asked or self.should_stop or limit.reached(self.epoch, self.step):
                 return
@@ -257,7 +257,7 @@ class Trainer:
         record["seconds"] = time.monotonic() - started
         if isinstance(self.schedule, Schedule):
             self.schedule.observe(record.get("val_loss", record.get("loss", math.nan)))
-        self.history.epochs.append(record)
+        self.history.add_epoch(record)
         self._notify("on_epoch_end", record)
 
     def train_step(self, batch: object) -> dict[str, float] | None:
@@ -341,10 +341,16 @@ class Trainer:
     def resume(self, path: str | os.PathLike[str]) -> Trainer:
         """Load a checkpoint that `save` wrote, on any backend; `fit` then continues.
 
+        If the checkpoint is damaged or does not fit, the trainer and its model stay as they are.
+
         Args:
             path: The folder.
+
+        Raises:
+            CheckpointError: If a file is missing or damaged, or lacks a key.
+            StateDictError: If tensors do not fit the model or the optimizer.
         """
-        state.resume(self, path)
+        resuming.resume(self, path)
         return self
 
     def _save_interrupted(self) -> None:

@@ -1,0 +1,166 @@
+"""Restoring a trainer from a checkpoint: completely, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ember_ml import ops
+from ember_ml._core.errors import EmberError
+from ember_ml._core.folders import Folder, open_folder
+from ember_ml._core.tensor import Tensor
+from ember_ml.nn import checkpoint
+from ember_ml.nn.checkpoint import CheckpointError
+from ember_ml.training.schedules import Schedule
+from ember_ml.training.trainer import history_log, plain_data
+from ember_ml.training.trainer.history import History
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer.trainer import Trainer
+
+FILE = "training.json"
+
+
+def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
+    """Restore what `save` wrote. If anything does not fit, raise an error and change nothing."""
+    with open_folder(path) as folder:
+        data = checkpoint.read_json(folder, FILE)
+        where = str(folder.path / FILE)
+        plain_data.check(where, data)
+        tensors = checkpoint.read_tensors(folder, "training.safetensors")
+        history = _history(folder, data["history"])
+        with _undone_on_error(trainer, where):
+            checkpoint.load(path, into=trainer.model)
+            _apply(trainer, data, tensors, where)
+            trainer.history.become(history)
+
+
+def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], where: str) -> None:
+    saved = data["optimizer"]
+    with plain_data.missing_keys(f"{where}: optimizer"):
+        own = trainer.optimizer._extra()
+        plain_data.check_types(f"{where}: optimizer: extra", own, saved.get("extra", {}))
+        trainer.optimizer.load_state_dict({**saved, "tensors": _part("optimizer", tensors)})
+    trainer.model.load_state_dict(_part("weights", tensors), strict=False)
+    if trainer.ema is not None and "ema" in data:
+        trainer.ema.load_state_dict({**data["ema"], "tensors": _part("ema", tensors)})
+    elif trainer.ema is not None:
+        trainer.ema.reset()
+    for part in _parts(trainer, data):
+        plain_data.check_types(f"{where}: {part.name}", part.state(), part.saved)
+        with plain_data.missing_keys(f"{where}: {part.name}"):
+            part.load(part.saved)
+    trainer.step, trainer.epoch = data["step"], data["epoch"]
+    trainer.loader_state = data["loader"]
+    with plain_data.missing_keys(f"{where}: random"):
+        ops.random.set_state(data["random"])
+
+
+class _Part(NamedTuple):
+    """Object whose state is plain data."""
+
+    name: str
+    owner: object
+    state: Callable[[], Mapping[str, Any]]
+    load: Callable[[Any], object]
+    saved: dict[str, Any]
+
+
+def _parts(trainer: Trainer, data: Mapping[str, Any]) -> list[_Part]:
+    """Return the schedule, the loss scale and the callbacks that the checkpoint has a state of."""
+    parts = []
+    schedule, saved = trainer.schedule, data["schedule"]
+    if isinstance(schedule, Schedule) and saved and saved["class"] == type(schedule).__name__:
+        parts.append(_part_of("schedule", schedule, saved["state"]))
+    if trainer._runner.scale is not None and data["scale"] is not None:
+        parts.append(_part_of("scale", trainer._runner.scale, data["scale"]))
+    left = list(data["callbacks"])
+    for callback in trainer.callbacks:  # each gets the first remaining state of its class
+        name = type(callback).__name__
+        found = next((each for each in left if each[0] == name), None)
+        if found is not None:
+            left.remove(found)
+            parts.append(_part_of(f"callbacks: {name}", callback, found[1]))
+    return parts
+
+
+def _part_of(name: str, owner: Any, saved: dict[str, Any]) -> _Part:
+    return _Part(name, owner, owner.state_dict, owner.load_state_dict, saved)
+
+
+@contextlib.contextmanager
+def _undone_on_error(trainer: Trainer, where: str) -> Iterator[None]:
+    """Restore the trainer if the block raises; no tensor is copied, for none changes in place."""
+    undo = _snapshot(trainer)
+    try:
+        yield
+    except BaseException as error:
+        undo()
+        if isinstance(error, Exception) and not isinstance(error, (EmberError, OSError)):
+            raise CheckpointError(f"{where} does not fit this trainer: {error!r}") from error
+        raise
+
+
+def _snapshot(trainer: Trainer) -> Callable[[], None]:
+    """Return a function that restores everything that `resume` changes."""
+    variables = [*trainer.model.parameters(), *trainer.model.buffers()]
+    values = [variable.value() for variable in variables]
+    stateful: list[Any] = [*trainer.callbacks]
+    if isinstance(trainer.schedule, Schedule):
+        stateful.append(trainer.schedule)
+    states = [copy.deepcopy(each.state_dict()) for each in stateful]
+    optimizer = trainer.optimizer
+    others = [optimizer, *optimizer.groups, trainer.ema, trainer._runner.scale, trainer.history]
+    attributes = [
+        (vars(each), dict(vars(each))) for each in (*others, *stateful) if hasattr(each, "__dict__")
+    ]
+    random = ops.random.get_state()
+    position = trainer.step, trainer.epoch, trainer.loader_state
+
+    def undo() -> None:
+        for variable, value in zip(variables, values, strict=True):
+            variable.become(value)
+        for now, before in attributes:
+            now.clear()
+            now.update(before)
+        for each, state in zip(stateful, states, strict=True):
+            with contextlib.suppress(Exception):
+                each.load_state_dict(state)
+        trainer.step, trainer.epoch, trainer.loader_state = position
+        ops.random.set_state(random)
+
+    return undo
+
+
+def _history(folder: Folder, saved: Mapping[str, Any]) -> History:
+    """Return the history of a checkpoint; versions before the log had it in training.json."""
+    history = History()
+    if "size" not in saved:
+        history.load_state_dict(saved)
+        return history
+    newest = {"step": saved["newest_steps"], "epoch": saved["newest_epochs"]}
+    position = history_log.Position(*(saved[name] for name in history_log.Position._fields))
+    path = folder.file(history_log.NAME)
+    if not position.size:
+        return History.from_log(history_log.HistoryLog(), newest)
+    try:
+        return History.from_log(history_log.read(path, position), newest)
+    except FileNotFoundError:
+        warnings.warn(
+            f"{path} is missing: the training resumes without its earlier records", stacklevel=4
+        )
+        return History.from_log(history_log.HistoryLog(), newest)
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(
+            f"{path} is damaged: {error}; restore it from a backup, or delete it to resume "
+            "without the earlier records"
+        ) from None
+
+
+def _part(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    head = f"{prefix}/"
+    return {name.removeprefix(head): x for name, x in tensors.items() if name.startswith(head)}
