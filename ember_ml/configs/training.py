@@ -22,13 +22,15 @@ class TrainerConfig(Config):
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     """Dtype of the computation; parameters stay float32."""
     accumulate: Size = 1
-    """Number of batches whose gradients are accumulated in one step."""
+    """Number of batches of a step, which equals a step on one batch of all their examples."""
     clip_norm: Positive | None = None
     """Maximum norm of all gradients together."""
     clip_value: Positive | None = None
     """Maximum absolute value of each element of a gradient."""
     ema: Below1 | None = None
     """Decay rate of an exponential moving average of the weights, used for evaluation."""
+    on_nonfinite: Literal["raise", "skip", "rollback"] = "raise"
+    """What to do with a batch whose loss or gradient is NaN or infinite."""
     compile: Flag | None = None
     """Whether to compile the training step. Default: where compilation is cheap."""
     seed: Seed | None = None

@@ -162,6 +162,17 @@ class DataLoader:
             stack.callback(workers.close)
             yield from workers.batches()
 
+    def last_indices(self) -> list[int] | None:
+        """Return the dataset indices of the last batch of a running loop; None if unknown.
+
+        A stream has no indices.
+        """
+        number = self._progress.batches - 1
+        if self.plan.length is None or number < 0:
+            return None
+        order = self.plan.order(self._progress.epoch)
+        return [int(index) for index in self.plan.indices(order, number)]
+
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the loader as plain data for JSON, the same for every shard.
 

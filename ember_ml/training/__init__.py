@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ember_ml.training.ema import EMA as EMA
     from ember_ml.training.trainer import History as History
     from ember_ml.training.trainer import NonFiniteError as NonFiniteError
+    from ember_ml.training.trainer import NonFiniteWarning as NonFiniteWarning
     from ember_ml.training.trainer import Trainer as Trainer
 
 __getattr__, __dir__ = _namespaces.attach(
@@ -25,6 +26,7 @@ __getattr__, __dir__ = _namespaces.attach(
         "EMA": "ember_ml.training.ema",
         "History": "ember_ml.training.trainer",
         "NonFiniteError": "ember_ml.training.trainer",
+        "NonFiniteWarning": "ember_ml.training.trainer",
         "Trainer": "ember_ml.training.trainer",
         "TrainerConfig": "ember_ml.configs.training",
         "callbacks": "ember_ml.training.callbacks",

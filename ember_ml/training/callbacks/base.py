@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.errors import ArgumentError
+from ember_ml._core.tensor import Tensor
 from ember_ml.registry.base import close_matches
 
 if TYPE_CHECKING:
@@ -20,6 +22,13 @@ class Callback:
 
     def on_fit_start(self, trainer: Trainer) -> None:
         """Run before the first step."""
+
+    def on_gradients(self, trainer: Trainer, gradients: Mapping[str, Tensor]) -> None:
+        """Run before an update, with its gradients by parameter name, before clipping.
+
+        Their norm is `record["grad_norm"]` in `on_step_end`. A step is not compiled as a whole if a
+        callback defines this method.
+        """
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         """Run after a step."""

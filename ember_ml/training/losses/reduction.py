@@ -10,6 +10,7 @@ from ember_ml._core.dtype import float32
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.nn.losses import same_shape
+from ember_ml.training.losses.weights import report_weight
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -52,13 +53,30 @@ def weighted(
         names = ", ".join(repr(each) for each in allowed)
         raise ArgumentError(f"{name}: reduction must be one of {names}, not {reduction!r}")
     if sample_weight is None:
+        _report(reduction, loss, share)
         return loss(reduction)
     losses = loss("none")
     weight = spread(name, sample_weight, losses)
     losses = ops.where(weight != 0, losses * weight, 0.0)
     if share is not None and reduction == "mean":
         weight = weight * share()
+    if reduction == "mean":
+        report_weight(lambda: ops.sum(weight))
+    else:
+        _report(reduction, lambda _: losses, None)
     return reduce(losses, weight, reduction)
+
+
+def _report(
+    reduction: str, loss: Callable[[str], Tensor], share: Callable[[], Tensor] | None
+) -> None:
+    """Report the denominator of an unweighted loss."""
+    if reduction == "sum":
+        report_weight(None)
+    elif reduction == "batchmean":
+        report_weight(lambda: float((*loss("none").shape, 1)[0]))
+    elif reduction == "mean":
+        report_weight(lambda: float(loss("none").size) if share is None else ops.sum(share()))
 
 
 def spread(name: str, sample_weight: TensorLike, losses: Tensor) -> Tensor:

@@ -169,6 +169,7 @@ class Optimizer:
             grads: Gradients by name, or in the order of the parameters. A parameter whose gradient
                 is None, or whose name is missing, stays unchanged.
         """
+        self._before_step()
         plan = self._current_plan()
         arrays = self._native_gradients(plan, grads)
         absent = tuple(at for at, array in enumerate(arrays) if array is None)
@@ -205,6 +206,7 @@ class Optimizer:
 
     def scalars(self) -> list[float]:
         """Return the numbers of the next step that change from step to step, for `update`."""
+        self._before_step()
         batches = self._batches(self._current_plan(), ())
         return [value for batch in batches for value in self._values(batch)]
 
@@ -246,16 +248,30 @@ class Optimizer:
             batch.write(batch_state, new_state)
         return new_params, new_state
 
-    def commit(self, params: Arrays, state: Arrays) -> None:
+    def commit(self, params: Arrays, state: Arrays, count: bool = True) -> None:
         """Store the result of `update`, and count the step.
 
         Args:
             params: The new arrays of the parameters.
             state: The new state.
+            count: Whether to count the step. If False, call `count_step` after an update.
         """
         set_natives(self.parameters, params)
         self._current_plan().state = list(state)
+        if count:
+            self._count(())
+
+    def count_step(self) -> None:
+        """Count a step in which all parameters had a gradient."""
         self._count(())
+
+    def lags(self) -> tuple[int, ...]:
+        """Return the number of steps in which each parameter had no gradient."""
+        return tuple(self._lags)
+
+    def overrides_step(self) -> bool:
+        """Return whether `step` is overridden, so that `update` alone would not be a step."""
+        return type(self).step is not Optimizer.step or "step" in vars(self)
 
     def state_dict(self) -> OptimizerState:
         """Return the state to save: plain data, and tensors under "tensors"."""
@@ -294,6 +310,9 @@ class Optimizer:
     def __repr__(self) -> str:
         groups = ", ".join(repr(group) for group in self.groups)
         return f"{type(self).__name__}({groups}, step {self.step_count})"
+
+    def _before_step(self) -> None:
+        """Check the state before a step; by default, nothing is wrong."""
 
     def _type(self) -> str:
         return self.config.component if self.config is not None else type(self).__name__

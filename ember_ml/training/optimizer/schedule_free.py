@@ -14,7 +14,7 @@ from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.adam import second_moment
-from ember_ml.training.optimizer.base import GradientsLike, Optimizer
+from ember_ml.training.optimizer.base import Optimizer
 from ember_ml.training.optimizer.groups import Options, ParametersLike
 from ember_ml.training.optimizer.plan import Batch, Shape, Slot, State, state_dtype
 
@@ -111,17 +111,8 @@ class ScheduleFreeAdamW(Optimizer):
         z = k.add_(state["z"], change, -values.learning_rate)
         return params, {"z": z, "exp_avg_sq": squares}
 
-    def step(self, grads: GradientsLike) -> None:
-        """Update the parameters, which must have their training values."""
-        self._check_training()
-        super().step(grads)
-
-    def scalars(self) -> list[float]:
-        """Return the numbers of the next step; the parameters must have their training values."""
-        self._check_training()
-        return super().scalars()
-
-    def _check_training(self) -> None:
+    def _before_step(self) -> None:
+        """Raise an error unless the parameters have their training values."""
         if not self.training:
             raise ArgumentError(
                 "ScheduleFreeAdamW: the parameters have their evaluation values; call train() "

@@ -2,4 +2,5 @@
 
 from ember_ml.training.trainer.history import History as History
 from ember_ml.training.trainer.nonfinite import NonFiniteError as NonFiniteError
+from ember_ml.training.trainer.nonfinite import NonFiniteWarning as NonFiniteWarning
 from ember_ml.training.trainer.trainer import Trainer as Trainer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -42,6 +41,13 @@ def loader(data: DataLike, batch_size: int, *, shuffle: bool, seed: int) -> Data
         "data must be a DataLoader, a dataset, a tuple of arrays (inputs, targets) or a dict of "
         f"arrays, not {type(data).__name__}"
     )
+
+
+def source_of(data: DataLike) -> list[object]:
+    """Return the objects that identify data: its dataset or its arrays."""
+    if isinstance(data, DataLoader):
+        return [data.dataset]
+    return tree.leaves_of(data) if isinstance(data, (tuple, list, dict)) else [data]
 
 
 def inputs_loader(data: DataLike, batch_size: int) -> DataLoader:
@@ -103,6 +109,24 @@ def weight_of(batch: object, mask: Tensor | None) -> float:
     return float(first.shape[0]) if first is not None and first.ndim else 1.0
 
 
+def loss_weight(batch: object, with_targets: bool) -> Tensor | float:
+    """Return the weight of a batch's loss: the sum of its mask, or its number of targets.
+
+    Without targets it is the number of examples. Nothing is read from the device.
+    """
+    splits = isinstance(batch, Mapping) or (isinstance(batch, (tuple, list)) and len(batch) > 1)
+    if not (with_targets and splits):
+        return weight_of(batch, None)
+    parts: Any = batch
+    mapping = isinstance(batch, Mapping)
+    targets = parts.get("targets") if mapping else parts[1]
+    mask = parts.get("mask") if mapping else (*parts, None)[2]
+    if isinstance(mask, EmberTensor):
+        return ops.sum(ops.astype(mask, "float32"))
+    first = next((x for x in tree.leaves_of(targets) if isinstance(x, EmberTensor)), None)
+    return weight_of(batch, None) if first is None else float(first.size)
+
+
 def inputs_of(batch: object) -> Parts:
     """Return the model's arguments in a batch, which may also have targets."""
     if isinstance(batch, Mapping) and "inputs" in batch:
@@ -141,30 +165,3 @@ def _named(batch: object) -> dict[str, Any]:
 
 def _arguments(inputs: Any) -> tuple[Any, ...]:
     return tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-
-
-class Limit(NamedTuple):
-    """Total numbers of epochs and steps of a training."""
-
-    epochs: float
-    steps: float
-
-    def reached(self, epoch: int, step: int) -> bool:
-        """Return whether the limit is reached."""
-        return epoch >= self.epochs or step >= self.steps
-
-    def total(self, loader: DataLoader, accumulate: int) -> int | None:
-        """Return the number of steps, or None if it is unknown."""
-        if loader.plan.length is None or math.isinf(self.epochs):
-            return None if math.isinf(self.steps) else int(self.steps)
-        return int(min(self.steps, self.epochs * (len(loader) // accumulate)))
-
-
-def limits(epochs: int | None, steps: int | None) -> Limit:
-    """Return the limit for the arguments of `fit`."""
-    for name, value in (("epochs", epochs), ("steps", steps)):
-        if value is not None and (not hasattr(value, "__index__") or value < 0):
-            raise ArgumentError(f"fit: {name} must be an integer of at least 0, not {value!r}")
-    if epochs is None and steps is None:
-        epochs = 1
-    return Limit(math.inf if epochs is None else epochs, math.inf if steps is None else steps)

@@ -1,36 +1,96 @@
-"""Detection of NaN and infinite losses."""
+"""Detection of NaN and infinite values in a batch, its loss and its gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from ember_ml import ops
+from ember_ml._core import tree
 from ember_ml._core.errors import EmberError
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.tensor import EmberTensor, Tensor
+
+SHOWN = 5
+"""Maximum number of names or indices in a message."""
 
 
 class NonFiniteError(EmberError, FloatingPointError):
-    """Raised when the loss is NaN or infinite.
+    """Raised before an update if the loss or a gradient is NaN or infinite.
+
+    Parameters, buffers, optimizer state and averages are those before the batch.
 
     Attributes:
         step: Number of the step.
         parameters: Names of the parameters whose values, or gradients, are not finite.
+        indices: Dataset indices of the examples with values that are not finite, or of all
+            examples of the batch if its values are finite; None if the loader does not know them.
     """
 
-    def __init__(self, step: int, loss: float, parameters: Sequence[str], where: str) -> None:
+    def __init__(
+        self,
+        message: str,
+        step: int,
+        parameters: Sequence[str] = (),
+        indices: Sequence[int] | None = None,
+    ) -> None:
         self.step = step
         self.parameters = list(parameters)
-        nonfinite = f"{where} of {_listed(self.parameters)}" if self.parameters else "no parameter"
-        super().__init__(
-            f"the loss is {loss} at step {step}; not finite: {nonfinite}. A lower learning rate, "
-            "clip_norm=1.0 or a look at the batch may help"
-        )
+        self.indices = None if indices is None else list(indices)
+        super().__init__(message)
 
 
-def _listed(names: list[str]) -> str:
-    """Return the first names and the number of others."""
-    shown = ", ".join(names[:5])
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+class NonFiniteWarning(UserWarning):
+    """A batch was skipped because its loss or a gradient is NaN or infinite."""
+
+
+class BatchPlace(NamedTuple):
+    """Where a batch comes from."""
+
+    epoch: int
+    number: int | None
+    """Number of the batch in the epoch, from 0."""
+    indices: Sequence[int] | None
+    """Dataset indices of its examples."""
+
+
+def explain(
+    step: int,
+    loss: float,
+    batch: object,
+    place: BatchPlace,
+    parameters: Mapping[str, Tensor],
+    gradients: Callable[[], Mapping[str, Tensor]],
+) -> NonFiniteError:
+    """Return the error for a batch, which says what is not finite.
+
+    Args:
+        step: Number of the step.
+        loss: Loss of the batch.
+        batch: The batch.
+        place: Where the batch comes from.
+        parameters: Values of the parameters by name, before the step.
+        gradients: Function that returns the gradients by name.
+    """
+    indices = place.indices
+    names: list[str] = []
+    rows, leaves = _leaves(batch, indices)
+    if leaves:
+        reason = f"not finite in this batch: {_listed(leaves)}"
+        indices = rows if indices is not None else None
+    elif names := not_finite(parameters):
+        reason = f"not finite: the values of {_listed(names)}"
+    elif loss != loss or abs(loss) == float("inf"):
+        reason = "the batch and all parameters are finite: the model or the loss overflows"
+    elif names := not_finite(gradients()):
+        reason = f"not finite: the gradients of {_listed(names)}"
+    else:
+        reason = "the norm of the gradients overflows"
+    message = (
+        f"the loss is {loss} at step {step} in {_described(place)}; {reason}. No parameter was "
+        "changed. Correct the data, use a lower learning rate or clip_norm=1.0, or set "
+        "on_nonfinite='skip'"
+    )
+    return NonFiniteError(message, step, names, indices)
 
 
 def not_finite(tensors: Mapping[str, Tensor]) -> list[str]:
@@ -38,11 +98,48 @@ def not_finite(tensors: Mapping[str, Tensor]) -> list[str]:
     return [name for name, x in tensors.items() if not bool(ops.isfinite(x).all())]
 
 
-def explain(
-    step: int, loss: float, parameters: Mapping[str, Tensor], gradients: Mapping[str, Tensor]
-) -> NonFiniteError:
-    """Return the error for a loss, which names the parameters or gradients that are not finite."""
-    names = not_finite(parameters)
-    if names:
-        return NonFiniteError(step, loss, names, "the values")
-    return NonFiniteError(step, loss, not_finite(gradients), "the gradients")
+def _leaves(batch: object, indices: Sequence[int] | None) -> tuple[list[int], list[str]]:
+    """Return the dataset indices and a description of the leaves that are not finite."""
+    leaves, structure = tree.flatten(batch)
+    rows: set[int] = set()
+    described = []
+    for name, leaf in zip(_names(batch, structure), leaves, strict=True):
+        if not isinstance(leaf, EmberTensor) or leaf.dtype.kind not in ("float", "complex"):
+            continue
+        wrong = ops.logical_not(ops.isfinite(leaf))
+        if not bool(wrong.any()):
+            continue
+        if leaf.ndim and indices is not None and leaf.shape[0] == len(indices):
+            flags = ops.any(ops.reshape(wrong, (leaf.shape[0], -1)), axis=1).tolist()
+            bad = [int(index) for index, flag in zip(indices, flags, strict=True) if flag]
+            rows.update(bad)
+            described.append(f"{name} (dataset index {_listed([str(x) for x in sorted(bad)])})")
+        else:
+            described.append(name)
+    return sorted(rows), described
+
+
+def _names(batch: object, structure: tree.Structure) -> list[str]:
+    """Return names of the leaves: the parts of a batch, and their places within them."""
+    if isinstance(batch, (tuple, list)) and len(batch) in (2, 3):
+        parts = zip(("inputs", "targets", "mask"), structure.parts, strict=False)
+        return [f"{part}{path}" for part, inner in parts for path in tree.paths(inner)]
+    if isinstance(batch, Mapping):
+        keys = zip(structure.keys, structure.parts, strict=True)
+        return [f"{key}{path}" for key, inner in keys for path in tree.paths(inner)]
+    return [f"batch{path}" for path in tree.paths(structure)]
+
+
+def _described(place: BatchPlace) -> str:
+    if place.number is None:
+        return "a batch"
+    text = f"batch {place.number} of epoch {place.epoch}"
+    if place.indices is None:
+        return text
+    return f"{text} (dataset indices {_listed([str(index) for index in place.indices])})"
+
+
+def _listed(names: list[str]) -> str:
+    """Return the first names and the number of others."""
+    shown = ", ".join(names[:SHOWN])
+    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown

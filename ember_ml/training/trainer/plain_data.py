@@ -36,6 +36,18 @@ def check(where: str, data: Mapping[str, Any]) -> None:
     if (scale := fields.get("scale", dict, None)) is not None:
         _Fields(f"{where}: scale", scale).get("value", float, int)
         _Fields(f"{where}: scale", scale).count("good")
+    if "skipped" in data:
+        fields.count("skipped")
+    if "start" in data:
+        start = fields.get("start", list)
+        if len(start) != 2 or not all(type(each) is int and each >= 0 for each in start):
+            raise CheckpointError(f"{where}: 'start' must be two counts, not {start!r:.60}")
+    if "group" in data:
+        group = _Fields(f"{where}: group", fields.get("group", dict))
+        group.count("count")
+        group.count("used")
+        group.get("loss", float, int)
+        group.get("weight", float, int)
     if "ema" in data:
         _Fields(f"{where}: ema", fields.get("ema", dict)).count("updates")
     for callback in fields.get("callbacks", list):

@@ -18,6 +18,7 @@ from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.training.schedules import Schedule
 from ember_ml.training.trainer import history_log, plain_data
 from ember_ml.training.trainer.history import History
+from ember_ml.training.trainer.limits import Start
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer.trainer import Trainer
@@ -56,6 +57,10 @@ def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], w
             part.load(part.saved)
     trainer.step, trainer.epoch = data["step"], data["epoch"]
     trainer.loader_state = data["loader"]
+    trainer.skipped = data.get("skipped", 0)
+    trainer.start = trainer.resumed_start = Start(*data.get("start", (0, 0)))
+    with plain_data.missing_keys(f"{where}: group"):
+        trainer._runner.load_group(data.get("group"), _part("group", tensors))
     with plain_data.missing_keys(f"{where}: random"):
         ops.random.set_state(data["random"])
 
@@ -120,6 +125,8 @@ def _snapshot(trainer: Trainer) -> Callable[[], None]:
     ]
     random = ops.random.get_state()
     position = trainer.step, trainer.epoch, trainer.loader_state
+    start = trainer.skipped, trainer.start, trainer.resumed_start
+    group = trainer._runner.group
 
     def undo() -> None:
         for variable, value in zip(variables, values, strict=True):
@@ -131,6 +138,8 @@ def _snapshot(trainer: Trainer) -> Callable[[], None]:
             with contextlib.suppress(Exception):
                 each.load_state_dict(state)
         trainer.step, trainer.epoch, trainer.loader_state = position
+        trainer.skipped, trainer.start, trainer.resumed_start = start
+        trainer._runner.group = group
         ops.random.set_state(random)
 
     return undo

@@ -63,8 +63,12 @@ def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
         "callbacks": [
             [type(callback).__name__, callback.state_dict()] for callback in trainer.callbacks
         ],
+        "skipped": trainer.skipped,
+        "start": list(trainer.start),
+        "group": trainer._runner.group.state_dict(),
         "scale": None if trainer._runner.scale is None else trainer._runner.scale.state_dict(),
     }
+    tensors |= _prefixed("group", trainer._runner.tensors())
     if trainer.ema is not None:
         averaged = trainer.ema.state_dict()
         tensors |= _prefixed("ema", averaged.pop("tensors"))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 import os
 import time
+import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal
@@ -29,8 +31,10 @@ from ember_ml.training.trainer import batches, evaluation, resuming, state
 from ember_ml.training.trainer.batches import DataLike
 from ember_ml.training.trainer.history import History
 from ember_ml.training.trainer.interrupt import Interrupt
-from ember_ml.training.trainer.nonfinite import explain
-from ember_ml.training.trainer.step import StepRunner
+from ember_ml.training.trainer.limits import Limit, Start, limit_of
+from ember_ml.training.trainer.nonfinite import BatchPlace, NonFiniteError, NonFiniteWarning
+from ember_ml.training.trainer.snapshot import Snapshot
+from ember_ml.training.trainer.step import StepResult, StepRunner
 
 INTERRUPTED = "ember-interrupted"
 
@@ -48,11 +52,17 @@ class Trainer:
         schedule: Learning rate schedule as a name, a config or a function of the step.
         precision: Dtype in which the model computes; the parameters stay float32. Default:
             "float32".
-        accumulate: Number of batches whose gradients are averaged for a step. Default: 1.
+        accumulate: Number of batches of a step, which equals a step on one batch of all their
+            examples. The last step of an epoch may have fewer. Default: 1.
         clip_norm: Maximum norm of all gradients together.
         clip_value: Maximum absolute value of the elements of the gradients.
         ema: Decay of a moving average of the weights, which is used in evaluation.
-        compile: Whether to compile the step. Default: only on backends that compile quickly.
+        on_nonfinite: What to do with a batch whose loss or gradient is NaN or infinite, before
+            anything changes: "raise" a `NonFiniteError` (default), "skip" the batch with a
+            warning, or "rollback" to the last snapshot and continue with the next batch.
+            Snapshots are taken at the start of `fit`, after each epoch and by `save`.
+        compile: Whether to compile the step. Default: only on backends that compile quickly, if
+            `compute` is not overridden.
         seed: Seed of the random numbers, set when the trainer is created.
         config: A `TrainerConfig`; arguments that are not None replace its fields.
         callbacks: Callbacks, called in this order.
@@ -63,6 +73,7 @@ class Trainer:
         epoch: Number of epochs done.
         history: Losses of all steps and records of all epochs.
         interrupted: Whether Ctrl-C ended the last `fit`.
+        skipped: Number of batches that were skipped because they are not finite.
 
     Example:
         >>> model = nn.layers.Dense(2, 1)
@@ -89,6 +100,7 @@ class Trainer:
         clip_norm: float | None = None,
         clip_value: float | None = None,
         ema: float | None = None,
+        on_nonfinite: Literal["raise", "skip", "rollback"] | None = None,
         compile: bool | None = None,  # noqa: A002
         seed: int | None = None,
         config: TrainerConfig | None = None,
@@ -108,6 +120,7 @@ class Trainer:
             "clip_norm": clip_norm,
             "clip_value": clip_value,
             "ema": ema,
+            "on_nonfinite": on_nonfinite,
             "compile": compile,
             "seed": seed,
         }
@@ -132,8 +145,13 @@ class Trainer:
         self.total_steps: int | None = None
         self.should_stop = False
         self.interrupted = False
+        self.skipped = 0
         self.loader: DataLoader | None = None
         self.loader_state: dict[str, Any] | None = None
+        self.start = Start(0, 0)
+        self.resumed_start: Start | None = None
+        self._source: list[object] = []
+        self._snapshot: Snapshot | None = None
         self._runner = StepRunner(self)
 
     @property
@@ -160,6 +178,21 @@ class Trainer:
             return add_losses(outputs, reported), None
         return add_losses(self.loss(outputs, parts.targets, **parts.options), reported), outputs
 
+    def overrides_compute(self) -> bool:
+        """Return whether `compute` is overridden."""
+        return type(self).compute is not Trainer.compute or "compute" in vars(self)
+
+    def weigh(self, batch: object) -> Tensor | float:
+        """Return the weight of a batch in a step of several, if its loss does not report it.
+
+        The losses of Ember report the number of targets, or the sum of their weights. Override it
+        with `compute` for other losses and batches. It must not read values from the device.
+
+        Args:
+            batch: A batch of the data.
+        """
+        return batches.loss_weight(batch, self.loss is not None)
+
     def fit(
         self,
         data: DataLike,
@@ -167,30 +200,51 @@ class Trainer:
         *,
         epochs: int | None = None,
         steps: int | None = None,
+        until_epoch: int | None = None,
+        until_step: int | None = None,
         batch_size: int = 32,
     ) -> History:
         """Train the model, and return the history.
 
-        Ctrl-C finishes the step, saves a checkpoint and prints how to continue.
+        `epochs` and `steps` count from this call. After `resume` the first call continues the one
+        that was saved: they count from where that one started, and a script that is started again
+        ends where it would have ended without the interruption.
+
+        A call with the same data as the last one continues where that one ended, also within an
+        epoch. Ctrl-C finishes the step, saves a checkpoint and prints how to continue.
 
         Args:
             data: A `DataLoader`, a dataset, a tuple of arrays (inputs, targets), or a dict of
                 arrays with these keys, whose other keys are arguments of the model. Data other
                 than a loader is shuffled with the trainer's seed.
             validation: Data of the same kinds, evaluated after each epoch.
-            epochs: Total number of epochs, including those before a restart. Default: 1 if
-                `steps` is None, otherwise no limit.
-            steps: Total number of steps. Default: no limit.
+            epochs: Number of epochs. An epoch that an earlier call left unfinished is the first.
+                Default: 1 if nothing else limits the training, otherwise no limit.
+            steps: Number of steps. Default: no limit.
+            until_epoch: Total number of epochs of all calls. Default: no limit.
+            until_step: Total number of steps of all calls. Default: no limit.
             batch_size: Batch size of data other than a loader.
         """
+        start = self.resumed_start or Start(self.epoch, self.step)
+        limit = limit_of(start, epochs, steps, until_epoch, until_step)
+        is_done = limit.reached(self.epoch, self.step)
+        if is_done and epochs is None and steps is None:
+            return self.history  # a later call may continue the saved one
         loader = batches.loader(data, batch_size, shuffle=True, seed=self.config.seed or 0)
-        limit = batches.limits(epochs, steps)
-        self._resume_loader(loader)
-        self.total_steps = limit.total(loader, self.config.accumulate)
+        self._resume_loader(loader, data)
+        if is_done and self.resumed_start is not None and self.step > start.step:
+            warnings.warn(
+                f"fit: the resumed training is at epoch {self.epoch} and step {self.step} and has "
+                "nothing left to do in this call; to train longer, pass a larger number, or "
+                "until_epoch or until_step",
+                stacklevel=2,
+            )
+        self.start, self.resumed_start = start, None
+        self.total_steps = limit.total(loader, self.config.accumulate, self.epoch, self.step)
         self.should_stop = self.interrupted = False
-        self._runner.drop_remainder()
         self.model.train()
         self.optimizer.train()
+        self._take_snapshot()
         with use_backend(self.backend), contextlib.ExitStack() as ends:
             for callback in reversed(self.callbacks):  # each runs even if another one fails
                 ends.callback(callback.on_fit_end, self)
@@ -205,8 +259,11 @@ class Trainer:
                 self._save_interrupted()
         return self.history
 
-    def _resume_loader(self, loader: DataLoader) -> None:
-        """Continue where the saved training, or the last `fit` with an equal loader, ended."""
+    def _resume_loader(self, loader: DataLoader, data: DataLike) -> None:
+        """Continue where the saved training, or the last `fit` with the same data, ended."""
+        source = batches.source_of(data)
+        known = self._source
+        same = len(source) == len(known) and all(map(operator.is_, source, known))
         if self.loader_state is not None:
             try:
                 loader.load_state_dict(self.loader_state)
@@ -214,42 +271,60 @@ class Trainer:
                 raise ArgumentError(
                     f"fit: {error}; to continue with other data, set trainer.loader_state = None"
                 ) from None
-        elif self.loader is not None and loader.plan == self.loader.plan:
+        elif self.loader is not None and same and loader.plan == self.loader.plan:
             loader.load_state_dict(self.loader.state_dict())
-        self.loader, self.loader_state = loader, None
+        else:
+            self._runner.drop_remainder()
+        self.loader, self.loader_state, self._source = loader, None, source
 
     def _run_epoch(
         self,
         loader: DataLoader,
         validation: DataLike | None,
         size: int,
-        limit: batches.Limit,
+        limit: Limit,
         stop: Interrupt,
     ) -> None:
-        started, empty, first = time.monotonic(), True, self.step
-        resumed = loader.state_dict()["batches"] > 0
+        started, first, skipped = time.monotonic(), self.step, self.skipped
+        position = loader.state_dict()
+        resumed = position["batches"] > 0
         for batch in loader:
-            empty = False
             record = self.train_step(batch)
-            if record is None:
-                continue
-            self.history.add_step(record)
-            self._notify("on_step_end", record)
-            if stop.asked or self.should_stop or limit.reached(self.epoch, self.step):
+            position = loader.state_dict() if self.config.accumulate > 1 else position
+            if record is not None and self._ends_at(record, limit, stop):
                 return
-        if self.step == first and not resumed:
-            few = f"fewer batches than accumulate={self.config.accumulate}"
-            raise ArgumentError(f"fit: the data has {'no batches' if empty else few}")
-        self._runner.drop_remainder()
+        if self._runner.group.count:
+            following = loader.epoch
+            loader.load_state_dict(position)  # callbacks may save before the epoch ends
+            record = self._record(self._runner.complete())
+            if record is not None and self._ends_at(record, limit, stop):
+                return
+            loader.epoch = following
+        steps = self.step - first
+        if not (steps or resumed):
+            raise ArgumentError("fit: the data has no batches")
+        if steps and not resumed and self.skipped - skipped >= steps * self.config.accumulate:
+            raise NonFiniteError(
+                f"no batch of epoch {self.epoch} has a finite loss and finite gradients; see the "
+                "warnings for the reasons",
+                self.step,
+            )
         self.epoch += 1
         self._end_epoch(started, self.history.losses_of(self.epoch - 1), validation, size)
+
+    def _ends_at(self, record: dict[str, float], limit: Limit, stop: Interrupt) -> bool:
+        """Add the record of a step, and return whether training ends after it."""
+        self.history.add_step(record)
+        self._notify("on_step_end", record)
+        return stop.asked or self.should_stop or limit.reached(self.epoch, self.step)
 
     def _end_epoch(
         self, started: float, losses: list[float], validation: DataLike | None, size: int
     ) -> None:
         record = {"epoch": float(self.epoch), "step": float(self.step)}
-        if losses:
-            record["loss"] = math.fsum(losses) / len(losses)
+        finite = [loss for loss in losses if math.isfinite(loss)]  # others were skipped
+        if finite:
+            record["loss"] = math.fsum(finite) / len(finite)
         if validation is not None:
             results = self.evaluate(validation, batch_size=size)
             numbers = {name: x for name, x in results.items() if isinstance(x, (int, float))}
@@ -258,6 +333,7 @@ class Trainer:
         if isinstance(self.schedule, Schedule):
             self.schedule.observe(record.get("val_loss", record.get("loss", math.nan)))
         self.history.add_epoch(record)
+        self._take_snapshot()
         self._notify("on_epoch_end", record)
 
     def train_step(self, batch: object) -> dict[str, float] | None:
@@ -268,19 +344,51 @@ class Trainer:
         """
         if self.schedule is not None:
             self.optimizer.factor = self.schedule(self.step)
-        completed = self._runner(batch)
-        if completed is None:
+        return self._record(self._runner(batch))
+
+    def _record(self, result: StepResult | None) -> dict[str, float] | None:
+        """Count a step, and return its record."""
+        if result is None:
             return None
-        loss, gradients = completed
         self.step += 1
-        if not math.isfinite(loss):
-            parameters = dict(self.model.named_parameters())
-            raise explain(self.step, loss, parameters, gradients())
-        if self.ema is not None:
-            self.ema.update()
         rate = self.optimizer.learning_rate * self.optimizer.factor
         step, epoch = float(self.step), float(self.epoch)
-        return {"step": step, "epoch": epoch, "loss": loss, "learning_rate": rate}
+        record = {"step": step, "epoch": epoch, "loss": result.loss, "learning_rate": rate}
+        if not result.updated:
+            return {**record, "skipped": 1.0}
+        if self.ema is not None:
+            self.ema.update()
+        return {**record, "grad_norm": result.norm}
+
+    def batch_place(self) -> BatchPlace:
+        """Return where the current batch comes from."""
+        if self.loader is None:
+            return BatchPlace(self.epoch, None, None)
+        number = self.loader.state_dict()["batches"] - 1
+        return BatchPlace(self.loader.epoch, number, self.loader.last_indices())
+
+    def refuse_batch(self, problem: NonFiniteError) -> None:
+        """Handle a batch that is not finite as `on_nonfinite` says.
+
+        Args:
+            problem: What is not finite.
+        """
+        if self.config.on_nonfinite == "raise":
+            raise problem
+        self.skipped += 1
+        action = "skipped"
+        if self.config.on_nonfinite == "rollback" and self._snapshot is not None:
+            self._snapshot.restore(self)
+            action = f"skipped, and rolled back to step {self._snapshot.step}"
+        warnings.warn(f"{action}: {problem}", NonFiniteWarning, stacklevel=2)
+
+    def _take_snapshot(self) -> None:
+        """Keep the state for a rollback, unless it is not finite."""
+        if self.config.on_nonfinite != "rollback" or not self.optimizer.training:
+            return
+        snapshot = Snapshot(self)
+        if self._snapshot is None or snapshot.is_finite():
+            self._snapshot = snapshot
 
     def evaluate(self, data: DataLike, *, batch_size: int = 32) -> dict[str, Any]:
         """Return the mean loss and the metrics on data, with averaged weights if there are any.
@@ -337,6 +445,7 @@ class Trainer:
             path: The folder.
         """
         state.save(self, path)
+        self._take_snapshot()
 
     def resume(self, path: str | os.PathLike[str]) -> Trainer:
         """Load a checkpoint that `save` wrote, on any backend; `fit` then continues.

@@ -1,0 +1,187 @@
+"""The loss of a batch and its gradients, as a function that can be compiled."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from ember_ml import ops
+from ember_ml._core import recording, tree
+from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.errors import ArgumentError
+from ember_ml._core.tensor import EmberTensor, Tensor, native_arrays
+from ember_ml.autodiff.transforms.compiling import CompileCache
+from ember_ml.nn.functional import current_values, differentiate, substitute
+from ember_ml.nn.module import Module
+from ember_ml.nn.parameter import Buffer, Parameter
+from ember_ml.training.clipping import global_norm
+from ember_ml.training.losses.weights import reported_weights
+
+Compute: TypeAlias = Callable[[object], tuple[Tensor, object]]
+"""batch -> (loss, outputs)."""
+Weigh: TypeAlias = Callable[[object], Tensor | float]
+"""batch -> weight of its loss, for losses that do not report it."""
+Gradients: TypeAlias = list[Tensor | None]
+"""In the order of the parameters; None for frozen parameters."""
+
+
+class BatchResult(NamedTuple):
+    """Loss and gradients of a batch, and the new values of the buffers."""
+
+    loss: Tensor
+    norm: Tensor
+    """Norm of all gradients together."""
+    weight: Tensor | None
+    """Weight of the loss in a mean over batches; negative for a sum. None if it is not needed."""
+    gradients: Gradients
+    buffers: list[Tensor]
+
+
+class LossGradients:
+    """The loss of a batch and its gradients with respect to parameters, as a function.
+
+    Args:
+        compute: Function batch -> (loss, outputs) that runs the model.
+        parameters: Parameters to differentiate with respect to.
+        buffers: Buffers that the model may update.
+        modules: The model and its submodules, whose modes affect the result.
+        precision: Dtype in which the model computes.
+        compiled: Whether to compile the function.
+        weigh: Function batch -> weight, for losses that do not report their weight. Default: no
+            weights are computed.
+    """
+
+    def __init__(
+        self,
+        compute: Compute,
+        parameters: Sequence[Parameter],
+        buffers: Sequence[Buffer],
+        modules: Sequence[Module],
+        precision: str = "float32",
+        compiled: bool = False,
+        weigh: Weigh | None = None,
+    ) -> None:
+        self.parameters = list(parameters)
+        self.buffers = list(buffers)
+        self._modules = list(modules)
+        self._compute = compute
+        self._precision = precision
+        self._weigh = weigh
+        self._compiled = CompileCache(self._flat, {}) if compiled else None
+
+    def __call__(self, batch: object, scale: float | None = None) -> BatchResult:
+        """Return the loss, its gradients and the new values of the buffers.
+
+        Args:
+            batch: The batch.
+            scale: Factor on the gradients.
+        """
+        if self._compiled is None or recording.tapes():
+            return self.differentiate(
+                current_values(self.parameters), current_values(self.buffers), batch, scale
+            )
+        backend = self.parameters[0].backend
+        arrays = native_arrays((*self.parameters, *self.buffers))
+        if scale is not None:  # an array: a change does not compile again
+            arrays.append(convert_to_tensor(scale, dtype="float32", backend=backend).native)
+        results, _ = self._compiled(backend, arrays, batch, self.mode())
+        loss, norm, *rest = [Tensor.from_native(data, backend) for data in results]
+        weight = None if self._weigh is None else rest.pop(0)
+        trainable = self._trainable()
+        grads = dict(zip(trainable, rest, strict=False))
+        ordered = [grads.get(at) for at in range(len(self.parameters))]
+        return BatchResult(loss, norm, weight, ordered, rest[len(trainable) :])
+
+    def mode(self) -> tuple[bool, ...]:
+        """Return the modes of the modules and which parameters are trainable."""
+        flags = [module.training for module in self._modules]
+        return (*flags, *[parameter.trainable for parameter in self.parameters])
+
+    def _trainable(self) -> list[int]:
+        trainable = [at for at, parameter in enumerate(self.parameters) if parameter.trainable]
+        if not trainable:
+            raise ArgumentError(
+                "Trainer: all parameters are frozen; unfreeze some of them to train"
+            )
+        return trainable
+
+    def _flat(self, tensors: list[Tensor], batch: object) -> list[Tensor]:
+        """Compute the result as a function of flat lists of tensors, for the compiler."""
+        first, second = len(self.parameters), len(self.parameters) + len(self.buffers)
+        scale = tensors[second] if len(tensors) > second else None
+        result = self.differentiate(tensors[:first], tensors[first:second], batch, scale)
+        grads = [g for g in result.gradients if g is not None]
+        weight = [] if result.weight is None else [result.weight]
+        return [result.loss, result.norm, *weight, *grads, *result.buffers]
+
+    def differentiate(
+        self,
+        values: list[Tensor],
+        buffers: list[Tensor],
+        batch: object,
+        scale: float | Tensor | None = None,
+    ) -> BatchResult:
+        """Compute the result as a function of the values of parameters and buffers."""
+        batch = self._cast_tree(batch)
+        trainable = self._trainable()
+        frozen = [at for at, x in enumerate(self.parameters) if not x.trainable]
+        frozen_values = [self._cast(values[at]) for at in frozen]
+
+        _, (loss, weight), gradients, new_buffers = differentiate(
+            functools.partial(self._losses, batch, frozen, frozen_values, scale),
+            [self.parameters[at] for at in trainable],
+            [values[at] for at in trainable],
+            self.buffers,
+            buffers,
+            self._cast,
+        )
+        grads: Gradients = [None] * len(values)
+        for at, g in zip(trainable, gradients, strict=True):
+            grads[at] = g
+        if weight is not None:
+            weight = weight * 1.0  # MLX cannot return a value that it merges with an equal one
+        return BatchResult(loss, global_norm(gradients), weight, grads, new_buffers)
+
+    def _losses(
+        self,
+        batch: object,
+        frozen: list[int],
+        frozen_values: list[Tensor],
+        scale: float | Tensor | None,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor | None]]:
+        """Return the scaled loss, which is differentiated, and the loss with its weight."""
+        with (
+            substitute([self.parameters[at] for at in frozen], frozen_values),
+            contextlib.nullcontext() if self._weigh is None else reported_weights() as weights,
+        ):
+            loss, _ = self._compute(batch)
+        loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
+        weight = None if weights is None else self._weight_of(batch, weights, loss)
+        return (loss if scale is None else loss * scale), (loss, weight)
+
+    def _weight_of(
+        self, batch: object, weights: list[Tensor | float | None], loss: Tensor
+    ) -> Tensor:
+        """Return the reported weight of the loss, or the batch's if none is reported."""
+        means = [weight for weight in weights if weight is not None]
+        if weights and not means:
+            total: Tensor | float = -1.0
+        elif means:
+            total = functools.reduce(lambda a, b: a + b, means)
+        else:
+            assert self._weigh is not None
+            total = self._weigh(batch)
+        return ops.stop_gradient(convert_to_tensor(total, dtype="float32", backend=loss.backend))
+
+    def _cast(self, x: Tensor) -> Tensor:
+        wrong = self._precision != "float32" and x.dtype.kind == "float"
+        return ops.astype(x, self._precision) if wrong else x
+
+    def _cast_tree(self, batch: object) -> object:
+        if self._precision == "float32":
+            return batch
+        return tree.map_leaves(
+            lambda leaf: self._cast(leaf) if isinstance(leaf, EmberTensor) else leaf, batch
+        )

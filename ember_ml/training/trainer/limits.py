@@ -1,0 +1,79 @@
+"""Duration of a training."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ember_ml._core.errors import ArgumentError
+from ember_ml.data import DataLoader
+
+
+class Start(NamedTuple):
+    """Numbers of epochs and steps that were done when a call of `fit` started."""
+
+    epoch: int
+    step: int
+
+
+class Limit(NamedTuple):
+    """Total numbers of epochs and steps at which a training ends."""
+
+    epochs: float
+    steps: float
+
+    def reached(self, epoch: int, step: int) -> bool:
+        """Return whether the limit is reached."""
+        return epoch >= self.epochs or step >= self.steps
+
+    def total(self, loader: DataLoader, accumulate: int, epoch: int, step: int) -> int | None:
+        """Return the number of the last step, or None if it is unknown.
+
+        Args:
+            loader: Loader at its current position.
+            accumulate: Number of batches of a step.
+            epoch: Number of epochs done.
+            step: Number of steps done.
+        """
+        if loader.plan.length is None or math.isinf(self.epochs):
+            return None if math.isinf(self.steps) else int(self.steps)
+        rest = len(loader) - loader.state_dict()["batches"]
+        later = max(0, int(self.epochs) - epoch - 1) * -(-len(loader) // accumulate)
+        return int(min(self.steps, step + -(-rest // accumulate) + later))
+
+
+def limit_of(
+    start: Start,
+    epochs: int | None,
+    steps: int | None,
+    until_epoch: int | None,
+    until_step: int | None,
+) -> Limit:
+    """Return the limit for the arguments of `fit`.
+
+    Args:
+        start: Where the call started, or the call that a resumed training continues.
+        epochs: Number of epochs from the start.
+        steps: Number of steps from the start.
+        until_epoch: Total number of epochs.
+        until_step: Total number of steps.
+    """
+    given = {
+        "epochs": epochs,
+        "steps": steps,
+        "until_epoch": until_epoch,
+        "until_step": until_step,
+    }
+    for name, value in given.items():
+        if value is not None and (not hasattr(value, "__index__") or value < 0):
+            raise ArgumentError(f"fit: {name} must be an integer of at least 0, not {value!r}")
+    if all(value is None for value in given.values()):
+        epochs = 1
+    return Limit(
+        min(_end(start.epoch, epochs), _end(0, until_epoch)),
+        min(_end(start.step, steps), _end(0, until_step)),
+    )
+
+
+def _end(start: int, count: int | None) -> float:
+    return math.inf if count is None else start + count
