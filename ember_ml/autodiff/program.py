@@ -191,10 +191,11 @@ class ProgramLog(Log):
 
     def execute(self, op: Recordable, args: Args, kwargs: KwArgs, logs: Sequence[Self]) -> Result:
         """Compute a call and record it in the logs."""
-        if self.by_rules and op.vjps is None and op.body is not None:
+        by_rules = any(log.by_rules for log in logs)
+        if by_rules and op.vjps is None and op.body is not None:
             args, kwargs = _aligned(op, args, kwargs)
             return op.body(*args, **kwargs)
-        if self.by_rules and self.backend not in op.natives:  # one step, whatever its body calls
+        if by_rules and self.backend not in op.natives:  # one step, whatever its body calls
             args, kwargs = _aligned(op, args, kwargs)
             with recording.only():
                 out = op.plain(*args, **kwargs)

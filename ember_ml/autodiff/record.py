@@ -70,7 +70,7 @@ class Scope:
     call = staticmethod(call)
 
     def __init__(self, tensors: Values, persistent: bool = False) -> None:
-        self._log = create_log(tensors[0]._backend)
+        self._log = create_log(tensors[0]._backend, nested=True)
         self._log.rebinds = False
         self._log.retains = persistent
         self.quick = self._log if isinstance(self._log, ProgramLog) else None
@@ -102,16 +102,23 @@ class Scope:
         ]
 
 
-def create_log(backend: str) -> Log:
-    """Return a new log for a backend, by its autodiff engine."""
-    return _log_class(backend)(backend)
+def create_log(backend: str, nested: bool = False) -> Log:
+    """Return a new log for a backend, by its autodiff engine.
+
+    Args:
+        backend: Name of the backend.
+        nested: Whether other transforms may differentiate or batch the gradients. The framework's
+            `vjp` is used for the outermost gradient only, so a replay becomes a sweep.
+    """
+    return _log_class(backend, nested)(backend)
 
 
 @functools.cache
-def _log_class(backend: str) -> type[Log]:
+def _log_class(backend: str, nested: bool) -> type[Log]:
     from ember_ml.autodiff import graph, replay, rules, sweep
 
     engine = runtime.load(backend).autodiff.ENGINE
-    if engine == "rules":
-        rules.load()
-    return {"graph": graph.GraphLog, "replay": replay.ReplayLog, "rules": sweep.SweepLog}[engine]
+    if engine == "graph":
+        return graph.GraphLog
+    rules.load()
+    return replay.ReplayLog if engine == "replay" and not nested else sweep.SweepLog

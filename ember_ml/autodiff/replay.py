@@ -8,12 +8,13 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from ember_ml._core import runtime
+from ember_ml._core import recording, runtime
 from ember_ml._core.tensor import Tensor, wrap
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.extraction import Procedure, Program, ValuesFunction, extract
 from ember_ml.autodiff.fallback import check_tracing_error
 from ember_ml.autodiff.program import ProgramLog, Step
+from ember_ml.autodiff.record import Scope
 from ember_ml.autodiff.values import Values, like
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class ReplayLog(ProgramLog):
 
     def __init__(self, backend: str) -> None:
         super().__init__(backend)
+        self._native = cast("ReplayAutodiff", runtime.load(backend).autodiff)
         self._alive: Values = []
         _live.add(self)
 
@@ -53,6 +55,10 @@ class ReplayLog(ProgramLog):
             return [None] * len(sources)
         outputs = [x for x, _ in pairs]
         program, primals, constants = extract(steps, list(connected.values()), outputs, self.since)
+        if recording.tapes() or self._native.differentiates_by_rules():
+            grads = _sweep(program, primals, constants, [g for _, g in pairs])
+            by_id = dict(zip(connected, grads, strict=True))
+            return [by_id.get(id(x._data)) for x in sources]
         procedure = Procedure("gradient", program.key, self.backend, _vjp(program, self.backend))
         results = procedure([*primals, *constants, *[g for _, g in pairs]])
         if self.rebinds:
@@ -84,6 +90,13 @@ class ReplayLog(ProgramLog):
                         log._alive.append(value)
                         log.values[id(value._data)] = log.values[id(x._data)]
                 x._data = value._data
+
+
+def _sweep(program: Program, primals: Values, constants: Values, cotangents: Values) -> Values:
+    """Return the gradients of the primals by VJP rules, recorded on the open tapes."""
+    with Scope(primals) as scope:
+        targets = program.run(scope.sources, constants, recorded=True)
+    return scope.gradient(targets, cotangents)
 
 
 def _id(x: Tensor) -> int:

@@ -115,6 +115,18 @@ class Autodiff(Protocol):
         0 if compiled functions need not know.
         """
 
+    def differentiates_by_rules(self) -> bool:
+        """Return whether the VJP rules of the ops must compute a gradient that starts here.
+
+        True inside a transform of a framework whose transforms cannot be nested.
+        """
+
+    def is_batching(self) -> bool:
+        """Return whether functions close over arrays without their batch axis here.
+
+        True inside a `vmap` that replaces the arrays after the function has run.
+        """
+
     @property
     def value_and_grad(self) -> ValueAndGrad | None:
         """(function, primals) -> (value, others, gradients); function returns (value, others)."""

@@ -77,15 +77,22 @@ class _Call:
     def __call__(self) -> Values:
         """Return the results, recorded on this thread's tapes."""
         tapes = recording.tapes()
-        values, rerun = self.given.tensors, None
+        tensors, backend = self.given.tensors, self.given.backend
+        values, rerun = tensors, None
         forward: ValuesFunction = self._forward
-        if tapes and engine(self.given.backend).ENGINE == "replay":
+        native = engine(backend)
+        if (tapes and native.ENGINE == "replay") or native.is_batching():
             # the replay runs the program of this call, even if fn would read other values later
-            program, values, _ = capture(self._forward, self.given.tensors, self.given.backend)
+            program, values, _ = capture(self._forward, tensors, backend)
             forward, rerun = program.call, len(tapes) > 1
-        plain = functools.partial(self._plain, forward, rerun=rerun)
+        if native.is_batching():
+            pulled, inputs = self._captured_pullback()
+            plain = functools.partial(self._plain_batched, forward, pulled, len(values))
+            values = [*values, *inputs]
+        else:
+            plain = functools.partial(self._plain, forward, rerun=rerun)
         rule = VJPRule(joint=self._rule)
-        return Procedure("custom_gradient", None, self.given.backend, plain, rule)(values)
+        return Procedure("custom_gradient", None, backend, plain, rule)(values)
 
     def _run(self, tensors: Values) -> tuple[Results, Pullback]:
         both = self.given.call(self._fn, tensors, self._kwargs)
@@ -127,20 +134,61 @@ class _Call:
             with recording.only():
                 values = wrapped(primals, backend)
                 grads = self._gradients(values, wrapped(cotangents, backend), again)
-                return natives(
-                    [
-                        ops.zeros_like(x) if g is None else g
-                        for g, x in zip(grads, values, strict=True)
-                    ]
-                )
+                return natives(_filled(grads, values))
 
         return wrapped(native(outputs, pullback, natives(tensors[:count])), backend)
+
+    def _captured_pullback(self) -> tuple[ValuesFunction, Values]:
+        """Return the pullback as a function of (tensors, cotangents, inputs), and its inputs."""
+        tensors = self.given.tensors
+        count = len(tensors)
+
+        def pull(values: Values) -> Values:
+            grads = self._gradients(values[:count], values[count:], rerun=True)
+            return _filled(grads, values[:count])
+
+        with recording.only():
+            cotangents = [ops.zeros_like(x) for x in self.results.tensors]
+        program, values, _ = capture(pull, [*tensors, *cotangents], self.given.backend)
+        return program.call, values[count + len(cotangents) :]
+
+    def _plain_batched(
+        self, forward: ValuesFunction, pull: ValuesFunction, end: int, tensors: Values
+    ) -> Values:
+        """Return the results without recording them, as a function that closes over no tensor.
+
+        Args:
+            forward: Function that computes the results.
+            pull: Function that computes the gradients.
+            end: Number of inputs of `forward`.
+            tensors: The arguments' tensors, then the other inputs of `forward` and of `pull`.
+        """
+        backend, count = self.given.backend, len(self.given.tensors)
+
+        def outputs(*arrays: NativeArray) -> list[NativeArray]:
+            with recording.only():
+                return natives(forward(wrapped(arrays[:end], backend)))
+
+        def pullback(
+            primals: Sequence[NativeArray], cotangents: Sequence[NativeArray], nested: bool
+        ) -> list[NativeArray]:
+            with recording.only():
+                values = wrapped(primals, backend)
+                given = [*values[:count], *wrapped(cotangents, backend), *values[end:]]
+                return natives([*pull(given), *map(ops.zeros_like, values[count:])])
+
+        native = engine(backend).custom_vjp
+        assert native is not None
+        return wrapped(native(outputs, pullback, natives(tensors)), backend)
 
     def _rule(
         self, g: tuple[Tensor, ...], out: object, values: Values
     ) -> tuple[list[Tensor | None]]:
         """Return the gradients of the values, as a VJP rule."""
-        return (self._gradients(values, list(g), rerun=bool(recording.tapes())),)
+        count = len(self.given.tensors)
+        rerun = bool(recording.tapes()) or engine(self.given.backend).differentiates_by_rules()
+        grads = self._gradients(values[:count], list(g), rerun)
+        return ([*grads, *[None] * (len(values) - count)],)
 
     def _gradients(self, values: Values, cotangents: Values, rerun: bool) -> list[Tensor | None]:
         pullback = self._run(values)[1] if rerun else self._pullback
@@ -151,6 +199,11 @@ class _Call:
                 "tensors among the arguments; return one per tensor, or None"
             )
         return [None if g is None else _checked(g, x) for g, x in zip(grads, values, strict=True)]
+
+
+def _filled(grads: list[Tensor | None], values: Values) -> Values:
+    """Return the gradients, zeros where there is none."""
+    return [ops.zeros_like(x) if g is None else g for g, x in zip(grads, values, strict=True)]
 
 
 def _checked(gradient: Any, x: Tensor) -> Tensor:

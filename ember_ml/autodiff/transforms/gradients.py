@@ -143,8 +143,9 @@ def differentiate(
         The value, aux, and one gradient per tensor.
     """
     backend = one_backend(name, tensors)
-    native = runtime.load(backend).autodiff.value_and_grad
-    if native is None or recording.tapes():
+    autodiff = runtime.load(backend).autodiff
+    native = autodiff.value_and_grad
+    if native is None or recording.tapes() or autodiff.differentiates_by_rules():
         with Scope(tensors) as scope:
             result, aux = run(scope.sources)
         value = _scalar(result, backend, name)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import mlx.core as mx
+
+from ember_ml.backend.mlx.custom import attach_vjp as attach_vjp
+from ember_ml.backend.mlx.nesting import nesting
 
 ENGINE: Final = "replay"
 WITHOUT_GRADIENT: frozenset[str] = frozenset(
@@ -31,7 +35,10 @@ COMPILE_UNAVAILABLE = ""
 COMPILES_QUICKLY = True
 CHECKPOINT_SEES_CLOSURES = False
 scan = None  # mx.compile unrolls loops in little time
-vjp = None  # mx.vjp would run the function again for each cotangent; a recorded program does not
+# mx.vjp would run the function again for each cotangent, and the second derivatives of several
+# primitives, their JVPs and the batched forms of their VJPs are wrong (MLX 0.32): MLX's own
+# transforms compute the outermost gradient only, the VJP rules of the ops everything inside it.
+vjp = jvp = None
 
 Function = Callable[..., list[mx.array]]
 
@@ -41,11 +48,31 @@ def gradient_depth() -> int:
     return 0
 
 
+@contextlib.contextmanager
+def _differentiating() -> Iterator[None]:
+    nesting.gradients += 1
+    try:
+        yield
+    finally:
+        nesting.gradients -= 1
+
+
+def differentiates_by_rules() -> bool:
+    """Return whether this thread is inside a transform of MLX."""
+    return nesting.gradients > 0 or nesting.batches > 0
+
+
+def is_batching() -> bool:
+    """Return whether this thread is inside `mx.vmap`."""
+    return nesting.batches > 0
+
+
 def run_vjp(
     function: Function, primals: Sequence[mx.array], cotangents: Sequence[mx.array]
 ) -> tuple[list[mx.array], list[mx.array]]:
     """Return the outputs of `function(*primals)` and the gradients of the primals."""
-    return mx.vjp(function, list(primals), list(cotangents))
+    with _differentiating():
+        return mx.vjp(function, list(primals), list(cotangents))
 
 
 def value_and_grad(
@@ -53,20 +80,9 @@ def value_and_grad(
 ) -> tuple[mx.array, list[mx.array], list[mx.array]]:
     """Return value, aux and the gradients of `value, aux = function(*primals)`."""
     argnums = list(range(len(primals)))
-    (value, aux), grads = mx.value_and_grad(function, argnums)(*primals)
+    with _differentiating():
+        (value, aux), grads = mx.value_and_grad(function, argnums)(*primals)
     return value, aux, list(grads) if isinstance(grads, (list, tuple)) else [grads]
-
-
-def jvp(
-    function: Function, primals: Sequence[mx.array], tangents: Sequence[mx.array]
-) -> tuple[list[mx.array], list[mx.array]] | None:
-    """Return the outputs and their derivatives along the tangents; None if an op has no JVP."""
-    try:
-        return mx.jvp(function, list(primals), list(tangents))
-    except (ValueError, RuntimeError) as error:
-        if "jvp" not in str(error).lower():
-            raise
-        return None
 
 
 def vmap(
@@ -81,12 +97,15 @@ def vmap(
         traced = True
         return outputs
 
+    nesting.batches += 1
     try:
         return mx.vmap(traceable, tuple(axes), 0)(*arrays)
     except ValueError as error:
         if traced:  # the function is fine, an op's batching rule is not
             raise ValueError(f"[vmap] {error}") from error
         raise
+    finally:
+        nesting.batches -= 1
 
 
 def is_compiling() -> bool:
@@ -103,30 +122,6 @@ def is_tracing_error(error: BaseException) -> bool:
 def compile(function: Function, **options: object) -> Function:
     """Return the compiled function; it draws new random numbers at each call."""
     return mx.compile(function, inputs=mx.random.state, outputs=mx.random.state, **options)
-
-
-def attach_vjp(
-    function: Callable[..., mx.array | tuple[mx.array, ...]],
-    pullback: Callable[..., Sequence[mx.array]],
-) -> Callable[..., mx.array | tuple[mx.array, ...]]:
-    """Return the function with the gradients `pullback(primals, cotangents, outputs)`."""
-    wrapped = mx.custom_function(function)
-
-    def vjp(
-        primals: mx.array | Sequence[mx.array],
-        cotangents: mx.array | Sequence[mx.array],
-        outputs: mx.array | Sequence[mx.array],
-    ) -> mx.array | tuple[mx.array, ...]:
-        single = not isinstance(primals, (list, tuple))
-        grads = pullback([primals] if single else primals, cotangents, outputs)
-        return grads[0] if single else tuple(grads)
-
-    def jvp(primals: Sequence[mx.array], tangents: Sequence[mx.array]) -> None:
-        raise ValueError("a function with a custom VJP has no jvp")
-
-    wrapped.vjp(vjp)
-    wrapped.jvp(jvp)
-    return wrapped
 
 
 def custom_vjp(
@@ -151,6 +146,8 @@ def checkpoint(function: Function, arrays: Sequence[mx.array]) -> list[mx.array]
 
     Gradients reach the arrays only, not the values that the function closes over.
     """
+    if nesting.batches:  # mx.vmap would drop the checkpoint
+        return function(*arrays)
     return mx.checkpoint(function)(*arrays)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.backend.mlx.custom import attach_vjp
+
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30)
 _SHIFT = 8
 # lgamma(2 + z) = (1 - euler_gamma) z + the sum of (-z)**k (zeta(k) - 1) / k
@@ -51,9 +53,7 @@ def differentiable(derivative: Callable[[Any], Any]) -> Callable[..., Any]:
     """Return a function of one array with the given derivative."""
 
     def decorate(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        custom = mx.custom_function(function)
-        custom.vjp(lambda x, cotangent, _: cotangent * derivative(x))
-        return custom
+        return attach_vjp(function, lambda primals, g, _: [g * derivative(primals[0])])
 
     return decorate
 

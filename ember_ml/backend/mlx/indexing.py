@@ -12,6 +12,7 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+from ember_ml.backend.mlx.nesting import nesting
 
 
 def _is_array(part: object) -> bool:
@@ -112,6 +113,16 @@ def _fit(value: mx.array, shape: tuple[int, ...]) -> mx.array:
         ) from None
 
 
+def batched_like(value: mx.array, current: mx.array) -> mx.array:
+    """Return the value; under `mx.vmap` it gets the batch axis of the part that it replaces.
+
+    MLX (0.32) writes a value without a batch axis to the first example only.
+    """
+    if not nesting.batches:
+        return value
+    return mx.where(mx.array(True), value, current)
+
+
 def _places(data: mx.array, parts: tuple[Any, ...], value: mx.array) -> tuple[Any, Any, Any]:
     """Flatten data, index and value, where MLX interprets the index differently from NumPy."""
     if not any(map(_is_array, parts)) or (all(map(_is_array, parts)) and parts[0].ndim > 0):
@@ -126,7 +137,8 @@ def setitem(data: mx.array, key: mx.array, value: mx.array) -> mx.array:
     if _is_mask(key) and value.ndim == 0:
         return mx.where(key.reshape(key.shape + (1,) * (data.ndim - key.ndim)), value, data)
     wide, parts = _without_masks(data, _parts(key))
-    value = _fit(value, getitem(wide, parts).shape)
+    current = getitem(wide, parts)
+    value = batched_like(_fit(value, current.shape), current)
     if value.size == 0:
         return data
     out, parts, value = _places(wide, parts, value)
@@ -137,7 +149,8 @@ def setitem(data: mx.array, key: mx.array, value: mx.array) -> mx.array:
 def additem(data: mx.array, key: mx.array, value: mx.array) -> mx.array:
     """Return a copy with a value added at an index; repeated indices accumulate."""
     wide, parts = _without_masks(data, _parts(key))
-    value = _fit(value, getitem(wide, parts).shape)
+    current = getitem(wide, parts)
+    value = batched_like(_fit(value, current.shape), current)
     if value.size == 0:
         return data
     out, parts, value = _places(wide, parts, value)

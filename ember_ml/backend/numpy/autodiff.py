@@ -25,6 +25,16 @@ def is_compiling() -> bool:
     return False
 
 
+def is_batching() -> bool:
+    """Return False: NumPy has no vmap."""
+    return False
+
+
+def differentiates_by_rules() -> bool:
+    """Return True: NumPy has no other way."""
+    return True
+
+
 def is_tracing_error(error: BaseException) -> bool:
     """Return False: NumPy does not trace."""
     return False

@@ -41,6 +41,16 @@ def gradient_depth() -> int:
     return nesting.gradients
 
 
+def is_batching() -> bool:
+    """Return False: torch's arrays know their batch axes."""
+    return False
+
+
+def differentiates_by_rules() -> bool:
+    """Return False: torch's transforms can be nested."""
+    return False
+
+
 def detach(data: torch.Tensor) -> torch.Tensor:
     """Return the value without its graph."""
     return data.detach()

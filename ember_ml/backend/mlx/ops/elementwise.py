@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -17,6 +18,7 @@ from mlx.core import subtract as subtract
 
 from ember_ml.backend.interface import Variants
 from ember_ml.backend.mlx.bits import copysign
+from ember_ml.backend.mlx.custom import attach_vjp
 
 _SIGNED = (mx.int8, mx.int16, mx.int32, mx.int64)
 
@@ -40,16 +42,14 @@ def _divisor(x: mx.array, y: mx.array) -> mx.array:
     return mx.where((y == -1) & (x == mx.iinfo(x.dtype).min), mx.array(1, y.dtype), safe)
 
 
-_size = mx.custom_function(lambda x: mx.abs(x))
-"""Of complex numbers: MLX (0.32) takes the gradient's own gradient for 0."""
-
-
-def _direction(x: mx.array, g: mx.array, out: mx.array) -> mx.array:
+def _direction(primals: Sequence[mx.array], g: mx.array, out: mx.array) -> list[mx.array]:
+    (x,) = primals
     size = _size(x)
-    return g * x / mx.where(size == 0, 1, size)
+    return [g * x / mx.where(size == 0, 1, size)]
 
 
-_size.vjp(_direction)
+_size = attach_vjp(mx.abs, _direction)
+"""Of complex numbers: MLX (0.32) takes the gradient's own gradient for 0."""
 
 
 def floor_divide(x: mx.array, y: mx.array) -> mx.array:
@@ -98,9 +98,25 @@ def _complex_power(x: mx.array, y: mx.array) -> mx.array:
     return mx.stop_gradient(mx.power(x, y)) * mx.exp(growth - mx.stop_gradient(growth))
 
 
+def _power_gradients(primals: Sequence[mx.array], g: mx.array, out: mx.array) -> list[mx.array]:
+    x, y = primals
+    constant = y == 0
+    base = mx.where(constant, 0, y * mx.power(mx.where(constant, 1, x), y - 1))
+    log = mx.where(x == 0, 0, mx.log(mx.where(x == 0, 1, x)))  # the powers of 0 are constant
+    return [g * base, g * out * log]
+
+
+_real_power = attach_vjp(mx.power, _power_gradients)
+"""MLX's own gradient (0.32) is NaN for 0**0."""
+
+
 def float_power(x: mx.array, y: mx.array) -> mx.array:
+    if type(y) in (float, int) and y != 0 and _is_float(x):
+        return mx.power(x, y)
     x, y = _pair(x, y)
-    return _complex_power(x, y) if x.dtype == mx.complex64 else mx.power(x, y)
+    if x.dtype == mx.complex64:
+        return _complex_power(x, y)
+    return _real_power(*mx.broadcast_arrays(x, y))
 
 
 def pow(x: mx.array, y: mx.array) -> mx.array:

@@ -14,6 +14,7 @@ from mlx.core import transpose as permute_dims  # noqa: F401
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError
 from ember_ml.backend.axes import listed
+from ember_ml.backend.mlx.custom import attach_vjp
 from ember_ml.backend.mlx.ops.indexing import take
 
 
@@ -111,17 +112,9 @@ def make_complex(real: mx.array, imag: mx.array) -> mx.array:
     return _join_parts(real, imag)
 
 
-@mx.custom_function
-def _join_parts(real, imag):
+def _interleave(real: mx.array, imag: mx.array) -> mx.array:
     """Interleave the parts in memory; `real + 1j * imag` would turn infinities into NaN."""
     return mx.stack([real, imag], axis=-1).view(mx.complex64).squeeze(-1)
 
 
-@_join_parts.vjp
-def _(primals, cotangent, output):
-    return mx.real(cotangent), mx.imag(cotangent)
-
-
-@_join_parts.jvp
-def _(primals, tangents):
-    return _join_parts(*tangents)
+_join_parts = attach_vjp(_interleave, lambda primals, g, out: [mx.real(g), mx.imag(g)])

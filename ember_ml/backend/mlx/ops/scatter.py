@@ -5,11 +5,13 @@ Segment ids in MLX arrays are read only if the number of segments depends on the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
 
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+from ember_ml.backend.mlx.custom import attach_vjp
 
 _HALF = (mx.float16, mx.bfloat16)
 
@@ -61,21 +63,22 @@ def _fold(
 
 
 def _extreme(data: mx.array, ids: mx.array, num_segments: int | None, method: str) -> mx.array:
-    @mx.custom_function
-    def fold(data):
-        out = _fold(data, ids, data, method, num_segments)
+    count = _count(data, ids, num_segments)
+
+    def fold(data: mx.array, ids: mx.array) -> mx.array:
+        out = _fold(data, ids, data, method, count)
         if data.size == 0 or not mx.issubdtype(data.dtype, mx.floating):
             return out
         nans = segment_sum(mx.isnan(data).astype(mx.int32), ids, out.shape[0])
         return mx.where(nans > 0, mx.array(mx.nan, data.dtype), out)  # MLX skips some NaNs
 
-    @fold.vjp
-    def _(data, cotangent, output):
-        chosen = (data == output[ids]).astype(data.dtype)
-        ties = mx.maximum(segment_sum(chosen, ids, output.shape[0]), 1)
-        return (cotangent / ties)[ids] * chosen
+    def pullback(primals: Sequence[mx.array], g: mx.array, out: mx.array) -> list[mx.array]:
+        data, ids = primals
+        chosen = (data == out[ids]).astype(data.dtype)
+        ties = mx.maximum(segment_sum(chosen, ids, count), 1)
+        return [(g / ties)[ids] * chosen, mx.zeros_like(ids)]
 
-    return fold(data)
+    return attach_vjp(fold, pullback)(data, ids)
 
 
 def segment_max(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
@@ -92,18 +95,19 @@ def segment_prod(
     if data.dtype in _HALF:
         return segment_prod(data.astype(mx.float32), segment_ids, num_segments).astype(data.dtype)
 
-    @mx.custom_function
-    def fold(data):
-        return _fold(data, segment_ids, mx.ones_like(data), "multiply", num_segments)
+    count = _count(data, segment_ids, num_segments)
 
-    @fold.vjp
-    def _(data, cotangent, output):
+    def fold(data: mx.array, ids: mx.array) -> mx.array:
+        return _fold(data, ids, mx.ones_like(data), "multiply", count)
+
+    def pullback(primals: Sequence[mx.array], g: mx.array, out: mx.array) -> list[mx.array]:
         """Return, for each element, the product of the others, without dividing by zero."""
+        data, ids = primals
         is_zero = data == 0
         rest = mx.where(is_zero, 1, data)
-        others = segment_prod(rest, segment_ids, output.shape[0])[segment_ids] / rest
-        zeros = segment_sum(is_zero.astype(mx.int32), segment_ids, output.shape[0])[segment_ids]
+        others = fold(rest, ids)[ids] / rest
+        zeros = segment_sum(is_zero.astype(mx.int32), ids, count)[ids]
         others = mx.where(zeros - is_zero.astype(mx.int32) > 0, 0, others)
-        return cotangent[segment_ids] * mx.conj(others)
+        return [g[ids] * mx.conj(others), mx.zeros_like(ids)]
 
-    return fold(data)
+    return attach_vjp(fold, pullback)(data, segment_ids)

@@ -7,6 +7,8 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.backend.mlx.indexing import batched_like
+
 
 def _within(x: mx.array, starts: Any, sizes: Any) -> mx.array:
     """Clamp the starts so that the slice lies within x; MLX would read out of bounds."""
@@ -25,4 +27,7 @@ def dynamic_slice(x: mx.array, starts: mx.array, sizes: Sequence[int]) -> mx.arr
 def dynamic_update_slice(x: mx.array, update: mx.array, starts: mx.array) -> mx.array:
     if x.ndim == 0 or update.size == 0:
         return mx.contiguous(update if x.ndim == 0 else x)
-    return mx.slice_update(x, update, _within(x, starts, update.shape), tuple(range(x.ndim)))
+    axes = tuple(range(x.ndim))
+    places = _within(x, starts, update.shape)
+    update = batched_like(update, mx.slice(x, places, axes, update.shape))
+    return mx.slice_update(x, update, places, axes)
