@@ -288,7 +288,7 @@ def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
                 if value._tag is not tag:
                     if backend is None:
                         backend = value._backend
-                    elif value._backend is not backend:
+                    elif value._backend != backend:
                         return recover(key, args, kwargs)
                     if is_operand[at]:
                         if tag is not None:

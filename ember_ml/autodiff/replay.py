@@ -56,9 +56,9 @@ class ReplayLog(ProgramLog):
         outputs = [x for x, _ in pairs]
         program, primals, constants = extract(steps, list(connected.values()), outputs, self.since)
         if recording.tapes() or self._native.differentiates_by_rules():
-            grads = _sweep(program, primals, constants, [g for _, g in pairs])
-            by_id = dict(zip(connected, grads, strict=True))
-            return [by_id.get(id(x._data)) for x in sources]
+            parts = _sweep(program, primals, constants, [g for _, g in pairs])
+            grads = dict(zip(connected, parts, strict=True))
+            return [grads.get(id(x._data)) for x in sources]
         procedure = Procedure("gradient", program.key, self.backend, _vjp(program, self.backend))
         results = procedure([*primals, *constants, *[g for _, g in pairs]])
         if self.rebinds:

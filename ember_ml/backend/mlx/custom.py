@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import mlx.core as mx
 
-Outputs = mx.array | tuple[mx.array, ...]
+Outputs: TypeAlias = "mx.array | tuple[mx.array, ...]"
 Pullback = Callable[..., Sequence[mx.array]]
 
 
@@ -31,9 +32,9 @@ def attach_vjp(function: Callable[..., Outputs], pullback: Pullback) -> Callable
     def vmap(
         inputs: mx.array | Sequence[mx.array], axes: int | Sequence[int | None]
     ) -> tuple[Outputs, int | tuple[int, ...]]:
-        if not isinstance(inputs, (list, tuple)):
-            inputs, axes = [inputs], [axes]
-        outputs = _batched(function, pullback, tuple(axes))(*inputs)
+        given = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+        places = (axes,) if isinstance(axes, int) else tuple(axes)
+        outputs = _batched(function, pullback, places)(*given)
         return outputs, (0,) * len(outputs) if isinstance(outputs, tuple) else 0
 
     wrapped.vjp(vjp)
@@ -64,10 +65,38 @@ def _batched(
             ends = (rest[:half], rest[half:]) if many else (rest[0], rest[1])
             return tuple(pullback(list(arrays[:count]), *ends))
 
-        grads = mx.vmap(example, (*axes, *[0] * (len(given) - count)), 0)(*given)
+        grads = _mapped(example, (*axes, *[0] * (len(given) - count)))(*given)
         return [
             g.sum(0) if axis is None else mx.moveaxis(g, 0, axis)
             for g, axis in zip(grads, axes, strict=True)
         ]
 
-    return attach_vjp(mx.vmap(function, axes, 0), gradients)
+    return attach_vjp(_mapped(function, axes), gradients)
+
+
+def _mapped(
+    function: Callable[..., Outputs], axes: tuple[int | None, ...]
+) -> Callable[..., Outputs]:
+    """Return the function mapped over the axes, example by example if MLX cannot batch it."""
+
+    def mapped(*arrays: mx.array) -> Outputs:
+        try:
+            return mx.vmap(function, axes, 0)(*arrays)
+        except ValueError as error:
+            if "vmap" not in str(error):
+                raise
+        size = next(x.shape[at] for x, at in zip(arrays, axes, strict=True) if at is not None)
+        rows = [
+            function(
+                *[
+                    x if at is None else mx.take(x, row, at)
+                    for x, at in zip(arrays, axes, strict=True)
+                ]
+            )
+            for row in range(size)
+        ]
+        if isinstance(rows[0], mx.array):
+            return mx.stack(rows)
+        return tuple(mx.stack(column) for column in zip(*rows, strict=True))
+
+    return mapped

@@ -15,6 +15,11 @@ from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 from ember_ml.backend.mlx.nesting import nesting
 
 
+def fixed(indices: mx.array) -> mx.array:
+    """Return indices that MLX does not try to differentiate; they may come from an `argsort`."""
+    return mx.stop_gradient(indices) if nesting.gradients else indices
+
+
 def _is_array(part: object) -> bool:
     return isinstance(part, mx.array)
 
@@ -42,6 +47,8 @@ def _without_masks(data: mx.array, parts: tuple[Any, ...]) -> tuple[Any, tuple[A
 
     For a 0-d mask, the data gets an additional axis of length 1.
     """
+    if nesting.gradients:
+        parts = tuple([fixed(part) if _is_array(part) else part for part in parts])
     if not any(map(_is_mask, parts)):
         return data, parts
     shape = list(data.shape)
@@ -92,7 +99,8 @@ def getitem(data: mx.array, key: mx.array) -> mx.array:
     """Return the elements at an index."""
     parts = _parts(key)
     if not any(map(_is_array, parts)):
-        return data[key]
+        out = data[key]
+        return out if data.size else mx.zeros(out.shape, data.dtype)  # its gradient would crash
     out = _read(*_without_masks(data, parts))
     if data.size:
         return out

@@ -5,6 +5,8 @@ from __future__ import annotations
 import mlx.core as mx
 import numpy as np
 
+from ember_ml.backend.mlx.indexing import fixed
+
 
 def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -> mx.array:
     """Count on the host, since the length depends on the values."""
@@ -13,5 +15,5 @@ def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -
     if weights.shape != x.shape:
         raise ValueError(f"{weights.shape} weights for {x.shape} elements")
     target = weights.dtype if mx.issubdtype(weights.dtype, mx.floating) else mx.float32
-    sums = mx.zeros((minlength,)).at[x].add(weights.astype(mx.float32))
+    sums = mx.zeros((minlength,)).at[fixed(x)].add(weights.astype(mx.float32))
     return sums.astype(target)

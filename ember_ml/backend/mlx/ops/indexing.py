@@ -11,6 +11,7 @@ from mlx.core import where as where
 
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 from ember_ml.backend.mlx import indexing
+from ember_ml.backend.mlx.indexing import fixed
 from ember_ml.backend.mlx.indexing import getitem as getitem
 
 
@@ -24,7 +25,7 @@ def additem(x: mx.array, value: mx.array, key: Any) -> mx.array:
 
 def take(x: mx.array, indices: mx.array, axis: int | None = None) -> mx.array:
     if x.size:
-        return mx.take(x, indices, axis)
+        return mx.take(x, fixed(indices), axis)
     if indices.size and (axis is None or x.shape[axis] == 0):
         raise IndexOutOfRangeError(f"take: axis={axis} of the shape {x.shape} is empty")
     shape = mx.take(x, indices, axis).shape
@@ -32,7 +33,7 @@ def take(x: mx.array, indices: mx.array, axis: int | None = None) -> mx.array:
 
 
 def take_along_axis(x: mx.array, indices: mx.array, axis: int = -1) -> mx.array:
-    return mx.take_along_axis(x, indices, axis)
+    return mx.take_along_axis(x, fixed(indices), axis)
 
 
 def put_along_axis(x: mx.array, indices: mx.array, values: mx.array, axis: int = -1) -> mx.array:
@@ -46,7 +47,7 @@ def put_along_axis(x: mx.array, indices: mx.array, values: mx.array, axis: int =
     values = mx.broadcast_to(values, shape)
     if values.size == 0:
         return x
-    return mx.put_along_axis(x, mx.broadcast_to(indices, shape), values, axis)
+    return mx.put_along_axis(x, mx.broadcast_to(fixed(indices), shape), values, axis)
 
 
 def nonzero(x: mx.array) -> list[mx.array]:

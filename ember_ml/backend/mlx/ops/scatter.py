@@ -12,6 +12,7 @@ import mlx.core as mx
 
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 from ember_ml.backend.mlx.custom import attach_vjp
+from ember_ml.backend.mlx.indexing import fixed
 
 _HALF = (mx.float16, mx.bfloat16)
 
@@ -34,6 +35,7 @@ def segment_sum(data: mx.array, segment_ids: mx.array, num_segments: int | None 
     zeros = _zeros(data, _count(data, segment_ids, num_segments))
     if data.size == 0:
         return zeros
+    segment_ids = fixed(segment_ids)
     if data.dtype in _HALF:
         return (
             zeros.astype(mx.float32).at[segment_ids].add(data.astype(mx.float32)).astype(data.dtype)
@@ -58,6 +60,7 @@ def _fold(
     out = _zeros(data, _count(data, ids, num_segments))
     if data.size == 0:
         return out
+    ids = fixed(ids)
     out[ids] = start
     return getattr(out.at[ids], method)(data)
 
