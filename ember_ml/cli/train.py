@@ -49,10 +49,10 @@ def train(
     run = _Run(run_config, config.parent, resumes=resumes)
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         run.print_summary()
-        interrupted = run.fit()
-    if interrupted:
+        code = run.fit()
+    if code:
         output.remark(f"continue with: {_resume_command()}")
-        raise typer.Exit(130)
+        raise typer.Exit(code)
     run.print_results(as_json)
 
 
@@ -113,25 +113,31 @@ class _Run:
         output.say(f"where  {trainer.backend} on {default_device(trainer.backend)}")
         output.say(f"out    {self.out}" + (f", from step {trainer.step}" if trainer.step else ""))
 
-    def fit(self) -> bool:
-        """Train and save; return whether training was interrupted."""
+    def fit(self) -> int:
+        """Train and save; return the exit code, which is not 0 if training was interrupted."""
         from ember_ml._core.files import write_atomically
+        from ember_ml.training import TrainingInterrupted, TrainingTerminated
 
         config = self.config
         write_atomically(self.out / "train.yaml", config.to_yaml().encode())
         if self.data.vocabulary is not None:
             write_atomically(self.out / "vocab.json", self.data.vocabulary.to_json().encode())
         before = self.trainer.step
-        self.trainer.fit(
-            self.data.train,
-            self.data.validation,
-            epochs=config.epochs,
-            steps=config.steps,
-            batch_size=min(config.batch_size, len(self.data.train)),
-        )
-        if not self.trainer.interrupted and self.trainer.step > before:
+        try:
+            self.trainer.fit(
+                self.data.train,
+                self.data.validation,
+                epochs=config.epochs,
+                steps=config.steps,
+                batch_size=min(config.batch_size, len(self.data.train)),
+            )
+        except TrainingInterrupted:
+            return 130
+        except TrainingTerminated:
+            return 143
+        if self.trainer.step > before:
             self.trainer.save(self.out / "last")
-        return self.trainer.interrupted
+        return 0
 
     def print_results(self, as_json: bool) -> None:
         """Print the final losses and metrics, and the path of the checkpoint."""

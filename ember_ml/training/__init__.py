@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ember_ml.training.trainer import NonFiniteError as NonFiniteError
     from ember_ml.training.trainer import NonFiniteWarning as NonFiniteWarning
     from ember_ml.training.trainer import Trainer as Trainer
+    from ember_ml.training.trainer import TrainingInterrupted as TrainingInterrupted
+    from ember_ml.training.trainer import TrainingTerminated as TrainingTerminated
 
 __getattr__, __dir__ = _namespaces.attach(
     __name__,
@@ -29,6 +31,8 @@ __getattr__, __dir__ = _namespaces.attach(
         "NonFiniteWarning": "ember_ml.training.trainer",
         "Trainer": "ember_ml.training.trainer",
         "TrainerConfig": "ember_ml.configs.training",
+        "TrainingInterrupted": "ember_ml.training.trainer",
+        "TrainingTerminated": "ember_ml.training.trainer",
         "callbacks": "ember_ml.training.callbacks",
         "clip_by_norm": "ember_ml.training.clipping",
         "clip_by_value": "ember_ml.training.clipping",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.errors import ArgumentError
+from ember_ml._core.folders import remove_folder
+from ember_ml.nn.checkpoint import KIND
 from ember_ml.training.callbacks.base import Best, Callback
 
 if TYPE_CHECKING:
@@ -18,12 +21,15 @@ class Checkpoint(Callback):
     """Saves checkpoints, to resume the training or to load the model.
 
     `last` is the newest checkpoint; with `monitor`, `best` is the best one. `ember_ml.load` returns
-    the model with the weights that were evaluated, which may be averages.
+    the model with the weights that were evaluated, which may be averages. If a checkpoint cannot be
+    written, for example because the disk is full, a warning says so, the previous checkpoint stays,
+    and training continues.
 
     Args:
         folder: Folder of the checkpoints.
         every_steps: Steps from one checkpoint to the next. Default: one at the end of each epoch.
-        keep: Number of older checkpoints to keep as `step-...`, in addition to `last`.
+        keep: Number of older checkpoints to keep as `step-...`, in addition to `last`. Only
+            checkpoints of this run are deleted, the oldest first.
         monitor: Value that selects the best checkpoint, such as "val_loss".
         mode: "min" if lower is better, "max" if higher is better.
     """
@@ -45,6 +51,7 @@ class Checkpoint(Callback):
         self.every_steps = every_steps
         self.keep = keep
         self.best = None if monitor is None else Best(monitor, mode)
+        self._kept: list[str] = []
 
     def on_fit_start(self, trainer: Trainer) -> None:
         """Create the folder, and raise an error if it is not writable."""
@@ -59,23 +66,53 @@ class Checkpoint(Callback):
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         """Save, also as the best checkpoint if it is."""
-        if self.best is not None and self.best.improves(record):
-            trainer.save(self.folder / "best")
+        if self.best is not None:
+            before = self.best.value
+            if self.best.improves(record) and not _try_save(trainer, self.folder / "best"):
+                self.best.value = before  # the next improvement is saved
         if self.every_steps is None:
             self._save(trainer)
 
     def _save(self, trainer: Trainer) -> None:
-        trainer.save(self.folder / "last")
-        if self.keep:
-            trainer.save(self.folder / f"step-{trainer.step:08d}")
-            for old in sorted(self.folder.glob("step-*"))[: -self.keep]:
-                shutil.rmtree(old, ignore_errors=True)
+        if not self.keep:
+            _try_save(trainer, self.folder / "last")
+            return
+        name, before = f"step-{trainer.step:08d}", self._kept
+        self._kept = [*(each for each in before if each != name), name]  # part of what is saved
+        saved = [_try_save(trainer, self.folder / each) for each in ("last", name)]
+        if not all(saved):
+            self._kept = before
+            return
+        for old in self._kept[: -self.keep]:
+            remove_folder(self.folder / old, KIND)
+        self._kept = self._kept[-self.keep :]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the best value so far."""
-        return {"best": None if self.best is None else self.best.value}
+        """Return the best value so far, and the names of the `step-...` folders of this run."""
+        return {"best": None if self.best is None else self.best.value, "kept": self._kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the best value."""
+        """Restore a state that `state_dict` returned."""
+        best, kept = state["best"], state.get("kept", [])
+        if not all(_STEP.fullmatch(name) for name in kept):
+            raise ArgumentError(f"Checkpoint: {kept!r:.80} are not names of step folders")
         if self.best is not None:
-            self.best.value = state["best"]
+            self.best.value = best
+        self._kept = list(kept)
+
+
+_STEP = re.compile(r"step-\d+")
+
+
+def _try_save(trainer: Trainer, path: Path) -> bool:
+    """Save, or warn if the disk is full or fails; return whether it was saved."""
+    try:
+        trainer.save(path)
+    except OSError as error:
+        warnings.warn(
+            f"Checkpoint: {path} could not be saved at step {trainer.step}: {error}; training "
+            "continues, the previous checkpoint stays",
+            stacklevel=2,
+        )
+        return False
+    return True

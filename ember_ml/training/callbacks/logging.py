@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.errors import EmberError
+from ember_ml._core.files import write_atomically
 from ember_ml.training.callbacks.base import Callback
 
 if TYPE_CHECKING:
@@ -50,8 +52,8 @@ class CSVLogger(Callback):
                 rows = list(csv.DictReader(file))
             if rows:
                 self._columns = list(rows[0])
-                earlier = [row for row in rows if float(row["step"]) <= trainer.step]
-                self.path.write_text(self._text(earlier, head=True), encoding="utf-8", newline="")
+                earlier = [row for row in rows if _is_before(row, trainer.step)]
+                write_atomically(self.path, self._text(earlier, head=True).encode())
                 return
         self.path.write_text("", encoding="utf-8")
 
@@ -68,8 +70,14 @@ class CSVLogger(Callback):
     def _append(self, record: dict[str, float]) -> None:
         head = self._columns is None
         self._columns = self._columns or list(record)
-        with open(self.path, "a", newline="", encoding="utf-8") as file:
-            file.write(self._text([record], head))
+        try:
+            with open(self.path, "a", newline="", encoding="utf-8") as file:
+                file.write(self._text([record], head))
+        except OSError as error:
+            warnings.warn(
+                f"CSVLogger: a row of {self.path} could not be written: {error}",
+                stacklevel=2,
+            )
 
     def _text(self, rows: list[Any], head: bool) -> str:
         stream = io.StringIO()
@@ -78,6 +86,14 @@ class CSVLogger(Callback):
             writer.writeheader()
         writer.writerows(rows)
         return stream.getvalue()
+
+
+def _is_before(row: dict[str, str], step: int) -> bool:
+    """Return whether a row is complete and of a step up to the given one."""
+    try:
+        return None not in row.values() and float(row["step"]) <= step
+    except (KeyError, ValueError):  # a crash or a full disk cut the row
+        return False
 
 
 class TensorBoardLogger(Callback):

@@ -1,30 +1,74 @@
-"""Handling of Ctrl-C."""
+"""Handling of Ctrl-C and of SIGTERM."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 
-class Interrupt:
-    """Context in which a first Ctrl-C only sets `asked`; a second one raises KeyboardInterrupt."""
+class TrainingInterrupted(KeyboardInterrupt):
+    """Raised by `Trainer.fit` after Ctrl-C, once the checkpoint is saved.
+
+    As a KeyboardInterrupt it ends a script with all its remaining calls of `fit`, unless the script
+    catches it.
+    """
+
+
+class TrainingTerminated(SystemExit):
+    """Raised by `Trainer.fit` after SIGTERM, once the checkpoint is saved.
+
+    As a SystemExit it ends the process with the exit code 143, as SIGTERM itself would.
+    """
 
     def __init__(self) -> None:
-        self.asked = False
-        self._before: Any = None
+        super().__init__(128 + signal.SIGTERM)
+
+
+_ERRORS: dict[int, type[BaseException]] = {
+    signal.SIGINT: TrainingInterrupted,
+    signal.SIGTERM: TrainingTerminated,
+}
+
+
+class Interrupt:
+    """Context in which a first Ctrl-C or SIGTERM only sets `signal`; a second one raises at once.
+
+    Attributes:
+        signal: Number of the signal that was received, or None.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+        self._process = os.getpid()
+
+    @property
+    def asked(self) -> bool:
+        """Whether training should stop."""
+        return self.signal is not None
+
+    def error(self) -> BaseException:
+        """Return the exception that ends `fit`."""
+        return _ERRORS[self.signal or signal.SIGINT]()
 
     def __enter__(self) -> Self:
-        main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            self._before = signal.signal(signal.SIGINT, self._handle)
+        if threading.current_thread() is threading.main_thread():
+            for number in _ERRORS:
+                if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                    self._before[number] = signal.signal(number, self._handle)
         return self
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:  # a process forked during training
+            signal.signal(number, self._before[number])
+            signal.raise_signal(number)
+            return
         if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+        self.signal = number
 
     def __exit__(
         self,
@@ -32,5 +76,7 @@ class Interrupt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        if self.signal == signal.SIGTERM and callable(self._before.get(signal.SIGTERM)):
+            signal.raise_signal(signal.SIGTERM)  # the program's own handler runs after ours

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
@@ -45,6 +47,12 @@ def optimizer(config: TrainerConfig, model: Module) -> Optimizer:
     if config.learning_rate is not None:
         built.learning_rate = config.learning_rate
     return built
+
+
+def unused_folder(name: str) -> Path:
+    """Return a folder that does not exist: the name, or the name with a number."""
+    names = itertools.chain([name], (f"{name}-{count}" for count in itertools.count(2)))
+    return next(path for path in map(Path, names) if not os.path.lexists(path))
 
 
 def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:

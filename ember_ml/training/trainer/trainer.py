@@ -72,7 +72,7 @@ class Trainer:
         step: Number of steps done.
         epoch: Number of epochs done.
         history: Losses of all steps and records of all epochs.
-        interrupted: Whether Ctrl-C ended the last `fit`.
+        interrupted: Whether Ctrl-C or SIGTERM ended the last `fit`.
         skipped: Number of batches that were skipped because they are not finite.
 
     Example:
@@ -211,7 +211,11 @@ class Trainer:
         ends where it would have ended without the interruption.
 
         A call with the same data as the last one continues where that one ended, also within an
-        epoch. Ctrl-C finishes the step, saves a checkpoint and prints how to continue.
+        epoch.
+
+        Ctrl-C and SIGTERM finish the step, save a checkpoint, print how to continue, and raise
+        `TrainingInterrupted` (a KeyboardInterrupt) or `TrainingTerminated` (a SystemExit with code
+        143), which end the script. A second one stops at once; the last checkpoint stays.
 
         Args:
             data: A `DataLoader`, a dataset, a tuple of arrays (inputs, targets), or a dict of
@@ -255,8 +259,10 @@ class Trainer:
                     self._run_epoch(loader, validation, batch_size, limit, interrupt)
                     if interrupt.asked:
                         self.interrupted = self.should_stop = True
-            if self.interrupted:
-                self._save_interrupted()
+                if self.interrupted:
+                    self._save_interrupted()
+        if self.interrupted:
+            raise interrupt.error()
         return self.history
 
     def _resume_loader(self, loader: DataLoader, data: DataLike) -> None:
@@ -466,14 +472,16 @@ class Trainer:
         from rich.console import Console
 
         folders = [each.folder for each in self.callbacks if isinstance(each, Checkpoint)]
-        path = folders[0] / "last" if folders else INTERRUPTED
-        self.save(path)
-        Console().print(
-            f"Stopped at step {self.step} and saved to {path}. Continue: build the same trainer, "
-            f"call trainer.resume({str(path)!r}), then fit(...) as before.",
-            highlight=False,
-            soft_wrap=True,
-        )
+        path = folders[0] / "last" if folders else state.unused_folder(INTERRUPTED)
+        try:
+            self.save(path)
+            text = (
+                f"Stopped at step {self.step} and saved to {path}. Continue: build the same "
+                f"trainer, call trainer.resume({str(path)!r}), then fit(...) as before."
+            )
+        except OSError as error:
+            text = f"Stopped at step {self.step}, but {path} could not be saved: {error}"
+        Console().print(text, highlight=False, soft_wrap=True)
 
     def _notify(self, event: str, *args: dict[str, float]) -> None:
         for callback in self.callbacks:

@@ -21,7 +21,7 @@ from ember_ml.configs import ConfigError
 from ember_ml.data import ArrayDataset, DataLoader
 from ember_ml.nn import layers
 from ember_ml.nn.tensor import array
-from ember_ml.training import NonFiniteError, Trainer, TrainerConfig
+from ember_ml.training import NonFiniteError, Trainer, TrainerConfig, TrainingInterrupted
 from ember_ml.training.callbacks import (
     Callback,
     Checkpoint,
@@ -285,7 +285,8 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
 
     handler = signal.getsignal(signal.SIGINT)
     first = trainer(callbacks=[Press(), Checkpoint(tmp_path)])
-    first.fit((X, Y), epochs=9, batch_size=16)
+    with pytest.raises(TrainingInterrupted):
+        first.fit((X, Y), epochs=9, batch_size=16)
     assert first.interrupted
     assert first.step == 5
     assert signal.getsignal(signal.SIGINT) is handler
