@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
@@ -18,7 +19,17 @@ class Callback:
 
     `record` has the values of a step or epoch: step, epoch, loss, and after an evaluation its
     "val_..." values. A callback may add values to it, and may set `trainer.should_stop`.
+
+    Attributes:
+        saves: Whether the callback saves the trainer. It then runs after all others, so that the
+            checkpoint has the state of all callbacks after the step or epoch.
     """
+
+    saves: ClassVar[bool] = False
+
+    def monitored(self) -> str | None:
+        """Return the name of the value in the records of epochs that the callback needs, if any."""
+        return None
 
     def on_fit_start(self, trainer: Trainer) -> None:
         """Run before the first step."""
@@ -65,15 +76,18 @@ class Best:
         self._min_delta = min_delta
 
     def improves(self, record: dict[str, float]) -> bool:
-        """Return whether a record is the best so far, and remember its value."""
+        """Return whether a record is the best so far, and remember its value; NaN never is."""
         if self.monitor not in record:
             raise ArgumentError(
                 f"nothing is named {self.monitor!r} at the end of an epoch"
                 f"{close_matches(self.monitor, record)}; there are {', '.join(sorted(record))}"
             )
         value = record[self.monitor]
-        better = self.value is None or (
-            self._sign * value < self._sign * self.value - self._min_delta
+        best = self.value
+        better = not math.isnan(value) and (
+            best is None
+            or math.isnan(best)
+            or self._sign * value < self._sign * best - self._min_delta
         )
         if better:
             self.value = value

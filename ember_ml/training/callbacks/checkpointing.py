@@ -34,6 +34,8 @@ class Checkpoint(Callback):
         mode: "min" if lower is better, "max" if higher is better.
     """
 
+    saves = True
+
     def __init__(
         self,
         folder: str | os.PathLike[str],
@@ -52,6 +54,10 @@ class Checkpoint(Callback):
         self.keep = keep
         self.best = None if monitor is None else Best(monitor, mode)
         self._kept: list[str] = []
+
+    def monitored(self) -> str | None:
+        """Return the name of the value that selects the best checkpoint."""
+        return None if self.best is None else self.best.monitor
 
     def on_fit_start(self, trainer: Trainer) -> None:
         """Create the folder, and raise an error if it is not writable."""

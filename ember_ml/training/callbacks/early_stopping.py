@@ -40,11 +40,21 @@ class EarlyStopping(Callback):
         self.restore_best = restore_best
         self.waited = 0
         self._stopped = False
+        self._resumed = False
         self._values: dict[str, Tensor] | None = None
 
+    def monitored(self) -> str:
+        """Return the name of the monitored value."""
+        return self.best.monitor
+
     def on_fit_start(self, trainer: Trainer) -> None:
-        """Reset the stop flag."""
-        self._stopped = False
+        """Stop at once if a resumed training had stopped; otherwise a new call starts counting."""
+        if self.waited > self.patience:
+            if self._resumed:
+                trainer.should_stop = True
+            else:
+                self.waited = 0
+        self._stopped = self._resumed = False
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         """Count the epochs without improvement."""
@@ -72,3 +82,4 @@ class EarlyStopping(Callback):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state that `state_dict` returned."""
         self.best.value, self.waited = state["best"], int(state["waited"])
+        self._resumed = True

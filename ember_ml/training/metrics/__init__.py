@@ -6,6 +6,7 @@ from ember_ml.training.metrics.accuracy import TopKAccuracy as TopKAccuracy
 from ember_ml.training.metrics.base import Metric as Metric
 from ember_ml.training.metrics.base import get as get
 from ember_ml.training.metrics.confusion import ConfusionMatrix as ConfusionMatrix
+from ember_ml.training.metrics.function import FunctionMetric as FunctionMetric
 from ember_ml.training.metrics.means import MAE as MAE
 from ember_ml.training.metrics.means import MSE as MSE
 from ember_ml.training.metrics.means import RMSE as RMSE

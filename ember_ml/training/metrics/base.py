@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
 from ember_ml import ops
@@ -155,8 +155,12 @@ class Metric(Generic[R]):
         return f"{type(self).__name__}({', '.join(inside)})"
 
 
-def get(metric: str | Mapping[str, object] | Config | type[Metric] | Metric) -> Metric:
+def get(
+    metric: str | Mapping[str, object] | Config | type[Metric] | Metric | Callable[..., object],
+) -> Metric:
     """Return the metric of a name, a config or a dict {"type": ...}; a metric is returned as is.
+
+    A function of (prediction, target) becomes a `FunctionMetric`.
 
     Args:
         metric: Metric in any of these forms.
@@ -165,4 +169,14 @@ def get(metric: str | Mapping[str, object] | Config | type[Metric] | Metric) -> 
         >>> ember_ml.training.metrics.get({"type": "f1", "average": "micro"}).name
         'f1_micro'
     """
-    return cast("Metric", build("metrics", metric))
+    built = build("metrics", metric)
+    if isinstance(built, Metric):
+        return built
+    if not callable(built):
+        raise ArgumentTypeError(
+            "a metric must be a name, a config, a Metric or a function of (prediction, target), "
+            f"not {built!r:.60}"
+        )
+    from ember_ml.training.metrics.function import FunctionMetric
+
+    return FunctionMetric(built)

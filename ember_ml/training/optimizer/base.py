@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from ember_ml._core.convert import convert_to_tensor
@@ -161,6 +163,10 @@ class Optimizer:
         """Give the parameters their values for evaluation; most optimizers have no others."""
         self.training = False
         return self
+
+    def training_values(self) -> AbstractContextManager[None]:
+        """Return a context in which the parameters have their training values."""
+        return contextlib.nullcontext()
 
     def step(self, grads: GradientsLike) -> None:
         """Update the parameters.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import Field
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import native_arrays, set_natives
-from ember_ml.backend.interface import Arrays, Optimization
+from ember_ml.backend.interface import Array, Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.adam import second_moment
@@ -71,6 +73,7 @@ class ScheduleFreeAdamW(Optimizer):
             weight_decay=weight_decay,
             weight_power=weight_power,
         )
+        self._stash: tuple[list[Array], list[Array]] | None = None
         self._max_rates = [0.0] * len(self.groups)
         self._weight_sums = [0.0] * len(self.groups)
 
@@ -120,18 +123,40 @@ class ScheduleFreeAdamW(Optimizer):
             )
 
     def train(self) -> Self:
-        """Set the parameters to y, their training values."""
-        if not self.training:
+        """Set the parameters to y, their training values: to the bit, unless they were changed."""
+        if self.training:
+            return self
+        if self._stash is not None and all(map(operator.is_, self._arrays(), self._stash[0])):
+            set_natives(self.parameters, self._stash[1])
+        else:
             self._interpolate(lambda beta: 1.0 - beta)
-            self.training = True
+        self._stash = None
+        self.training = True
         return self
 
     def eval(self) -> Self:
-        """Set the parameters to x, their values for evaluation."""
+        """Set the parameters to x, their values for evaluation. y is kept in memory."""
         if self.training:
+            trained = self._arrays()
             self._interpolate(lambda beta: 1.0 - 1.0 / beta)
+            self._stash = self._arrays(), trained
             self.training = False
         return self
+
+    @contextlib.contextmanager
+    def training_values(self) -> Iterator[None]:
+        """Give the parameters their training values within the block."""
+        before, stash, training = self._arrays(), self._stash, self.training
+        self.train()
+        try:
+            yield
+        finally:
+            if not training:
+                set_natives(self.parameters, before)
+                self._stash, self.training = stash, training
+
+    def _arrays(self) -> list[Array]:
+        return native_arrays(self.parameters)
 
     def _interpolate(self, weight: Callable[[float], float]) -> None:
         """Move the parameters on the line through x, y and z by a weight that depends on beta1."""
@@ -162,5 +187,6 @@ class ScheduleFreeAdamW(Optimizer):
 
     def _load_extra(self, extra: Mapping[str, Any]) -> None:
         super()._load_extra(extra)
+        self._stash = None
         self.training = bool(extra["training"])
         self._max_rates, self._weight_sums = list(extra["greatest"]), list(extra["weights"])

@@ -77,8 +77,10 @@ class Plateau(Schedule):
     def _is_better(self, value: float) -> bool:
         if math.isnan(value):
             return False
-        if self._best is None:
+        if self._best is None or math.isnan(self._best):
             return True
+        if math.isinf(self._best):  # relative thresholds need a finite value
+            return value < self._best if self.mode == "min" else value > self._best
         scale = abs(self._best) if self.threshold_mode == "relative" else 1.0
         if self.mode == "min":
             return value < self._best - self.threshold * scale

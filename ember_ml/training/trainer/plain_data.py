@@ -36,6 +36,8 @@ def check(where: str, data: Mapping[str, Any]) -> None:
     if (scale := fields.get("scale", dict, None)) is not None:
         _Fields(f"{where}: scale", scale).get("value", float, int)
         _Fields(f"{where}: scale", scale).count("good")
+    if "evaluation" in data:
+        fields.get("evaluation", bool)
     if "skipped" in data:
         fields.count("skipped")
     if "start" in data:

@@ -57,6 +57,8 @@ def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], w
             part.load(part.saved)
     trainer.step, trainer.epoch = data["step"], data["epoch"]
     trainer.loader_state = data["loader"]
+    if data.get("evaluation", False):
+        trainer.optimizer.eval()
     trainer.skipped = data.get("skipped", 0)
     trainer.start = trainer.resumed_start = Start(*data.get("start", (0, 0)))
     with plain_data.missing_keys(f"{where}: group"):

@@ -57,6 +57,12 @@ def unused_folder(name: str) -> Path:
 
 def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     """Save the model with its weights for evaluation, and the training state."""
+    evaluation = not trainer.optimizer.training
+    with trainer.optimizer.training_values():
+        _save(trainer, path, evaluation)
+
+
+def _save(trainer: Trainer, path: str | os.PathLike[str], evaluation: bool) -> None:
     saved = trainer.optimizer.state_dict()
     optimizer_state = {key: value for key, value in saved.items() if key != "tensors"}
     tensors = _prefixed("optimizer", saved["tensors"])
@@ -71,6 +77,7 @@ def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
         "callbacks": [
             [type(callback).__name__, callback.state_dict()] for callback in trainer.callbacks
         ],
+        "evaluation": evaluation,
         "skipped": trainer.skipped,
         "start": list(trainer.start),
         "group": trainer._runner.group.state_dict(),

@@ -22,6 +22,7 @@ from ember_ml.data import DataLoader
 from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
 from ember_ml.nn.module import Module
 from ember_ml.registry import build
+from ember_ml.training import metrics
 from ember_ml.training.callbacks import Callback, Checkpoint, Progress
 from ember_ml.training.ema import EMA
 from ember_ml.training.metrics import Metric
@@ -31,7 +32,9 @@ from ember_ml.training.trainer import batches, evaluation, resuming, state
 from ember_ml.training.trainer.batches import DataLike
 from ember_ml.training.trainer.history import History
 from ember_ml.training.trainer.interrupt import Interrupt
+from ember_ml.training.trainer.keywords import with_suggestions
 from ember_ml.training.trainer.limits import Limit, Start, limit_of
+from ember_ml.training.trainer.monitoring import check_monitors
 from ember_ml.training.trainer.nonfinite import BatchPlace, NonFiniteError, NonFiniteWarning
 from ember_ml.training.trainer.snapshot import Snapshot
 from ember_ml.training.trainer.step import StepResult, StepRunner
@@ -48,7 +51,8 @@ class Trainer:
             `default_loss`; if that is None, the model returns the loss itself.
         optimizer: An optimizer as a name, a config or an object. Default: "adamw".
         learning_rate: Learning rate, instead of the optimizer's own.
-        metrics: Metrics of the evaluation, as names, configs or objects.
+        metrics: Metrics of the evaluation, as names, configs, objects or functions of (output,
+            target) that return a value for each example, or the mean over a batch.
         schedule: Learning rate schedule as a name, a config or a function of the step.
         precision: Dtype in which the model computes; the parameters stay float32. Default:
             "float32".
@@ -86,6 +90,7 @@ class Trainer:
         True
     """
 
+    @with_suggestions("Trainer")
     def __init__(
         self,
         model: Module,
@@ -133,7 +138,7 @@ class Trainer:
             ops.random.set_seed(self.config.seed)
         self.optimizer = state.optimizer(self.config, model)
         self.loss = None if self.config.loss is None else build("losses", self.config.loss)
-        self.metrics: list[Metric] = [build("metrics", metric) for metric in self.config.metrics]
+        self.metrics = _metrics(self.config.metrics)
         self.schedule = (
             None if self.config.schedule is None else build("schedules", self.config.schedule)
         )
@@ -193,6 +198,7 @@ class Trainer:
         """
         return batches.loss_weight(batch, self.loss is not None)
 
+    @with_suggestions("fit")
     def fit(
         self,
         data: DataLike,
@@ -234,6 +240,7 @@ class Trainer:
         is_done = limit.reached(self.epoch, self.step)
         if is_done and epochs is None and steps is None:
             return self.history  # a later call may continue the saved one
+        check_monitors(self, validation is not None)
         loader = batches.loader(data, batch_size, shuffle=True, seed=self.config.seed or 0)
         self._resume_loader(loader, data)
         if is_done and self.resumed_start is not None and self.step > start.step:
@@ -484,5 +491,20 @@ class Trainer:
         Console().print(text, highlight=False, soft_wrap=True)
 
     def _notify(self, event: str, *args: dict[str, float]) -> None:
-        for callback in self.callbacks:
-            getattr(callback, event)(self, *args)
+        for saves in (False, True):  # a checkpoint has the state of all callbacks
+            for callback in self.callbacks:
+                if callback.saves is saves:
+                    getattr(callback, event)(self, *args)
+
+
+def _metrics(given: Sequence[ComponentLike | Metric]) -> list[Metric]:
+    """Return the metrics, whose names must differ."""
+    built = [metrics.get(each) for each in given]
+    names = [metric.name for metric in built]
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError(
+                f"Trainer: two metrics are named {name!r}; wrap functions as "
+                "FunctionMetric(function, name=...)"
+            )
+    return built

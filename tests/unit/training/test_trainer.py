@@ -246,7 +246,7 @@ def test_early_stopping_gives_the_best_back(backend: str) -> None:
     assert ours.epoch == 4
     best, now = states[1], ours.model.state_dict()
     assert all((best[name] == now[name]).all() for name in best)
-    with pytest.raises(ValueError, match="nothing is named 'val_los'"):
+    with pytest.raises(ValueError, match="monitors 'val_los'"):
         trainer(callbacks=[EarlyStopping("val_los")]).fit((X, Y))
 
 
@@ -315,7 +315,12 @@ def test_fit_runs_in_other_threads_too(backend: str) -> None:
     ("call", "error", "message"),
     [
         (lambda: Trainer(3), TypeError, "the model must be a Module"),
-        (lambda: trainer(learning_rat=1), TypeError, "learning_rat'"),
+        (
+            lambda: trainer(learning_rat=1),
+            TypeError,
+            "did you mean 'learning_rate'",
+        ),
+        (lambda: trainer().fit((X, Y), epoch=1), TypeError, "'epoch'; did you mean 'epochs'"),
         (lambda: trainer(optimizer="adamm"), ConfigError, "did you mean 'adam'"),
         (lambda: trainer(accumulate=0), ConfigError, "Trainer: accumulate"),
         (lambda: trainer(config=3), TypeError, "config must be a TrainerConfig"),
