@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +15,7 @@ from ember_ml.cli.settings import JsonOption, Settings, command
 
 if TYPE_CHECKING:
     from ember_ml.mad.live import Progress
+    from ember_ml.mad.scales import Scale
     from ember_ml.mad.scores import Cell
     from ember_ml.mad.sweep import Pool, Sweep
 
@@ -45,9 +47,25 @@ Tasks = Annotated[
     list[str] | None,
     typer.Option(
         "--task",
-        help="Run only this task; repeatable.",
+        help="Run only this task, by its name or short name; repeatable.",
         autocompletion=completion.components("tasks"),
         show_default="all",
+    ),
+]
+Width = Annotated[
+    int | None,
+    typer.Option(min=1, help="Width of the models.", show_default="the scale's"),
+]
+Steps = Annotated[
+    int | None,
+    typer.Option(min=1, help="Training steps of each run.", show_default="the task's"),
+]
+Rates = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--lr",
+        help="Learning rate; repeatable, the best one on the validation split counts.",
+        show_default="the scale's",
     ),
 ]
 Out = Annotated[
@@ -90,6 +108,9 @@ def run(
     scale: ScaleOption = "mini",
     task: Tasks = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, one run for each.")] = 1,
+    width: Width = None,
+    steps: Steps = None,
+    lr: Rates = None,
     out: Out = None,
     workers: Annotated[
         int | None,
@@ -110,10 +131,12 @@ def run(
     from ember_ml.mad.live import watch
 
     first = settings.seed or 0
+    changes = {"width": width, "steps": steps, "lr": tuple(lr or ()) or None}
+    names = ["mad", scale, *_change_names(changes), get_backend(), *_plugin_names(settings)]
     sweep = Sweep(
         _architectures(architectures, name),
-        out or Path("runs", "-".join(["mad", scale, get_backend(), *_plugin_names(settings)])),
-        scale=scale,
+        out or Path("runs", "-".join(names)),
+        scale=_changed(scale, changes),
         tasks=task or (),
         seeds=range(first, first + seeds),
         same_parameters=same_parameters,
@@ -130,6 +153,24 @@ def run(
         _report_interrupt(sweep)
         raise typer.Exit(130) from None
     _finish(sweep, progress, as_json)
+
+
+def _changed(scale: str, changes: Mapping[str, Any]) -> Scale:
+    """Return a scale with the fields that options change."""
+    from ember_ml.mad.scales import get_scale
+
+    fields = {"width": "hidden_size", "steps": "steps", "lr": "learning_rates"}
+    given = {fields[name]: value for name, value in changes.items() if value is not None}
+    return get_scale(scale)._replace(**given)
+
+
+def _change_names(changes: Mapping[str, Any]) -> list[str]:
+    """Return the changed values, which the default folder is named by."""
+    return [
+        name + "-".join(f"{part:g}" for part in (value if isinstance(value, tuple) else [value]))
+        for name, value in changes.items()
+        if value is not None
+    ]
 
 
 def _plugin_names(settings: Settings) -> list[str]:
@@ -156,10 +197,11 @@ def _pool(sweep: Sweep, workers: int | None, ray: str | None, device: str | None
     if ray is not None:
         from ember_ml.mad.cluster import RayPool
 
-        return RayPool(None if ray == "local" else ray, sweep.backend, device)
+        address = None if ray == "local" else ray
+        return RayPool(address, sweep.backend, device, checkpoints=sweep.store.checkpoints)
     from ember_ml.mad import ProcessPool
 
-    return ProcessPool(workers, sweep.backend, device)
+    return ProcessPool(workers, sweep.backend, device, checkpoints=sweep.store.checkpoints)
 
 
 def _report_interrupt(sweep: Sweep) -> None:
@@ -189,10 +231,10 @@ def _last_line(error: str) -> str:
 
 
 def _outcome(sweep: Sweep, progress: Progress) -> dict[str, object]:
-    from ember_ml.mad import cells
-    from ember_ml.mad.scores import ranking
+    from ember_ml.mad import cells, standings
 
     scores = cells(progress.done.values())
+    places = standings(scores)
     grouped = {
         each.name: [cell for cell in scores if cell.architecture == each.name]
         for each in sweep.architectures
@@ -200,6 +242,9 @@ def _outcome(sweep: Sweep, progress: Progress) -> dict[str, object]:
     return {
         "path": str(sweep.store.path),
         "scale": sweep.scale.name,
+        "settings": sweep.scale.settings(),
+        "warnings": sweep.size_warnings,
+        "notes": progress.notes(),
         "backend": sweep.backend,
         "runs": len(sweep.runs),
         "done": len(progress.done),
@@ -211,11 +256,12 @@ def _outcome(sweep: Sweep, progress: Progress) -> dict[str, object]:
         "scores": {
             name: {cell.task: _scores(cell) for cell in group} for name, group in grouped.items()
         },
-        "ranking": [[name, mean.mean] for name, mean in ranking(scores)],
+        "ranking": [[each.architecture, each.score.mean] for each in places],
+        "standings": [{**each._asdict(), "score": each.score._asdict()} for each in places],
     }
 
 
-def _scores(cell: Cell) -> dict[str, float | None]:
+def _scores(cell: Cell) -> dict[str, float | tuple[float, float]]:
     return {
         "accuracy": cell.accuracy.mean,
         "interval": cell.accuracy.interval,
@@ -249,6 +295,7 @@ def sizes(
     name: Names = None,
     scale: ScaleOption = "mini",
     task: Tasks = None,
+    width: Width = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show parameter counts and state sizes of architectures, relative to the smallest.
@@ -258,7 +305,8 @@ def sizes(
     """
     from ember_ml.mad import Sweep
 
-    sweep = Sweep(_architectures(architectures, name), "unused", scale=scale, tasks=task or ())
+    changed = _changed(scale, {"width": width})
+    sweep = Sweep(_architectures(architectures, name), "unused", scale=changed, tasks=task or ())
     mad_sizes.show(sweep, as_json=as_json)
 
 

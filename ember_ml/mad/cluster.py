@@ -6,13 +6,14 @@ import logging
 import os
 import socket
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ember_ml._core.errors import EmberError
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.pool import Event, perform
-from ember_ml.mad.run import Result
+from ember_ml.mad.run import Point, Result
 from ember_ml.registry import plugins
 
 if TYPE_CHECKING:
@@ -41,10 +42,18 @@ class RayPool:
         backend: Backend of the runs.
         device: Device of the backend. Default: its first one.
         cpus: Number of cores of each run.
+        checkpoints: Folder of the checkpoints of unfinished runs, used by the machines that can
+            access it.
     """
 
     def __init__(
-        self, address: str | None, backend: str, device: str | None = None, cpus: float = 1
+        self,
+        address: str | None,
+        backend: str,
+        device: str | None = None,
+        cpus: float = 1,
+        *,
+        checkpoints: Path | None = None,
     ) -> None:
         try:
             import ray
@@ -59,6 +68,7 @@ class RayPool:
         self.backend = backend
         self.device = device
         self.cpus = cpus
+        self.checkpoints = None if checkpoints is None else checkpoints.absolute()
 
     def __call__(self, runs: Sequence[RunConfig]) -> Iterator[Event]:
         """Yield events until all runs are done or failed."""
@@ -69,7 +79,9 @@ class RayPool:
         work = self._ray.remote(num_cpus=self.cpus, max_retries=3)(_work)
         try:
             pending = {
-                work.remote(at, run.to_dict(), self.backend, self.device, progress): run
+                work.remote(
+                    at, run.to_dict(), self.backend, self.device, progress, self.checkpoints
+                ): run
                 for at, run in enumerate(runs)
             }
             while pending:
@@ -114,8 +126,17 @@ def _check_reachable(address: str) -> None:
 
 
 def _work(
-    at: int, run: dict[str, object], backend: str, device: str | None, progress: Queue
+    at: int,
+    run: dict[str, object],
+    backend: str,
+    device: str | None,
+    progress: Queue,
+    checkpoints: Path | None,
 ) -> Result | str:
     """Do a run on a machine of the cluster, and report its progress."""
     progress.put((at, None))
-    return perform(run, backend, device, lambda point: progress.put((at, point)))
+
+    def observe(point: Point) -> None:
+        progress.put((at, point))
+
+    return perform(run, backend, device, observe, checkpoints)

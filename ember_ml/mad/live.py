@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ember_ml.configs.mad import RunConfig
+from ember_ml.mad.compare import Standing, standings
+from ember_ml.mad.pace import Pace
 from ember_ml.mad.pool import Event
 from ember_ml.mad.run import Point, Result
 from ember_ml.mad.scales import short_name
@@ -17,40 +19,6 @@ from ember_ml.mad.sweep import Pool, Sweep
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-class Pace:
-    """Estimate of the time a sweep still needs.
-
-    The clock starts at the first progress, so the startup of the workers is not counted. There is
-    no estimate until as many updates have followed as runs were active then, because the first
-    steps of parallel runs arrive at the same time.
-
-    Args:
-        fraction: Fraction of the sweep that was done before.
-    """
-
-    def __init__(self, fraction: float) -> None:
-        self._fraction = fraction
-        self._first: tuple[float, float] | None = None
-        self._pending = 0
-
-    def update(self, fraction: float, active: int) -> None:
-        """Record the fraction of the sweep that is done, and the number of active runs."""
-        if fraction <= self._fraction:
-            return
-        self._fraction = fraction
-        self._pending -= 1
-        if self._first is None:
-            self._first = time.monotonic(), fraction
-            self._pending = active
-
-    def seconds_left(self) -> float | None:
-        """Return the estimated remaining time; None if there is no estimate yet."""
-        if self._first is None or self._pending > 0:
-            return None
-        started, before = self._first
-        return (time.monotonic() - started) / (self._fraction - before) * (1.0 - self._fraction)
 
 
 class Progress:
@@ -68,12 +36,15 @@ class Progress:
         self.done = {run_name(each.run): each for each in done if run_name(each.run) in names}
         self.failed: dict[str, Failed] = {}
         self.active: dict[str, tuple[RunConfig, Point | None]] = {}
-        self._pace = Pace(self.fraction())
+        waiting = [run for run in sweep.runs if run_name(run) not in self.done]
+        self._pace = Pace(waiting, self.done.values())
 
     def update(self, event: Event) -> None:
         """Record an event."""
+        self._pace.update(event)
+        if isinstance(event.what, float):
+            return
         name = run_name(event.run)
-        num_active = len({*self.active, name})
         if isinstance(event.what, Result):
             self.done[name] = Done(event.run, event.what)
         elif isinstance(event.what, str):
@@ -82,7 +53,6 @@ class Progress:
             self.active[name] = event.run, event.what
         else:
             self.active.pop(name, None)
-        self._pace.update(self.fraction(), num_active)
 
     def fraction(self) -> float:
         """Return the fraction of all training steps that is done or skipped."""
@@ -127,6 +97,19 @@ class Progress:
         left = self.seconds_left()
         return f", about {clock(left)} left" if left else ""
 
+    def notes(self) -> list[str]:
+        """Return sentences about ties, the number of seeds and unequal sizes."""
+        found = cells(self.done.values())
+        sentences = []
+        if len(self.sweep.architectures) > 1 and found:
+            sentences += _ties(standings(found))
+            if len(self.sweep.seeds) == 1:
+                sentences.append(
+                    "one seed: the intervals cover the test examples alone, and another seed may "
+                    "change the order; add --seeds 3"
+                )
+        return [*sentences, *(f"warning: {each}" for each in self.sweep.size_warnings)]
+
     def _cell(self, name: str, task: str, cell: Cell | None) -> TableCell:
         def belongs(run: RunConfig) -> bool:
             return run.architecture == name and task_of(run) == task
@@ -140,9 +123,22 @@ class Progress:
         return _score_cell(cell.accuracy)._replace(failed=failed)
 
 
+def _ties(places: Sequence[Standing]) -> list[str]:
+    """Return a sentence for each pair of architectures that cannot be told apart."""
+    order = [each.architecture for each in places]
+    pairs = [
+        (each.architecture, other)
+        for each in places
+        for other in each.tied_with
+        if order.index(each.architecture) < order.index(other)
+    ]
+    return [f"tied: {one} and {other} cannot be told apart" for one, other in pairs]
+
+
 def _score_cell(score: Score) -> TableCell:
-    interval = "" if score.interval is None else f"{100 * score.interval:.1f}"
-    return TableCell(f"{100 * score.mean:.1f}", interval)
+    low, high = score.interval
+    bounds = f"{math.floor(100 * low)}-{math.ceil(100 * high)}" if low == low else ""
+    return TableCell(f"{100 * score.mean:.1f}", bounds)
 
 
 def _active_cell(run: RunConfig, point: Point | None) -> TableCell:
@@ -179,33 +175,46 @@ def watch(sweep: Sweep, pool: Pool | None = None, console: Console | None = None
         The progress at the end.
     """
     from rich.console import Console
-    from rich.live import Live
 
     console = Console() if console is None else console
     progress = Progress(sweep)
-    if not console.is_terminal:
-        return _print_lines(progress, sweep.events(pool), console)
-    with Live(progress.table(), console=console, refresh_per_second=4) as live:
-        for event in sweep.events(pool):
-            progress.update(event)
-            live.update(progress.table())
-        live.update(progress.table())
+    for sentence in sweep.size_warnings:
+        _print(console, f"warning: {sentence}")
+    if console.is_terminal:
+        _show_live(progress, sweep.events(pool), console)
+    else:
+        _print_lines(progress, sweep.events(pool), console)
+    for note in progress.notes():
+        _print(console, note)
     return progress
 
 
-def _print_lines(progress: Progress, events: Iterable[Event], console: Console) -> Progress:
+def _print(console: Console, line: str) -> None:
+    style = "yellow" if line.startswith("warning") else None
+    whole = not console.is_terminal
+    console.print(line, style=style, highlight=False, markup=False, soft_wrap=whole)
+
+
+def _show_live(progress: Progress, events: Iterable[Event], console: Console) -> None:
+    from rich.live import Live
+
+    with Live(progress.table(), console=console, refresh_per_second=4) as live:
+        for event in events:
+            progress.update(event)
+            live.update(progress.table())
+        live.update(progress.table())
+
+
+def _print_lines(progress: Progress, events: Iterable[Event], console: Console) -> None:
     console.print(progress.title())
     for event in events:
         progress.update(event)
         if isinstance(event.what, (Result, str)):
             what = event.what
             text = f"{100 * what.accuracy:.1f} %" if isinstance(what, Result) else "failed"
-            console.print(
+            _print(
+                console,
                 f"{event.run.architecture} on {task_of(event.run)}: {text} "
                 f"({len(progress.done)} of {len(progress.sweep.runs)}{progress.time_left()})",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
             )
     console.print(progress.table())
-    return progress

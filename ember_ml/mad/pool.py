@@ -9,11 +9,16 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from ember_ml.configs.mad import RunConfig
-from ember_ml.mad.run import Point, Result, execute
+from ember_ml.mad.run import Point, Result, execute, probe
+from ember_ml.mad.store import run_name, setting_of
 
+T = TypeVar("T")
+MIN_STEPS_TO_PROBE = 100
+"""Steps of a run from which it is worth measuring the time of a step first."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """Environment variables that set the number of threads of linear algebra libraries."""
 
@@ -22,8 +27,9 @@ class Event(NamedTuple):
     """Progress of a run."""
 
     run: RunConfig
-    what: Point | Result | str | None
-    """None: it started. Point: an evaluation. Result: it is done. str: the error it failed with."""
+    what: Point | Result | str | float | None
+    """None: it started. Point: an evaluation. Result: it is done. str: the error it failed with.
+    float: seconds of a training step, measured before the runs to estimate their time."""
 
 
 class ProcessPool:
@@ -35,43 +41,75 @@ class ProcessPool:
         workers: Number of processes. Default: the number of cores.
         backend: Backend of the runs.
         device: Device of the backend. Default: its first one.
+        checkpoints: Folder of the checkpoints of unfinished runs. Default: a run that is
+            interrupted starts again from its first step.
     """
 
-    def __init__(self, workers: int | None, backend: str, device: str | None = None) -> None:
+    def __init__(
+        self,
+        workers: int | None,
+        backend: str,
+        device: str | None = None,
+        *,
+        checkpoints: Path | None = None,
+    ) -> None:
         self.workers = workers or num_cores()
         self.backend = backend
         self.device = device
+        self.checkpoints = checkpoints
 
     def __call__(self, runs: Sequence[RunConfig]) -> Iterator[Event]:
         """Yield events until all runs are done or failed."""
-        queue = list(reversed(runs))
+        queue: list[Job] = [*reversed(runs), *map(Probe, reversed(runs_to_probe(runs)))]
         count = min(self.workers, len(runs))
-        workers = [_Worker(self.backend, self.device) for _ in range(count)]
+        workers = [_Worker(self) for _ in range(count)]
         try:
             for worker in workers:
-                yield worker.start(queue.pop())
+                yield from worker.start(queue.pop())
             while busy := [worker for worker in workers if worker.run is not None]:
                 ready = wait([worker.pipe for worker in busy])
                 for worker in [worker for worker in busy if worker.pipe in ready]:
                     event = worker.event()
-                    yield event
-                    if isinstance(event.what, str) and not worker.process.is_alive():
-                        workers[workers.index(worker)] = worker = _Worker(self.backend, self.device)
+                    if event is not None:
+                        yield event
+                    if worker.run is None and not worker.process.is_alive():
+                        workers[workers.index(worker)] = worker = _Worker(self)
                     if worker.run is None and queue:
-                        yield worker.start(queue.pop())
+                        yield from worker.start(queue.pop())
         finally:
             for worker in workers:
                 worker.kill()
 
 
+class Probe(NamedTuple):
+    """Measurement of the time of a training step."""
+
+    run: RunConfig
+
+
+Job = RunConfig | Probe
+
+
+def runs_to_probe(runs: Sequence[RunConfig]) -> list[RunConfig]:
+    """Return a run of each architecture and setting, if a measurement costs little in comparison.
+
+    Args:
+        runs: Runs that a pool is about to do.
+    """
+    distinct = {(run.architecture, setting_of(run)): run for run in reversed(runs)}
+    long_enough = [run for run in distinct.values() if run.steps >= MIN_STEPS_TO_PROBE]
+    return long_enough[::-1] if len(runs) > 1 else []
+
+
 class _Worker:
     """A process and the pipe to it."""
 
-    def __init__(self, backend: str, device: str | None) -> None:
+    def __init__(self, pool: ProcessPool) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
-        self.run: RunConfig | None = None
-        self.process = context.Process(target=_work, args=(other, backend, device), daemon=True)
+        self.run: Job | None = None
+        arguments = other, pool.backend, pool.device, pool.checkpoints
+        self.process = context.Process(target=_work, args=arguments, daemon=True)
         before = {name: os.environ.get(name) for name in THREADS}
         os.environ.update(dict.fromkeys(THREADS, "1"))  # libraries read it when they are loaded
         try:
@@ -84,25 +122,34 @@ class _Worker:
                     os.environ[name] = value
         other.close()
 
-    def start(self, run: RunConfig) -> Event:
-        """Send a run to the process."""
-        self.run = run
+    def start(self, job: Job) -> Iterator[Event]:
+        """Send a run or a probe to the process."""
+        self.run = job
+        is_probe = isinstance(job, Probe)
+        run = job.run if isinstance(job, Probe) else job
         with contextlib.suppress(OSError):  # a dead process is reported by the next event
-            self.pipe.send(run.to_dict())
-        return Event(run, None)
+            self.pipe.send((is_probe, run.to_dict()))
+        if not is_probe:
+            yield Event(run, None)
 
-    def event(self) -> Event:
-        """Return the next event of its run; blocks until there is one."""
-        run = self.run
-        assert run is not None, "the worker has no run"
+    def event(self) -> Event | None:
+        """Return the next event of its run; blocks until there is one.
+
+        Returns:
+            The event; None if a probe failed, which its run will report.
+        """
+        job = self.run
+        assert job is not None, "the worker has no run"
         try:
-            what: Point | Result | str = self.pipe.recv()
+            what: Point | Result | str | float = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
             what = f"its process died (exit code {self.process.exitcode})"
         if not isinstance(what, Point):
             self.run = None
-        return Event(run, what)
+        if isinstance(job, Probe):
+            return None if isinstance(what, str) else Event(job.run, what)
+        return Event(job, what)
 
     def kill(self) -> None:
         """End the process and close the pipe."""
@@ -111,12 +158,16 @@ class _Worker:
         self.pipe.close()
 
 
-def _work(pipe: Connection, backend: str, device: str | None) -> None:
-    """Do runs until the pipe is closed."""
+def _work(pipe: Connection, backend: str, device: str | None, checkpoints: Path | None) -> None:
+    """Do runs and probes until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     while True:
         try:
-            pipe.send(perform(pipe.recv(), backend, device, pipe.send))
+            is_probe, run = pipe.recv()
+            if is_probe:
+                pipe.send(measure(run, backend, device))
+            else:
+                pipe.send(perform(run, backend, device, pipe.send, checkpoints))
         except (EOFError, BrokenPipeError):  # the parent process has ended
             return
 
@@ -126,6 +177,7 @@ def perform(
     backend: str,
     device: str | None,
     observe: Callable[[Point], object] | None = None,
+    checkpoints: Path | None = None,
 ) -> Result | str:
     """Do a run in this process.
 
@@ -134,17 +186,42 @@ def perform(
         backend: Backend of the run.
         device: Device of the backend. Default: its first one.
         observe: Called with each evaluation during training.
+        checkpoints: Folder of the checkpoints of unfinished runs. It is not used if the sweep's
+            folder does not exist on this machine.
 
     Returns:
         The result, or the traceback of the error it failed with.
     """
+
+    def work(config: RunConfig) -> Result:
+        usable = checkpoints is not None and checkpoints.parent.is_dir()
+        folder = checkpoints / run_name(config) if usable and checkpoints else None
+        return execute(config, observe, folder)
+
+    return _attempt(work, run, backend, device)
+
+
+def measure(run: dict[str, object], backend: str, device: str | None) -> float | str:
+    """Return the seconds of a training step of a run, or the traceback of an error.
+
+    Args:
+        run: Config of the run as plain data.
+        backend: Backend of the run.
+        device: Device of the backend. Default: its first one.
+    """
+    return _attempt(probe, run, backend, device)
+
+
+def _attempt(
+    work: Callable[[RunConfig], T], run: dict[str, object], backend: str, device: str | None
+) -> T | str:
     import ember_ml
 
     try:
         ember_ml.set_backend(backend)
         if device is not None:
             ember_ml.set_device(device)
-        return execute(RunConfig.from_dict(run), observe)
+        return work(RunConfig.from_dict(run))
     except BrokenPipeError:
         raise
     except Exception:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, cast
 
 from ember_ml import ops
+from ember_ml._core.errors import EmberError
+from ember_ml._core.folders import find_folder
 from ember_ml.configs.mad import RunConfig
-from ember_ml.data import Dataset
+from ember_ml.mad.evaluation import EVALUATION_BATCH, Evaluator, ExampleCounts
+from ember_ml.mad.evaluation import Point as Point
 from ember_ml.mad.tasks import Task
 from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
 from ember_ml.nn.models.base import Model
@@ -16,20 +20,10 @@ from ember_ml.registry import build, create
 from ember_ml.training import Trainer
 from ember_ml.training.callbacks import Callback
 
+PROBE_STEPS = 3
+"""Number of training steps that measure the time of a step before the runs begin."""
 FINAL_RATE = 1e-6
 """Learning rate at the end of the cosine schedule."""
-EVALUATION_BATCH = 256
-
-
-class Point(NamedTuple):
-    """An evaluation during training."""
-
-    step: int
-    loss: float
-    """Mean training loss since the previous evaluation."""
-    accuracy: float
-    """Accuracy on the validation split, over all targets."""
-    validation_loss: float
 
 
 class Result(NamedTuple):
@@ -56,6 +50,10 @@ class Result(NamedTuple):
     state_per_token: int
     """Size of the state that grows with each token, such as a KV cache."""
     curve: tuple[Point, ...]
+    correct: tuple[int, ...] = ()
+    """Number of correct targets of each test example, to compare architectures in pairs."""
+    targets: tuple[int, ...] = ()
+    """Number of targets of each test example."""
 
 
 def make_model(run: RunConfig) -> Model:
@@ -91,19 +89,24 @@ def state_of(model: Model) -> int:
     return model.state_size - windows
 
 
-def execute(run: RunConfig, observe: Callable[[Point], object] | None = None) -> Result:
+def execute(
+    run: RunConfig,
+    observe: Callable[[Point], object] | None = None,
+    checkpoint: Path | None = None,
+) -> Result:
     """Train and evaluate a model.
 
     Args:
         run: Config of the run.
         observe: Called with each evaluation during training.
+        checkpoint: Folder of the run's checkpoint. An interrupted run continues from it, with the
+            same result as an uninterrupted one. Default: the run starts from its first step.
     """
     started = time.monotonic()
     task = _task(run)
-    model = make_model(run)
-    trainer = make_trainer(run, model, task.vocab_size)
-    evaluator = _Evaluator(run, task.validation, observe)
-    trainer.callbacks.append(evaluator)
+    evaluator = Evaluator(run, task.validation, observe, checkpoint)
+    trainer = _start(run, task, evaluator)
+    model = cast("Model", trainer.model)
     trainer.fit(task.train, steps=run.steps, batch_size=min(run.batch_size, len(task)))
     if not evaluator.curve or evaluator.curve[-1].step != trainer.step:
         evaluator.evaluate(trainer)
@@ -111,12 +114,13 @@ def execute(run: RunConfig, observe: Callable[[Point], object] | None = None) ->
         build("metrics", {"type": name, "num_classes": task.vocab_size})
         for name in ("accuracy", "recall")
     ]
-    loss = trainer.evaluate(task.test, batch_size=EVALUATION_BATCH)["loss"]
-    micro, macro = (float(metric.compute()) for metric in trainer.metrics)
+    examples = ExampleCounts()
+    trainer.metrics.append(examples)
+    found = trainer.evaluate(task.test, batch_size=EVALUATION_BATCH)
     return Result(
-        accuracy=micro,
-        macro_accuracy=macro,
-        loss=float(loss),
+        accuracy=float(found["accuracy"]),
+        macro_accuracy=float(found["recall"]),
+        loss=float(found["loss"]),
         validation_accuracy=evaluator.curve[-1].accuracy,
         validation_loss=evaluator.curve[-1].validation_loss,
         steps=trainer.step,
@@ -126,7 +130,59 @@ def execute(run: RunConfig, observe: Callable[[Point], object] | None = None) ->
         state=state_of(model),
         state_per_token=model.state_per_token,
         curve=tuple(evaluator.curve),
+        correct=tuple(examples.correct),
+        targets=tuple(examples.targets),
     )
+
+
+def _start(run: RunConfig, task: Task, evaluator: Evaluator) -> Trainer:
+    """Return the trainer of a run, resumed from its checkpoint if there is a usable one."""
+    trainer = make_trainer(run, make_model(run), task.vocab_size)
+    trainer.callbacks.append(evaluator)
+    checkpoint = evaluator.checkpoint
+    if checkpoint is None or not find_folder(checkpoint).exists():
+        return trainer
+    try:
+        trainer.resume(checkpoint)
+    except (EmberError, OSError, KeyError, ValueError):  # of other code, or damaged: start over
+        evaluator.curve.clear()
+        trainer = make_trainer(run, make_model(run), task.vocab_size)
+        trainer.callbacks.append(evaluator)
+        return trainer
+    if evaluator.observe is not None and evaluator.curve:
+        evaluator.observe(evaluator.curve[-1])
+    return trainer
+
+
+def probe(run: RunConfig) -> float:
+    """Return the seconds of a training step of a run, measured on a few examples.
+
+    Args:
+        run: Config of the run.
+    """
+    few = {"num_train": PROBE_STEPS * run.batch_size, "num_validation": 1, "num_test": 1}
+    names = type(run.task).model_fields
+    task: Task = build("tasks", run.task.override(**{k: v for k, v in few.items() if k in names}))
+    trainer = make_trainer(run, make_model(run), task.vocab_size)
+    clock = _StepClock()
+    trainer.callbacks.append(clock)
+    trainer.fit(task.train, steps=PROBE_STEPS, batch_size=min(run.batch_size, len(task)))
+    return min(clock.seconds)
+
+
+class _StepClock(Callback):
+    """Measures the time of each step but the first."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._last: float | None = None
+
+    def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """Record the time since the previous step."""
+        now = time.monotonic()
+        if self._last is not None:
+            self.seconds.append(now - self._last)
+        self._last = now
 
 
 def make_trainer(run: RunConfig, model: Model, num_classes: int) -> Trainer:
@@ -153,42 +209,3 @@ def make_trainer(run: RunConfig, model: Model, num_classes: int) -> Trainer:
         progress=False,
         seed=run.seed,
     )
-
-
-class _Evaluator(Callback):
-    """Evaluates on the validation split at intervals, and stops once the task is learned."""
-
-    def __init__(
-        self, run: RunConfig, data: Dataset, observe: Callable[[Point], object] | None
-    ) -> None:
-        self.run = run
-        self.data = data
-        self.observe = observe
-        self.curve: list[Point] = []
-        self.training_seconds = 0.0
-        self._losses: list[float] = []
-        self._resumed = time.monotonic()
-
-    def on_fit_start(self, trainer: Trainer) -> None:
-        """Start the clock."""
-        self._resumed = time.monotonic()
-
-    def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Evaluate after every `evaluate_every` steps."""
-        self._losses.append(record["loss"])
-        if trainer.step % self.run.evaluate_every == 0 or trainer.step == self.run.steps:
-            self.evaluate(trainer)
-            if self.curve[-1].accuracy >= self.run.stop_at:
-                trainer.should_stop = True
-
-    def evaluate(self, trainer: Trainer) -> None:
-        """Append an evaluation to the curve."""
-        self.training_seconds += time.monotonic() - self._resumed
-        metrics = trainer.evaluate(self.data, batch_size=EVALUATION_BATCH)
-        mean_loss = sum(self._losses) / max(1, len(self._losses))
-        point = Point(trainer.step, mean_loss, float(metrics["accuracy"]), float(metrics["loss"]))
-        self.curve.append(point)
-        self._losses.clear()
-        if self.observe is not None:
-            self.observe(point)
-        self._resumed = time.monotonic()

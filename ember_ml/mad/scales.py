@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml.configs.base import Config
@@ -42,6 +42,27 @@ class Scale(NamedTuple):
     weight_decays: tuple[float, ...]
     harder: bool = False
     """Whether each task is run at all its difficulties."""
+    steps: int | None = None
+    """Number of training steps of every run. Default: the task's own number."""
+    based_on: str = ""
+    """Scale whose task sizes are used. Default: the one of the same name."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the fields that determine the results, as plain data."""
+        fields = self._asdict()
+        del fields["name"], fields["summary"]
+        return {
+            key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()
+        }
+
+    @classmethod
+    def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Scale:
+        """Return the scale of a name whose `settings` are given."""
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in settings.items()
+        }
+        return cls(name=name, summary="", **fields)
 
 
 SCALES = {
@@ -66,8 +87,10 @@ SCALES = {
 }
 
 
-def get_scale(name: str) -> Scale:
-    """Return the scale of a name."""
+def get_scale(name: str | Scale) -> Scale:
+    """Return the scale of a name; a `Scale` is returned unchanged."""
+    if isinstance(name, Scale):
+        return name
     if name not in SCALES:
         hint = close_matches(name, SCALES) or f"; available: {', '.join(SCALES)}"
         raise ArgumentError(f"no scale named {name!r}{hint}")
@@ -77,8 +100,21 @@ def get_scale(name: str) -> Scale:
 def task_names(names: Iterable[str] = ()) -> list[str]:
     """Return the canonical names of the given tasks, or of all tasks if none is given."""
     names = [names] if isinstance(names, str) else list(names)
-    entries = [get(name, "tasks") for name in names] or available("tasks")
+    entries = [get(full_name(name), "tasks") for name in names] or available("tasks")
     return list(dict.fromkeys(entry.bare for entry in entries))
+
+
+def full_name(name: str) -> str:
+    """Return the name of the task with a short name; other names are returned unchanged."""
+    own = {known for entry in available("tasks") for known in (entry.name, *entry.aliases)}
+    if name in own or f"tasks/{name}" in own:
+        return name
+    tasks = [
+        entry.bare
+        for entry in available("tasks")
+        if getattr(entry.target, "short_name", "") == name
+    ]
+    return tasks[0] if len(tasks) == 1 else name
 
 
 def task_class(name: str) -> type[Task]:
@@ -97,8 +133,9 @@ def short_name(task: str) -> str:
 def settings(scale: Scale, task: str) -> list[Setting]:
     """Return a task's settings at a scale: the default one, and the harder ones if it has them."""
     cls, config_cls = task_class(task), get(task, "tasks").config
-    sizes = dict(cls.scales.get(scale.name, {}))
-    steps = sizes.pop("steps", None)
+    sizes = dict(cls.scales.get(scale.based_on or scale.name, {}))
+    steps = scale.steps or sizes.pop("steps", None)
+    sizes.pop("steps", None)
 
     def setting(variable: str = "", **values: float) -> Setting:
         config = config_cls(**{**sizes, **values})

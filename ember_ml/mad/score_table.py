@@ -27,12 +27,13 @@ class TableCell(NamedTuple):
     failed: bool = False
     """Whether some of its runs failed."""
 
-    def render(self, sign: str) -> Text:
-        """Return the text, with the interval after the sign if both are non-empty."""
+    def render(self, *, intervals: bool) -> Text:
+        """Return the text, with the interval if there is one and it is wanted."""
         from rich.text import Text
 
-        interval = f"{sign}{self.interval}" if sign and self.interval else ""
-        text = Text(self.text + interval, self.style, overflow="fold")
+        text = Text(self.text, self.style, overflow="fold")
+        if intervals and self.interval:
+            text.append(f" ({self.interval})", "dim")
         return text.append("!", "red") if self.failed else text
 
 
@@ -68,21 +69,23 @@ class ScoreTable:
         from rich.text import Text
 
         yield Text(self.title, "table.title", overflow="fold")
-        plus_minus = "+-" if options.ascii_only else "\N{PLUS-MINUS SIGN}"
-        for sign in (plus_minus, ""):
-            table = self._table(sign, options.max_width)
+        for intervals in (True, False):
+            table = self._table(options.max_width, intervals=intervals)
             if table is not None:
                 yield table
                 return
-        yield from self._lists(plus_minus, options.max_width)
+        yield from self._lists(options.max_width)
 
-    def _table(self, sign: str, width: int) -> Table | None:
+    def _table(self, width: int, *, intervals: bool) -> Table | None:
         """Return a table with one column per task; None if it does not fit."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
-        cells = [[each.render(sign) for each in (*row.cells, row.mean)] for row in self.rows]
+        cells = [
+            [each.render(intervals=intervals) for each in (*row.cells, row.mean)]
+            for row in self.rows
+        ]
         widths = self._widths(cells)
         remaining = width - sum(widths) - len(widths)  # one space between columns
         if remaining < NAME_WIDTH:
@@ -106,16 +109,20 @@ class ScoreTable:
             max(width, *(line[at].cell_len for line in cells)) for at, width in enumerate(minimum)
         ]
 
-    def _lists(self, sign: str, width: int) -> Iterator[RenderableType]:
+    def _lists(self, width: int) -> Iterator[RenderableType]:
         """Yield each architecture with its tasks below, as many per line as fit."""
         from rich.table import Table
         from rich.text import Text
 
-        blocks = [self._items(row, sign) for row in self.rows]
+        blocks = [self._items(row) for row in self.rows]
         widest = max(item.cell_len for items in blocks for item in items)
         per_line = max(1, width // widest)
         for row, items in zip(self.rows, blocks, strict=True):
-            mean = Text.assemble("  mean ", row.mean.render(sign)) if row.mean.text else Text()
+            mean = (
+                Text.assemble("  mean ", row.mean.render(intervals=True))
+                if row.mean.text
+                else Text()
+            )
             yield Text(row.name, "bold", overflow="fold") + mean
             grid = Table.grid()
             for _ in range(per_line):
@@ -124,10 +131,10 @@ class ScoreTable:
                 grid.add_row(*items[at : at + per_line])
             yield grid
 
-    def _items(self, row: TableRow, sign: str) -> list[Text]:
+    def _items(self, row: TableRow) -> list[Text]:
         from rich.text import Text
 
         return [
-            Text(f"  {task} ") + (each.render(sign) if each.text else Text("-"))
+            Text(f"  {task} ") + (each.render(intervals=True) if each.text else Text("-"))
             for task, each in zip(self.tasks, row.cells, strict=True)
         ]

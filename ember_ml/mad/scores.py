@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ember_ml.configs.mad import RunConfig
+from ember_ml.mad.intervals import Interval, bootstrap, mean_interval, wilson
 from ember_ml.mad.store import Done
+from ember_ml.mad.store import setting_of as setting_of
+from ember_ml.mad.store import task_of as task_of
 
-_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-"""97.5 % quantiles of Student's t distribution with 1 to 10 degrees of freedom."""
-_Z = 1.959964
-"""97.5 % quantile of the normal distribution."""
 MAX_PERMUTED = 7
 """Largest number of architectures for which `chance` tries all orders."""
 AVERAGES = ("micro", "macro")
@@ -26,8 +23,9 @@ class Score(NamedTuple):
     """Mean over seeds with a confidence interval."""
 
     mean: float
-    interval: float | None
-    """Half the width of the 95 % confidence interval; None with a single seed."""
+    interval: Interval
+    """Bounds of the 95 % confidence interval: over seeds or, with a single seed, over the test
+    examples."""
     seeds: int
     """Number of seeds."""
 
@@ -43,17 +41,6 @@ class Cell(NamedTuple):
     """Accuracy averaged over classes, as in MAD-Lab."""
     chosen: tuple[Done, ...]
     """The best run on the validation split, for each setting and seed."""
-
-
-def setting_of(run: RunConfig) -> str:
-    """Return the config of a run's task without the seed, as JSON."""
-    sizes = {name: value for name, value in run.task.to_dict().items() if name != "seed"}
-    return json.dumps(sizes, sort_keys=True)
-
-
-def task_of(run: RunConfig) -> str:
-    """Return the name of a run's task."""
-    return run.task.component.partition("/")[2]
 
 
 def cells(done: Iterable[Done]) -> list[Cell]:
@@ -78,59 +65,80 @@ def _cell(name: str, task: str, group: Sequence[Done]) -> Cell:
         if key not in best or _rank(each) > _rank(best[key]):
             best[key] = each
     chosen = tuple(best.values())
-    micro, macro = (list(_by_seed(chosen, average).values()) for average in AVERAGES)
-    return Cell(name, task, score(micro), score(macro), chosen)
+    return Cell(name, task, score(chosen, "micro"), score(chosen, "macro"), chosen)
 
 
 def _rank(each: Done) -> tuple[float, float]:
     return each.result.validation_accuracy, -each.result.validation_loss
 
 
-def score(values: Sequence[float]) -> Score:
-    """Return the mean of the values of several seeds, with its confidence interval.
+def score(chosen: Sequence[Done], average: str = "micro") -> Score:
+    """Return the mean of runs on one task over settings and seeds, with its interval.
 
-    Example:
-        >>> from ember_ml.mad.scores import score
-        >>> round(score([0.9, 1.0, 0.8]).interval, 3)
-        0.248
+    The interval of several seeds is a bootstrap over them. With one seed it is Wilson's, with the
+    test examples as observations; it does not cover what another seed would change.
+
+    Args:
+        chosen: Selected runs.
+        average: "micro", over all targets, or "macro", averaged over classes.
     """
-    count = len(values)
-    mean = _mean(values)
-    if count < 2:
-        return Score(mean, None, count)
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-    return Score(mean, _t_quantile(count - 1) * deviation / math.sqrt(count), count)
+    values = list(_by_seed(chosen, average).values())
+    if len(values) > 1:
+        return Score(_mean(values), bootstrap(values), len(values))
+    means = [accuracy_of(each, average) for each in chosen]
+    intervals = [example_interval(each, average) for each in chosen]
+    return Score(_mean(means), mean_interval(means, intervals), 1)
 
 
-def _t_quantile(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t; the series is accurate to 0.002."""
-    if freedom <= len(_T):
-        return _T[freedom - 1]
-    first = (_Z**3 + _Z) / 4
-    second = (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / 96
-    return _Z + first / freedom + second / freedom**2
+def accuracy_of(each: Done, average: str) -> float:
+    """Return the test accuracy of a run.
+
+    Args:
+        each: Run with its result.
+        average: "micro", over all targets, or "macro", averaged over classes.
+    """
+    return each.result.accuracy if average == "micro" else each.result.macro_accuracy
+
+
+def example_interval(each: Done, average: str) -> Interval:
+    """Return Wilson's interval of the test accuracy of a run, over its test examples.
+
+    Examples are the observations rather than targets, which depend on each other within a
+    sequence.
+
+    Args:
+        each: Run with its result.
+        average: "micro", over all targets, or "macro", averaged over classes.
+    """
+    count = len(each.result.targets) or int(getattr(each.run.task, "num_test", 0))
+    return wilson(accuracy_of(each, average), count) if count else (0.0, 1.0)
 
 
 def overall(cells: Sequence[Cell], average: str = "micro") -> Score:
-    """Return an architecture's mean over tasks; the interval is over the seeds all tasks share.
+    """Return an architecture's mean over tasks, with its interval.
+
+    The interval is a bootstrap over the seeds if all tasks have the same ones. Otherwise it is
+    combined from the intervals of the tasks, which are independent of each other.
 
     Args:
         cells: The architecture's scores on each task.
         average: "micro", over all targets, or "macro", averaged over classes.
     """
     parts = [_by_seed(cell.chosen, average) for cell in cells]
-    mean = _mean([_mean(list(part.values())) for part in parts])
-    seeds = sorted(set.intersection(*(set(part) for part in parts)))
-    if not seeds:
-        return Score(mean, None, 0)
-    return score([_mean([part[seed] for part in parts]) for seed in seeds])._replace(mean=mean)
+    means = [_mean(list(part.values())) for part in parts]
+    seeds = parts[0].keys()
+    shared = set.intersection(*(set(part) for part in parts))
+    if len(seeds) > 1 and all(part.keys() == seeds for part in parts):
+        by_seed = [_mean([part[seed] for part in parts]) for seed in sorted(seeds)]
+        return Score(_mean(means), bootstrap(by_seed), len(by_seed))
+    intervals = [score(cell.chosen, average).interval for cell in cells]
+    return Score(_mean(means), mean_interval(means, intervals), len(shared))
 
 
 def _by_seed(chosen: Iterable[Done], average: str) -> dict[int, float]:
-    name = "accuracy" if average == "micro" else "macro_accuracy"
     values: dict[int, list[float]] = defaultdict(list)
     for each in chosen:
-        values[each.run.seed].append(getattr(each.result, name))
+        values[each.run.seed].append(accuracy_of(each, average))
     return {seed: _mean(part) for seed, part in values.items()}
 
 

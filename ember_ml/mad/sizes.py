@@ -11,6 +11,13 @@ from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.run import make_model, state_of
 from ember_ml.mad.scores import setting_of, task_of
 
+MAX_RATIOS = {"parameters": 1.2, "state": 2.0}
+"""Ratios of the largest to the smallest architecture above which a comparison is flagged."""
+
+
+class SizesWarning(UserWarning):
+    """Issued if the compared architectures differ in size by more than `MAX_RATIOS`."""
+
 
 class SizesError(EmberError, ValueError):
     """Raised if architectures differ in size by more than the allowed factor."""
@@ -92,6 +99,30 @@ def spread(sizes: Sequence[Size], what: str) -> Spread | None:
     ordered = sorted(sizes, key=lambda size: getattr(size, what))
     low, high = (getattr(ordered[at], what) for at in (0, -1))
     return Spread(ordered[0], ordered[-1], max(high, 1) / max(low, 1))
+
+
+def size_warnings(sizes: Iterable[Size]) -> list[str]:
+    """Return a sentence for each kind of size in which architectures differ too much.
+
+    Args:
+        sizes: Sizes of the architectures.
+    """
+    groups, sentences = by_setting(sizes), []
+    for what, limit in MAX_RATIOS.items():
+        pairs = [pair for group in groups if (pair := spread(group, what))]
+        worst = max(pairs, key=lambda pair: pair.ratio, default=None)
+        if worst is not None and worst.ratio > limit:
+            name = {"parameters": "parameter counts", "state": "fixed states"}[what]
+            sentences.append(
+                f"unequal sizes: the {name} differ by a factor of up to {worst.ratio:.2f} (on "
+                f"{worst.smallest.task}, {_side(worst.smallest, what)} and "
+                f"{_side(worst.largest, what)}); a larger model may score better for its size alone"
+            )
+    return sentences
+
+
+def _side(size: Size, what: str) -> str:
+    return f"{getattr(size, what):,} in {size.architecture}"
 
 
 def check_sizes(found: Iterable[Size], **factors: float | None) -> None:

@@ -9,7 +9,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,14 +22,17 @@ from ember_ml._core.version import VERSION
 from ember_ml.configs.errors import ConfigError
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.run import Point, Result
+from ember_ml.mad.scales import SCALES
 
 FORMAT = 1
 _RUN = Kind(
     "mad-run",
     "a run",
-    frozenset(("config.json", "curve.csv", "result.json")),
+    frozenset(("config.json", "curve.csv", "examples.csv", "result.json")),
     lambda folder: True,  # the store alone writes to the folders of its runs
 )
+EXAMPLE_COLUMNS = ("correct", "targets")
+"""Fields of a result that have one value for each test example."""
 
 
 class SweepError(EmberError, ValueError):
@@ -60,6 +64,17 @@ def run_name(run: RunConfig) -> str:
     return f"{run.task.component.partition('/')[2]}.{words}.{digest}"
 
 
+def setting_of(run: RunConfig) -> str:
+    """Return the config of a run's task without the seed, as JSON."""
+    sizes = {name: value for name, value in run.task.to_dict().items() if name != "seed"}
+    return json.dumps(sizes, sort_keys=True)
+
+
+def task_of(run: RunConfig) -> str:
+    """Return the name of a run's task."""
+    return run.task.component.partition("/")[2]
+
+
 class Store:
     """Folder with `sweep.json`, and a folder for each run in `runs/`.
 
@@ -76,7 +91,7 @@ class Store:
         """Create the folder, or check that it holds a sweep of the same kind.
 
         Args:
-            about: Values that all runs of the folder share: scale and backend.
+            about: Values that all runs of the folder share: scale, settings and backend.
             plan: Architectures, tasks and seeds, added to the plans of the folder.
         """
         info = self.about() if (self.path / "sweep.json").exists() else None
@@ -84,15 +99,20 @@ class Store:
             self._check_is_empty()
             info = {"format": FORMAT, "ember_ml": VERSION, **about, "plans": []}
             self._write_info(info)
-        for key, value in about.items():
-            if info.get(key) != value:
-                raise SweepError(
-                    f"{self.path} belongs to another sweep: its {key} is {info.get(key)!r}, not "
-                    f"{value!r}; use another folder, or the same {key}"
-                )
+        self._check_is_same(about, info)
         plans = info.get("plans", [])
         if plan not in plans:
             self._write_info({**info, "plans": [*plans, plan]})
+
+    def _check_is_same(self, about: Mapping[str, Any], info: Mapping[str, Any]) -> None:
+        """Raise an error if the folder has another scale, backend or setting."""
+        given, known = _flat(about), _flat({"settings": _settings(info), **info})
+        for key, value in given.items():
+            if known.get(key) != value:
+                raise SweepError(
+                    f"{self.path} belongs to another sweep: its {key} is {known.get(key)!r}, not "
+                    f"{value!r}; use another folder, or the same {key}"
+                )
 
     def _write_info(self, info: Mapping[str, object]) -> None:
         with self._explain_write_errors():
@@ -140,14 +160,22 @@ class Store:
         """Write config, curve and result of a run as one atomic folder."""
         fields = result._asdict()
         curve = fields.pop("curve")
+        examples = list(zip(*(fields.pop(name) for name in EXAMPLE_COLUMNS), strict=True))
         contents = {
             "config.json": _to_json(run.to_dict()),
-            "curve.csv": _to_csv(curve),
+            "curve.csv": _to_csv(Point._fields, curve),
+            "examples.csv": _to_csv(EXAMPLE_COLUMNS, examples),
             "result.json": _to_json(fields),
         }
         with self._explain_write_errors():
             write_folder(self._folder(run), contents, _RUN)
         self._failure(run).unlink(missing_ok=True)
+        shutil.rmtree(self.checkpoints / run_name(run), ignore_errors=True)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints of unfinished runs."""
+        return self.path / "checkpoints"
 
     def write_failure(self, run: RunConfig, error: str) -> None:
         """Write the error of a failed run, which still counts as not done."""
@@ -173,7 +201,8 @@ class Store:
                     config = RunConfig.from_dict(_read_required(folder / "config.json"))
                     fields = _read_required(folder / "result.json")
                     curve = _read_curve(folder / "curve.csv")
-                    runs.append(Done(config, Result(**fields, curve=curve)))
+                    examples = _read_examples(folder / "examples.csv")
+                    runs.append(Done(config, Result(**fields, curve=curve)._replace(**examples)))
         return runs
 
     def failed(self) -> list[Failed]:
@@ -208,6 +237,18 @@ def _explain_read_errors(path: Path) -> Iterator[None]:
         raise SweepError(f"{path} is damaged ({error}); remove it to repeat the run") from None
 
 
+def _flat(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a sweep, with those of its settings in the same mapping."""
+    settings = about.get("settings") or {}
+    return {key: value for key, value in about.items() if key != "settings"} | settings
+
+
+def _settings(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a sweep written before they were stored: those of its scale."""
+    scale = SCALES.get(str(info.get("scale")))
+    return {} if scale is None else scale.settings()
+
+
 def _to_json(data: object) -> bytes:
     return (json.dumps(data, indent=2) + "\n").encode()
 
@@ -232,18 +273,27 @@ def _read_required(path: Path) -> dict[str, Any]:
     return data
 
 
-def _to_csv(curve: tuple[Point, ...]) -> bytes:
+def _to_csv(columns: Sequence[str], rows: Iterable[Sequence[float]]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Point._fields)
-    writer.writerows(curve)
+    writer.writerow(columns)
+    writer.writerows(rows)
     return text.getvalue().encode()
 
 
-def _read_curve(path: Path) -> tuple[Point, ...]:
+def _read_rows(path: Path) -> list[dict[str, str]]:
     with open(path, newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+        return list(csv.DictReader(file))
+
+
+def _read_curve(path: Path) -> tuple[Point, ...]:
     return tuple(
         Point(int(row.pop("step")), **{name: float(value) for name, value in row.items()})
-        for row in rows
+        for row in _read_rows(path)
     )
+
+
+def _read_examples(path: Path) -> dict[str, Any]:
+    """Return the counts by example; empty for results written before they were stored."""
+    rows = _read_rows(path) if path.exists() else []
+    return {name: tuple(int(row[name]) for row in rows) for name in EXAMPLE_COLUMNS}

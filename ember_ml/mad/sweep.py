@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 from ember_ml._core.errors import ArgumentError
@@ -10,8 +12,8 @@ from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.architecture import Architecture, architecture, check_architectures
 from ember_ml.mad.pool import Event, ProcessPool
 from ember_ml.mad.run import Result
-from ember_ml.mad.scales import get_scale, make_runs, task_names
-from ember_ml.mad.sizes import check_sizes, sizes_of
+from ember_ml.mad.scales import Scale, get_scale, make_runs, task_names
+from ember_ml.mad.sizes import SizesWarning, check_sizes, size_warnings, sizes_of
 from ember_ml.mad.store import Store, SweepError
 
 Pool = Callable[[Sequence[RunConfig]], Iterator[Event]]
@@ -22,12 +24,13 @@ class Sweep:
     """All runs of a comparison, with results in a folder.
 
     A sweep that was interrupted or killed continues where it stopped: completed runs are not
-    repeated.
+    repeated, and unfinished ones continue from their last checkpoint.
 
     Args:
         architectures: Patterns such as "attention+swiglu", or (name, pattern) tuples.
         path: Folder of the results.
-        scale: "tiny", "mini", "base" or "full".
+        scale: "tiny", "mini", "base", "full" or a `Scale`, such as
+            `SCALES["mini"]._replace(hidden_size=32, steps=200)`.
         tasks: Names of the tasks. Default: all.
         seeds: Seeds, one run for each.
         backend: Backend of the runs. Default: the active one.
@@ -47,7 +50,7 @@ class Sweep:
         architectures: Sequence[str | tuple[str, str]],
         path: str | os.PathLike[str],
         *,
-        scale: str = "mini",
+        scale: str | Scale = "mini",
         tasks: Sequence[str] = (),
         seeds: Sequence[int] = (0,),
         backend: str | None = None,
@@ -69,6 +72,11 @@ class Sweep:
         if same_parameters is not None or same_state is not None:
             check_sizes(sizes_of(self.runs), parameters=same_parameters, state=same_state)
 
+    @functools.cached_property
+    def size_warnings(self) -> list[str]:
+        """Sentences about architectures of unequal size; empty if they are comparable."""
+        return size_warnings(sizes_of(self.runs)) if len(self.architectures) > 1 else []
+
     def remaining(self) -> list[RunConfig]:
         """Return the runs that are not done."""
         return [run for run in self.runs if not self.store.is_done(run)]
@@ -82,7 +90,8 @@ class Sweep:
             pool: Does the runs. Default: processes of this machine.
         """
         self.open()
-        pool = ProcessPool(None, self.backend) if pool is None else pool
+        if pool is None:
+            pool = ProcessPool(None, self.backend, checkpoints=self.store.checkpoints)
         with self.store.locked():
             remaining = self.remaining()
             for event in pool(remaining) if remaining else ():
@@ -99,7 +108,12 @@ class Sweep:
             "tasks": self.tasks,
             "seeds": self.seeds,
         }
-        self.store.open({"scale": self.scale.name, "backend": self.backend}, plan)
+        about = {
+            "scale": self.scale.name,
+            "backend": self.backend,
+            "settings": self.scale.settings(),
+        }
+        self.store.open(about, plan)
         self._check_names()
 
     def _check_names(self) -> None:
@@ -116,9 +130,13 @@ class Sweep:
     def run(self, pool: Pool | None = None) -> None:
         """Do the remaining runs without output.
 
+        A `SizesWarning` is issued if the architectures are of unequal size.
+
         Args:
             pool: Does the runs. Default: processes of this machine.
         """
+        for sentence in self.size_warnings:
+            warnings.warn(sentence, SizesWarning, stacklevel=2)
         for _ in self.events(pool):
             pass
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from ember_ml.configs.base import Config
+from ember_ml.mad.intervals import bootstrap
 from ember_ml.mad.report.gather import Report
-from ember_ml.mad.run import Point
 from ember_ml.mad.scores import setting_of
 
 Points = list[tuple[float, float]]
+
+
+class Curve(NamedTuple):
+    """Mean of several seeds along an axis."""
+
+    mean: Points
+    low: Points
+    """Lower bounds of the 95 % bootstrap intervals over the seeds; empty with one seed."""
+    high: Points
+    seeds: dict[int, Points]
+    """Points of each seed."""
 
 
 class Variable(NamedTuple):
@@ -18,8 +28,37 @@ class Variable(NamedTuple):
 
     task: str
     name: str
-    lines: dict[str, Points]
-    """(value, accuracy) points of each architecture."""
+    lines: dict[str, Curve]
+    """Accuracies of each architecture over the values."""
+
+
+def mean_of(seeds: dict[int, Points], *, hold: bool = False) -> Curve:
+    """Return the mean of the points of several seeds.
+
+    Args:
+        seeds: (x, accuracy) points of each seed, by increasing x.
+        hold: Whether a seed keeps its last value where it has no point, as a learning curve that
+            ends early does.
+
+    Example:
+        >>> curve = mean_of({0: [(10, 1.0)], 1: [(10, 0.0), (20, 0.5)]}, hold=True)
+        >>> curve.mean, curve.low
+        ([(10, 0.5), (20, 0.75)], [(10, 0.0), (20, 0.5)])
+    """
+    mean, low, high = [], [], []
+    for x in sorted({x for points in seeds.values() for x, _ in points}):
+        values = [y for points in seeds.values() if (y := _at(points, x, hold)) is not None]
+        mean.append((x, sum(values) / len(values)))
+        if len(seeds) > 1:
+            bounds = bootstrap(values)
+            low.append((x, bounds[0]))
+            high.append((x, bounds[1]))
+    return Curve(mean, low, high, seeds)
+
+
+def _at(points: Points, x: float, hold: bool) -> float | None:
+    before = [y for at, y in points if at == x or (hold and at < x)]
+    return before[-1] if before else None
 
 
 def base_setting(report: Report, task: str) -> Config | None:
@@ -39,7 +78,9 @@ def _settings(report: Report, task: str) -> list[Config]:
 
 
 def _differences(one: Config, other: Config) -> list[str]:
-    return [name for name in type(one).model_fields if getattr(one, name) != getattr(other, name)]
+    """Return the fields in which two settings differ; the seed is not part of a setting."""
+    names = [name for name in type(one).model_fields if name != "seed"]
+    return [name for name in names if getattr(one, name) != getattr(other, name)]
 
 
 def _num_defaults(config: Config) -> int:
@@ -69,45 +110,30 @@ def _is_number(value: object) -> bool:
 def _variable(report: Report, task: str, name: str, base: Config) -> Variable:
     lines = {}
     for architecture in report.architectures:
-        values: dict[float, list[float]] = {}
+        seeds: dict[int, dict[float, float]] = {}
         for each in report.chosen(architecture, task):
             if _differences(base, each.run.task) in ([], [name]):
-                values.setdefault(getattr(each.run.task, name), []).append(each.result.accuracy)
-        if values:
-            lines[architecture] = [(x, sum(y) / len(y)) for x, y in sorted(values.items())]
+                points = seeds.setdefault(each.run.seed, {})
+                points[getattr(each.run.task, name)] = each.result.accuracy
+        if seeds:
+            by_seed = {seed: sorted(points.items()) for seed, points in sorted(seeds.items())}
+            lines[architecture] = mean_of(by_seed)
     return Variable(task, name, lines)
 
 
-def curves(report: Report, task: str) -> dict[str, Points]:
-    """Return the validation accuracy over steps of each architecture, averaged over seeds.
+def curves(report: Report, task: str) -> dict[str, Curve]:
+    """Return the validation accuracy over steps of each architecture, by seed and on average.
 
     The curves are those of the base setting, with the selected learning rate and weight decay.
     """
     base = base_setting(report, task)
     lines = {}
     for name in report.architectures:
-        runs = [each for each in report.chosen(name, task) if each.run.task == base]
-        if runs:
-            lines[name] = mean_curve([each.result.curve for each in runs])
+        seeds = {
+            each.run.seed: [(float(point.step), point.accuracy) for point in each.result.curve]
+            for each in report.chosen(name, task)
+            if base is not None and not _differences(base, each.run.task)
+        }
+        if seeds:
+            lines[name] = mean_of(dict(sorted(seeds.items())), hold=True)
     return lines
-
-
-def mean_curve(runs: Sequence[tuple[Point, ...]]) -> Points:
-    """Return the mean accuracy of several curves; one that ends early keeps its last value.
-
-    Example:
-        >>> from ember_ml.mad.run import Point
-        >>> short, longer = [Point(10, 1.0, 1.0, 2.0)], [Point(10, 1.0, 0.0, 2.0)]
-        >>> mean_curve([(*short,), (*longer, Point(20, 1.0, 0.5, 2.0))])
-        [(10, 0.5), (20, 0.75)]
-    """
-    points: Points = []
-    for step in sorted({point.step for curve in runs for point in curve}):
-        values = [value for curve in runs if (value := _at(curve, step)) is not None]
-        points.append((step, sum(values) / len(values)))
-    return points
-
-
-def _at(curve: tuple[Point, ...], step: int) -> float | None:
-    before = [point.accuracy for point in curve if point.step <= step]
-    return before[-1] if before else None

@@ -8,12 +8,13 @@ import json
 import math
 
 from ember_ml.configs.mad import RunConfig
+from ember_ml.mad.compare import standings
 from ember_ml.mad.report.gather import Report
 from ember_ml.mad.run import Result
-from ember_ml.mad.scores import AVERAGES, Cell, Score, ranking, task_of
-from ember_ml.mad.store import Done, run_name
+from ember_ml.mad.scores import AVERAGES, Cell, Score, task_of
+from ember_ml.mad.store import EXAMPLE_COLUMNS, Done, run_name
 
-COLUMNS = tuple(name for name in Result._fields if name != "curve")
+COLUMNS = tuple(name for name in Result._fields if name not in ("curve", *EXAMPLE_COLUMNS))
 NOTHING = "\N{EN DASH}"
 """Shown in place of a missing number."""
 
@@ -43,8 +44,13 @@ def _chosen_names(report: Report) -> set[str]:
 
 def _ranking(report: Report, average: str) -> list[dict[str, object]]:
     return [
-        {"architecture": name, **score._asdict()}
-        for name, score in ranking(report.cells.values(), average)
+        {
+            "architecture": each.architecture,
+            "rank": [each.first, each.last],
+            "tied_with": list(each.tied_with),
+            **each.score._asdict(),
+        }
+        for each in standings(report.cells.values(), average)
     ]
 
 
@@ -110,16 +116,22 @@ def _config_columns(run: RunConfig) -> dict[str, object]:
 
 
 def show(score: Score | None) -> str:
-    """Return a score in percent, with its confidence interval if it has one.
+    """Return a score and its confidence interval in percent.
 
     Example:
-        >>> show(Score(0.934, 0.0123, 3))
-        '93.4 ± 1.2'
+        >>> show(Score(0.934, (0.921, 0.94), 3)).partition(" (")[0]
+        '93.4 %'
     """
     if score is None:
         return NOTHING
-    interval = "" if score.interval is None else f" ± {percent(score.interval)}"
-    return percent(score.mean) + interval
+    seeds = "1 seed" if score.seeds == 1 else f"{score.seeds} seeds"
+    return f"{percent(score.mean)} % ({show_interval(score)} %, {seeds})"
+
+
+def show_interval(score: Score) -> str:
+    """Return the bounds of a confidence interval in percent."""
+    low, high = score.interval
+    return f"{percent(low)}\N{EN DASH}{percent(high)}"
 
 
 def percent(value: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.architecture import Architecture
-from ember_ml.mad.scales import SCALES, make_runs, task_names
+from ember_ml.mad.scales import SCALES, Scale, make_runs, task_names
 from ember_ml.mad.scores import Cell, Score, cells, setting_of, task_of
 from ember_ml.mad.store import Done, Failed, Store, run_name
 
@@ -97,15 +97,26 @@ def missing_runs(about: Mapping[str, Any], finished: Sequence[RunConfig]) -> lis
     return [run for name, run in planned.items() if name not in names]
 
 
+def scale_of(about: Mapping[str, Any]) -> Scale | None:
+    """Return the scale of a sweep, with its settings; None if it is unknown."""
+    name, settings = str(about.get("scale")), about.get("settings")
+    try:
+        return SCALES.get(name) if settings is None else Scale.from_settings(name, settings)
+    except TypeError:  # settings of another version
+        return None
+
+
 def _by_name(runs: Iterable[RunConfig]) -> dict[str, RunConfig]:
     return {run_name(run): run for run in runs}
 
 
 def _planned_runs(about: Mapping[str, Any]) -> dict[str, RunConfig]:
     runs: dict[str, RunConfig] = {}
-    for plan in about.get("plans", ()) if about.get("scale") in SCALES else ():
+    scale = scale_of(about)
+    if scale is None:
+        return runs
+    for plan in about.get("plans", ()):
         architectures = [Architecture(*each) for each in plan["architectures"]]
-        scale = SCALES[about["scale"]]
         runs |= _by_name(make_runs(scale, architectures, plan["tasks"], plan["seeds"]))
     return runs
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ember_ml.mad.report.colors import line_classes
-from ember_ml.mad.report.difficulty import Points, curves, variables
+from ember_ml.mad.report.difficulty import Curve, Points, curves, variables
 from ember_ml.mad.report.export import percent
 from ember_ml.mad.report.gather import Report
 from ember_ml.mad.report.markup import legend, section, text
@@ -31,13 +31,14 @@ def curves_section(report: Report) -> str:
     figures = []
     for task in report.tasks:
         lines = curves(report, task)
-        steps = [step for points in lines.values() for step, _ in points]
+        steps = [step for curve in lines.values() for step, _ in curve.mean]
         if steps:
             axis = steps_axis("training step", max(steps))
             figures.append(_figure(report, task, f"Learning curves of {task}", axis, lines))
     note = (
         "Validation accuracy over all targets during training. A line that ends early reached the "
         "accuracy at which training stops. Click a name to highlight its lines."
+        + seeds_note(report)
     )
     return section("curves", "Learning curves", _grid_of(report, figures), note)
 
@@ -47,11 +48,11 @@ def difficulty_section(report: Report) -> str:
     figures = []
     for variable in variables(report):
         label = LABELS.get(variable.name, variable.name)
-        values = [value for points in variable.lines.values() for value, _ in points]
+        values = [value for curve in variable.lines.values() for value, _ in curve.mean]
         title = f"{variable.task} over {label}"
         axis = values_axis(label, values)
         figures.append(_figure(report, variable.task, title, axis, variable.lines))
-    note = "Test accuracy over all targets, as one field of a task changes."
+    note = "Test accuracy over all targets, as one field of a task changes." + seeds_note(report)
     return section("difficulty", "Difficulty", _grid_of(report, figures), note)
 
 
@@ -67,8 +68,8 @@ class Line(NamedTuple):
     name: str
     place: int
     """Position in the list of architectures."""
-    points: Points
-    """(x, accuracy) pairs."""
+    curve: Curve
+    """Accuracies along the axis."""
 
 
 class Axis(NamedTuple):
@@ -102,8 +103,8 @@ def values_axis(label: str, values: Sequence[float]) -> Axis:
     return Axis(label, ticks[0], ticks[-1], ticks, logarithmic=ticks[0] >= 1)
 
 
-def _figure(report: Report, caption: str, title: str, axis: Axis, lines: dict[str, Points]) -> str:
-    drawn = [Line(name, report.architectures.index(name), points) for name, points in lines.items()]
+def _figure(report: Report, caption: str, title: str, axis: Axis, lines: dict[str, Curve]) -> str:
+    drawn = [Line(name, report.architectures.index(name), curve) for name, curve in lines.items()]
     return f"<figure><figcaption>{text(caption)}</figcaption>{plot(title, axis, drawn)}</figure>"
 
 
@@ -145,19 +146,56 @@ def _ticks(axis: Axis) -> list[str]:
 
 
 def _line(axis: Axis, line: Line) -> str:
-    points = [(x, y) for x, y in line.points if math.isfinite(y)]
-    places = [(axis.place(x), _height(y)) for x, y in points]
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) if places else ""
-    every = math.ceil(len(points) / MAX_MARKS) or 1
-    marks = [
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6">'
-        f"<title>{_tooltip(axis, line, point)}</title></circle>"
-        for at, ((x, y), point) in enumerate(zip(places, points, strict=True))
-        if at % every == 0 or at == len(points) - 1
-    ]
     return (
         f'<g data-line="{line.place}" class="{line_classes(line.place)}">'
-        f'<path class="line" d="{path}"><title>{text(line.name)}</title></path>{"".join(marks)}</g>'
+        f"{_band(axis, line.curve)}{_seeds(axis, line.curve)}"
+        f'<path class="line" d="{_path(axis, line.curve.mean)}">'
+        f"<title>{text(line.name)}</title></path>{_marks(axis, line)}</g>"
+    )
+
+
+def _places(axis: Axis, points: Points) -> list[tuple[float, float]]:
+    return [(axis.place(x), _height(y)) for x, y in points if math.isfinite(y)]
+
+
+def _path(axis: Axis, points: Points) -> str:
+    places = _places(axis, points)
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) if places else ""
+
+
+def _band(axis: Axis, curve: Curve) -> str:
+    """Return the area between the bounds of the intervals; nothing with one seed."""
+    outline = _path(axis, [*curve.low, *reversed(curve.high)])
+    return f'<path class="band" d="{outline}Z"/>' if outline else ""
+
+
+def _seeds(axis: Axis, curve: Curve) -> str:
+    if len(curve.seeds) < 2:
+        return ""
+    return "".join(
+        f'<path class="seed" d="{_path(axis, points)}"><title>seed {seed}</title></path>'
+        for seed, points in curve.seeds.items()
+    )
+
+
+def _marks(axis: Axis, line: Line) -> str:
+    points = [(x, y) for x, y in line.curve.mean if math.isfinite(y)]
+    every = math.ceil(len(points) / MAX_MARKS) or 1
+    return "".join(
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6">'
+        f"<title>{_tooltip(axis, line, point)}</title></circle>"
+        for at, ((x, y), point) in enumerate(zip(_places(axis, points), points, strict=True))
+        if at % every == 0 or at == len(points) - 1
+    )
+
+
+def seeds_note(report: Report) -> str:
+    """Return a sentence about the bands, if there are several seeds."""
+    if len({each.run.seed for each in report.done}) < 2:
+        return ""
+    return (
+        " Lines are means over the seeds, with a band of the 95 % bootstrap interval and the seeds "
+        "as thin lines behind it."
     )
 
 

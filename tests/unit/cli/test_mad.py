@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import re
 import signal
@@ -37,13 +38,16 @@ def test_run_report_and_run_again(tmp_path):
     scores = cells([each for each in done if each.run.architecture == "ours"])[0]
     assert found["scores"]["ours"]["in-context-recall"] == {
         "accuracy": scores.accuracy.mean,
-        "interval": scores.accuracy.interval,
+        "interval": list(scores.accuracy.interval),
         "macro_accuracy": scores.macro_accuracy.mean,
-        "macro_interval": scores.macro_accuracy.interval,
+        "macro_interval": list(scores.macro_accuracy.interval),
         "seeds": 2,
     }
-    shown = f"{100 * mean:.1f}\N{PLUS-MINUS SIGN}{100 * (scores.accuracy.interval or 0.0):.1f}"
-    assert shown in result.stdout
+    low, high = scores.accuracy.interval
+    bounds = f"({math.floor(100 * low)}-{math.ceil(100 * high)})"
+    assert f"{100 * mean:.1f} {bounds}" in result.stdout
+    assert "unequal sizes: the parameter counts differ" in found["warnings"][0]
+    assert found["settings"]["hidden_size"] == 16
     assert "4 of 4 runs are done already" in ember(*words).stdout
     (out / "report.html").unlink()
     ember("mad", "report", out)

@@ -17,9 +17,10 @@ from ember_ml.mad import SweepError
 from ember_ml.mad.architecture import Architecture, architecture
 from ember_ml.mad.report import write_report
 from ember_ml.mad.report.colors import contrast, luminance, ramp
-from ember_ml.mad.report.difficulty import variables
+from ember_ml.mad.report.difficulty import curves, variables
 from ember_ml.mad.report.gather import gather
 from ember_ml.mad.report.published import PUBLISHED, counterpart
+from ember_ml.mad.scales import SCALES
 from ember_ml.mad.scores import task_of
 from ember_ml.mad.store import Store
 from ember_ml.registry import get
@@ -91,18 +92,87 @@ def test_files(tmp_path: Path) -> None:
 def test_scores_with_intervals(tmp_path: Path) -> None:
     path = write_report(write_sweep(tmp_path, outcome, seeds=(0, 1, 2)))
     values = [0.7 - 0.12 - 0.05 * seed**2 for seed in range(3)]
-    mean, error = sum(values) / 3, stats.sem(values)
-    half = stats.t.ppf(0.975, 2) * error
     data = json.loads((tmp_path / "results.json").read_text())
     cell = next(
         each
         for each in data["scores"]
         if (each["architecture"], each["task"]) == ("hyena+swiglu", "memorization")
     )
-    assert cell["micro"]["mean"] == pytest.approx(mean)
-    assert cell["micro"]["interval"] == pytest.approx(half, rel=1e-3)
-    assert f"{100 * mean:.1f} ± {100 * half:.1f} %" in path.read_text(encoding="utf-8")
-    assert cell["macro"]["mean"] == pytest.approx(mean / 2)
+    assert cell["micro"]["mean"] == pytest.approx(sum(values) / 3)
+    assert cell["micro"]["interval"] == pytest.approx([min(values), max(values)])
+    assert cell["macro"]["mean"] == pytest.approx(sum(values) / 6)
+    page = path.read_text(encoding="utf-8")
+    low, mean, high = 100 * min(values), 100 * sum(values) / 3, 100 * max(values)
+    assert f"{mean:.1f} % ({low:.1f}\N{EN DASH}{high:.1f} %, 3 seeds)" in page
+    assert "one seed" not in page
+
+
+def test_whiskers_and_ties(tmp_path: Path) -> None:
+    """Bars have whiskers; architectures that cannot be told apart share a range of ranks."""
+
+    def close(run):
+        mixer = run.architecture.partition("+")[0]
+        base = {"attention": 0.8, "hyena": 0.2}.get(mixer, 0.8)
+        return result(base + 0.01 * run.seed * (-1 if mixer == "mamba" else 1))
+
+    path = write_report(write_sweep(tmp_path, close, seeds=(0, 1, 2)))
+    page = Page(path)
+    ranks = [text for where, text in page.texts if where[-1:] == ("span",) and "ol" in where]
+    assert ranks.count("1\N{EN DASH}2") == 4  # two architectures, in both averages
+    assert ranks.count("3") == 2
+    tied = [text for where, text in page.texts if where[-1:] == ("small",) and "tied" in text]
+    assert tied[:2] == ["tied with mamba+swiglu", "tied with attention+swiglu"]
+    whiskers = [attributes["style"] for tag, attributes in page.elements if tag == "b"]
+    assert whiskers[0] == "left:80.00%;right:18.00%"
+    data = json.loads((tmp_path / "results.json").read_text())
+    first, second, last = data["ranking"]["micro"]
+    assert (first["rank"], first["tied_with"]) == ([1, 2], ["mamba+swiglu"])
+    assert (last["rank"], last["tied_with"]) == ([3, 3], [])
+    assert second["interval"] == pytest.approx([0.78, 0.8])
+
+
+def test_one_seed_is_said_in_words(tmp_path: Path) -> None:
+    page = Page(write_report(write_sweep(tmp_path, outcome)))
+    assert "There is one seed." in page.text("section", "strong")
+    assert "over the test examples alone" in page.text("section", "p")
+
+
+@pytest.mark.parametrize("scale", [SCALES["mini"], HARDER], ids=["mini", "harder"])
+def test_curves_are_means_of_all_seeds(tmp_path: Path, scale) -> None:
+    """Every architecture has a curve, also one whose first seed has no result yet."""
+
+    def late(run):
+        if (run.architecture, run.seed) == ("mamba+swiglu", 0):
+            return None
+        return result(0.2 + 0.1 * run.seed)
+
+    folder = write_sweep(tmp_path, late, tasks=["memorization"], seeds=(0, 1, 2), scale=scale)
+    report = gather(Store(folder))
+    lines = curves(report, "memorization")
+    assert sorted(lines) == sorted(each.name for each in THREE)
+    assert list(lines["hyena+swiglu"].seeds) == [0, 1, 2]
+    assert list(lines["mamba+swiglu"].seeds) == [1, 2]
+    assert [y for _, y in lines["hyena+swiglu"].mean] == pytest.approx([0.1, 0.2, 0.3])
+    assert lines["hyena+swiglu"].low[-1] == pytest.approx((30, 0.2))
+    assert lines["hyena+swiglu"].high[-1] == pytest.approx((30, 0.4))
+    assert lines["mamba+swiglu"].mean[-1] == pytest.approx((30, 0.35))
+    page = Page(write_report(folder))
+    kinds = [attributes.get("class") for tag, attributes in page.elements if tag == "path"]
+    figures = 1 + len(variables(report))
+    assert (kinds.count("band"), kinds.count("seed")) == (3 * figures, 8 * figures)
+
+
+def test_difficulty_is_the_mean_of_all_seeds(tmp_path: Path) -> None:
+    def sized(run):
+        return result(1 / run.task.vocab_size + 0.1 * run.seed)
+
+    path = write_sweep(tmp_path, sized, tasks=["memorization"], seeds=(0, 1), scale=HARDER)
+    (found,) = variables(gather(Store(path)))
+    line = found.lines["hyena+swiglu"]
+    sizes = (256, 512, 1024, 2048, 4096, 8192)
+    assert [x for x, _ in line.mean] == list(sizes)
+    assert [y for _, y in line.mean] == pytest.approx([1 / size + 0.05 for size in sizes])
+    assert [y for _, y in line.seeds[1]] == pytest.approx([1 / size + 0.1 for size in sizes])
 
 
 def test_ranking(tmp_path: Path) -> None:
@@ -225,9 +295,9 @@ def test_difficulty_has_every_variable(tmp_path: Path) -> None:
     expected = [(task, name) for task in tasks for name in get(task, "tasks").target.harder]
     assert sorted((each.task, each.name) for each in found) == sorted(expected)
     line = next(each for each in found if each.task == "memorization").lines["hyena+swiglu"]
-    assert line == [(size, 1 / size) for size in (256, 512, 1024, 2048, 4096, 8192)]
+    assert line.mean == [(size, 1 / size) for size in (256, 512, 1024, 2048, 4096, 8192)]
     lengths = next(each for each in found if each.name == "seq_len").lines["hyena+swiglu"]
-    assert [x for x, _ in lengths] == [256, 512, 1024]
+    assert [x for x, _ in lengths.mean] == [256, 512, 1024]
     page = Page(write_report(path))
     assert len([tag for tag, _ in page.elements if tag == "figure"]) == 2 + len(expected)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn import metrics as sk
 
 from ember_ml import mad
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.run import make_model, make_trainer
-from ember_ml.mad.scores import score, setting_of
+from ember_ml.mad.scores import setting_of
 from ember_ml.mad.store import Done
 from ember_ml.nn import tensor
 from ember_ml.registry import build
@@ -37,15 +36,6 @@ def test_equal_ones_are_told_apart_by_the_validation_split_too() -> None:
     one = done(1e-3, 0.9, 0.6, loss=1.0, validation_loss=2.0)
     other = done(1e-4, 0.9, 0.4, loss=2.0, validation_loss=1.0)
     assert mad.cells([one, other])[0].chosen == mad.cells([other, one])[0].chosen == (other,)
-
-
-@pytest.mark.parametrize("count", [2, 3, 11, 12, 15, 30, 200])
-def test_intervals_are_students(count: int) -> None:
-    values = np.random.default_rng(0).random(count)
-    low, high = stats.t.interval(0.95, count - 1, values.mean(), stats.sem(values))
-    found = score(values.tolist())
-    assert found.mean == pytest.approx((low + high) / 2)
-    assert found.interval == pytest.approx((high - low) / 2, rel=1e-3)
 
 
 def test_seeds_have_examples_of_their_own() -> None:
