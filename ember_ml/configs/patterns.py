@@ -21,7 +21,7 @@ WIDTHS = ("features", "hidden_size", "in_features", "out_features")
 MAX_LAYERS = 10_000
 """Limit on the number of layers of a pattern, to catch typing errors."""
 _TOKEN = re.compile(
-    r"(?P<space>[\s,+]+)|(?P<open>\()|(?P<close>\)(?:\s*[x*]\s*(?P<group>\d+))?)"
+    r"(?P<space>\s+)|(?P<join>[,+])|(?P<open>\()|(?P<close>\)(?:\s*[x*]\s*(?P<group>\d+))?)"
     r"|(?P<name>[A-Za-z_][\w/.-]*)(?:\[(?P<options>[^\]]*)\])?(?:\*(?P<times>\d+))?"
 )
 
@@ -29,8 +29,8 @@ _TOKEN = re.compile(
 def expand(pattern: str) -> list[str | dict[str, Any]]:
     """Return the layers of a pattern, in order.
 
-    Names are separated by spaces or "+". "(...)x3" repeats a group, "name*3" a single layer, and
-    "name[option=value]" sets options.
+    Names are separated by spaces, "+" or ",". "(...)x3" repeats a group, "name*3" a single layer,
+    and "name[option=value]" sets options.
 
     Args:
         pattern: The pattern.
@@ -42,11 +42,17 @@ def expand(pattern: str) -> list[str | dict[str, Any]]:
     """
     open_groups: list[list[Any]] = [[]]
     at = 0
+    previous: re.Match[str] | None = None
     while at < len(pattern):
         match = _TOKEN.match(pattern, at)
         if match is None:
             raise _error(pattern, f"{pattern[at:]!r} at {at} is not the name of a layer")
         at = match.end()
+        if match["space"]:
+            continue
+        if match["join"] or (match["close"] and len(open_groups) > 1):
+            _check_follows_layer(pattern, match, previous)
+        previous = match
         if "0" in (match["group"], match["times"]):
             raise _error(pattern, f"{match[0]!r} at {match.start()} repeats zero times")
         if match["open"]:
@@ -58,11 +64,29 @@ def expand(pattern: str) -> list[str | dict[str, Any]]:
             open_groups[-1] += _repeated(pattern, group, match["group"])
         elif match["name"]:
             open_groups[-1] += _repeated(pattern, [_item(pattern, match)], match["times"])
+    if previous is not None and previous["join"]:
+        raise _misplaced(pattern, previous)
     if len(open_groups) > 1:
         raise _error(pattern, "a ( has no matching )")
     if not open_groups[0]:
         raise _error(pattern, "the pattern is empty")
     return open_groups[0]
+
+
+def _check_follows_layer(
+    pattern: str, match: re.Match[str], previous: re.Match[str] | None
+) -> None:
+    """Raise an error if a separator or the end of a group does not follow a layer or a group."""
+    if previous is not None and previous["join"]:
+        raise _misplaced(pattern, previous)
+    if match["join"] and (previous is None or previous["open"]):
+        raise _misplaced(pattern, match)
+    if previous is not None and previous["open"]:
+        raise _error(pattern, f"the group at {previous.start()} is empty")
+
+
+def _misplaced(pattern: str, match: re.Match[str]) -> ConfigError:
+    return _error(pattern, f"{match[0]!r} at {match.start()} must stand between two layers")
 
 
 def _repeated(pattern: str, group: list[Any], times: str | None) -> list[Any]:

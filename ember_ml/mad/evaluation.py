@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -97,8 +98,12 @@ class Evaluator(Callback):
             if self.curve[-1].accuracy >= self.run.stop_at:
                 trainer.should_stop = True
             elif self.checkpoint is not None and time.monotonic() - self._saved >= SAVE_SECONDS:
-                trainer.save(self.checkpoint)
-                self._resumed = self._saved = time.monotonic()
+                self._save(trainer, self.checkpoint)
+
+    def _save(self, trainer: Trainer, checkpoint: Path) -> None:
+        with contextlib.suppress(OSError):  # a full disk costs the checkpoint, not the run
+            trainer.save(checkpoint)
+        self._resumed = self._saved = time.monotonic()
 
     def evaluate(self, trainer: Trainer) -> None:
         """Append an evaluation to the curve."""

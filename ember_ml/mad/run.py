@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from ember_ml import ops
 from ember_ml._core.errors import EmberError
-from ember_ml._core.folders import find_folder
+from ember_ml._core.folders import holds
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.evaluation import EVALUATION_BATCH, Evaluator, ExampleCounts
 from ember_ml.mad.evaluation import Point as Point
@@ -140,7 +140,7 @@ def _start(run: RunConfig, task: Task, evaluator: Evaluator) -> Trainer:
     trainer = make_trainer(run, make_model(run), task.vocab_size)
     trainer.callbacks.append(evaluator)
     checkpoint = evaluator.checkpoint
-    if checkpoint is None or not find_folder(checkpoint).exists():
+    if checkpoint is None or not holds(checkpoint, "training.json"):
         return trainer
     try:
         trainer.resume(checkpoint)

@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ember_ml._core.errors import ArgumentError
+from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.intervals import Interval, bootstrap, mean_interval, wilson
 from ember_ml.mad.store import Done
 from ember_ml.mad.store import setting_of as setting_of
@@ -15,6 +17,8 @@ from ember_ml.mad.store import task_of as task_of
 
 MAX_PERMUTED = 7
 """Largest number of architectures for which `chance` tries all orders."""
+SHARED = ("hidden_size", "norm", "batch_size", "stop_at")
+"""Fields that all compared runs have in common."""
 AVERAGES = ("micro", "macro")
 """Accuracy over all targets, and averaged over classes."""
 
@@ -51,11 +55,35 @@ def cells(done: Iterable[Done]) -> list[Cell]:
 
     Args:
         done: Runs with results, such as `Store.done()`.
+
+    Raises:
+        ArgumentError: The runs differ in settings such as the width, so they are not comparable.
     """
+    done = list(done)
+    _check_comparable([each.run for each in done])
     groups: dict[tuple[str, str], list[Done]] = defaultdict(list)
     for each in done:
         groups[each.run.architecture, task_of(each.run)].append(each)
     return [_cell(name, task, group) for (name, task), group in groups.items()]
+
+
+def _check_comparable(runs: Sequence[RunConfig]) -> None:
+    """Raise an error if runs differ in the settings of models or training."""
+    for name in SHARED:
+        values = sorted({str(getattr(run, name)) for run in runs})
+        if len(values) > 1:
+            raise ArgumentError(
+                f"the runs have different settings: {name} is {' and '.join(values)}; compare "
+                "results of the same settings only"
+            )
+    steps: dict[str, int] = {}
+    for run in runs:
+        if steps.setdefault(setting_of(run), run.steps) != run.steps:
+            raise ArgumentError(
+                f"the runs of {task_of(run)} have different settings: steps is "
+                f"{steps[setting_of(run)]} and {run.steps}; compare results of the same settings "
+                "only"
+            )
 
 
 def _cell(name: str, task: str, group: Sequence[Done]) -> Cell:

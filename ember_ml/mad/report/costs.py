@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from ember_ml.mad.report.gather import Report
 from ember_ml.mad.report.markup import cell, name_cell, section, table, task_title, text
 from ember_ml.mad.run import Result
-from ember_ml.mad.scores import setting_of, task_of
-from ember_ml.mad.sizes import Size, by_setting, spread
+from ember_ml.mad.sizes import by_setting, spread
 
 HEAD = ("Parameters", "State", "State per token", "Time per step", "Steps")
 
@@ -31,18 +30,7 @@ def costs_section(report: Report) -> str:
 
 def _differences(report: Report) -> str:
     """Return a sentence about the largest differences in size on one task."""
-    sizes = [
-        Size(
-            each.run.architecture,
-            task_of(each.run),
-            setting_of(each.run),
-            each.result.parameters,
-            each.result.state,
-            each.result.state_per_token,
-        )
-        for each in report.chosen()
-    ]
-    parts, groups = [], by_setting(sizes)
+    parts, groups = [], by_setting(report.sizes())
     for what, words in (("parameters", "parameters"), ("state", "fixed states")):
         ratios = [pair.ratio for group in groups if (pair := spread(group, what))]
         if ratios:

@@ -12,6 +12,7 @@ from ember_ml.mad.compare import standings
 from ember_ml.mad.report.gather import Report
 from ember_ml.mad.run import Result
 from ember_ml.mad.scores import AVERAGES, Cell, Score, task_of
+from ember_ml.mad.sizes import size_warnings
 from ember_ml.mad.store import EXAMPLE_COLUMNS, Done, run_name
 
 COLUMNS = tuple(name for name in Result._fields if name not in ("curve", *EXAMPLE_COLUMNS))
@@ -24,6 +25,7 @@ def as_data(report: Report) -> dict[str, object]:
     chosen = _chosen_names(report)
     data: dict[str, object] = {
         "sweep": report.about,
+        "warnings": size_warnings(report.sizes()),
         "counts": {
             "done": len(report.done),
             "failed": len(report.failed),

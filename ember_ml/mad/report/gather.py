@@ -10,6 +10,7 @@ from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.architecture import Architecture
 from ember_ml.mad.scales import SCALES, Scale, make_runs, task_names
 from ember_ml.mad.scores import Cell, Score, cells, setting_of, task_of
+from ember_ml.mad.sizes import Size
 from ember_ml.mad.store import Done, Failed, Store, run_name
 
 
@@ -39,6 +40,20 @@ class Report(NamedTuple):
             for (name, task_name), cell in self.cells.items()
             if architecture in (None, name) and task in (None, task_name)
             for each in cell.chosen
+        ]
+
+    def sizes(self) -> list[Size]:
+        """Return the sizes of the models of the selected runs."""
+        return [
+            Size(
+                each.run.architecture,
+                task_of(each.run),
+                setting_of(each.run),
+                each.result.parameters,
+                each.result.state,
+                each.result.state_per_token,
+            )
+            for each in self.chosen()
         ]
 
     def score(self, architecture: str, task: str, average: str) -> Score | None:

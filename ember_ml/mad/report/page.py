@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,8 +21,11 @@ from ember_ml.mad.report.plots import curves_section, difficulty_section
 from ember_ml.mad.report.published import agreement_section
 from ember_ml.mad.report.runs import configs_section, failed_section, missing_section
 from ember_ml.mad.report.scores import heat_section, ranking_section
+from ember_ml.mad.sizes import size_warnings
 from ember_ml.mad.store import Store
 
+MAX_VALUES = 4
+"""Maximum number of values of a setting that are listed one by one."""
 TITLE = "MAD: comparison of architectures"
 
 
@@ -76,7 +80,8 @@ def page(report: Report, *, published: bool = True) -> str:
 <body>
 <header><h1>{TITLE}</h1>
 <p>{_summary(report)}</p>
-{_contents(main)}</header>
+<p>{_settings(report)}</p>
+{_warnings(report)}{_contents(main)}</header>
 <main>
 {main}
 </main>
@@ -117,6 +122,35 @@ def _summary(report: Report) -> str:
         f"{_count(names, 'architecture')} on {_count(tasks, 'task')} at the scale "
         f"{about.get('scale')}, on the {about.get('backend')} backend with Ember ML "
         f"{about.get('ember_ml')}: {runs}."
+    )
+
+
+def _settings(report: Report) -> str:
+    """Return a sentence with the settings of the models and their training."""
+    runs = report.runs()
+    parts = [
+        f"width {_values(run.hidden_size for run in runs)}",
+        f"{_values(run.steps for run in runs)} steps",
+        f"batch size {_values(run.batch_size for run in runs)}",
+        f"learning rate {_values(run.learning_rate for run in runs)}",
+        f"weight decay {_values(run.weight_decay for run in runs)}",
+        f"seed {_values(run.seed for run in runs)}",
+    ]
+    return text(f"Settings: {', '.join(parts)}.") if runs else ""
+
+
+def _values(values: Iterable[float]) -> str:
+    distinct = sorted(set(values))
+    if len(distinct) > MAX_VALUES:
+        return f"{distinct[0]:g} to {distinct[-1]:g}"
+    return " / ".join(f"{value:g}" for value in distinct)
+
+
+def _warnings(report: Report) -> str:
+    """Return a box about architectures of unequal size; empty if they are comparable."""
+    return "".join(
+        f'<p class="warning"><strong>Warning:</strong> {text(sentence)}.</p>'
+        for sentence in size_warnings(report.sizes())
     )
 
 

@@ -31,6 +31,12 @@ PUBLISHED = {
     }.items()
 }
 """Published accuracies in percent, averaged over classes, by architecture and task."""
+SOURCE = (
+    "S. Yang et al., Parallelizing Linear Transformers with the Delta Rule over Sequence Length "
+    "(2024, arXiv 2406.06484), which compares DeltaNet with scores of M. Poli et al., Mechanistic "
+    "Design and Scaling of Hybrid Architectures (2024, arXiv 2403.17844)"
+)
+"""Publications of the scores."""
 COUNTERPARTS = {
     "layers/attention": "Transformer",
     "layers/mh_attention": "Transformer",
@@ -50,7 +56,7 @@ NOTE = (
     "correlation, &minus;1 the opposite order. By chance is the fraction of random orders that "
     "agree at least as well; with few architectures, a correlation of 1 means little. The "
     "published scores come from other sizes, budgets and code, and differ between publications, "
-    "so compare the order, not the values."
+    f"so compare the order, not the values. Source of the published scores: {SOURCE}."
 )
 
 

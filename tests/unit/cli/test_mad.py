@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import re
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from ember_ml.cli.mad_sizes import layout
 from ember_ml.mad import SCALES, Store, cells, task
-from ember_ml.mad.scales import task_names
+from ember_ml.mad.scales import short_name, task_names
 from tests.unit.cli.commands import ember, ember_json, running
 
 TINY = ("--scale", "tiny", "--backend", "numpy", "--workers", "1")
@@ -83,6 +84,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
     ("words", "message"),
     [
         (["attention+swigl"], "did you mean 'swiglu'?"),
+        (["attention+"], "'+' at 9 must stand between two layers"),
         (["attention", "--scale", "miny"], "did you mean 'tiny' or 'mini'?"),
         (["attention", "--task", "recal"], "did you mean 'recall'?"),
         (["--name", "attention"], "--name must be NAME=PATTERN"),
@@ -197,3 +199,55 @@ def test_a_cluster_without_ray(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)  # its import fails
     words = ("mad", "run", "gru", "--ray", "auto", "--out", tmp_path / "s", *TINY)
     assert "pip install 'ember-ml[cluster]'" in ember(*words, code=2).stderr
+
+
+@pytest.mark.parametrize("name", task_names())
+def test_short_names_of_the_table_work(name):
+    short = short_name(name)
+    (found,) = ember_json("mad", "tasks", short, "--sample", "0")
+    assert found["name"] == name
+    (size,) = ember_json("mad", "sizes", "gru", "--task", short, "--scale", "tiny")
+    assert size["task"] == name
+    assert task(short, num_train=4).name == name
+
+
+def test_settings_can_be_changed_and_are_not_mixed(tmp_path):
+    """Changed settings are stored and shown, and a folder holds one set of settings."""
+    words = ("mad", "run", "gru", "--task", "compress", *TINY, "--out", tmp_path / "s")
+    changes = ("--width", "8", "--steps", "3", "--lr", "0.01", "--lr", "0.001")
+    found = ember_json(*words, *changes)
+    assert found["settings"] == {
+        **SCALES["tiny"].settings(),
+        "hidden_size": 8,
+        "steps": 3,
+        "learning_rates": [0.01, 0.001],
+    }
+    runs = [each.run for each in Store(tmp_path / "s").done()]
+    assert {(run.hidden_size, run.steps) for run in runs} == {(8, 3)}
+    assert sorted(run.learning_rate for run in runs) == [0.001, 0.01]
+    page = (tmp_path / "s" / "report.html").read_text(encoding="utf-8")
+    assert "Settings: width 8, 3 steps, batch size 8, learning rate 0.001 / 0.01" in page
+    assert "2 of 2 runs done" in page
+    results = json.loads((tmp_path / "s" / "results.json").read_text())
+    assert results["sweep"]["settings"] == found["settings"]
+    result = ember(*words, code=2)
+    assert "its hidden_size is 8, not 16; use another folder" in result.stderr
+
+
+def test_changed_settings_have_a_folder_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("mad", "run", "gru", "--task", "compress", *TINY)
+    ember(*words, "--width", "8", "--lr", "0.01", "--lr", "0.001")
+    ember(*words)
+    folders = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert folders == ["mad-tiny-numpy", "mad-tiny-width8-lr0.01-0.001-numpy"]
+
+
+def test_a_sweep_written_before_settings_were_stored_goes_on(tmp_path):
+    words = ("mad", "run", "gru", "--task", "compress", *TINY, "--out", tmp_path)
+    ember(*words)
+    info = json.loads((tmp_path / "sweep.json").read_text())
+    del info["settings"]
+    (tmp_path / "sweep.json").write_text(json.dumps(info))
+    assert "1 of 1 runs are done already" in ember(*words).stdout
+    assert "its steps is None, not 3" in ember(*words, "--steps", "3", code=2).stderr

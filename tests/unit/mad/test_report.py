@@ -365,3 +365,22 @@ def test_heat_can_be_read_and_ordered(scheme: str) -> None:
 def test_contrast_is_that_of_wcag() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+def test_unequal_sizes_are_warned_of(tmp_path: Path) -> None:
+    def sized(run):
+        return result(0.5)._replace(parameters=1000 + 300 * (run.architecture[0] == "m"))
+
+    path = write_report(write_sweep(tmp_path, sized))
+    assert "unequal sizes: the parameter counts differ by a factor of up to 1.30" in Page(
+        path
+    ).text("header", "p")
+    assert len(json.loads((tmp_path / "results.json").read_text())["warnings"]) == 1
+    write_report(write_sweep(tmp_path / "equal", outcome))
+    assert json.loads((tmp_path / "equal" / "results.json").read_text())["warnings"] == []
+
+
+def test_published_scores_name_their_source(tmp_path: Path) -> None:
+    notes = Page(write_report(write_sweep(tmp_path, outcome))).text("section", "p")
+    assert "arXiv 2403.17844" in notes
+    assert "arXiv 2406.06484" in notes

@@ -81,3 +81,12 @@ def test_the_result_is_of_the_test_split() -> None:
     assert found.validation_accuracy * asked["validation"] == pytest.approx(
         round(found.validation_accuracy * asked["validation"])
     )
+
+
+@pytest.mark.parametrize("change", [{"hidden_size": 64}, {"steps": 7}, {"batch_size": 4}])
+def test_different_settings_are_not_mixed(change: dict) -> None:
+    one = done(1e-3, 0.9, 0.9)
+    other = one._replace(run=one.run.model_copy(update=change))
+    with pytest.raises(ValueError, match=f"different settings: {next(iter(change))} is"):
+        mad.cells([one, other])
+    assert mad.cells([one, done(1e-4, 0.9, 0.9)])
