@@ -107,7 +107,7 @@ def execute(
     evaluator = Evaluator(run, task.validation, observe, checkpoint)
     trainer = _start(run, task, evaluator)
     model = cast("Model", trainer.model)
-    trainer.fit(task.train, steps=run.steps, batch_size=min(run.batch_size, len(task)))
+    trainer.fit(task.train, until_step=run.steps, batch_size=min(run.batch_size, len(task)))
     if not evaluator.curve or evaluator.curve[-1].step != trainer.step:
         evaluator.evaluate(trainer)
     trainer.metrics = [
