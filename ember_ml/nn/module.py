@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
 from ember_ml._core.convert import as_dtype, convert_to_tensor
+from ember_ml._core.dtype import DTYPES
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml._core.types import DTypeLike
 from ember_ml.nn import _summary, _traversal, state_dict
 from ember_ml.nn._hooks import Handle, Hooks, add_hook
+from ember_ml.nn._inputs import as_tensors
 from ember_ml.nn.parameter import Buffer, Parameter, Variable
 
 P = ParamSpec("P")
@@ -76,7 +78,21 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} does not define forward()")
 
     def __call__(self: HasForward[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return `forward(*args, **kwargs)`, and run the hooks."""
+        """Return `forward(*args, **kwargs)`, and run the hooks.
+
+        Arrays of NumPy and other frameworks, and nested lists of numbers, become tensors on the
+        module's backend; floating-point ones get the dtype of its parameters.
+        """
+        for arg in args:
+            if arg is not None and not isinstance(arg, EmberTensor):
+                args = as_tensors(self, args)  # type: ignore[arg-type,assignment]
+                break
+        if kwargs:
+            for arg in kwargs.values():
+                if arg is not None and not isinstance(arg, EmberTensor):
+                    values = as_tensors(self, kwargs.values())  # type: ignore[arg-type]
+                    kwargs = dict(zip(kwargs, values, strict=True))  # type: ignore[assignment]
+                    break
         if self._hooks is not None:
             return self._hooks.run(self, args, kwargs)
         return self.forward(*args, **kwargs)
@@ -223,17 +239,20 @@ class Module:
         function(self)
         return self
 
-    def to(self, device: str | None = None, dtype: DTypeLike | None = None) -> Self:
+    def to(self, device: DTypeLike | None = None, dtype: DTypeLike | None = None) -> Self:
         """Move parameters and buffers to a device or dtype, and return the module.
 
         Args:
-            device: Target device. Default: unchanged.
-            dtype: Dtype of floating-point parameters and buffers. Default: unchanged.
+            device: Target device, or a dtype: `to("float64")`. Default: unchanged.
+            dtype: Dtype of floating-point parameters and buffers. The module then computes in it.
+                Default: unchanged.
         """
+        if dtype is None and device is not None and _is_dtype(device):
+            device, dtype = None, device
         wanted = None if dtype is None else as_dtype(dtype)
         for _, variable in _traversal.named_variables(self):
             target = wanted if wanted is not None and variable.dtype.is_floating else variable.dtype
-            place = device or variable.device
+            place = variable.device if device is None else str(device)
             variable.become(
                 convert_to_tensor(variable, dtype=target, device=place, backend=variable.backend)
             )
@@ -298,6 +317,10 @@ class Module:
 
     def __repr__(self) -> str:
         return _summary.text(self)
+
+
+def _is_dtype(value: DTypeLike) -> bool:
+    return not isinstance(value, str) or value.rpartition(".")[2] in DTYPES
 
 
 class _Modules(threading.local):

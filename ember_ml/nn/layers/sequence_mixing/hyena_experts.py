@@ -6,6 +6,7 @@ from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Size
 from ember_ml.nn._checks import require_at_most
+from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing.base import TensorPair
 from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
@@ -67,7 +68,7 @@ class HyenaExperts(HyenaBase):
 
     def route(self, x: Tensor) -> Tensor:
         """Return the weights of the experts, (..., num_experts), zero if not chosen."""
-        scores = ops.cast(self.router(x), "float32")
+        scores = upcast_half(self.router(x))
         chosen = ops.topk(ops.stop_gradient(scores), self.top_k).indices
         is_chosen = ops.any(ops.one_hot(chosen, self.num_experts) > 0, axis=-2)
         weights = ops.softmax(ops.where(is_chosen, scores, -float("inf")), axis=-1)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ember_ml import ops
+from ember_ml._core.dtype import complex_of
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Fraction, NonNegative, Probability, Size
 from ember_ml.nn.initializers import Normal, Uniform
+from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding, new_zeros
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
@@ -67,7 +69,7 @@ class LRU(SequenceMixer):
 
     def _eigenvalues(self) -> Tensor:
         """Return lambda."""
-        nu, theta = (ops.cast(v, "float32") for v in (self.nu, self.theta))
+        nu, theta = (upcast_half(v) for v in (self.nu, self.theta))
         size, angle = ops.exp(-ops.exp(nu)), ops.exp(theta)
         return _complex(size * ops.cos(angle), size * ops.sin(angle))
 
@@ -75,7 +77,7 @@ class LRU(SequenceMixer):
         """Return gamma B x."""
         scaled = self.write * ops.expand_dims(ops.exp(self.gamma_log), 1)
         flat = ops.linear(x, ops.reshape(scaled, (2 * self.d_state, self.features)))
-        real, imag = ops.split(ops.cast(flat, "float32"), 2, axis=-1)
+        real, imag = ops.split(upcast_half(flat), 2, axis=-1)
         return _complex(real, imag)
 
     def _read_out(self, h: Tensor, x: Tensor) -> Tensor:
@@ -94,7 +96,7 @@ class LRU(SequenceMixer):
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the state before the first position: complex zeros."""
-        return new_zeros(self.skip, (batch, self.d_state), "complex64")
+        return new_zeros(self.skip, (batch, self.d_state), complex_of(self.skip.dtype))
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output at one position and the next state."""
@@ -103,4 +105,5 @@ class LRU(SequenceMixer):
 
 
 def _complex(real: Tensor, imag: Tensor) -> Tensor:
-    return ops.cast(real, "complex64") + 1j * ops.cast(imag, "complex64")
+    dtype = complex_of(real.dtype)
+    return ops.cast(real, dtype) + 1j * ops.cast(imag, dtype)

@@ -9,12 +9,13 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn._checks import require_at_most
 from ember_ml.nn.initializers import Uniform
+from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.channel_mixing.dense import Dense
+from ember_ml.nn.layers.sequence_mixing._chunked import zero_state
 from ember_ml.nn.layers.sequence_mixing.base import (
     SequenceMixer,
     TensorPair,
     mask_padding,
-    new_zeros,
 )
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
 from ember_ml.nn.parameter import Parameter
@@ -117,7 +118,7 @@ class Mamba(SequenceMixer):
 
     def initial_state(self, batch: int) -> TensorPair:
         """Return the inputs of the convolution and the states, (batch, inner, d_state): zeros."""
-        states = new_zeros(self.D, (batch, self.inner, self.d_state), "float32")
+        states = zero_state(self.D, batch, self.inner, self.d_state)
         return self.conv.initial_state(batch), states
 
     def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
@@ -126,7 +127,7 @@ class Mamba(SequenceMixer):
         u, window = self.conv.step(u, state[0])
         u = ops.silu(u)
         dt, write, read = self._select(u)
-        dt = ops.expand_dims(ops.cast(dt, "float32"), -1)
+        dt = ops.expand_dims(upcast_half(dt), -1)
         update = dt * ops.expand_dims(u, -1) * ops.expand_dims(write, 1)
         states = ops.exp(dt * self._rates()) * state[1] + update
         y = ops.cast(ops.sum(states * ops.expand_dims(read, 1), axis=-1), x.dtype) + self.D * u

@@ -7,13 +7,14 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn._checks import require_at_most, require_divisible
 from ember_ml.nn.initializers import Uniform
+from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.norms import RMSNorm
+from ember_ml.nn.layers.sequence_mixing._chunked import zero_state
 from ember_ml.nn.layers.sequence_mixing.base import (
     SequenceMixer,
     TensorPair,
     mask_padding,
-    new_zeros,
 )
 from ember_ml.nn.layers.sequence_mixing.mamba import step_size_bias
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
@@ -154,7 +155,7 @@ class Mamba2(SequenceMixer):
         u, dt = mask_padding(u, mask), mask_padding(self._step_sizes(dt), mask)
         u = ops.silu(ops.swapaxes(self.conv(ops.swapaxes(u, 1, 2)), 1, 2))
         value, write, read = self._split_heads(u)
-        y = ssd(value, dt, -ops.exp(ops.cast(self.A_log, "float32")), write, read, self.chunk_size)
+        y = ssd(value, dt, -ops.exp(upcast_half(self.A_log)), write, read, self.chunk_size)
         return self._read_out(y + ops.expand_dims(self.D, -1) * value, gate)
 
     def _project(self, x: Tensor) -> list[Tensor]:
@@ -162,12 +163,12 @@ class Mamba2(SequenceMixer):
         return ops.split(self.in_proj(x), [self.inner, self.inner + self.conv.channels], axis=-1)
 
     def _step_sizes(self, dt: Tensor) -> Tensor:
-        return ops.softplus(ops.cast(dt + self.dt_bias, "float32"))
+        return ops.softplus(upcast_half(dt + self.dt_bias))
 
     def _split_heads(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return values by head, and B and C by group, in float32."""
+        """Return values by head, and B and C by group, at least in float32."""
         boundaries = [self.inner, self.inner + self.shared]
-        value, write, read = ops.split(ops.cast(u, "float32"), boundaries, axis=-1)
+        value, write, read = ops.split(upcast_half(u), boundaries, axis=-1)
         groups = (*u.shape[:-1], self.num_groups, self.d_state)
         heads = (*u.shape[:-1], self.num_heads, self.head_dim)
         return ops.reshape(value, heads), ops.reshape(write, groups), ops.reshape(read, groups)
@@ -179,7 +180,7 @@ class Mamba2(SequenceMixer):
     def initial_state(self, batch: int) -> TensorPair:
         """Return the inputs of the convolution and the states of the heads: zeros."""
         shape = (batch, self.num_heads, self.head_dim, self.d_state)
-        return self.conv.initial_state(batch), new_zeros(self.D, shape, "float32")
+        return self.conv.initial_state(batch), zero_state(self.D, *shape)
 
     def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output at one position and the next state."""
@@ -191,7 +192,7 @@ class Mamba2(SequenceMixer):
             ops.expand_dims(ops.repeat(v, heads_per_group, axis=1), 2) for v in (write, read)
         )
         dt = self._step_sizes(dt)
-        decay = ops.exp(-dt * ops.exp(ops.cast(self.A_log, "float32")))
+        decay = ops.exp(-dt * ops.exp(upcast_half(self.A_log)))
         update = ops.expand_dims(ops.expand_dims(dt, -1) * value, -1) * write
         states = ops.reshape(decay, (*dt.shape, 1, 1)) * state[1] + update
         y = ops.sum(states * read, axis=-1) + ops.expand_dims(self.D, -1) * value

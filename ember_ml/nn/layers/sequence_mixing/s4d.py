@@ -12,12 +12,13 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn._checks import require_at_most
 from ember_ml.nn.initializers import Normal, Uniform
+from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.channel_mixing.dense import Dense
+from ember_ml.nn.layers.sequence_mixing._chunked import zero_state
 from ember_ml.nn.layers.sequence_mixing.base import (
     SequenceMixer,
     TensorPair,
     mask_padding,
-    new_zeros,
 )
 from ember_ml.nn.layers.sequence_mixing.fft_conv import long_conv
 from ember_ml.nn.parameter import Parameter
@@ -80,7 +81,7 @@ class S4D(SequenceMixer):
     def _discretize(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return log and phase of exp(dt A), and the real and imaginary parts of 2 C B."""
         parameters = (self.log_dt, self.log_rate, self.turn, self.read)
-        log_dt, log_rate, turn, read = (ops.cast(v, "float32") for v in parameters)
+        log_dt, log_rate, turn, read = (upcast_half(v) for v in parameters)
         dt = ops.exp(log_dt)
         rate = -ops.exp(log_rate)
         log, phase = rate * dt, turn * dt
@@ -95,7 +96,7 @@ class S4D(SequenceMixer):
     def kernel(self, length: int) -> Tensor:
         """Return the impulse response, (features, length)."""
         log, phase, real, imag = (ops.expand_dims(v, -1) for v in self._discretize())
-        time = ops.arange(length, dtype="float32")
+        time = ops.arange(length, dtype=log.dtype)
         size, angle = ops.exp(log * time), phase * time
         return ops.sum(size * (real * ops.cos(angle) - imag * ops.sin(angle)), axis=1)
 
@@ -111,7 +112,7 @@ class S4D(SequenceMixer):
 
     def initial_state(self, batch: int) -> TensorPair:
         """Return the real and imaginary parts of the state before the first position: zeros."""
-        zeros = new_zeros(self.skip, (batch, self.features, self.d_state // 2), "float32")
+        zeros = zero_state(self.skip, batch, self.features, self.d_state // 2)
         return zeros, zeros
 
     def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:

@@ -1,0 +1,82 @@
+"""Conversion of a module's arguments: arrays of other frameworks to tensors of the module."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from ember_ml._core.convert import as_dtype, convert_to_tensor, native_backend
+from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.tensor import EmberTensor
+
+if TYPE_CHECKING:
+    from ember_ml.nn.module import Module
+    from ember_ml.nn.parameter import Variable
+
+_NUMBERS = (bool, int, float, complex)
+_OTHERS = frozenset({*_NUMBERS, str, tuple, dict, type(None)})
+"""Types of arguments that are passed as they are, such as flags and states."""
+
+
+def as_tensors(module: Module, values: Collection[Any]) -> tuple[Any, ...]:
+    """Return arguments with a tensor for each array and each nested list of numbers.
+
+    The tensors are on the module's backend and device, and have its dtype if they are
+    floating-point. Arguments that are tensors are not changed: their dtypes follow the promotion
+    rules of the ops.
+
+    Args:
+        module: The module that is called.
+        values: The arguments.
+    """
+    arrays = list(map(_is_array, values))
+    if not any(arrays):
+        return tuple(values)
+    like = _first_variable(module)
+    pairs = zip(values, arrays, strict=True)
+    return tuple([_converted(value, like) if is_array else value for value, is_array in pairs])
+
+
+def _is_array(value: object) -> bool:
+    if isinstance(value, EmberTensor) or type(value) in _OTHERS:
+        return False
+    return _is_list_of_numbers(value) or native_backend(value) is not None
+
+
+def _is_list_of_numbers(value: object) -> bool:
+    """Return whether a value is a list whose first element is a number, at any depth."""
+    while type(value) is list and value:
+        value = value[0]
+        if type(value) in _NUMBERS:
+            return True
+    return False
+
+
+def _first_variable(module: Module) -> Variable | None:
+    """Return the first floating-point variable of a module; one of another dtype if it has none."""
+    from ember_ml.nn import _traversal
+
+    other = None
+    for _, inner in _traversal.named_modules(module):
+        for _, variable in _traversal.parts(inner)[0]:
+            if variable.dtype.kind == "float":
+                return variable
+            other = other or variable
+    return other
+
+
+def _converted(value: Any, like: Variable | None) -> EmberTensor:
+    if like is None:
+        return convert_to_tensor(value)
+    if isinstance(value, list):
+        value = convert_to_tensor(value, backend=like.backend)
+    dtype = like.dtype if like.dtype.is_floating and _is_floating(value) else None
+    tensor = convert_to_tensor(value, dtype, backend=like.backend)
+    return convert_to_tensor(tensor, device=like.device)
+
+
+def _is_floating(array: Any) -> bool:
+    try:
+        return as_dtype(array.dtype).is_floating
+    except ArgumentTypeError:  # not a dtype of Ember: the conversion decides
+        return False
