@@ -67,7 +67,7 @@ def train(model: nn.Module, data: Any, held_out: Any, options: argparse.Namespac
         model,
         "cross_entropy",
         optimizer={"type": "adamw", "learning_rate": 3e-3, "weight_decay": 0.1},
-        schedule={"type": "cosine", "warmup_steps": min(50, steps // 4), "total_steps": steps},
+        schedule={"type": "cosine", "warmup_steps": min(50, steps // 4)},
         clip_norm=1.0,
         seed=options.seed,
         progress=not options.quick,

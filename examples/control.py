@@ -142,7 +142,7 @@ def train(model: nn.Module, data: Any, held_out: Any, seed: int, epochs: int) ->
         model,
         "mse",
         optimizer={"type": "adam", "learning_rate": 1e-2},
-        schedule={"type": "cosine", "total_steps": epochs * -(-len(data[0]) // 16)},
+        schedule="cosine",
         clip_norm=1.0,
         seed=seed,
         progress=False,

@@ -42,7 +42,7 @@ def train(backend: str, epochs: int, folder: Path, progress: bool = True) -> flo
             model,
             "cross_entropy",
             optimizer={"type": "adamw", "learning_rate": 3e-3, "weight_decay": 1e-2},
-            schedule={"type": "cosine", "total_steps": epochs * -(-len(train_data[0]) // 64)},
+            schedule="cosine",
             metrics=["accuracy"],
             seed=0,
             progress=progress,

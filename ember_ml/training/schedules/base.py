@@ -18,7 +18,8 @@ class Schedule:
     """Base class of learning rate schedules.
 
     `schedule(step)` returns the factor on the learning rates after `step` steps: 0 for the first.
-    Subclasses define `factor_at`.
+    Subclasses define `factor_at`. A schedule with a length sets `total_steps`; if that is None,
+    `Trainer.fit` sets it, and the schedule spans that call.
 
     Example:
         >>> from ember_ml.training import schedules
@@ -29,6 +30,12 @@ class Schedule:
 
     config: Config | None = None
     """The config it was built from."""
+    total_steps: int | None
+    """Number of steps; None if `fit` sets it. Schedules without a length do not have it."""
+    final_factor: float = 0.0
+    """Factor after `total_steps` steps."""
+    _span: tuple[int, int] | None = None
+    """First step, and number of steps, of the call of `fit` that set the length."""
 
     def __call__(self, step: int) -> float:
         """Return the factor on the learning rates.
@@ -38,7 +45,51 @@ class Schedule:
         """
         if step < 0:
             raise ArgumentError(f"{type(self).__name__}: step must be at least 0, not {step}")
+        if self._span is not None:
+            step = max(0, step - self._span[0])
         return float(self.factor_at(step))
+
+    def needs_length(self) -> bool:
+        """Return whether the schedule has a length that is not given."""
+        return getattr(self, "total_steps", 0) is None
+
+    @property
+    def length(self) -> int:
+        """Number of steps, given or set by `fit`."""
+        length = self.total_steps if self._span is None else self._span[1]
+        if length is None:
+            raise ArgumentError(
+                f"{type(self).__name__}: total_steps is unknown; pass it, or use Trainer.fit, "
+                "which sets it to the number of steps of the call"
+            )
+        return length
+
+    def set_span(self, start: int, end: int | None) -> None:
+        """Set the length if it is not given; otherwise check that it is not too short.
+
+        Args:
+            start: Number of steps done when `fit` started.
+            end: Number of steps done when it will end; None if that is unknown.
+        """
+        name = type(self).__name__
+        if self.needs_length():
+            if end is None:
+                raise ArgumentError(
+                    f"{name}: total_steps is not given, and the number of steps of this fit is "
+                    "unknown; pass total_steps, or steps= to fit"
+                )
+            self._span = start, max(1, end - start)
+            self.check_length(self._span[1])
+            return
+        given = getattr(self, "total_steps", None)
+        if given is not None and end is not None and end > given and not self.final_factor:
+            raise ArgumentError(
+                f"{name}: the learning rate is 0 after total_steps={given}, but fit ends at step "
+                f"{end}; leave total_steps out to use the length of fit, or set final_factor"
+            )
+
+    def check_length(self, length: int) -> None:
+        """Raise an ArgumentError if the length is not valid; by default, every length is."""
 
     def factor_at(self, step: int) -> float:
         """Return the factor after `step` steps."""

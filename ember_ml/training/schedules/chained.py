@@ -19,6 +19,8 @@ ScheduleField = Annotated[ComponentLike, Component("schedules")]
 class Chained(Schedule):
     """Schedules one after another, each counting its own steps; the last one continues.
 
+    A part without `total_steps` has the length of its steps.
+
     Args:
         parts: (schedule, steps) pairs; a schedule is a name, a config or an object.
 
@@ -33,6 +35,16 @@ class Chained(Schedule):
         self, parts: Annotated[tuple[tuple[ScheduleField, Size], ...], Field(min_length=1)]
     ) -> None:
         self.parts = [(get(schedule), steps) for schedule, steps in parts]
+        for schedule, steps in self.parts:
+            if isinstance(schedule, Schedule) and schedule.needs_length():
+                schedule.set_span(0, steps)
+
+    def set_span(self, start: int, end: int | None) -> None:
+        """Check that the last schedule is not too short for the steps after the others."""
+        *before, (last, steps) = self.parts
+        begin = sum(count for _, count in before)
+        if end is not None and end > begin and isinstance(last, Schedule):
+            last.set_span(0, steps if last.needs_length() else end - begin)
 
     def factor_at(self, step: int) -> float:
         """Return the factor of the current schedule."""

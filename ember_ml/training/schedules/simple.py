@@ -85,13 +85,16 @@ class Linear(Schedule):
     """Linear change over `total_steps`; constant afterwards.
 
     Args:
-        total_steps: Number of steps.
+        total_steps: Number of steps. Default: the steps of `Trainer.fit`.
         start_factor: First factor.
         final_factor: Last factor.
     """
 
     def __init__(
-        self, total_steps: Size, start_factor: NonNegative = 1.0, final_factor: NonNegative = 0.0
+        self,
+        total_steps: Size | None = None,
+        start_factor: NonNegative = 1.0,
+        final_factor: NonNegative = 0.0,
     ) -> None:
         self.total_steps = total_steps
         self.start_factor = start_factor
@@ -99,7 +102,7 @@ class Linear(Schedule):
 
     def factor_at(self, step: int) -> float:
         """Return the interpolated factor."""
-        share = min(step, self.total_steps) / self.total_steps
+        share = min(step, self.length) / self.length
         return line(self.start_factor, self.final_factor, share)
 
 
@@ -126,13 +129,16 @@ class Polynomial(Schedule):
     """Polynomial decay: (1 - step / total_steps) to a power, from 1 to the final factor.
 
     Args:
-        total_steps: Number of steps.
+        total_steps: Number of steps. Default: the steps of `Trainer.fit`.
         power: The power.
         final_factor: Last factor.
     """
 
     def __init__(
-        self, total_steps: Size, power: Positive = 1.0, final_factor: NonNegative = 0.0
+        self,
+        total_steps: Size | None = None,
+        power: Positive = 1.0,
+        final_factor: NonNegative = 0.0,
     ) -> None:
         self.total_steps = total_steps
         self.power = power
@@ -140,7 +146,7 @@ class Polynomial(Schedule):
 
     def factor_at(self, step: int) -> float:
         """Return the power of the remaining share of steps."""
-        left = 1.0 - min(step, self.total_steps) / self.total_steps
+        left = 1.0 - min(step, self.length) / self.length
         return line(self.final_factor, 1.0, left**self.power)
 
 

@@ -53,7 +53,8 @@ class Trainer:
         learning_rate: Learning rate, instead of the optimizer's own.
         metrics: Metrics of the evaluation, as names, configs, objects or functions of (output,
             target) that return a value for each example, or the mean over a batch.
-        schedule: Learning rate schedule as a name, a config or a function of the step.
+        schedule: Learning rate schedule as a name, a config or a function of the step. One that
+            needs `total_steps` and does not have it spans each call of `fit`.
         precision: Dtype in which the model computes; the parameters stay float32. Default:
             "float32".
         accumulate: Number of batches of a step, which equals a step on one batch of all their
@@ -252,6 +253,8 @@ class Trainer:
             )
         self.start, self.resumed_start = start, None
         self.total_steps = limit.total(loader, self.config.accumulate, self.epoch, self.step)
+        if isinstance(self.schedule, Schedule):
+            self.schedule.set_span(start.step, self.total_steps)
         self.should_stop = self.interrupted = False
         self.model.train()
         self.optimizer.train()
