@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ember_ml._core import runtime
+from ember_ml._core import deferred, recording, runtime
 from ember_ml._core.convert import as_dtype
 from ember_ml._core.dtype import EmberDType
 from ember_ml._core.errors import UnsupportedOpError
@@ -29,6 +29,8 @@ def build_creation(op: Op, default: Callable[..., EmberDType]) -> Callable[..., 
             raise UnsupportedOpError(f"the {backend} backend has no {op.key}") from None
         target = default(*args, **kwargs) if dtype is None else as_dtype(dtype)
         place = devices.resolve(backend, device)
+        if recording.OPEN and (deferral := deferred.current()) is not None:
+            deferral.reserve_created(op.name, args, kwargs)
         try:
             out = native(*args, dtype=runtime.native_dtype(backend, target), device=place, **kwargs)
         except Exception as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ember_ml import ops
-from ember_ml._core import runtime
+from ember_ml._core import deferred, recording, runtime
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike, rebind, wrap
@@ -27,6 +27,8 @@ class Variable(EmberTensor):
     ) -> None:
         super().__init__(data, dtype=dtype, device=device)
         self.name = name
+        if recording.OPEN and (deferral := deferred.current()) is not None:
+            deferral.claim(self, data)
 
     def assign(self, value: TensorLike) -> Self:
         """Replace the value, and return the variable.

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from ember_ml._core import deferred
+
 Matrices = tuple[np.ndarray, np.ndarray]
 """Synapses among the neurons, and from the inputs to the neurons."""
 
@@ -19,6 +21,7 @@ _MOSTLY_EXCITATORY = (-1, 1, 1)
 
 def unconnected(sources: int, destinations: int) -> np.ndarray:
     """Return an adjacency matrix without synapses."""
+    deferred.reserve(sources * destinations, f"a wiring of {sources} x {destinations} neurons")
     return np.zeros((sources, destinations), np.int32)
 
 

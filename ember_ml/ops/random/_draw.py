@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypedDict
 
 import ember_ml.ops.random.native  # noqa: F401  (declares the draws)
-from ember_ml._core import runtime
+from ember_ml._core import deferred, recording, runtime
 from ember_ml._core.convert import as_dtype
 from ember_ml._core.dispatch import OPS
 from ember_ml._core.dtype import DEFAULT_FLOAT, DEFAULT_INT, EmberDType
@@ -49,6 +49,11 @@ def draw(
     target = _dtype(name, dtype, like)
     place = devices.resolve(backend, device) if like is None else like.device
     kind = runtime.native_dtype(backend, target)
+    if recording.OPEN and (deferral := deferred.current()) is not None:
+        own = None if seed is None or _is_default(seed) else stream(seed)
+        array = deferral.draw(name, shape, parameters, target.name, own)
+        out = wrap(runtime.LOADED[backend].from_host(array, kind, place, None), backend)
+        return out if out.shape == shape else deferral.placeholder(out, shape)
     if seed is None:
         drawn = OPS[f"random.native.{name}"].natives[backend](
             shape, *parameters, dtype=kind, device=place
@@ -75,6 +80,12 @@ def stream(seed: int | Generator) -> Stream:
     from ember_ml.ops.random.generator import Generator
 
     return seed.stream if isinstance(seed, Generator) else Stream(check_seed(seed))
+
+
+def _is_default(seed: int | Generator) -> bool:
+    from ember_ml.ops.random.generator import default_generator
+
+    return seed is default_generator()
 
 
 def check_seed(seed: SupportsIndex) -> int:
