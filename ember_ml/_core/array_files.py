@@ -5,32 +5,15 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import safetensors
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml._core.safetensors_files import DTYPES, SafetensorsFile, host_array
 
-_NAMES = {
-    "F64": "float64",
-    "F32": "float32",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "I64": "int64",
-    "I32": "int32",
-    "I16": "int16",
-    "I8": "int8",
-    "U64": "uint64",
-    "U32": "uint32",
-    "U16": "uint16",
-    "U8": "uint8",
-    "BOOL": "bool",
-    "C64": "complex64",
-}
-"""Dtype name in safetensors files -> dtype name."""
-_CODES = {name: code for code, name in _NAMES.items()}
+_CODES = {name: code for code, name in DTYPES.items()}
 
 
 def serialize(arrays: Mapping[str, tuple[Any, str]], metadata: Mapping[str, str]) -> bytes:
@@ -63,25 +46,18 @@ def _buffer(name: str, array: Any, dtype: str) -> Any:
     return np.asarray(array, np.dtype(dtype).newbyteorder("<"), order="C")
 
 
-def deserialize(source: str | os.PathLike[str] | bytes) -> dict[str, tuple[Any, str]]:
+def deserialize(path: str | os.PathLike[str]) -> dict[str, tuple[Any, str]]:
     """Return the arrays of a safetensors file: name -> (array that holds the values, dtype name).
 
     Args:
-        source: The file, or its content.
+        path: The file.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        SafetensorsError: If the file is not valid.
     """
-    content = source if isinstance(source, bytes) else Path(source).read_bytes()
-    parts = safetensors.deserialize(content)  # type: ignore[no-untyped-call]
-    return {name: _array(part) for name, part in parts}
-
-
-def _array(part: Mapping[str, Any]) -> tuple[Any, str]:
-    dtype = _NAMES[part["dtype"]]
-    if dtype == "bfloat16":
-        bits = np.frombuffer(part["data"], "<u2").astype(np.uint32) << np.uint32(16)
-        values = bits.view(np.float32)
-    else:
-        values = np.frombuffer(part["data"], np.dtype(dtype).newbyteorder("<"))
-    return values.astype(values.dtype.newbyteorder("=")).reshape(part["shape"]), dtype
+    with SafetensorsFile(path) as file, file.read() as reading:
+        return {name: (host_array(info, reading), info.dtype) for name, info in reading.tensors()}
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -193,10 +193,12 @@ def current() -> Deferral | None:
 
 
 def reserve(elements: int, what: str) -> None:
-    """Raise a SizeLimitError if a host array is larger than the file to load allows.
+    """Raise a SizeLimitError if a value on the host is larger than the file to load allows.
+
+    Constructors call it before they create lists or arrays of a configured length.
 
     Args:
-        elements: Number of elements.
+        elements: Number of elements, of 4 bytes each.
         what: Description for the error message.
     """
     if recording.OPEN and (deferral := current()) is not None:

@@ -97,25 +97,47 @@ class Folder:
 
         Args:
             name: Name of the file.
-            content: Its content, which may be a memory map.
+            content: Its content.
         """
+        self.compare(name, checksums.entry(content))
+
+    def compare(self, name: str, actual: checksums.Entry) -> None:
+        """Raise a FolderError if the size and checksum of a file are not those of the save.
+
+        Args:
+            name: Name of the file.
+            actual: Its size and checksum.
+        """
+        expected = self._expected(name)
+        if expected is not None and actual != expected:
+            self.compare_size(name, actual.size)
+            raise FolderError(f"{self.path / name} is damaged: its checksum is wrong; {_HINT}")
+
+    def compare_size(self, name: str, size: int) -> None:
+        """Raise a FolderError if the size of a file is not that of the save.
+
+        Args:
+            name: Name of the file.
+            size: Its size in bytes.
+        """
+        expected = self._expected(name)
+        if expected is not None and size != expected.size:
+            raise FolderError(
+                f"{self.path / name} is damaged: it has {size} bytes, but {expected.size} "
+                f"were saved; {_HINT}"
+            )
+
+    def _expected(self, name: str) -> checksums.Entry | None:
+        """Return the size and checksum of a file; None if it has none."""
         manifest = self._checksums()
         if manifest is None or name in manifest.logs:
-            return
-        expected = manifest.files.get(name)
-        if expected is None:
+            return None
+        if name not in manifest.files:
             raise FolderError(
                 f"{self.path / name} does not belong to this save: {checksums.NAME} lists "
                 f"{', '.join(manifest.files)}; {_HINT}"
             )
-        actual = checksums.entry(content)
-        if actual.size != expected.size:
-            raise FolderError(
-                f"{self.path / name} is damaged: it has {actual.size} bytes, but {expected.size} "
-                f"were saved; {_HINT}"
-            )
-        if actual != expected:
-            raise FolderError(f"{self.path / name} is damaged: its checksum is wrong; {_HINT}")
+        return manifest.files[name]
 
     def _checksums(self) -> Manifest | None:
         if self._manifest is None:

@@ -59,7 +59,7 @@ class TensorInfo(NamedTuple):
     size: int
 
     @property
-    def count(self) -> int:
+    def num_elements(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)
 
@@ -96,7 +96,10 @@ class SafetensorsFile:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._file.close()
 
@@ -127,7 +130,10 @@ class Reading:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._executor.shutdown()
 
@@ -163,7 +169,7 @@ def host_array(info: TensorInfo, reading: Reading) -> Any:
         reading: Pass over the file.
     """
     stored = "uint16" if info.dtype == "bfloat16" else info.dtype
-    values = np.empty(info.count, np.dtype(stored).newbyteorder("<"))
+    values = np.empty(info.num_elements, np.dtype(stored).newbyteorder("<"))
     reading.fill(memoryview(values.view(np.uint8)))
     if info.dtype == "bfloat16":  # the upper half of the bits of a float32
         values = (values.astype(np.uint32) << np.uint32(16)).view(np.float32)

@@ -273,6 +273,18 @@ class Backend(Protocol):
     def adopt(self, data: Array) -> Array:
         """Return a handle on a user's array that no other tensor has."""
 
+    def read_array(
+        self, fill: Callable[[memoryview], object], count: int, dtype: DType, device: str
+    ) -> Array:
+        """Return a new 1-D array whose bytes `fill` provides, in one or several calls.
+
+        Args:
+            fill: Fills a writable buffer with the next bytes.
+            count: Number of elements.
+            dtype: Dtype of the elements.
+            device: Device of the array.
+        """
+
     def from_host(self, array: HostArray, dtype: DType, device: str, copy: bool | None) -> Array:
         """Return an array with the values of a NumPy array.
 

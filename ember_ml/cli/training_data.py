@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ember_ml._core import array_files
+from ember_ml._core.safetensors_files import SafetensorsError
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.types import NativeArray
 from ember_ml.cli.text import TextWindows, Vocabulary, read_text
@@ -102,7 +103,7 @@ def _read(path: Path) -> dict[str, NativeArray]:
     if path.suffix == ".safetensors":
         try:
             contents = array_files.deserialize(path)
-        except Exception as error:  # safetensors raises its own error types
-            raise ArgumentError(f"{path} is not a safetensors file: {error}") from None
+        except (OSError, SafetensorsError) as error:
+            raise ArgumentError(str(error)) from None
         return {name: array for name, (array, _) in contents.items()}
     raise ArgumentError(f"data.arrays.path: {path} must be an .npz or a .safetensors file")

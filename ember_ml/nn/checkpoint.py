@@ -7,26 +7,41 @@ values) and, if it was saved during training, `training.json`, `training.safeten
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from ember_ml._core import runtime
+from ember_ml._core.checksums import Entry
 from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.deferred import SizeLimitError, deferred
 from ember_ml._core.errors import EmberError, FolderError
 from ember_ml._core.folders import Folder, Kind, Log, open_folder, write_folder
-from ember_ml._core.tensor import Tensor
-from ember_ml._core.types import NativeArray
+from ember_ml._core.safetensors_files import (
+    Reading,
+    SafetensorsError,
+    SafetensorsFile,
+    TensorInfo,
+    host_array,
+)
+from ember_ml._core.tensor import Tensor, wrap
 from ember_ml._core.version import VERSION
-from ember_ml.backend import use_backend
+from ember_ml.backend import devices, use_backend
 from ember_ml.nn.module import Module
-from ember_ml.nn.state_dict import saved_variables
+from ember_ml.nn.parameter import Variable
+from ember_ml.nn.state_dict import check_file, replace_values, saved_variables
 
 M = TypeVar("M", bound=Module)
 PathLike = str | os.PathLike[str]
+Place = tuple[str, str, str]
+"""Backend, dtype name and device of a tensor."""
 FORMAT = 1
+WEIGHTS = "model.safetensors"
+SPARE = 64 << 20
+"""Bytes that a constructor may use beyond twice the size of the file, for tables and masks."""
 
 
 class CheckpointError(EmberError, ValueError):
@@ -149,31 +164,84 @@ def load(path: PathLike, *, backend: str | None = None, into: Module | None = No
         about = read_json(folder, "config.json")
         if about.get("format") != FORMAT:
             raise CheckpointError(
-                f"{path}: the checkpoint has format {about.get('format')!r}; this version of Ember "
-                f"ML reads format {FORMAT}"
+                f"{folder.path / 'config.json'}: the checkpoint has format "
+                f"{about.get('format')!r:.60}; this version of Ember ML reads format {FORMAT}"
             )
-        contents = _contents(folder, "model.safetensors")
-    model = into
-    if model is None:
-        model = _create(path, about, backend)
-        _set_dtypes(model, {name: dtype for name, (_, dtype) in contents.items()})
-    model.load_state_dict({name: array for name, (array, _) in contents.items()})
+        with open_tensors(folder, WEIGHTS) as file:
+            if into is not None:
+                return _load_into(into, folder, file)
+            return _load_new(folder, about, file, backend)
+
+
+def _load_into(model: Module, folder: Folder, file: SafetensorsFile) -> Module:
+    """Load the values into a model; if one does not fit, nothing is changed."""
+    if type(model).load_state_dict is not Module.load_state_dict:  # it may rename values
+        return model.load_state_dict(_read_all(folder, file))
+    variables = saved_variables(model)
+    check_file(type(model).__name__, variables, file.tensors)
+    places = {name: (x.backend, x.dtype.name, x.device) for name, x in variables.items()}
+    replace_values(variables, _read(folder, file, places))
     return model
 
 
-def _create(path: PathLike, about: Mapping[str, Any], backend: str | None) -> Module:
-    from ember_ml.configs import Config
+def _load_new(
+    folder: Folder, about: Mapping[str, Any], file: SafetensorsFile, backend: str | None
+) -> Module:
+    """Create the model of a checkpoint without initial values, and load the values into it.
 
+    The values keep the dtypes of the file, if the backend has them.
+    """
+    limit = 2 * file.size + SPARE
+    with use_backend(backend or runtime.active()):
+        with deferred(limit) as deferral:
+            model = _create(folder, about)
+        if type(model).load_state_dict is not Module.load_state_dict:  # it may rename values
+            return _create(folder, about).load_state_dict(_read_all(folder, file))
+        variables = saved_variables(model)
+        check_file(type(model).__name__, variables, file.tensors)
+        places = {name: _place(x, file.tensors[name].dtype) for name, x in variables.items()}
+        values = _read(folder, file, places)
+        if any(deferral.is_placeholder(x) for x in model.buffers() if not x.persistent):
+            model = _create(folder, about)  # it draws values that are not saved
+    replace_values(saved_variables(model), values)
+    return model
+
+
+def _place(variable: Variable, dtype: str) -> Place:
+    """Return where to load a variable: in the dtype of the file, if the backend has it."""
+    has = dtype in runtime.LOADED[variable.backend].DTYPES
+    return variable.backend, dtype if has else variable.dtype.name, variable.device
+
+
+def _create(folder: Folder, about: Mapping[str, Any]) -> Module:
+    """Return the model that config.json describes, on the active backend."""
+    from ember_ml.configs import Config, ConfigError
+    from ember_ml.configs.errors import below
+
+    source = folder.path / "config.json"
     if about.get("config") is None:
         raise CheckpointError(
-            f"{path}: {about.get('class')} was saved without a config: it is not registered, holds "
-            "an unregistered class or function, or uses one module in two places; create the model "
-            "and pass it as into=, or register the classes with @register"
+            f"{source}: {about.get('class')!s:.200} was saved without a config: it is not "
+            "registered, holds an unregistered class or function, or uses one module in two "
+            "places; create the model and pass it as into=, or register the classes with @register"
         )
-    with use_backend(backend or runtime.active()):
+    try:
         model = Config.from_dict(about["config"]).create()
+    except ConfigError as error:
+        raise ConfigError(str(source), below(error, "config")) from None
+    except SizeLimitError as error:
+        raise CheckpointError(
+            f"{source} describes a larger model than {WEIGHTS} holds: {error}; restore the files, "
+            "or create the model and pass it as into="
+        ) from None
+    except Exception as error:  # constructors of any class run here
+        raise CheckpointError(
+            f"{source}: the model cannot be created: {type(error).__name__}: {error!s:.500}"
+        ) from error
     if not isinstance(model, Module):
-        raise CheckpointError(f"{path}: the config is of a {type(model).__name__}, not of a model")
+        raise CheckpointError(
+            f"{source}: the config is of a {type(model).__name__}, not of a model"
+        )
     return model
 
 
@@ -203,31 +271,63 @@ def read_json(folder: Folder, name: str) -> dict[str, Any]:
     return data
 
 
-def read_tensors(folder: Folder, name: str) -> dict[str, Tensor]:
-    """Return the tensors in a safetensors file of a checkpoint, on the active backend."""
-    return {
-        key: convert_to_tensor(array, dtype=dtype)
-        for key, (array, dtype) in _contents(folder, name).items()
-    }
+@contextlib.contextmanager
+def open_tensors(folder: Folder, name: str) -> Iterator[SafetensorsFile]:
+    """Open a safetensors file of a checkpoint; its data is not read yet.
 
-
-def _set_dtypes(model: Module, dtypes: Mapping[str, str]) -> None:
-    """Convert variables to the dtypes they were saved in, if their backend has them."""
-    for name, variable in saved_variables(model).items():
-        wanted = dtypes.get(name, variable.dtype.name)
-        has = wanted in runtime.LOADED[variable.backend].DTYPES
-        if has and wanted != variable.dtype.name:
-            variable.become(convert_to_tensor(variable, dtype=wanted, backend=variable.backend))
-
-
-def _contents(folder: Folder, name: str) -> dict[str, tuple[NativeArray, str]]:
-    from ember_ml._core import array_files
-
-    content = read_file(folder, name)
+    Args:
+        folder: The folder.
+        name: Name of the file.
+    """
+    path = folder.file(name)
     try:
-        return array_files.deserialize(content)
-    except Exception as error:  # safetensors raises its own classes
-        raise CheckpointError(f"{folder.path / name} is not a safetensors file: {error}") from None
+        folder.compare_size(name, path.stat().st_size)
+        with SafetensorsFile(path) as file:
+            yield file
+    except FileNotFoundError:
+        raise CheckpointError(f"{folder.path} has no {name}") from None
+    except (OSError, SafetensorsError, FolderError) as error:
+        raise CheckpointError(str(error)) from None
+
+
+def read_tensors(folder: Folder, name: str) -> dict[str, Tensor]:
+    """Return the tensors in a safetensors file of a checkpoint, on the active backend.
+
+    Args:
+        folder: The folder.
+        name: Name of the file.
+    """
+    with open_tensors(folder, name) as file:
+        return _read_all(folder, file, name)
+
+
+def _read_all(folder: Folder, file: SafetensorsFile, name: str = WEIGHTS) -> dict[str, Tensor]:
+    backend = runtime.active()
+    places = {
+        key: (backend, info.dtype, devices.default_device(backend))
+        for key, info in file.tensors.items()
+    }
+    return _read(folder, file, places, name)
+
+
+def _read(
+    folder: Folder, file: SafetensorsFile, places: Mapping[str, Place], name: str = WEIGHTS
+) -> dict[str, Tensor]:
+    """Return the tensors of a file after comparing it with its checksum."""
+    with file.read() as reading:
+        values = {key: _tensor(info, reading, *places[key]) for key, info in reading.tensors()}
+    folder.compare(name, Entry(file.size, reading.crc32))
+    return values
+
+
+def _tensor(info: TensorInfo, reading: Reading, backend: str, dtype: str, device: str) -> Tensor:
+    """Return the next tensor of a file, converted if it has another dtype."""
+    module = runtime.load(backend)
+    if dtype != info.dtype or dtype not in module.DTYPES:
+        array = host_array(info, reading)
+        return convert_to_tensor(array, dtype=dtype, device=device, backend=backend)
+    native = module.read_array(reading.fill, info.num_elements, module.DTYPES[dtype], device)
+    return wrap(native.reshape(info.shape), backend)
 
 
 def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.errors import ArgumentError, EmberError
-from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core import runtime
+from ember_ml._core.convert import as_dtype, convert_to_tensor
+from ember_ml._core.dtype import DTYPES, EmberDType
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, EmberError
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike, rebind, wrap
 from ember_ml.nn import _traversal
 from ember_ml.nn.parameter import Buffer, Variable
 
 if TYPE_CHECKING:
+    from ember_ml._core.safetensors_files import TensorInfo
     from ember_ml.nn.module import Module
 
 T = TypeVar("T")
+Shape = tuple[int, ...]
 
 
 class StateDictError(EmberError, ValueError):
@@ -24,6 +28,7 @@ class StateDictError(EmberError, ValueError):
         missing: Names of the module without a value.
         unexpected: Names of values that the module does not have.
         misshaped: Name -> (shape in the module, shape of the value).
+        invalid: Name -> what else is wrong with the value.
     """
 
     def __init__(
@@ -31,15 +36,18 @@ class StateDictError(EmberError, ValueError):
         owner: str,
         missing: list[str],
         unexpected: list[str],
-        misshaped: dict[str, tuple[tuple[int, ...], tuple[int, ...]]],
+        misshaped: dict[str, tuple[Shape, Shape]],
+        invalid: Mapping[str, str] | None = None,
     ) -> None:
         self.missing, self.unexpected, self.misshaped = missing, unexpected, misshaped
+        self.invalid = dict(invalid or {})
         lines = [f"  missing: {name}" for name in missing]
         lines += [f"  unexpected: {name}" for name in unexpected]
         lines += [
             f"  misshaped: {name} has shape {own}, the value has shape {other}"
             for name, (own, other) in misshaped.items()
         ]
+        lines += [f"  invalid: {name} {reason}" for name, reason in self.invalid.items()]
         super().__init__(f"the values do not fit {owner}:\n" + "\n".join(lines))
 
 
@@ -69,18 +77,61 @@ def load_state_dict(module: Module, state: Mapping[str, TensorLike], strict: boo
         type(module).__name__,
         {name: variable.shape for name, variable in variables.items()},
         state,
-        lambda name, value: convert_to_tensor(
-            value, dtype=variables[name].dtype, backend=variables[name].backend
-        ),
+        lambda name, value: _converted(variables[name], value),
         strict,
     )
-    for name, value in values.items():
-        variables[name].assign(value)
+    replace_values(variables, values)
+
+
+def _converted(variable: Variable, value: TensorLike) -> Tensor:
+    """Return a value in the dtype and on the backend of a variable, in memory of its own."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None and not _fits(as_dtype(dtype), variable.dtype):
+        raise ArgumentTypeError(f"has dtype {variable.dtype}, the value has {as_dtype(dtype)}")
+    converted = convert_to_tensor(value, dtype=variable.dtype, backend=variable.backend)
+    if isinstance(value, EmberTensor):  # tapes identify values by their array: use a new one
+        module = runtime.LOADED[variable.backend]
+        return wrap(module.adopt(converted.native), variable.backend)
+    return converted
+
+
+def _fits(dtype: EmberDType, target: EmberDType) -> bool:
+    """Return whether values of a dtype lose at most precision in another."""
+    return _KINDS.index(_kind(dtype)) <= _KINDS.index(_kind(target))
+
+
+def replace_values(variables: Mapping[str, Variable], values: Mapping[str, Tensor]) -> None:
+    """Give variables new values of their shapes, with the dtype and backend of the values.
+
+    Args:
+        variables: Name -> variable.
+        values: Name -> value, for some or all of the names.
+    """
+    rebind([variables[name] for name in values], values.values())
+
+
+def check_file(
+    owner: str, variables: Mapping[str, Variable], tensors: Mapping[str, TensorInfo]
+) -> None:
+    """Raise a StateDictError if the tensors of a file do not fit the variables of a module.
+
+    Args:
+        owner: Name of the module's class, for the error message.
+        variables: Name -> variable.
+        tensors: Name -> description of the tensor in the file.
+    """
+    shapes = {name: variable.shape for name, variable in variables.items()}
+    invalid = {
+        name: f"has dtype {variable.dtype}, the file has {tensors[name].dtype}"
+        for name, variable in variables.items()
+        if name in tensors and _kind(DTYPES[tensors[name].dtype]) != _kind(variable.dtype)
+    }
+    _check(owner, shapes, {name: info.shape for name, info in tensors.items()}, invalid)
 
 
 def checked_state(
     owner: str,
-    shapes: Mapping[str, tuple[int, ...]],
+    shapes: Mapping[str, Shape],
     state: Mapping[str, T],
     convert: Callable[[str, T], Tensor],
     strict: bool = True,
@@ -95,16 +146,46 @@ def checked_state(
         strict: Whether missing and unexpected names are errors.
 
     Raises:
-        StateDictError: If names or shapes differ.
+        StateDictError: If names or shapes differ, or a value cannot be converted.
     """
-    values = {name: convert(name, state[name]) for name in shapes if name in state}
-    missing = [name for name in shapes if name not in state] if strict else []
-    unexpected = [name for name in state if name not in shapes] if strict else []
-    misshaped = {
-        name: (shapes[name], value.shape)
-        for name, value in values.items()
-        if value.shape != shapes[name]
-    }
-    if missing or unexpected or misshaped:
-        raise StateDictError(owner, missing, unexpected, misshaped)
+    if not isinstance(state, Mapping):
+        raise ArgumentTypeError(
+            f"{owner}.load_state_dict: state must map names to values, not {state!r:.60}"
+        )
+    values: dict[str, Tensor] = {}
+    invalid: dict[str, str] = {}
+    for name in shapes:
+        if name in state:
+            try:
+                values[name] = convert(name, state[name])
+            except (TypeError, ValueError, OverflowError) as error:
+                invalid[name] = str(error)
+    given = {name: values[name].shape if name in values else shapes.get(name) for name in state}
+    _check(owner, shapes, given, invalid, strict)
     return values
+
+
+def _check(
+    owner: str,
+    shapes: Mapping[str, Shape],
+    given: Mapping[str, Shape | None],
+    invalid: Mapping[str, str],
+    strict: bool = True,
+) -> None:
+    """Raise a StateDictError that lists all differences."""
+    missing = [name for name in shapes if name not in given] if strict else []
+    unexpected = [str(name) for name in given if name not in shapes] if strict else []
+    misshaped = {
+        name: (own, other)
+        for name, own in shapes.items()
+        if (other := given.get(name)) is not None and other != own
+    }
+    if missing or unexpected or misshaped or invalid:
+        raise StateDictError(owner, missing, unexpected, misshaped, invalid)
+
+
+_KINDS = ("bool", "int", "float", "complex")
+
+
+def _kind(dtype: EmberDType) -> str:
+    return "int" if dtype.is_integer else dtype.kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,36 @@ def from_host(array: np.ndarray, dtype: mx.Dtype, device: str, copy: bool | None
     if array.size == 1:  # NumPy keeps a negative stride, which MLX does not support
         array = array.copy()
     return cast(mx.array(np.asarray(array, order="C")), dtype)
+
+
+_PIECE = 1 << 20
+"""Number of elements of an array that are read at a time."""
+
+
+def read_array(
+    fill: Callable[[memoryview], object], count: int, dtype: mx.Dtype, device: str
+) -> mx.array:
+    """Return a new 1-D array whose bytes `fill` provides.
+
+    Long arrays are filled in place, piece by piece: MLX copies from NumPy, and a whole second array
+    would double the memory.
+    """
+    stored = np.dtype(f"u{dtype.size}")
+    pieces = range(0, count, _PIECE)
+    if len(pieces) <= 1:
+        return _filled(fill, count, stored).view(dtype)
+    data = mx.zeros(count, _filled(fill, 0, stored).dtype)
+    for start in pieces:
+        stop = min(start + _PIECE, count)
+        data[start:stop] = _filled(fill, stop - start, stored)
+        mx.eval(data)
+    return data.view(dtype)
+
+
+def _filled(fill: Callable[[memoryview], object], count: int, dtype: np.dtype) -> mx.array:
+    piece = np.empty(count, dtype)
+    fill(memoryview(piece.view(np.uint8)))
+    return mx.array(piece)
 
 
 def to_host(data: mx.array) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,6 +68,15 @@ def from_host(array: np.ndarray, dtype: np.dtype, device: str, copy: bool | None
     if copy is False:
         raise ArgumentError(f"copy=False: {array.dtype} to {dtype} needs a copy")
     return cast(array, dtype)
+
+
+def read_array(
+    fill: Callable[[memoryview], object], count: int, dtype: np.dtype, device: str
+) -> np.ndarray:
+    """Return a new 1-D array whose bytes `fill` provides."""
+    data = np.empty(count, dtype)
+    fill(memoryview(data.view(np.uint8)))
+    return data
 
 
 def to_host(data: np.ndarray) -> np.ndarray:

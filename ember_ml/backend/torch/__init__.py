@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,6 +93,15 @@ def from_host(
     if source.dtype is not dtype:
         return cast(source, dtype).to(device)
     return source.clone() if copy and shareable and device == "cpu" else source.to(device)
+
+
+def read_array(
+    fill: Callable[[memoryview], object], count: int, dtype: torch.dtype, device: str
+) -> torch.Tensor:
+    """Return a new 1-D tensor whose bytes `fill` provides."""
+    data = np.empty(count * dtype.itemsize, np.uint8)  # NumPy asks for huge pages, torch does not
+    fill(memoryview(data))
+    return torch.from_numpy(data).view(dtype).to(device)
 
 
 def to_host(data: torch.Tensor) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Self
 
+from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import TensorLike
 from ember_ml.nn import checkpoint
 from ember_ml.nn.flops import count_flops
@@ -58,6 +59,10 @@ class Model(Module):
         Raises:
             CheckpointError: If the folder holds a model of another class.
         """
+        if into is not None and not isinstance(into, cls):
+            raise ArgumentTypeError(
+                f"{cls.__name__}.load: into must be a {cls.__name__}, not a {type(into).__name__}"
+            )
         model = checkpoint.load(path, backend=backend, into=into)
         if not isinstance(model, cls):
             raise checkpoint.CheckpointError(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from array import array
 from typing import Literal
 
 from ember_ml import ops
+from ember_ml._core import deferred
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
@@ -35,13 +37,14 @@ def sinusoids(length: int, features: int, like: Tensor) -> Tensor:
         >>> sinusoids(1, 4, ops.ones(1)).tolist()
         [[0.0, 0.0, 1.0, 1.0]]
     """
+    deferred.reserve(2 * length * features, f"a table of {length} positions")
     half = -(-features // 2)
     rates = [math.exp(-math.log(10000.0) * at / max(1, half)) for at in range(half)]
-    rows = [
-        [wave(at * rate) for wave in (math.sin, math.cos) for rate in rates][:features]
-        for at in range(length)
-    ]
-    return convert_to_tensor(rows, dtype=like.dtype, device=like.device, backend=like.backend)
+    rows = array("d")
+    for at in range(length):
+        rows.extend([wave(at * rate) for wave in (math.sin, math.cos) for rate in rates][:features])
+    table = memoryview(rows).cast("B").cast("d", (length, features))
+    return convert_to_tensor(table, dtype=like.dtype, device=like.device, backend=like.backend)
 
 
 @register("models/language_model", aliases=["language-model", "lm"])

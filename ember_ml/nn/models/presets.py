@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypedDict, Unpack
 
+from ember_ml._core import deferred
 from ember_ml.configs.fields import (
     ActivationField,
     Below1,
@@ -60,6 +61,7 @@ class Preset(LanguageModel):
         **options: Unpack[PresetOptions],
     ) -> None:
         shared = {key: value for key, value in options.items() if key in _BLOCK_OPTIONS}
+        deferred.reserve(8 * num_layers, f"a model of {num_layers} layers")
         layers = [{**block, **shared}] * num_layers
         super().__init__(layers, vocab_size, hidden_size, positions=positions, **options)
 

@@ -55,6 +55,7 @@ def _sample(
     rng: np.random.Generator, sources: int, destinations: int, sparsity: float
 ) -> np.ndarray:
     count = int(np.round(sources * destinations * (1 - sparsity)))
+    deferred.reserve(32 * sources * destinations, f"a wiring of {sources} x {destinations} neurons")
     pairs = [(src, dest) for src in range(sources) for dest in range(destinations)]
     return rng.choice(pairs, size=count, replace=False)
 
@@ -85,6 +86,7 @@ def layered(
     _spread(rng, sensory, range(inputs), layers[0], fanouts[0])
     for at, fanout in enumerate(fanouts[1:]):
         _spread(rng, adjacency, layers[at], layers[at + 1], fanout)
+    deferred.reserve(8 * recurrent, f"a wiring of {recurrent} synapses")
     for _ in range(recurrent):
         src, dest = rng.choice(command), rng.choice(command)
         adjacency[src, dest] = _sign(rng)

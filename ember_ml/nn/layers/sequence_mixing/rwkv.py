@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ember_ml import ops
+from ember_ml._core import deferred
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn._checks import require_divisible
@@ -32,11 +33,13 @@ def token_shift(x: Tensor) -> Tensor:
 
 def mixing_coefficients(features: int, power: float) -> list[float]:
     """Return the initial weights of the previous position per feature: from 1 down to 0."""
+    deferred.reserve(8 * features, "a list of mixing coefficients")
     return [1.0 - (feature / features) ** power for feature in range(features)]
 
 
 def log_decay_rates(features: int) -> list[float]:
     """Return the initial logarithms of the decay rates: from -6 (slow) to -1 (fast)."""
+    deferred.reserve(8 * features, "a list of decay rates")
     last = max(features - 1, 1)
     return [-6.0 + 5.0 * (feature / last) ** 0.7 for feature in range(features)]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ember_ml._core import runtime
+from ember_ml._core.safetensors_files import SafetensorsError
 from ember_ml._core.tensor import Tensor
 from ember_ml._core.types import NativeArray
 from ember_ml.nn.models.convert.errors import ConversionError
@@ -27,7 +28,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise ConversionError(
             f"{path.parent} is not a checkpoint of transformers", [f"there is no {path.name}"]
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConversionError(f"{path} cannot be read", [str(error)]) from None
     if not isinstance(data, dict):
         raise ConversionError(f"{path} cannot be read", ["it must hold a JSON object"])
@@ -76,8 +77,8 @@ def _contents(path: Path) -> Arrays:
         raise ConversionError(
             f"{path.parent} is incomplete", [f"there is no {path.name}"]
         ) from None
-    except Exception as error:  # safetensors raises its own classes
-        raise ConversionError(f"{path} cannot be read", [repr(error)]) from None
+    except (OSError, SafetensorsError) as error:
+        raise ConversionError(f"{path} cannot be read", [str(error)]) from None
 
 
 def content(values: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, bytes]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.deferred import SizeLimitError, deferred
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
 from ember_ml._core.types import NativeArray
 from ember_ml.backend import use_backend
-from ember_ml.nn.checkpoint import save
+from ember_ml.nn.checkpoint import SPARE, save
 from ember_ml.nn.models.convert.errors import ConversionError
 from ember_ml.nn.models.convert.families import HEAD, Family
 from ember_ml.nn.models.convert.files import CONFIG, Arrays, read_arrays, read_json
@@ -61,19 +64,42 @@ def convert(
         raise ArgumentError(f"convert: target={str(target)!r} must differ from source")
     settings = Settings(str(folder / CONFIG), read_json(folder / CONFIG))
     family = _family(settings)
-    config = family.config(settings)
+    with _explained(settings):
+        config = family.config(settings)
     arrays = read_arrays(folder)
     with use_backend(backend or runtime.active()):
-        model: LanguageModel = config.create()
+        with _explained(settings), deferred(2 * _size(arrays) + SPARE):
+            model: LanguageModel = config.create()
         _fill(model, family, arrays, folder)
     if target is not None:
         save(model, target)
     return model
 
 
+def _size(arrays: Arrays) -> int:
+    return sum(array.nbytes for array, _ in arrays.values())
+
+
+@contextlib.contextmanager
+def _explained(settings: Settings) -> Iterator[None]:
+    """Raise errors of the config and of the constructors as a ConversionError."""
+    try:
+        yield
+    except ConversionError:
+        raise
+    except SizeLimitError as error:
+        raise ConversionError(
+            f"{settings.where} describes a larger model than the weights hold", [str(error)]
+        ) from None
+    except Exception as error:  # values of any type and size arrive here
+        raise ConversionError(
+            f"{settings.where} cannot be converted", [f"{type(error).__name__}: {error!s:.500}"]
+        ) from error
+
+
 def _family(settings: Settings) -> Family:
     kind = settings.get("model_type")
-    if kind not in FAMILIES:
+    if not isinstance(kind, str) or kind not in FAMILIES:
         settings.problems.append(
             f"model_type={kind!r} is not supported, only {', '.join(FAMILIES)}"
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from ember_ml import ops
+from ember_ml._core import deferred
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import ComponentLike
@@ -106,6 +107,7 @@ class CfCCell(HoistedCell[CfCWeights, Tensor]):
         self.widths = hidden_size
         self.mode = mode
         self.activation = activations.get(activation)
+        deferred.reserve(8 * backbone_layers, f"a backbone of {backbone_layers} layers")
         sizes = [in_features + hidden_size] + [backbone_units] * backbone_layers
         self.backbone = ModuleList(Dense(*pair) for pair in itertools.pairwise(sizes))
         self.dropout = Dropout(backbone_dropout) if backbone_dropout else None
