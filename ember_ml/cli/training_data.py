@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ember_ml._core import array_files
-from ember_ml._core.safetensors_files import SafetensorsError
 from ember_ml._core.errors import ArgumentError
+from ember_ml._core.safetensors_files import SafetensorsError
 from ember_ml._core.types import NativeArray
 from ember_ml.cli.text import TextWindows, Vocabulary, read_text
 from ember_ml.configs.train_run import ArrayData, ArrayFields, TextData, TextFields, TrainRunConfig

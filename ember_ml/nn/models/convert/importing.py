@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +78,7 @@ def convert(
 
 
 def _size(arrays: Arrays) -> int:
-    return sum(array.nbytes for array, _ in arrays.values())
+    return sum(8 * math.prod(array.shape) for array, _ in arrays.values())
 
 
 @contextlib.contextmanager
