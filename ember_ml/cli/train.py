@@ -127,8 +127,8 @@ class _Run:
             self.trainer.fit(
                 self.data.train,
                 self.data.validation,
-                epochs=config.epochs,
-                steps=config.steps,
+                until_epoch=1 if config.epochs is None and config.steps is None else config.epochs,
+                until_step=config.steps,
                 batch_size=min(config.batch_size, len(self.data.train)),
             )
         except TrainingInterrupted:

@@ -83,14 +83,41 @@ class Optimizer:
         self.groups = read_groups(type(self).__name__, params, options)
         for group in self.groups:
             group.set_options(self._checked(group.all_options()))
-        self.names = [name for group in self.groups for name in group.names]
-        self.parameters = [each for group in self.groups for each in group.parameters]
+        self._list_parameters()
         self.step_count = 0
         self.training = True
         self.factor = 1.0
         self._lags = [0] * len(self.names)
         self._plan: Plan | None = None
         self._absent: tuple[int, ...] | None = None
+
+    def _list_parameters(self) -> None:
+        """Collect the parameters of the groups; new lists replace the old ones."""
+        self.names = [name for group in self.groups for name in group.names]
+        self.parameters = [each for group in self.groups for each in group.parameters]
+        frozen = [each for group in self.groups for _, each in group.frozen]
+        self._frozen = [each for each in frozen if each.dtype.is_floating]
+
+    def add_unfrozen(self) -> bool:
+        """Add the parameters that were frozen before and are trainable now.
+
+        They join their groups, with a new state; the state of the others stays. `step` calls it.
+
+        Returns:
+            Whether there are such parameters. `parameters` is then a new list.
+        """
+        if not self._frozen or not any(x.trainable for x in self._frozen):
+            return False
+        saved = self._current_plan().tensors()
+        lags = dict(zip(self.names, self._lags, strict=True))
+        for group in self.groups:
+            added = [name for name, x in group.frozen if x.trainable and x.dtype.is_floating]
+            group.include([*group.names, *added])
+        self._list_parameters()
+        self._lags = [lags.get(name, self.step_count) for name in self.names]
+        options = [group.options for group in self.groups]
+        self._plan, self._absent = Plan(self, options, saved, partial=True), None
+        return True
 
     def options_for(self, parameter: Parameter, options: Options) -> Options:
         """Return the options of a parameter; by default, the options of its group.
@@ -176,6 +203,7 @@ class Optimizer:
                 is None, or whose name is missing, stays unchanged.
         """
         self._before_step()
+        self.add_unfrozen()
         plan = self._current_plan()
         arrays = self._native_gradients(plan, grads)
         absent = tuple(at for at, array in enumerate(arrays) if array is None)
@@ -305,13 +333,27 @@ class Optimizer:
             self._checked({**group.all_options(), **own})
             for group, own in zip(self.groups, saved, strict=True)
         ]
-        self._plan = Plan(self, options, state.get("tensors", {}))
+        self._plan = self._saved_plan(options, state)
         self._absent = None
         for group, own in zip(self.groups, options, strict=True):
             group.set_options(own)
         self.step_count = int(state["step"])
         self._load_extra(state.get("extra", {}))
         return self
+
+    def _saved_plan(self, options: list[dict[str, Any]], state: Mapping[str, Any]) -> Plan:
+        """Return the plan for a state, and include the parameters that it has."""
+        before = [group.names for group in self.groups]
+        try:
+            for group, saved in zip(self.groups, state["groups"], strict=True):
+                group.include(saved["params"])
+            self._list_parameters()
+            return Plan(self, options, state.get("tensors", {}))
+        except Exception:
+            for group, names in zip(self.groups, before, strict=True):
+                group.include(names)
+            self._list_parameters()
+            raise
 
     def __repr__(self) -> str:
         groups = ", ".join(repr(group) for group in self.groups)

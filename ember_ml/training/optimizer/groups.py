@@ -28,9 +28,25 @@ class Group:
     """
 
     def __init__(self, named: list[Named], options: Mapping[str, Any]) -> None:
-        self.names = [name for name, _ in named]
-        self.parameters = [parameter for _, parameter in named]
+        self._members = named
+        self.include([name for name, parameter in named if parameter.trainable])
         self.set_options(options)
+
+    def include(self, names: Iterable[str]) -> None:
+        """Set the parameters that are updated; frozen ones join when they are unfrozen.
+
+        Args:
+            names: Names of the parameters.
+        """
+        wanted = set(names)
+        included = [(name, x) for name, x in self._members if name in wanted]
+        self.names = [name for name, _ in included]
+        self.parameters = [x for _, x in included]
+        self.frozen = [(name, x) for name, x in self._members if name not in wanted]
+
+    def members(self) -> list[Named]:
+        """Return all parameters with their names, including those that are frozen."""
+        return list(self._members)
 
     def set_options(self, options: Mapping[str, Any]) -> None:
         """Replace the options, including the learning rate."""
@@ -105,9 +121,9 @@ def _read_group(owner: str, part: object, options: Mapping[str, Any]) -> tuple[A
 
 
 def _listed(owner: str, given: Any) -> list[Named]:
-    """Return the trainable parameters with their names, which may be empty."""
+    """Return the parameters with their names, which may be empty."""
     if isinstance(given, Module):
-        return list(given.named_parameters(trainable=True))
+        return list(given.named_parameters())
     pairs: list[Named] = []
     for item in [given] if isinstance(given, Parameter) else given:
         pair = item if isinstance(item, tuple) and len(item) == 2 else (None, item)
@@ -116,21 +132,28 @@ def _listed(owner: str, given: Any) -> list[Named]:
             raise ArgumentTypeError(
                 f"{owner}: params must hold Parameters, or (name, Parameter), not {item!r:.60}"
             )
-        if parameter.trainable:
-            pairs.append((parameter.name if name is None else name, parameter))
+        pairs.append((parameter.name if name is None else name, parameter))
     return pairs
 
 
 def _unique(groups: list[list[Named]]) -> list[list[Named]]:
-    """Replace names that are empty or not unique by the parameter's position."""
-    counts = Counter(name for group in groups for name, _ in group)
-    position = 0
+    """Replace names that are empty or not unique by the parameter's position.
+
+    Frozen parameters come after the others, whose positions do not depend on them.
+    """
+    everything = [pair for group in groups for pair in group]
+    counts = {
+        True: Counter(name for name, x in everything if x.trainable),
+        False: Counter(name for name, _ in everything),
+    }
+    order = sorted(range(len(everything)), key=lambda at: not everything[at][1].trainable)
+    positions = iter([str(order.index(at)) for at in range(len(everything))])
     result = []
     for group in groups:
         named = []
-        for name, parameter in group:
-            named.append((name if name and counts[name] == 1 else str(position), parameter))
-            position += 1
+        for name, x in group:
+            position = next(positions)
+            named.append((name if name and counts[x.trainable][name] == 1 else position, x))
         result.append(named)
     return result
 
@@ -149,7 +172,7 @@ def _check(owner: str, groups: list[Group]) -> None:
                     "parameters can be trained"
                 )
             seen[id(parameter)] = name
-    if not seen:
+    if not any(group.names for group in groups):
         raise ArgumentError(f"{owner}: there is no trainable parameter")
 
 
@@ -168,8 +191,10 @@ def saved_options(
             f"{owner}: the optimizer has {len(groups)} groups, the state has {len(saved)}"
         )
     for mine, theirs in zip(groups, saved, strict=True):
-        missing = [name for name in mine.names if name not in theirs["params"]]
-        unexpected = [name for name in theirs["params"] if name not in mine.names]
+        names = {name for name, _ in mine.members()}
+        required = [name for name, x in mine.members() if name in mine.names and x.trainable]
+        missing = [name for name in required if name not in theirs["params"]]
+        unexpected = [name for name in theirs["params"] if name not in names]
         if missing or unexpected:
             raise StateDictError(owner, missing, unexpected, {})
     return [{name: group[name] for name in group if name != "params"} for group in saved]

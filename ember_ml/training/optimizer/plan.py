@@ -80,6 +80,7 @@ class Plan:
         optimizer: The optimizer.
         options: Options of each of its groups.
         saved: Tensors of a saved state, from any backend. Default: the initial state.
+        partial: Whether missing tensors get their initial values.
 
     Attributes:
         kernels: The backend's arithmetic on lists of arrays.
@@ -91,6 +92,7 @@ class Plan:
         optimizer: Optimizer,
         options: Sequence[Options],
         saved: Mapping[str, TensorLike] | None = None,
+        partial: bool = False,
     ) -> None:
         self._optimizer = optimizer
         self._groups = [group for group in optimizer.groups for _ in group.names]
@@ -104,7 +106,7 @@ class Plan:
         for group, own in zip(optimizer.groups, options, strict=True):
             for name, parameter in zip(group.names, group.parameters, strict=True):
                 self._add(name, parameter, optimizer.options_for(parameter, own))
-        self.state = self._initial() if saved is None else self._read(saved)
+        self.state = self._initial() if saved is None else self._read(saved, partial)
         self._compiled: dict[tuple[object, ...], Update] = {}
 
     def _add(self, name: str, parameter: Parameter, options: Options) -> None:
@@ -199,8 +201,15 @@ class Plan:
     def _initial(self) -> list[Array]:
         return [_initial_value(self.kernels, *each) for each in self._slots.values()]
 
-    def _read(self, saved: Mapping[str, TensorLike]) -> list[Array]:
+    def _read(self, saved: Mapping[str, TensorLike], partial: bool) -> list[Array]:
         """Convert saved tensors to native arrays; a StateDictError lists what does not fit."""
+        if partial:
+            new = {
+                key: Tensor.from_native(_initial_value(self.kernels, *each), self._backend)
+                for key, each in self._slots.items()
+                if key not in saved
+            }
+            saved = {**saved, **new}
         shapes = {key: slot.shape for key, (_, slot) in self._slots.items()}
 
         def convert(key: str, value: TensorLike) -> Tensor:

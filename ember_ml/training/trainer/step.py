@@ -67,6 +67,7 @@ class StepRunner:
             CompiledStep(self._gradients, self._optimizer, self._clipped) if whole else None
         )
         self._backend = backend
+        self._parameters = self._optimizer.parameters
         self._evaluate = engine.evaluate
         variables = (*self._optimizer.parameters, *self._buffers)
         self._evaluate(native_arrays(variables))  # for any thread
@@ -77,7 +78,9 @@ class StepRunner:
             return self._run(batch)
 
     def _run(self, batch: object) -> StepResult | None:
-        if self._trainer.backend != self._backend:
+        self._optimizer.add_unfrozen()
+        moved = self._trainer.backend != self._backend
+        if moved or self._optimizer.parameters is not self._parameters:
             self._prepare_for(self._trainer.backend)
         whole = self._whole
         if whole is not None and whole.is_applicable() and not self._observers():

@@ -242,6 +242,7 @@ class Trainer:
         if is_done and epochs is None and steps is None:
             return self.history  # a later call may continue the saved one
         check_monitors(self, validation is not None)
+        self._check_parameters()
         loader = batches.loader(data, batch_size, shuffle=True, seed=self.config.seed or 0)
         self._resume_loader(loader, data)
         if is_done and self.resumed_start is not None and self.step > start.step:
@@ -274,6 +275,20 @@ class Trainer:
         if self.interrupted:
             raise interrupt.error()
         return self.history
+
+    def _check_parameters(self) -> None:
+        """Raise an error if parameters were added to the model after the trainer was created."""
+        if isinstance(self.config.optimizer, Optimizer):
+            return  # of parameters that the user chose
+        members = [pair for group in self.optimizer.groups for pair in group.members()]
+        known = {id(parameter) for _, parameter in members}
+        trainable = self.model.named_parameters(trainable=True)
+        added = [name for name, parameter in trainable if id(parameter) not in known]
+        if added:
+            raise ArgumentError(
+                f"fit: the optimizer does not have the parameters {', '.join(added[:5])}, which "
+                "were added to the model after the trainer was created; create a new trainer"
+            )
 
     def _resume_loader(self, loader: DataLoader, data: DataLike) -> None:
         """Continue where the saved training, or the last `fit` with the same data, ended."""
