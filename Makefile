@@ -5,7 +5,7 @@ BACKEND ?=
 ARCHITECTURES ?= attention+swiglu mamba+swiglu hyena+swiglu
 
 .DEFAULT_GOAL := help
-.PHONY: help setup mad docs browser demo test quick lint stubs types imports check bench clean
+.PHONY: help setup mad docs browser demo test robustness quick lint stubs types imports check bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -41,6 +41,9 @@ browser: ## install Chromium for the tests of the report, if apt-get can
 
 test: setup browser ## run the tests on every backend
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+robustness: setup ## run the long robustness tests: kills, random resumes, damaged files, concurrent writers
+	EMBER_ROBUSTNESS=full $(BIN)/python -m pytest -n 2 tests/robustness $(ARGS)
 
 quick: setup ## run a sample of the tests in under 3 minutes
 	$(BIN)/python -m pytest -n 2 --quick $(ARGS)

@@ -89,11 +89,13 @@ class MemoryMappedDataset(Columns):
             path: A name ending in .npy for one array, or a folder for a dict of arrays.
             data: An array, a dict of arrays, or an iterator of such chunks, which are concatenated
                 along the first axis. Only one chunk is in memory at a time.
-            overwrite: Whether to replace existing files. By default they raise an error.
+            overwrite: Whether to replace existing files. By default they raise an error. A folder
+                that also has files other than .npy is not replaced.
         """
         target = Path(path).absolute()
         if not overwrite and target.exists():
             raise DataFileError(f"{target} exists; pass overwrite=True to replace it")
+        _check_replaceable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
         try:
@@ -171,6 +173,16 @@ def _file(path: Path, name: str | None, target: Path) -> Path:
         raise ArgumentError(f"MemoryMappedDataset.create: {name!r} is not a valid file name")
     path.mkdir(exist_ok=True)
     return path / f"{name}.npy"
+
+
+def _check_replaceable(target: Path) -> None:
+    """Raise an error if a folder to replace has files that no dataset wrote."""
+    others = [] if not target.is_dir() else [p for p in target.iterdir() if p.suffix != ".npy"]
+    if others:
+        raise DataFileError(
+            f"{target} also contains {others[0].name}, which is not an array of a dataset; use "
+            "another folder, or move the file"
+        )
 
 
 def _replace(temporary: Path, target: Path) -> None:

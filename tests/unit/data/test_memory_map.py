@@ -149,3 +149,12 @@ def test_files_without_examples(tmp_path) -> None:
     (tmp_path / "raw.bin").touch()
     raw = MemoryMappedDataset(tmp_path / "raw.bin", dtype="int8", shape=(-1, 3))
     assert (len(raw), raw.batch([]).shape) == (0, (0, 3))
+
+
+def test_overwriting_keeps_files_of_others(tmp_path: Path) -> None:
+    MemoryMappedDataset.create(tmp_path / "data", {"x": np.zeros(3)})
+    (tmp_path / "data" / "notes.txt").write_text("mine")
+    with pytest.raises(DataFileError, match=r"also contains notes.txt"):
+        MemoryMappedDataset.create(tmp_path / "data", {"x": np.ones(3)}, overwrite=True)
+    assert (tmp_path / "data" / "notes.txt").read_text() == "mine"
+    assert len(MemoryMappedDataset(tmp_path / "data")) == 3
