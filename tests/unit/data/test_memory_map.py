@@ -151,7 +151,7 @@ def test_files_without_examples(tmp_path) -> None:
     assert (len(raw), raw.batch([]).shape) == (0, (0, 3))
 
 
-def test_overwriting_keeps_files_of_others(tmp_path: Path) -> None:
+def test_overwriting_keeps_files_of_others(tmp_path) -> None:
     MemoryMappedDataset.create(tmp_path / "data", {"x": np.zeros(3)})
     (tmp_path / "data" / "notes.txt").write_text("mine")
     with pytest.raises(DataFileError, match=r"also contains notes.txt"):
