@@ -9,9 +9,10 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from ember_ml._core import recording, runtime
+from ember_ml._core.errors import UnsupportedOpError
 from ember_ml._core.tensor import Tensor, wrap
 from ember_ml._core.types import NativeArray
-from ember_ml.autodiff.extraction import Procedure, Program, ValuesFunction, extract
+from ember_ml.autodiff.extraction import Program, ValuesFunction, extract
 from ember_ml.autodiff.fallback import check_tracing_error
 from ember_ml.autodiff.program import ProgramLog, Step
 from ember_ml.autodiff.record import Scope
@@ -55,15 +56,19 @@ class ReplayLog(ProgramLog):
             return [None] * len(sources)
         outputs = [x for x, _ in pairs]
         program, primals, constants = extract(steps, list(connected.values()), outputs, self.since)
+        given = [g for _, g in pairs]
         if recording.tapes() or self._native.differentiates_by_rules():
-            parts = _sweep(program, primals, constants, [g for _, g in pairs])
-            grads = dict(zip(connected, parts, strict=True))
-            return [grads.get(id(x._data)) for x in sources]
-        procedure = Procedure("gradient", program.key, self.backend, _vjp(program, self.backend))
-        results = procedure([*primals, *constants, *[g for _, g in pairs]])
-        if self.rebinds:
-            self._rebind(targets, dict(zip(map(_id, outputs), results, strict=False)))
-        grads = dict(zip(connected, results[len(pairs) :], strict=True))
+            parts = _sweep(program, primals, constants, given)
+        else:
+            try:
+                results = _vjp(program, self.backend)([*primals, *constants, *given])
+            except UnsupportedOpError:
+                parts = _sweep(program, primals, constants, given)
+            else:
+                parts = results[len(pairs) :]
+                if self.rebinds:
+                    self._rebind(targets, dict(zip(map(_id, outputs), results, strict=False)))
+        grads = dict(zip(connected, parts, strict=True))
         return [grads.get(id(x._data)) for x in sources]
 
     def _leading_to(

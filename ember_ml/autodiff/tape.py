@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self, overload
 from ember_ml import ops
 from ember_ml._core import recording, tree
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError, UnsupportedOpError
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml._core.types import Tree
 from ember_ml.autodiff import record
@@ -356,6 +356,9 @@ class GradientTape:
         self._used = not self._persistent
         try:
             yield
+        except UnsupportedOpError as error:
+            error.args = (f"GradientTape.{method}: {error}",)
+            raise
         finally:
             if self._used:
                 self._logs = {}

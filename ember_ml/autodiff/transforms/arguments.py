@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ember_ml._core import runtime, tree
 from ember_ml._core.convert import convert_to_tensor, native_backend
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, UnsupportedOpError
 from ember_ml._core.tensor import EmberTensor, Tensor, wrap
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.values import Values, is_differentiable, one_backend
@@ -16,6 +17,27 @@ if TYPE_CHECKING:
     from ember_ml.backend.interface import Autodiff
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def naming(transform: str) -> Callable[[F], F]:
+    """Return a decorator that adds the transform to errors about ops without a derivative.
+
+    The error of a nested transform names all of them, the outermost first.
+    """
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: object, **kwargs: object) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except UnsupportedOpError as error:
+                error.args = (f"{transform}: {error}",)
+                raise
+
+        return cast(F, call)
+
+    return decorate
 
 
 def as_tensor(value: Any, backend: str | None = None, *, numbers: bool = True) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, Literal, TypeVar, overload
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.autodiff.transforms.arguments import Arguments, Results
+from ember_ml.autodiff.transforms.arguments import Arguments, Results, naming
 from ember_ml.autodiff.transforms.batching import vmap
 from ember_ml.autodiff.transforms.products import flat_jvp, flat_vjp
 from ember_ml.autodiff.values import Values, basis
@@ -52,6 +52,7 @@ def jacobian(
     if mode not in ("reverse", "forward"):
         raise ArgumentError(f"jacobian: mode must be 'reverse' or 'forward', not {mode!r}")
 
+    @naming("jacobian")
     @functools.wraps(fn)
     def derivatives(*args: object, **kwargs: object) -> Any:
         given = Arguments("jacobian", args, argnums)

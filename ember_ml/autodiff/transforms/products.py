@@ -16,6 +16,7 @@ from ember_ml.autodiff.transforms.arguments import (
     Arguments,
     Results,
     engine,
+    naming,
     natives,
     wrapped,
 )
@@ -24,6 +25,7 @@ from ember_ml.autodiff.values import Values
 R = TypeVar("R")
 
 
+@naming("vjp")
 def vjp(fn: Callable[..., R], *primals: object) -> tuple[R, Callable[[R], tuple[Any, ...]]]:
     """Return the result of fn and its pullback.
 
@@ -45,6 +47,7 @@ def vjp(fn: Callable[..., R], *primals: object) -> tuple[R, Callable[[R], tuple[
         lambda tensors: given.call(fn, tensors, {}), given.tensors, given.backend
     )
 
+    @naming("vjp")
     def pullback(cotangents: R) -> tuple[Any, ...]:
         return given.unflatten(pull(results.flatten_cotangents("vjp", cotangents)))
 
@@ -78,6 +81,7 @@ def _checked(results: Results) -> Results:
     return results
 
 
+@naming("jvp")
 def jvp(fn: Callable[..., R], primals: Sequence[object], tangents: Sequence[object]) -> tuple[R, R]:
     """Return the result of fn and its derivative along the tangents.
 

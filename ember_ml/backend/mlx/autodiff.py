@@ -8,12 +8,14 @@ from typing import Final
 
 import mlx.core as mx
 
+from ember_ml._core.errors import UnsupportedOpError
 from ember_ml.backend.mlx.custom import attach_vjp as attach_vjp
 from ember_ml.backend.mlx.nesting import nesting
 
 ENGINE: Final = "replay"
 WITHOUT_GRADIENT: frozenset[str] = frozenset(
     {
+        "cumulative.logcumsumexp",  # NaN at -inf
         "linearalg.decompositions.cholesky",
         "linearalg.decompositions.eig",
         "linearalg.decompositions.eigh",
@@ -53,6 +55,13 @@ def _differentiating() -> Iterator[None]:
     nesting.gradients += 1
     try:
         yield
+    except ValueError as error:
+        text = str(error)
+        if not text.startswith("[") or "vjp" not in text.lower():
+            raise
+        raise UnsupportedOpError(
+            f"MLX cannot differentiate an op of this function: {text}"
+        ) from error
     finally:
         nesting.gradients -= 1
 

@@ -32,7 +32,7 @@ def _complex_cumprod(x: mx.array, axis: Any) -> mx.array:
 
 
 def cumprod(x: mx.array, axis: int | None = None, *, dtype: mx.Dtype | None = None) -> mx.array:
-    if x.dtype == mx.complex64 and dtype in (None, mx.complex64):
+    if x.dtype == mx.complex64 and (dtype is None or dtype == mx.complex64):
         return _complex_cumprod(x, axis)
     return _widened(mx.cumprod, x, axis, dtype)
 

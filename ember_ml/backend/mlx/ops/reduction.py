@@ -131,6 +131,8 @@ def _index(native: Callable[..., mx.array], x: mx.array, axis: Any, keepdims: bo
     """Return an index, also if other axes are empty."""
     if x.size == 0 and count(x.shape, axis) > 0:
         return _nothing(0, x, axis, keepdims, mx.int64)
+    if x.ndim == 0 and axis is None:
+        return mx.zeros((), mx.int64)  # MLX fails with keepdims
     return native(x, axis, keepdims).astype(mx.int64)
 
 

@@ -49,7 +49,23 @@ def empty_like(convolve: Callable[..., Any], x: mx.array, *args: Any) -> mx.arra
     return mx.zeros((0, *one.shape[1:]), one.dtype)
 
 
+def with_channels(x: mx.array, weight: mx.array, groups: int, axis: int) -> tuple[Any, Any]:
+    """Return zeros with a channel per group for arrays without channels, which crash MLX.
+
+    Args:
+        x: (batch, 0, space...).
+        weight: Filters of length 0 along `axis`.
+        groups: Number of groups.
+        axis: Axis of the input channels of `weight`.
+    """
+    shape = list(weight.shape)
+    shape[axis] = groups if axis == 0 else 1
+    return mx.zeros((x.shape[0], groups, *x.shape[2:]), x.dtype), mx.zeros(shape, weight.dtype)
+
+
 def conv_general(x, weight, bias, stride, padding, dilation, groups):
+    if x.shape[1] == 0:
+        x, weight = with_channels(x, weight, groups, 1)
     if len(x) == 0:
         return empty_like(conv_general, x, weight, bias, stride, padding, dilation, groups)
     depthwise = groups == weight.shape[0] == x.shape[1] and stride == (1,) and x.dtype.size > 2

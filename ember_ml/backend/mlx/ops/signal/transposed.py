@@ -6,7 +6,13 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.mlx.ops.signal.convolution import by_group, empty_like, finish, of_any_dtype
+from ember_ml.backend.mlx.ops.signal.convolution import (
+    by_group,
+    empty_like,
+    finish,
+    of_any_dtype,
+    with_channels,
+)
 
 
 def _filters(weight: mx.array, groups: int) -> mx.array:
@@ -28,6 +34,8 @@ def _crop(y: mx.array, padding: Any) -> mx.array:
 
 
 def conv_transpose_general(x, weight, bias, stride, padding, dilation, groups):
+    if x.shape[1] == 0:
+        x, weight = with_channels(x, weight, groups, 0)
     if len(x) == 0:
         args = weight, bias, stride, padding, dilation, groups
         return empty_like(conv_transpose_general, x, *args)
