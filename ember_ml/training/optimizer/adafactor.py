@@ -10,7 +10,7 @@ from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import NonNegative, Positive, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
 
 
@@ -44,6 +44,7 @@ class Adafactor(Optimizer):
             the root mean square of a parameter.
         clip: Maximum root mean square of an update, d.
         weight_decay: Decoupled weight decay coefficient; multiplied by the learning rate.
+        groups: Options of parameters by name: {"match": patterns, option: value}.
 
     Reference: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost",
     2018.
@@ -57,9 +58,11 @@ class Adafactor(Optimizer):
         eps: tuple[Positive | None, NonNegative] = (None, 1e-3),
         clip: Positive = 1.0,
         weight_decay: NonNegative = 0.0,
+        groups: MatchedGroups = (),
     ) -> None:
         super().__init__(
             params,
+            groups,
             learning_rate=learning_rate,
             beta2_decay=beta2_decay,
             eps=eps,

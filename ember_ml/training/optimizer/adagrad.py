@@ -6,7 +6,7 @@ from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer, StepValues
-from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
 
 
@@ -24,6 +24,7 @@ class Adagrad(Optimizer):
         weight_decay: L2 penalty coefficient, added to the gradient.
         initial_accumulator: Initial value of the sum of squares.
         eps: Added to the denominator for numerical stability.
+        groups: Options of parameters by name: {"match": patterns, option: value}.
 
     Reference: Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and
     Stochastic Optimization", 2011.
@@ -37,9 +38,11 @@ class Adagrad(Optimizer):
         weight_decay: NonNegative = 0.0,
         initial_accumulator: NonNegative = 0.0,
         eps: NonNegative = 1e-10,
+        groups: MatchedGroups = (),
     ) -> None:
         super().__init__(
             params,
+            groups,
             learning_rate=learning_rate,
             learning_rate_decay=learning_rate_decay,
             weight_decay=weight_decay,
@@ -91,6 +94,7 @@ class Adadelta(Optimizer):
         rho: Decay rate of the moving averages.
         eps: Added to the moving averages for numerical stability.
         weight_decay: L2 penalty coefficient, added to the gradient.
+        groups: Options of parameters by name: {"match": patterns, option: value}.
 
     Reference: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
     """
@@ -102,9 +106,10 @@ class Adadelta(Optimizer):
         rho: Below1 = 0.9,
         eps: NonNegative = 1e-6,
         weight_decay: NonNegative = 0.0,
+        groups: MatchedGroups = (),
     ) -> None:
         super().__init__(
-            params, learning_rate=learning_rate, rho=rho, eps=eps, weight_decay=weight_decay
+            params, groups, learning_rate=learning_rate, rho=rho, eps=eps, weight_decay=weight_decay
         )
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:

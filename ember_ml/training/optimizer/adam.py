@@ -9,7 +9,7 @@ from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
 
 
@@ -92,6 +92,7 @@ class Adam(Optimizer):
         eps: Added to the denominator for numerical stability.
         weight_decay: L2 penalty coefficient, added to the gradient.
         amsgrad: Whether to divide by the maximum of the second moments so far.
+        groups: Options of parameters by name: {"match": patterns, option: value}.
 
     Reference: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015.
     """
@@ -106,9 +107,11 @@ class Adam(Optimizer):
         eps: NonNegative = 1e-8,
         weight_decay: NonNegative = 0.0,
         amsgrad: bool = False,
+        groups: MatchedGroups = (),
     ) -> None:
         super().__init__(
             params,
+            groups,
             learning_rate=learning_rate,
             betas=betas,
             eps=eps,
@@ -151,6 +154,7 @@ class AdamW(Adam):
         eps: Added to the denominator for numerical stability.
         weight_decay: Decoupled weight decay coefficient; multiplied by the learning rate.
         amsgrad: Whether to divide by the maximum of the second moments so far.
+        groups: Options of parameters by name: {"match": patterns, option: value}.
 
     Reference: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.
     """
@@ -165,5 +169,6 @@ class AdamW(Adam):
         eps: NonNegative = 1e-8,
         weight_decay: NonNegative = 1e-2,
         amsgrad: bool = False,
+        groups: MatchedGroups = (),
     ) -> None:
-        super().__init__(params, learning_rate, betas, eps, weight_decay, amsgrad)
+        super().__init__(params, learning_rate, betas, eps, weight_decay, amsgrad, groups)

@@ -16,6 +16,7 @@ from ember_ml.nn import Parameter
 from ember_ml.registry import REGISTRY
 from ember_ml.registry.base import close_matches
 from ember_ml.training.optimizer.groups import (
+    MatchedGroups,
     Options,
     ParametersLike,
     read_groups,
@@ -57,6 +58,8 @@ class Optimizer:
     Args:
         params: A module, parameters, (name, parameter) pairs, or groups: dicts with "params" and
             options of their own.
+        groups: Options of parameters by name: {"match": patterns, option: value}. A pattern is as
+            in file names ("*.bias"). The first group that matches counts.
         options: The learning rate and the other options of groups that do not set their own.
 
     Attributes:
@@ -79,8 +82,8 @@ class Optimizer:
     config: Config | None = None
     """The config it was built from, if its class is registered."""
 
-    def __init__(self, params: ParametersLike, **options: Any) -> None:
-        self.groups = read_groups(type(self).__name__, params, options)
+    def __init__(self, params: ParametersLike, groups: MatchedGroups = (), **options: Any) -> None:
+        self.groups = read_groups(type(self).__name__, params, options, groups)
         for group in self.groups:
             group.set_options(self._checked(group.all_options()))
         self._list_parameters()
@@ -90,6 +93,15 @@ class Optimizer:
         self._lags = [0] * len(self.names)
         self._plan: Plan | None = None
         self._absent: tuple[int, ...] | None = None
+
+    @staticmethod
+    def check_config(config: Any) -> None:
+        """Raise an error if a group has an option that the optimizer does not have."""
+        fields = [name for name in type(config).model_fields if name != "groups"]
+        for group in getattr(config, "groups", ()):
+            for name in group:
+                if name != "match" and name not in fields:
+                    raise ValueError(f"a group has no option {name!r}{close_matches(name, fields)}")
 
     def _list_parameters(self) -> None:
         """Collect the parameters of the groups; new lists replace the old ones."""

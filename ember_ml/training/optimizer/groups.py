@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import PlainValidator, WithJsonSchema
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.nn import Module, Parameter, StateDictError
@@ -16,6 +19,33 @@ Options: TypeAlias = Mapping[str, Any]
 Named: TypeAlias = tuple[str, Parameter]
 ParametersLike: TypeAlias = Module | Iterable[Parameter | Named | Mapping[str, Any]]
 """A module, parameters, (name, parameter) pairs, or groups: dicts with "params" and options."""
+
+
+def check_match(value: object) -> Mapping[str, object]:
+    """Return a group for parameters selected by name, as plain data.
+
+    Args:
+        value: {"match": pattern or patterns, option: value}.
+    """
+    if not isinstance(value, Mapping) or "match" not in value:
+        raise ValueError(f"must be a mapping with 'match' and options, not {value!r:.60}")
+    patterns = value["match"]
+    listed = [patterns] if isinstance(patterns, str) else patterns
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(x, str) for x in listed):
+        raise ValueError(f"match must be a pattern or a list of patterns, not {patterns!r:.60}")
+    plain = {str(key): option for key, option in value.items()}
+    return {**plain, "match": patterns if isinstance(patterns, str) else list(listed)}
+
+
+MatchedGroups = tuple[
+    Annotated[
+        Mapping[str, object],
+        PlainValidator(check_match),
+        WithJsonSchema({"type": "object", "required": ["match"]}),
+    ],
+    ...,
+]
+"""Groups of parameters selected by name: {"match": "*.bias", option: value}."""
 
 
 class Group:
@@ -82,13 +112,20 @@ class Group:
         return f"Group({len(self.names)} parameters, {inside})"
 
 
-def read_groups(owner: str, params: ParametersLike, options: Mapping[str, Any]) -> list[Group]:
-    """Return the groups described by the `params` argument of an optimizer.
+def read_groups(
+    owner: str,
+    params: ParametersLike,
+    options: Mapping[str, Any],
+    matched: Sequence[Mapping[str, object]] = (),
+) -> list[Group]:
+    """Return the groups described by the arguments of an optimizer.
 
     Args:
         owner: Name of the optimizer's class, for errors.
         params: A module, parameters, (name, parameter) pairs, or groups.
         options: Options of groups that do not set their own.
+        matched: Groups of parameters selected by name. The first match counts; parameters without
+            one come first, in a group with `options`.
     """
     if not isinstance(params, Module):
         if isinstance(params, (Parameter, Mapping, str)) or not isinstance(params, Iterable):
@@ -98,12 +135,43 @@ def read_groups(owner: str, params: ParametersLike, options: Mapping[str, Any]) 
             )
         params = list(params)
     is_grouped = isinstance(params, list) and any(isinstance(part, Mapping) for part in params)
+    if matched:
+        if is_grouped:
+            raise ArgumentError(f"{owner}: pass groups either in params or by 'match', not both")
+        params = _matched(owner, _listed(owner, params), matched)
+        is_grouped = True
     parts: Any = params if is_grouped else [{"params": params}]
     read = [_read_group(owner, part, options) for part in parts]
     named = _unique([_listed(owner, given) for given, _ in read])
     groups = [Group(group, own) for group, (_, own) in zip(named, read, strict=True)]
     _check(owner, groups)
     return groups
+
+
+def _matched(
+    owner: str, named: list[Named], matched: Sequence[Mapping[str, object]]
+) -> list[dict[str, Any]]:
+    """Return a group of the parameters that match nothing, and a group for each match."""
+    groups = [check_match(each) for each in matched]
+    members: list[list[Named]] = [[] for _ in (None, *groups)]
+    for name, parameter in named:
+        hits = (at for at, group in enumerate(groups, 1) if _matches(name, group["match"]))
+        members[next(hits, 0)].append((name, parameter))
+    for group, found in zip(groups, members[1:], strict=True):
+        if not found:
+            known = [name for name, _ in named]
+            raise ArgumentError(
+                f"{owner}: no parameter matches {group['match']!r}, or an earlier group has them; "
+                f"there are {', '.join(known[:5])}{' ...' if len(known) > 5 else ''}"
+            )
+    own = [{key: x for key, x in group.items() if key != "match"} for group in groups]
+    parts = [{"params": found, **x} for found, x in zip(members, ({}, *own), strict=True)]
+    return parts if members[0] else parts[1:]
+
+
+def _matches(name: str, patterns: object) -> bool:
+    listed: Any = [patterns] if isinstance(patterns, str) else patterns
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in listed)
 
 
 def _read_group(owner: str, part: object, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -10,7 +10,7 @@ from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.adam import moments
 from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
 
 
@@ -37,6 +37,7 @@ class LAMB(Optimizer):
         betas: Decay rates of the moving averages of the gradient and of its square.
         eps: Added to the denominator for numerical stability.
         weight_decay: Weight decay coefficient, :math:`\lambda`.
+        groups: Options of parameters by name: {"match": patterns, option: value}.
 
     Reference: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76
     minutes", 2020.
@@ -49,9 +50,15 @@ class LAMB(Optimizer):
         betas: tuple[Below1, Below1] = (0.9, 0.999),
         eps: NonNegative = 1e-6,
         weight_decay: NonNegative = 0.0,
+        groups: MatchedGroups = (),
     ) -> None:
         super().__init__(
-            params, learning_rate=learning_rate, betas=betas, eps=eps, weight_decay=weight_decay
+            params,
+            groups,
+            learning_rate=learning_rate,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
         )
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:

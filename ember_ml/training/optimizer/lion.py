@@ -8,7 +8,7 @@ from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
 
 
@@ -35,6 +35,7 @@ class Lion(Optimizer):
         learning_rate: Step size.
         betas: Decay rates of the average for the step and of the stored average.
         weight_decay: Decoupled weight decay coefficient; multiplied by the learning rate.
+        groups: Options of parameters by name: {"match": patterns, option: value}.
 
     Reference: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023.
     """
@@ -45,9 +46,10 @@ class Lion(Optimizer):
         learning_rate: NonNegative = 1e-4,
         betas: tuple[Below1, Below1] = (0.9, 0.99),
         weight_decay: NonNegative = 1e-3,
+        groups: MatchedGroups = (),
     ) -> None:
         super().__init__(
-            params, learning_rate=learning_rate, betas=betas, weight_decay=weight_decay
+            params, groups, learning_rate=learning_rate, betas=betas, weight_decay=weight_decay
         )
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:

@@ -16,7 +16,7 @@ from ember_ml.nn import Parameter
 from ember_ml.registry import register
 from ember_ml.training.optimizer.adam import AdamValues, adam_step, adam_values
 from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.lion import DecayedValues
 from ember_ml.training.optimizer.plan import Shape, Slot, State
 
@@ -46,6 +46,7 @@ class Muon(Optimizer):
         matrices: Whether matrices get orthogonalized steps.
         adamw_factor: Factor on the learning rate, for AdamW.
         betas: Decay rates of AdamW's moving averages.
+        groups: Options of parameters by name: {"match": patterns, option: value}.
 
     Reference: Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024.
     """
@@ -65,9 +66,11 @@ class Muon(Optimizer):
         matrices: bool = True,
         adamw_factor: NonNegative = 1.0,
         betas: tuple[Below1, Below1] = (0.9, 0.999),
+        groups: MatchedGroups = (),
     ) -> None:
         super().__init__(
             params,
+            groups,
             learning_rate=learning_rate,
             weight_decay=weight_decay,
             momentum=momentum,

@@ -6,7 +6,7 @@ from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer, StepValues
-from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
 
 
@@ -25,6 +25,7 @@ class RMSprop(Optimizer):
         weight_decay: L2 penalty coefficient, added to the gradient.
         momentum: Decay rate of the momentum buffer. Default 0: no momentum.
         centered: Whether to divide by the standard deviation instead of the root mean square.
+        groups: Options of parameters by name: {"match": patterns, option: value}.
 
     Reference: Graves, "Generating Sequences With Recurrent Neural Networks", 2013.
     """
@@ -38,9 +39,11 @@ class RMSprop(Optimizer):
         weight_decay: NonNegative = 0.0,
         momentum: NonNegative = 0.0,
         centered: bool = False,
+        groups: MatchedGroups = (),
     ) -> None:
         super().__init__(
             params,
+            groups,
             learning_rate=learning_rate,
             alpha=alpha,
             eps=eps,

@@ -17,7 +17,7 @@ from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.adam import second_moment
 from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Batch, Shape, Slot, State, state_dtype
 
 
@@ -52,6 +52,7 @@ class ScheduleFreeAdamW(Optimizer):
         weight_decay: Weight decay coefficient, :math:`\lambda`.
         weight_power: Exponent p of a step's weight in the average: the maximum learning rate so
             far to the power of p.
+        groups: Options of parameters by name: {"match": patterns, option: value}.
 
     Reference: Defazio et al., "The Road Less Scheduled", 2024.
     """
@@ -64,9 +65,11 @@ class ScheduleFreeAdamW(Optimizer):
         eps: NonNegative = 1e-8,
         weight_decay: NonNegative = 0.0,
         weight_power: NonNegative = 2.0,
+        groups: MatchedGroups = (),
     ) -> None:
         super().__init__(
             params,
+            groups,
             learning_rate=learning_rate,
             betas=betas,
             eps=eps,

@@ -8,7 +8,7 @@ from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer
-from ember_ml.training.optimizer.groups import Options, ParametersLike
+from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
 
 
@@ -33,6 +33,7 @@ class SGD(Optimizer):
         dampening: Dampening of the momentum, :math:`\tau`.
         weight_decay: L2 penalty coefficient, added to the gradient.
         nesterov: Whether to use Nesterov momentum.
+        groups: Options of parameters by name: {"match": patterns, option: value}.
     """
 
     def __init__(
@@ -43,9 +44,11 @@ class SGD(Optimizer):
         dampening: NonNegative = 0.0,
         weight_decay: NonNegative = 0.0,
         nesterov: bool = False,
+        groups: MatchedGroups = (),
     ) -> None:
         super().__init__(
             params,
+            groups,
             learning_rate=learning_rate,
             momentum=momentum,
             dampening=dampening,
@@ -56,6 +59,7 @@ class SGD(Optimizer):
     @staticmethod
     def check_config(config: Any) -> None:
         """Raise an error for Nesterov momentum without momentum or with dampening."""
+        Optimizer.check_config(config)
         if config.nesterov and (config.momentum == 0.0 or config.dampening != 0.0):
             raise ValueError("nesterov requires momentum > 0 and dampening = 0")
 

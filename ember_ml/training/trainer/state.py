@@ -11,6 +11,7 @@ from ember_ml import ops
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.folders import Log
 from ember_ml._core.tensor import Tensor
+from ember_ml.configs import Config
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.nn import checkpoint
 from ember_ml.nn.module import Module
@@ -41,11 +42,16 @@ def _trainer() -> type:
 
 def optimizer(config: TrainerConfig, model: Module) -> Optimizer:
     """Return the optimizer of the model's parameters."""
-    built = build("optimizers", config.optimizer, model)
+    chosen, rate = config.optimizer, config.learning_rate
+    fields = type(chosen).model_fields if isinstance(chosen, Config) else {}
+    if rate is not None and "learning_rate" in fields:  # groups may have their own
+        chosen = chosen.override(learning_rate=rate)
+        rate = None
+    built = build("optimizers", chosen, model)
     if not isinstance(built, Optimizer):
         raise ArgumentTypeError(f"Trainer: the optimizer must be an Optimizer, not {built!r:.60}")
-    if config.learning_rate is not None:
-        built.learning_rate = config.learning_rate
+    if rate is not None:
+        built.learning_rate = rate
     return built
 
 
