@@ -190,7 +190,14 @@ def test_a_file_may_leave_to_the_changes_what_it_needs(folder):
 
 
 def test_the_example_of_a_task_trains(folder):
-    words = ("epochs=1", "data.num_train=64", "model.hidden_size=8", "--backend", "numpy")
+    words = (
+        "epochs=1",
+        "trainer.schedule.warmup_steps=1",
+        "data.num_train=64",
+        "model.hidden_size=8",
+        "--backend",
+        "numpy",
+    )
     found = ember_json("train", EXAMPLES / "train.yaml", *words)
     assert found["step"] == 2
     assert found["checkpoint"] == "runs/recall/last"
