@@ -26,6 +26,7 @@ from ember_ml._core.errors import (
     BackendNotInstalledError,
     UnknownBackendError,
 )
+from ember_ml._core.requirements import REQUIREMENTS
 
 if TYPE_CHECKING:
     from ember_ml.backend.interface import Backend
@@ -46,9 +47,9 @@ class BackendEntry(NamedTuple):
 
 
 BACKENDS: dict[str, BackendEntry] = {
-    "numpy": BackendEntry("numpy", "ember-ml"),
-    "torch": BackendEntry("torch", "ember-ml[torch]"),
-    "mlx": BackendEntry("mlx", "ember-ml[mlx]"),
+    "numpy": BackendEntry("numpy", REQUIREMENTS["numpy"]),
+    "torch": BackendEntry("torch", REQUIREMENTS["torch"]),
+    "mlx": BackendEntry("mlx", REQUIREMENTS["mlx"]),
 }
 """All backends. A new one is a folder next to this file and a row here."""
 

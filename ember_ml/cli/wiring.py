@@ -11,8 +11,6 @@ from ember_ml.cli import completion, output
 from ember_ml.cli.settings import Settings, command
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from ember_ml.configs import Config
     from ember_ml.nn.wirings import BlockWiring, NeuronWiring
 
@@ -51,7 +49,7 @@ def draw(
     wiring = wiring_config(source, changes or []).create()
     if isinstance(wiring, NeuronWiring):
         wiring.build(inputs)
-    figure = _axes(wiring).get_figure()
+    figure = wiring.draw().get_figure()
     assert isinstance(figure, Figure)
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -84,15 +82,3 @@ def wiring_config(source: str, changes: list[str]) -> Config:
         wrong = f"must be one of the wirings, not {config.component!r}"
         raise ConfigError(source, [Problem(("type",), wrong)])
     return config
-
-
-def _axes(wiring: NeuronWiring | BlockWiring) -> Axes:
-    from ember_ml._core.errors import BackendNotInstalledError
-
-    try:
-        return wiring.draw()
-    except ModuleNotFoundError as error:
-        raise BackendNotInstalledError(
-            f"drawing neurons requires the package {error.name!r}; install it with: "
-            "pip install 'ember-ml[graph]'"
-        ) from None

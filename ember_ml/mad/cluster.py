@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ember_ml._core.errors import EmberError
+from ember_ml._core.requirements import install_command
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.pool import Event, perform
 from ember_ml.mad.run import Point, Result
@@ -60,7 +61,7 @@ class RayPool:
             from ray.util.queue import Queue
         except ImportError:
             raise ClusterError(
-                "Ray is not installed; install it with: pip install 'ember-ml[cluster]'"
+                f"Ray is not installed; install it with: {install_command('ray')}"
             ) from None
         self._ray = ray
         self._queue = Queue

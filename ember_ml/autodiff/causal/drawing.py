@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from ember_ml._core.errors import BackendNotInstalledError
+from ember_ml._core.requirements import install_command
 
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped,unused-ignore]
@@ -49,7 +50,7 @@ def to_networkx(context: CausalContext) -> networkx.DiGraph:
         import networkx
     except ImportError as error:
         raise BackendNotInstalledError(
-            "to_networkx needs networkx; install it with: pip install 'ember-ml[graph]'"
+            f"to_networkx needs networkx; install it with: {install_command('networkx')}"
         ) from error
     nodes, edges = graph(context)
     result = networkx.DiGraph()

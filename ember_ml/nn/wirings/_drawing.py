@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ember_ml._core.errors import BackendNotInstalledError
+from ember_ml._core.requirements import install_command
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -20,23 +23,35 @@ _LINES: dict[str, Any] = {"excitatory": "solid", "inhibitory": "dashed"}
 
 def graph(wiring: NeuronWiring, sensory: bool) -> Any:
     """Return a networkx.DiGraph of the wiring."""
-    import networkx as nx  # type: ignore[import-untyped]
-
+    try:
+        import networkx as nx  # type: ignore[import-untyped,unused-ignore]
+    except ImportError as error:
+        raise BackendNotInstalledError(
+            f"to_networkx needs networkx; install it with: {install_command('networkx')}"
+        ) from error
     digraph = nx.DiGraph()
-    for neuron in range(wiring.units):
-        digraph.add_node(f"neuron_{neuron}", neuron_type=wiring.type_of(neuron))
-    _connect(digraph, "neuron", wiring.synapses())
-    if sensory:
-        for at in range(wiring.input_dim or 0):
-            digraph.add_node(f"sensory_{at}", neuron_type="sensory")
-        _connect(digraph, "sensory", wiring.sensory_synapses())
+    for node, kind in _nodes(wiring, sensory).items():
+        digraph.add_node(node, neuron_type=kind)
+    for src, dest, polarity in _edges(wiring, sensory):
+        digraph.add_edge(src, dest, polarity=polarity)
     return digraph
 
 
-def _connect(digraph: Any, kind: str, synapses: list[tuple[int, int, int]]) -> None:
-    for src, dest, sign in synapses:
-        polarity = "excitatory" if sign > 0 else "inhibitory"
-        digraph.add_edge(f"{kind}_{src}", f"neuron_{dest}", polarity=polarity)
+def _nodes(wiring: NeuronWiring, sensory: bool) -> dict[str, str]:
+    """Return the types of the neurons, and of the inputs if they are included."""
+    nodes = {f"neuron_{at}": wiring.type_of(at) for at in range(wiring.units)}
+    inputs = range(wiring.input_dim or 0) if sensory else ()
+    return nodes | {f"sensory_{at}": "sensory" for at in inputs}
+
+
+def _edges(wiring: NeuronWiring, sensory: bool) -> list[tuple[str, str, str]]:
+    """Return the synapses as (source, destination, polarity)."""
+    parts = {"neuron": wiring.synapses(), "sensory": wiring.sensory_synapses() if sensory else []}
+    return [
+        (f"{kind}_{src}", f"neuron_{dest}", "excitatory" if sign > 0 else "inhibitory")
+        for kind, synapses in parts.items()
+        for src, dest, sign in synapses
+    ]
 
 
 def _columns(wiring: NeuronWiring) -> list[list[str]]:
@@ -61,8 +76,8 @@ def draw(wiring: NeuronWiring, axes: Axes | None) -> Axes:
 
     if axes is None:
         axes = plt.figure(figsize=(8, 6)).add_subplot()
-    digraph, places = graph(wiring, sensory=True), positions(wiring)
-    for src, dest, polarity in digraph.edges(data="polarity"):
+    places = positions(wiring)
+    for src, dest, polarity in _edges(wiring, sensory=True):
         axes.annotate(
             "",
             places[dest],
@@ -77,17 +92,17 @@ def draw(wiring: NeuronWiring, axes: Axes | None) -> Axes:
                 "shrinkB": 4,
             },
         )
-    _draw_nodes(axes, digraph, places)
+    _draw_nodes(axes, _nodes(wiring, sensory=True), places)
     axes.set_axis_off()
     return axes
 
 
-def _draw_nodes(axes: Axes, digraph: Any, places: dict[str, tuple[float, float]]) -> None:
+def _draw_nodes(axes: Axes, kinds: dict[str, str], places: dict[str, tuple[float, float]]) -> None:
     from matplotlib.lines import Line2D
 
     handles: list[Any] = []
     for kind, color in _COLORS.items():
-        nodes = [node for node, node_kind in digraph.nodes(data="neuron_type") if node_kind == kind]
+        nodes = [node for node, node_kind in kinds.items() if node_kind == kind]
         if not nodes:
             continue
         across, down = zip(*(places[node] for node in nodes), strict=True)

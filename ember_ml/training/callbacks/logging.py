@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.errors import EmberError
 from ember_ml._core.files import write_atomically
+from ember_ml._core.requirements import install_command
 from ember_ml.training.callbacks.base import Callback
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ class TensorBoardLogger(Callback):
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError:
             raise EmberError(
-                "TensorBoardLogger needs TensorBoard: pip install 'ember-ml[tensorboard]'"
+                "TensorBoardLogger needs TensorBoard; install it with: "
+                f"{install_command('tensorboard')}"
             ) from None
         self._writer = EventFileWriter(str(self.folder))
 
