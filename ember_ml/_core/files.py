@@ -12,10 +12,10 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file atomically: readers see the old or the new content, also after a crash.
 
     Args:
-        path: The file. Missing parent folders are created.
+        path: The file, or a link to it. Missing parent folders are created.
         content: New content.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:

@@ -234,6 +234,17 @@ def write_folder(
         raise
 
 
+def check_target(path: str | os.PathLike[str], kind: Kind) -> None:
+    """Raise the error that a save would raise because of files in the folder that no save wrote.
+
+    Args:
+        path: The folder, or a link to it. It need not exist.
+        kind: Kind of the folder.
+    """
+    target = find_folder(os.path.realpath(path))
+    _stale(target, Manifest(kind.name, dict.fromkeys(kind.files, checksums.Entry(0, 0))), kind)
+
+
 def remove_folder(path: str | os.PathLike[str], kind: Kind) -> None:
     """Remove the files that a save wrote, and the folder if nothing else is in it.
 

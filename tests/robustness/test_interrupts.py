@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import resource
@@ -108,6 +109,24 @@ def test_without_a_checkpoint_callback_no_earlier_checkpoint_is_replaced(
             trainer(At(step, send(signal.SIGINT))).fit((X, Y), epochs=9)
     assert trainer().resume("ember-interrupted").step == 3
     assert trainer().resume("ember-interrupted-2").step == 5
+
+
+def _train_for_ever(folder: Path, ready) -> None:
+    os.chdir(folder)
+    with use_backend("numpy"):
+        trainer(At(2, ready.set)).fit((X, Y), epochs=10**9)
+
+
+def test_a_worker_without_a_folder_ends_when_its_parent_terminates_it(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    worker = context.Process(target=_train_for_ever, args=(tmp_path, ready))
+    worker.start()
+    assert ready.wait(120)
+    worker.terminate()
+    worker.join()
+    assert worker.exitcode == -signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
 
 
 SCRIPT = """

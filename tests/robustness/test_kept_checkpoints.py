@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ember_ml import nn, ops
+from ember_ml._core.errors import FolderError
 from ember_ml.backend import use_backend
 from ember_ml.training import Trainer
 from ember_ml.training.callbacks import Checkpoint
@@ -39,6 +40,15 @@ def test_folders_of_the_user_stay(tmp_path: Path) -> None:
     trainer(tmp_path).fit((X, Y), steps=5, batch_size=8)
     assert steps(tmp_path) == ["00000004", "00000005", "00000099", "2", "by-step"]
     assert (tmp_path / "step-00000099" / "notes.txt").read_text() == "mine"
+
+
+def test_a_foreign_file_is_reported_before_the_first_step(tmp_path: Path) -> None:
+    (tmp_path / "last").mkdir()
+    (tmp_path / "last" / "config.json").write_text("mine")
+    refused = trainer(tmp_path)
+    with pytest.raises(FolderError, match=r"config.json was not written by a save"):
+        refused.fit((X, Y), steps=5, batch_size=8)
+    assert refused.step == 0
 
 
 def test_a_new_run_keeps_its_own_and_those_of_the_earlier_run(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import ember_ml
 from ember_ml import nn, ops
 from ember_ml._core import folders
 from ember_ml._core.errors import FolderError
+from ember_ml._core.files import write_atomically
 from ember_ml.backend import use_backend
 from ember_ml.nn import layers
 from ember_ml.nn.checkpoint import CheckpointError
@@ -336,3 +337,11 @@ def test_an_edited_config_says_how_to_load_it(tmp_path: Path) -> None:
         ember_ml.load(tmp_path)
     (tmp_path / "checksums.json").unlink()
     ember_ml.load(tmp_path)
+
+
+def test_a_linked_file_keeps_its_link(tmp_path: Path) -> None:
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    write_atomically(tmp_path / "link.txt", b"new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"

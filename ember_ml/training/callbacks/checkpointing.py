@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml._core.folders import remove_folder
+from ember_ml._core.folders import check_target, remove_folder
 from ember_ml.nn.checkpoint import KIND
 from ember_ml.training.callbacks.base import Best, Callback
 
@@ -60,10 +60,12 @@ class Checkpoint(Callback):
         return None if self.best is None else self.best.monitor
 
     def on_fit_start(self, trainer: Trainer) -> None:
-        """Create the folder, and raise an error if it is not writable."""
+        """Create the folder, and raise an error if checkpoints cannot be written to it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not os.access(self.folder, os.W_OK):
             raise PermissionError(f"Checkpoint: {self.folder} is not writable")
+        for name in ("last",) if self.best is None else ("last", "best"):
+            check_target(self.folder / name, KIND)
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         """Save every `every_steps` steps."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -36,12 +37,18 @@ _ERRORS: dict[int, type[BaseException]] = {
 class Interrupt:
     """Context in which a first Ctrl-C or SIGTERM only sets `signal`; a second one raises at once.
 
+    Args:
+        has_folder: Whether there is a folder for the checkpoint. If not, SIGTERM ends a worker
+            process at once, as its parent process expects.
+
     Attributes:
         signal: Number of the signal that was received, or None.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, has_folder: bool) -> None:
         self.signal: int | None = None
+        is_worker = multiprocessing.parent_process() is not None
+        self._numbers = [signal.SIGINT] if is_worker and not has_folder else list(_ERRORS)
         self._before: dict[int, Any] = {}
         self._process = os.getpid()
 
@@ -56,7 +63,7 @@ class Interrupt:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in _ERRORS:
+            for number in self._numbers:
                 if signal.getsignal(number) not in (signal.SIG_IGN, None):
                     self._before[number] = signal.signal(number, self._handle)
         return self

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Literal
 
 from ember_ml import ops
@@ -265,7 +266,7 @@ class Trainer:
                 ends.callback(callback.on_fit_end, self)
             ends.callback(self.optimizer.eval)
             self._notify("on_fit_start")
-            with Interrupt() as interrupt:
+            with Interrupt(bool(self._checkpoint_folders())) as interrupt:
                 while not (self.should_stop or limit.reached(self.epoch, self.step)):
                     self._run_epoch(loader, validation, batch_size, limit, interrupt)
                     if interrupt.asked:
@@ -493,10 +494,13 @@ class Trainer:
         resuming.resume(self, path)
         return self
 
+    def _checkpoint_folders(self) -> list[Path]:
+        return [each.folder for each in self.callbacks if isinstance(each, Checkpoint)]
+
     def _save_interrupted(self) -> None:
         from rich.console import Console
 
-        folders = [each.folder for each in self.callbacks if isinstance(each, Checkpoint)]
+        folders = self._checkpoint_folders()
         path = folders[0] / "last" if folders else state.unused_folder(INTERRUPTED)
         try:
             self.save(path)

@@ -99,14 +99,15 @@ def test_the_seed_and_the_changes(folder):
     assert written == TrainRunConfig.from_yaml(written.to_yaml())
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(folder):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_says_how_to_go_on(folder, number, code):
     words = ("train", "run.yaml", "epochs=1000000", "out=out", "--backend", "numpy")
     with running(*words) as process:
         while not process.stdout.readline().startswith("epoch 1 "):
             assert process.poll() is None
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
         _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
+    assert process.returncode == code, stderr
     assert (
         stderr
         == "continue with: ember train run.yaml epochs=1000000 out=out --backend numpy --resume\n"
