@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.errors import ArgumentTypeError, FolderError
 from ember_ml._core.folders import Kind, write_folder
 from ember_ml.nn.layers.sequence_mixing.attention import SelfAttention
 from ember_ml.nn.layers.sequence_mixing.mamba import Mamba
@@ -62,17 +62,31 @@ def export(model: Module, target: str | os.PathLike[str]) -> None:
     }
     values["tie_word_embeddings"] = model.head is None
     values["dtype"] = model.embedding.weight.dtype.name
+    _check_target(Path(target))
     write_folder(target, content(values, tensors), KIND)
 
 
+def _check_target(folder: Path) -> None:
+    """Raise an error if transformers saved a model to a folder, perhaps after an export to it."""
+    if "transformers_version" in _read_config(folder):
+        raise FolderError(
+            f"{folder / CONFIG} was written by transformers and is not overwritten; export to "
+            "another folder"
+        )
+
+
 def _is_earlier_export(folder: Path) -> bool:
-    """Return whether an earlier version exported to the folder; transformers adds its version."""
+    """Return whether a version without checksums exported to the folder."""
+    return "model_type" in _read_config(folder)
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    """Return the config in a folder; nothing if there is none, or if it cannot be read."""
     try:
         values = json.loads((folder / CONFIG).read_bytes())
     except (OSError, ValueError, RecursionError):
-        return False
-    exported = isinstance(values, dict) and "model_type" in values
-    return exported and "transformers_version" not in values
+        return {}
+    return values if isinstance(values, dict) else {}
 
 
 KIND = Kind(

@@ -13,6 +13,7 @@ from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.deferred import SizeLimitError, deferred
 from ember_ml._core.errors import ArgumentError
+from ember_ml._core.folders import find_folder
 from ember_ml._core.tensor import Tensor
 from ember_ml._core.types import NativeArray
 from ember_ml.backend import use_backend
@@ -60,7 +61,7 @@ def convert(
         >>> bool((again(tokens) == model(tokens)).all())
         True
     """
-    folder = Path(source)
+    folder = find_folder(source)
     if target is not None and Path(target).resolve() == folder.resolve():
         raise ArgumentError(f"convert: target={str(target)!r} must differ from source")
     settings = Settings(str(folder / CONFIG), read_json(folder / CONFIG))
