@@ -123,6 +123,29 @@ def convert_to_tensor(
     return _from_host(data, backend, target, device, copy)
 
 
+def convert_floats(data: Any, dtype: EmberDType, backend: str) -> EmberTensor:
+    """Return data as a tensor of a backend, with the given dtype if it is floating-point.
+
+    The dtype changes before the backend: data may have a dtype that the backend lacks.
+
+    Args:
+        data: A tensor, an array of a framework, nested lists or a number.
+        dtype: Dtype of floating-point tensors.
+        backend: Backend of the tensor.
+    """
+    owner = None if isinstance(data, EmberTensor) else native_backend(data)
+    if owner is None:
+        x = data if isinstance(data, EmberTensor) else convert_to_tensor(data, backend=backend)
+    elif runtime.LOADED[owner].IS_HOST:
+        floating = getattr(data.dtype, "kind", "f") == "f"
+        return convert_to_tensor(data, dtype if floating else None, backend=backend)
+    else:
+        x = convert_to_tensor(data, backend=owner)
+    if x.dtype.is_floating:
+        x = convert_to_tensor(x, dtype)
+    return convert_to_tensor(x, backend=backend)
+
+
 def _adjust(
     x: EmberTensor,
     dtype: EmberDType | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,12 +35,31 @@ def default_collate(items: Sequence[Pytree]) -> Pytree:
     return _collate("default_collate", _checked("default_collate", items), "", _stack)
 
 
+class PaddedLengths(NamedTuple):
+    """Padded batch with the lengths of its sequences."""
+
+    batch: Pytree
+    lengths: Pytree
+    """In the structure of the batch: (batch,) for each padded array, None for other leaves."""
+
+
+class PaddedMask(NamedTuple):
+    """Padded batch with its padding masks."""
+
+    batch: Pytree
+    mask: Pytree
+    """In the structure of the batch: (batch, time) for each padded array, None for others."""
+
+
 class pad_collate:  # noqa: N801  (used like a function)
     """Collate function that pads sequences: returns (batch, lengths) or (batch, mask).
 
     Every array of an example is padded along `axis` to the longest one of the batch. The second
     result has the structure of the first. For each padded array it holds the lengths, (batch,), or
     a mask, (batch, time), that is False at padding. For other leaves it holds None.
+
+    A trainer takes such batches: of examples (inputs, targets), or dicts with these keys, the mask
+    of the inputs reaches a model that takes one, and the mask of padded targets reaches the loss.
 
     Args:
         value: Padding value, or a pytree of values in the structure of an example.
@@ -62,7 +81,7 @@ class pad_collate:  # noqa: N801  (used like a function)
             )
         self.returns = returns
 
-    def __call__(self, items: Sequence[Pytree]) -> tuple[Pytree, Pytree]:
+    def __call__(self, items: Sequence[Pytree]) -> PaddedLengths | PaddedMask:
         """Return the padded batch and its lengths or mask.
 
         Args:
@@ -70,7 +89,9 @@ class pad_collate:  # noqa: N801  (used like a function)
         """
         items = _checked("pad_collate", items)
         padded = _collate("pad_collate", items, "", self._pad, value=self.value)
-        return padded, _collate("pad_collate", items, "", self._extent, rest=lambda leaves: None)
+        extent = _collate("pad_collate", items, "", self._extent, rest=lambda leaves: None)
+        kind = PaddedLengths if self.returns == "lengths" else PaddedMask
+        return kind(padded, extent)
 
     def _pads(self, arrays: Sequence[np.ndarray]) -> bool:
         return all(array.ndim > self.axis for array in arrays)

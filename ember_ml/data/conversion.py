@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ember_ml._core import runtime, tree
-from ember_ml._core.convert import convert_to_tensor, native_backend
-from ember_ml._core.dtype import PYTHON_TYPES
+from ember_ml._core.convert import convert_floats, convert_to_tensor, native_backend
+from ember_ml._core.dtype import PYTHON_TYPES, EmberDType
 from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml._core.types import NativeDType
 from ember_ml.backend import devices
@@ -71,10 +71,12 @@ class Placer:
 
     Args:
         backend: Name of the backend.
+        dtype: Dtype of floating-point tensors. Default: that of the data.
     """
 
-    def __init__(self, backend: str) -> None:
+    def __init__(self, backend: str, dtype: EmberDType | None = None) -> None:
         self.backend = backend
+        self.dtype = dtype
         self.module = runtime.load(backend)
         self.device = devices.default_device(backend)
         self._natives: dict[np.dtype, NativeDType] = {}
@@ -89,7 +91,9 @@ class Placer:
 
     def _leaf(self, leaf: Pytree) -> Pytree:
         if not isinstance(leaf, np.ndarray):
-            return convert_to_tensor(leaf, backend=self.backend) if is_numeric(leaf) else leaf
+            return self._tensor(leaf) if is_numeric(leaf) else leaf
+        if self.dtype is not None and leaf.dtype.kind == "f" and leaf.dtype.name != self.dtype.name:
+            return self._tensor(leaf)
         native = self._natives.get(leaf.dtype)
         if native is None:
             tensor = convert_to_tensor(leaf, backend=self.backend)
@@ -99,3 +103,8 @@ class Placer:
         if self.module.IS_HOST:
             return wrap(self.module.adopt(leaf), self.backend)
         return wrap(self.module.from_host(leaf, native, self.device, None), self.backend)
+
+    def _tensor(self, leaf: Pytree) -> EmberTensor:
+        if self.dtype is None:
+            return convert_to_tensor(leaf, backend=self.backend)
+        return convert_floats(leaf, self.dtype, self.backend)

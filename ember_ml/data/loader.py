@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ember_ml._core import runtime
+from ember_ml._core.dtype import EmberDType
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.backend import selection
 from ember_ml.data.conversion import Placer, Pytree
@@ -113,18 +114,35 @@ class DataLoader:
     def __len__(self) -> int:
         return self.plan.batches
 
+    @property
+    def num_batches(self) -> int | None:
+        """Number of batches of an epoch; None if it is unknown."""
+        return None if self.plan.length is None else self.plan.batches
+
     def __iter__(self) -> Batches:
+        return self.batches()
+
+    def batches(self, dtype: EmberDType | None = None) -> Batches:
+        """Return the remaining batches of the epoch; the same as a loop over the loader.
+
+        Args:
+            dtype: Dtype of floating-point tensors. Default: that of the data.
+        """
         progress = self._progress = self._progress.begun()
-        yield from self._batches(progress)
+        yield from self._batches(progress, dtype)
         progress.finish()
 
-    def once(self) -> Batches:
-        """Return the batches of the epoch from its start, without changing the loader's state."""
-        return self._batches(Progress(self._progress.epoch))
+    def once(self, dtype: EmberDType | None = None) -> Batches:
+        """Return the batches of the epoch from its start, without changing the loader's state.
 
-    def _batches(self, progress: Progress) -> Batches:
+        Args:
+            dtype: Dtype of floating-point tensors. Default: that of the data.
+        """
+        return self._batches(Progress(self._progress.epoch), dtype)
+
+    def _batches(self, progress: Progress, dtype: EmberDType | None) -> Batches:
         """Yield the remaining batches of the epoch."""
-        placer = Placer(self.backend or runtime.active())
+        placer = Placer(self.backend or runtime.active(), dtype)
         # Also closed if the loop is left early, which raises GeneratorExit here.
         with contextlib.closing(self._host_batches(progress)) as batches:
             for host_batch in batches:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from ember_ml._core.convert import as_dtype, convert_to_tensor, native_backend
-from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.convert import convert_floats, convert_to_tensor, native_backend
 from ember_ml._core.tensor import EmberTensor
 
 if TYPE_CHECKING:
@@ -68,15 +67,6 @@ def _first_variable(module: Module) -> Variable | None:
 def _converted(value: Any, like: Variable | None) -> EmberTensor:
     if like is None:
         return convert_to_tensor(value)
-    if isinstance(value, list):
-        value = convert_to_tensor(value, backend=like.backend)
-    dtype = like.dtype if like.dtype.is_floating and _is_floating(value) else None
-    tensor = convert_to_tensor(value, dtype, backend=like.backend)
-    return convert_to_tensor(tensor, device=like.device)
-
-
-def _is_floating(array: Any) -> bool:
-    try:
-        return as_dtype(array.dtype).is_floating
-    except ArgumentTypeError:  # not a dtype of Ember: the conversion decides
-        return False
+    if not like.dtype.is_floating:
+        return convert_to_tensor(value, backend=like.backend)
+    return convert_to_tensor(convert_floats(value, like.dtype, like.backend), device=like.device)

@@ -1,60 +1,18 @@
-"""The data of a trainer: loaders, and the parts of a batch."""
+"""The parts of a batch: arguments of the model, targets and weights."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core import tree
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
-from ember_ml.data import ArrayDataset, DataLoader, Dataset, IterableDataset
+from ember_ml._core.errors import ArgumentError
+from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml.data.collate import PaddedLengths, PaddedMask
 from ember_ml.nn.module import Module
 from ember_ml.registry.base import close_matches
-
-DataLike: TypeAlias = (
-    DataLoader
-    | Dataset
-    | IterableDataset
-    | Sequence[TensorLike]
-    | Mapping[str, TensorLike]
-    | TensorLike
-)
-"""A loader, a dataset, a tuple of arrays (inputs, targets) or a dict of arrays."""
-
-
-def loader(data: DataLike, batch_size: int, *, shuffle: bool, seed: int) -> DataLoader:
-    """Return a loader for data; a loader is returned as it is."""
-    if isinstance(data, DataLoader):
-        return data
-    if isinstance(data, IterableDataset):
-        return DataLoader(data, batch_size)
-    if isinstance(data, Dataset):
-        return DataLoader(data, batch_size, shuffle=shuffle, seed=seed)
-    if isinstance(data, (tuple, list)):
-        return DataLoader(ArrayDataset(*data), batch_size, shuffle=shuffle, seed=seed)
-    if isinstance(data, Mapping):
-        return DataLoader(ArrayDataset(data), batch_size, shuffle=shuffle, seed=seed)
-    raise ArgumentTypeError(
-        "data must be a DataLoader, a dataset, a tuple of arrays (inputs, targets) or a dict of "
-        f"arrays, not {type(data).__name__}"
-    )
-
-
-def source_of(data: DataLike) -> list[object]:
-    """Return the objects that identify data: its dataset or its arrays."""
-    if isinstance(data, DataLoader):
-        return [data.dataset]
-    return tree.leaves_of(data) if isinstance(data, (tuple, list, dict)) else [data]
-
-
-def inputs_loader(data: DataLike, batch_size: int) -> DataLoader:
-    """Return a loader for inputs, whose targets, if any, are ignored."""
-    known = isinstance(data, (DataLoader, Dataset, IterableDataset, Mapping, tuple, list))
-    given: Any = data if known else (data,)
-    return loader(given, batch_size, shuffle=False, seed=0)
 
 
 class Parts(NamedTuple):
@@ -68,37 +26,104 @@ class Parts(NamedTuple):
     """Keyword arguments of the loss."""
 
 
-KEYS = ("inputs", "targets", "mask")
+KEYS = ("inputs", "targets", "mask", "sample_weight")
 """Keys of a batch that is a dict; other keys are arguments of the model."""
 
 
-def split(batch: object, with_targets: bool) -> Parts:
+def split(batch: object, with_targets: bool, takes_mask: bool = False) -> Parts:
     """Split a batch into its parts.
 
-    A tuple is (inputs, targets) or (inputs, targets, mask), a dict has these keys. A tuple of
-    inputs is passed to the model as several arguments.
+    A tuple is (inputs, targets) or (inputs, targets, weights), a dict has the keys `KEYS`. A tuple
+    of inputs is passed to the model as several arguments. The mask of a dict is a padding mask: it
+    is for a model that takes one, and for the loss if it fits the targets. The third part of a
+    tuple and `sample_weight` are for the loss only.
+
+    Args:
+        batch: The batch.
+        with_targets: Whether it has targets; without, all of it is the input.
+        takes_mask: Whether the model takes a padding mask.
     """
+    if isinstance(batch, (PaddedLengths, PaddedMask)):
+        batch = _with_mask(batch, with_targets)
     if not with_targets:
+        if isinstance(batch, Mapping) and "inputs" in batch:
+            return inputs_of(batch, takes_mask)
         return Parts(tuple(batch) if isinstance(batch, (tuple, list)) else (batch,), {}, None, {})
     if isinstance(batch, Mapping):
         missing = [key for key in ("inputs", "targets") if key not in batch]
         if missing:
             raise ArgumentError(
-                "a batch that is a dict must have 'inputs' and 'targets' (and may have 'mask' and "
-                f"arguments of the model); {sorted(batch)} has no {' and no '.join(missing)}; for "
-                "other batches override Trainer.compute"
+                "a batch that is a dict must have 'inputs' and 'targets' (and may have 'mask', "
+                f"'sample_weight' and arguments of the model); {sorted(batch)} has no "
+                f"{' and no '.join(missing)}; for other batches override Trainer.compute"
             )
-        parts = [batch["inputs"], batch["targets"], batch.get("mask")]
-    elif isinstance(batch, (tuple, list)) and len(batch) in (2, 3):
-        parts = [*batch, None][:3]
+        named = _named(batch) | _mask_argument(batch.get("mask"), takes_mask)
+        weight = _loss_mask(batch, takes_mask)
+        return Parts(_arguments(batch["inputs"]), named, batch["targets"], _weights(weight))
+    if isinstance(batch, (tuple, list)) and len(batch) in (2, 3):
+        inputs, targets, weight = [*batch, None][:3]
+        return Parts(_arguments(inputs), {}, targets, _weights(weight))
+    raise ArgumentError(
+        "a batch must be (inputs, targets), (inputs, targets, weights) or a dict with the keys "
+        f"{', '.join(KEYS)}; for other batches override Trainer.compute"
+    )
+
+
+def takes_mask(model: Module) -> bool:
+    """Return whether a model's `forward` takes a padding mask."""
+    return "mask" in inspect.signature(model.forward).parameters
+
+
+def _weights(weight: Any) -> dict[str, Any]:
+    return {} if weight is None else {"sample_weight": weight}
+
+
+def _mask_argument(mask: Any, takes_mask: bool) -> dict[str, Any]:
+    """Return the mask as an argument of a model that takes one; weights are no mask."""
+    if not (takes_mask and isinstance(mask, EmberTensor)) or mask.dtype.is_floating:
+        return {}
+    return {"mask": mask if mask.dtype.kind == "bool" else ops.astype(mask, "bool")}
+
+
+def _is_for_inputs_only(mask: Any, targets: Any) -> bool:
+    """Return whether a mask has axes that the targets lack."""
+    if not (isinstance(mask, EmberTensor) and isinstance(targets, EmberTensor)):
+        return isinstance(mask, EmberTensor) and not isinstance(targets, EmberTensor)
+    return mask.shape != targets.shape[: mask.ndim]
+
+
+def _with_mask(padded: PaddedLengths | PaddedMask, with_targets: bool) -> _Padded:
+    """Return the output of `pad_collate` as a batch with masks."""
+    batch, extent = padded
+    if isinstance(batch, Mapping):
+        parts, extents = dict(batch), extent
+    elif with_targets and isinstance(batch, (tuple, list)) and len(batch) == 2:
+        names = ("inputs", "targets")
+        parts, extents = dict(zip(names, batch, strict=True)), dict(zip(names, extent, strict=True))
     else:
-        raise ArgumentError(
-            "a batch must be (inputs, targets), (inputs, targets, mask) or a dict with these keys; "
-            "for other batches override Trainer.compute"
-        )
-    inputs, targets, mask = parts
-    options = {} if mask is None else {"sample_weight": mask}
-    return Parts(_arguments(inputs), _named(batch), targets, options)
+        parts, extents = {"inputs": batch}, {"inputs": extent}
+    masks = {
+        key: _first_mask(parts[key], extents[key], isinstance(padded, PaddedLengths))
+        for key in ("inputs", "targets")
+        if key in parts
+    }
+    parts.setdefault("mask", masks.get("inputs"))
+    parts.setdefault("sample_weight", masks.get("targets"))
+    return _Padded({key: value for key, value in parts.items() if value is not None})
+
+
+def _first_mask(part: Any, extent: Any, is_length: bool) -> Tensor | None:
+    """Return the padding mask of the first padded array of a part of a batch."""
+    arrays = tree.leaves_of(part)
+    extents = [] if extent is None else tree.leaves_of(extent)
+    pairs = zip(arrays, extents, strict=True) if len(arrays) == len(extents) else ()
+    for array, each in pairs:
+        if isinstance(each, EmberTensor):
+            if not is_length:
+                return each
+            positions = ops.arange(array.shape[1], dtype=each.dtype)
+            return ops.less(positions, each[:, None])
+    return None
 
 
 def weight_of(batch: object, mask: Tensor | None) -> float:
@@ -109,28 +134,55 @@ def weight_of(batch: object, mask: Tensor | None) -> float:
     return float(first.shape[0]) if first is not None and first.ndim else 1.0
 
 
-def loss_weight(batch: object, with_targets: bool) -> Tensor | float:
+def loss_weight(batch: object, with_targets: bool, takes_mask: bool = False) -> Tensor | float:
     """Return the weight of a batch's loss: the sum of its mask, or its number of targets.
 
     Without targets it is the number of examples. Nothing is read from the device.
+
+    Args:
+        batch: The batch.
+        with_targets: Whether it has targets.
+        takes_mask: Whether the model takes a padding mask.
     """
+    if isinstance(batch, (PaddedLengths, PaddedMask)):
+        batch = _with_mask(batch, with_targets)
     splits = isinstance(batch, Mapping) or (isinstance(batch, (tuple, list)) and len(batch) > 1)
     if not (with_targets and splits):
         return weight_of(batch, None)
     parts: Any = batch
     mapping = isinstance(batch, Mapping)
     targets = parts.get("targets") if mapping else parts[1]
-    mask = parts.get("mask") if mapping else (*parts, None)[2]
+    mask = _loss_mask(parts, takes_mask) if mapping else (*parts, None)[2]
     if isinstance(mask, EmberTensor):
         return ops.sum(ops.astype(mask, "float32"))
     first = next((x for x in tree.leaves_of(targets) if isinstance(x, EmberTensor)), None)
     return weight_of(batch, None) if first is None else float(first.size)
 
 
-def inputs_of(batch: object) -> Parts:
-    """Return the model's arguments in a batch, which may also have targets."""
+def _loss_mask(batch: Mapping[str, Any], takes_mask: bool) -> Any:
+    """Return the weights of the loss; of a mask that the model takes, only if it fits."""
+    weight, mask = batch.get("sample_weight"), batch.get("mask")
+    if weight is not None or isinstance(batch, _Padded):  # which has one for each part
+        return weight
+    return None if takes_mask and _is_for_inputs_only(mask, batch.get("targets")) else mask
+
+
+class _Padded(dict[str, Any]):
+    """The output of `pad_collate` as a dict."""
+
+
+def inputs_of(batch: object, takes_mask: bool = False) -> Parts:
+    """Return the model's arguments in a batch, which may also have targets.
+
+    Args:
+        batch: The batch.
+        takes_mask: Whether the model takes a padding mask.
+    """
+    if isinstance(batch, (PaddedLengths, PaddedMask)):
+        batch = _with_mask(batch, with_targets=True)
     if isinstance(batch, Mapping) and "inputs" in batch:
-        return Parts(_arguments(batch["inputs"]), _named(batch), None, {})
+        named = _named(batch) | _mask_argument(batch.get("mask"), takes_mask)
+        return Parts(_arguments(batch["inputs"]), named, None, {})
     first = batch[0] if isinstance(batch, (tuple, list)) else batch
     return Parts(_arguments(first), {}, None, {})
 

@@ -14,8 +14,8 @@ from ember_ml.backend import use_backend
 from ember_ml.nn._exclusive import exclusive
 from ember_ml.nn.functional import current_values, substitute
 from ember_ml.nn.module import inference_mode
-from ember_ml.training.trainer import batches
-from ember_ml.training.trainer.batches import DataLike
+from ember_ml.training.trainer import batches, sources
+from ember_ml.training.trainer.sources import DataLike
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer.trainer import Trainer
@@ -47,12 +47,12 @@ def evaluating(trainer: Trainer) -> Iterator[bool]:
 
 def evaluate(trainer: Trainer, data: DataLike, batch_size: int) -> dict[str, Any]:
     """Return the mean loss and the metrics."""
-    loader = batches.loader(data, batch_size, shuffle=False, seed=0)
+    loader = sources.loader(data, batch_size, shuffle=False, seed=0)
     losses, weights = [], []
     with evaluating(trainer):
         for metric in trainer.metrics:
             metric.reset()
-        for batch in loader.once():
+        for batch in loader.once(trainer.dtype):
             loss, outputs = trainer.compute(batch)
             losses.append(float(loss))
             weights.append(trainer.measure(batch, outputs))
@@ -67,8 +67,9 @@ def predict(trainer: Trainer, data: DataLike, batch_size: int) -> Any:
     """Return the concatenated outputs of the model."""
     outputs = []
     with evaluating(trainer):
-        for batch in batches.inputs_loader(data, batch_size).once():
-            outputs.append(tree.flatten(batches.apply(trainer.model, batches.inputs_of(batch))))
+        for batch in sources.inputs_loader(data, batch_size).once(trainer.dtype):
+            parts = batches.inputs_of(batch, trainer.takes_mask)
+            outputs.append(tree.flatten(batches.apply(trainer.model, parts)))
     if not outputs:
         raise ArgumentError("predict: the data has no batches")
     columns = zip(*[leaves for leaves, _ in outputs], strict=True)

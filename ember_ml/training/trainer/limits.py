@@ -35,10 +35,11 @@ class Limit(NamedTuple):
             epoch: Number of epochs done.
             step: Number of steps done.
         """
-        if loader.plan.length is None or math.isinf(self.epochs):
+        length = loader.num_batches
+        if length is None or math.isinf(self.epochs):
             return None if math.isinf(self.steps) else int(self.steps)
-        rest = len(loader) - loader.state_dict()["batches"]
-        later = max(0, int(self.epochs) - epoch - 1) * -(-len(loader) // accumulate)
+        rest = length - loader.state_dict()["batches"]
+        later = max(0, int(self.epochs) - epoch - 1) * -(-length // accumulate)
         return int(min(self.steps, step + -(-rest // accumulate) + later))
 
 

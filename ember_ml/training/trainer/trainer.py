@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ember_ml import ops
+from ember_ml._core.dtype import EmberDType
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.backend import use_backend
@@ -29,8 +30,7 @@ from ember_ml.training.ema import EMA
 from ember_ml.training.metrics import Metric
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.schedules import Schedule
-from ember_ml.training.trainer import batches, evaluation, resuming, state
-from ember_ml.training.trainer.batches import DataLike
+from ember_ml.training.trainer import batches, evaluation, resuming, sources, state
 from ember_ml.training.trainer.history import History
 from ember_ml.training.trainer.interrupt import Interrupt
 from ember_ml.training.trainer.keywords import with_suggestions
@@ -38,6 +38,7 @@ from ember_ml.training.trainer.limits import Limit, Start, limit_of
 from ember_ml.training.trainer.monitoring import check_monitors
 from ember_ml.training.trainer.nonfinite import BatchPlace, NonFiniteError, NonFiniteWarning
 from ember_ml.training.trainer.snapshot import Snapshot
+from ember_ml.training.trainer.sources import DataLike
 from ember_ml.training.trainer.step import StepResult, StepRunner
 
 INTERRUPTED = "ember-interrupted"
@@ -78,6 +79,7 @@ class Trainer:
         step: Number of steps done.
         epoch: Number of epochs done.
         history: Losses of all steps and records of all epochs.
+        takes_mask: Whether the model's `forward` takes a padding mask.
         interrupted: Whether Ctrl-C or SIGTERM ended the last `fit`.
         skipped: Number of batches that were skipped because they are not finite.
 
@@ -159,7 +161,14 @@ class Trainer:
         self.resumed_start: Start | None = None
         self._source: list[object] = []
         self._snapshot: Snapshot | None = None
+        self.takes_mask = batches.takes_mask(model)
         self._runner = StepRunner(self)
+
+    @property
+    def dtype(self) -> EmberDType | None:
+        """Dtype of the model's floating-point parameters, to which data is converted."""
+        kinds = (each.dtype for each in self.optimizer.parameters if each.dtype.is_floating)
+        return next(kinds, None)
 
     @property
     def backend(self) -> str:
@@ -178,7 +187,7 @@ class Trainer:
         Args:
             batch: A batch of the data.
         """
-        parts = batches.split(batch, self.loss is not None)
+        parts = batches.split(batch, self.loss is not None, self.takes_mask)
         with reported_losses() as reported:
             outputs = batches.apply(self.model, parts)
         if self.loss is None:
@@ -198,12 +207,13 @@ class Trainer:
         Args:
             batch: A batch of the data.
         """
-        return batches.loss_weight(batch, self.loss is not None)
+        return batches.loss_weight(batch, self.loss is not None, self.takes_mask)
 
     @with_suggestions("fit")
     def fit(
         self,
         data: DataLike,
+        targets: DataLike | None = None,
         validation: DataLike | None = None,
         *,
         epochs: int | None = None,
@@ -226,9 +236,14 @@ class Trainer:
         143), which end the script. A second one stops at once; the last checkpoint stays.
 
         Args:
-            data: A `DataLoader`, a dataset, a tuple of arrays (inputs, targets), or a dict of
-                arrays with these keys, whose other keys are arguments of the model. Data other
-                than a loader is shuffled with the trainer's seed.
+            data: Inputs if `targets` are given. Otherwise arrays or batches with both. Arrays are a
+                tuple (inputs, targets) or a dict with these keys, whose other keys are arguments of
+                the model; both may be nested. Datasets and arrays are shuffled with the trainer's
+                seed. Batches come from a `DataLoader`, a list, a loader of another library or a
+                generator, which is read once and does not resume. Floating-point data is
+                converted to the dtype of the parameters.
+            targets: Array or nested arrays of targets. Without `validation`, a second positional
+                argument that has targets itself is the validation data.
             validation: Data of the same kinds, evaluated after each epoch.
             epochs: Number of epochs. An epoch that an earlier call left unfinished is the first.
                 Default: 1 if nothing else limits the training, otherwise no limit.
@@ -237,6 +252,7 @@ class Trainer:
             until_step: Total number of steps of all calls. Default: no limit.
             batch_size: Batch size of data other than a loader.
         """
+        data, validation = self._with_targets(data, targets, validation)
         start = self.resumed_start or Start(self.epoch, self.step)
         limit = limit_of(start, epochs, steps, until_epoch, until_step)
         is_done = limit.reached(self.epoch, self.step)
@@ -244,7 +260,7 @@ class Trainer:
             return self.history  # a later call may continue the saved one
         check_monitors(self, validation is not None)
         self._check_parameters()
-        loader = batches.loader(data, batch_size, shuffle=True, seed=self.config.seed or 0)
+        loader = sources.loader(data, batch_size, shuffle=True, seed=self.config.seed or 0)
         self._resume_loader(loader, data)
         if is_done and self.resumed_start is not None and self.step > start.step:
             warnings.warn(
@@ -291,12 +307,29 @@ class Trainer:
                 "were added to the model after the trainer was created; create a new trainer"
             )
 
+    def _with_targets(
+        self, data: DataLike, targets: DataLike | None, validation: DataLike | None
+    ) -> tuple[DataLike, DataLike | None]:
+        """Return data and validation data for the positional arguments of `fit`."""
+        if targets is None:
+            return data, validation
+        alone = self.loss is not None and (sources.is_array(targets) or sources.is_array(data))
+        if validation is None and not alone:
+            return data, targets
+        return (data, targets), validation
+
     def _resume_loader(self, loader: DataLoader, data: DataLike) -> None:
         """Continue where the saved training, or the last `fit` with the same data, ended."""
-        source = batches.source_of(data)
+        source = sources.source_of(data)
         known = self._source
         same = len(source) == len(known) and all(map(operator.is_, source, known))
         if self.loader_state is not None:
+            if isinstance(loader, sources.BatchLoader) and loader.is_generator:
+                warnings.warn(
+                    "fit: a generator cannot be moved to the position of the saved training; it "
+                    "continues with the generator's next batch",
+                    stacklevel=3,
+                )
             try:
                 loader.load_state_dict(self.loader_state)
             except ArgumentError as error:
@@ -320,7 +353,7 @@ class Trainer:
         started, first, skipped = time.monotonic(), self.step, self.skipped
         position = loader.state_dict()
         resumed = position["batches"] > 0
-        for batch in loader:
+        for batch in loader.batches(self.dtype):
             record = self.train_step(batch)
             position = loader.state_dict() if self.config.accumulate > 1 else position
             if record is not None and self._ends_at(record, limit, stop):
@@ -422,16 +455,20 @@ class Trainer:
         if self._snapshot is None or snapshot.is_finite():
             self._snapshot = snapshot
 
-    def evaluate(self, data: DataLike, *, batch_size: int = 32) -> dict[str, Any]:
+    def evaluate(
+        self, data: DataLike, targets: DataLike | None = None, *, batch_size: int = 32
+    ) -> dict[str, Any]:
         """Return the mean loss and the metrics on data, with averaged weights if there are any.
 
         Batches are weighted by the sum of their masks, or by their number of examples.
 
         Args:
-            data: A `DataLoader`, a dataset or arrays, as in `fit`.
+            data: Data as in `fit`; inputs if `targets` are given.
+            targets: Array or nested arrays of targets.
             batch_size: Batch size of data other than a loader.
         """
-        return evaluation.evaluate(self, data, batch_size)
+        pair: DataLike = data if targets is None else (data, targets)
+        return evaluation.evaluate(self, pair, batch_size)
 
     def measure(self, batch: object, outputs: Any) -> float:
         """Update the metrics with a batch, and return its weight. Override it with `compute`.
@@ -447,7 +484,7 @@ class Trainer:
                     "override Trainer.measure"
                 )
             return batches.weight_of(batch, None)
-        parts = batches.split(batch, with_targets=True)
+        parts = batches.split(batch, True, self.takes_mask)
         mask = parts.options.get("sample_weight")
         for metric in self.metrics:
             metric.update(outputs, parts.targets, mask)

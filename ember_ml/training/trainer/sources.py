@@ -1,0 +1,157 @@
+"""Loaders for the kinds of data that a trainer takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ember_ml._core import tree
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml._core.tensor import TensorLike
+from ember_ml.data import ArrayDataset, DataLoader, Dataset, IterableDataset
+from ember_ml.data.arrays import is_nest
+from ember_ml.data.conversion import Pytree, is_numeric
+from ember_ml.data.reading import Reader
+
+DataLike: TypeAlias = (
+    DataLoader
+    | Dataset
+    | IterableDataset
+    | Sequence[Any]
+    | Mapping[str, Any]
+    | Iterable[Any]
+    | TensorLike
+)
+"""A loader, a dataset, nested arrays, or batches: a list, a re-iterable or a generator."""
+
+
+class BatchList(Dataset):
+    """Dataset whose examples are the batches of a list."""
+
+    def __init__(self, batches: Sequence[Pytree]) -> None:
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getitem__(self, index: int) -> Pytree:
+        return self._batches[index]
+
+
+class BatchLoader(DataLoader):
+    """Loader for an iterable of batches, such as a loader of another library.
+
+    A resumed training skips the batches that it had. That is exact if every loop yields the same
+    batches. A generator is read once, and continues with its next batch.
+
+    Args:
+        batches: The iterable.
+    """
+
+    def __init__(self, batches: Iterable[Pytree]) -> None:
+        self.is_generator = isinstance(batches, Iterator)
+        factory = _Once(batches) if self.is_generator else batches.__iter__
+        super().__init__(IterableDataset(factory), 1, collate=_only)
+        self._source = batches
+
+    @property
+    def num_batches(self) -> int | None:
+        """Number of batches of an epoch; None if it is unknown."""
+        try:
+            return len(self._source)  # type: ignore[arg-type]
+        except TypeError:
+            return None
+
+    def _reader(self, first: int) -> Reader:
+        return super()._reader(0 if self.is_generator else first)
+
+
+class _Once:
+    """The iterator of a generator, which can be read once."""
+
+    def __init__(self, batches: Iterable[Pytree]) -> None:
+        self._batches: Iterable[Pytree] | None = batches
+
+    def __call__(self) -> Iterable[Pytree]:
+        batches, self._batches = self._batches, None
+        if batches is None:
+            raise ArgumentError(
+                "the generator has no more batches. It can be read once; for several epochs pass a "
+                "list of batches, a DataLoader, or IterableDataset(function) for a stream of "
+                "examples"
+            )
+        return batches
+
+
+def _only(items: Sequence[Pytree]) -> Pytree:
+    return items[0]
+
+
+def loader(data: DataLike, batch_size: int, *, shuffle: bool, seed: int) -> DataLoader:
+    """Return a loader for data; a loader is returned as it is.
+
+    Args:
+        data: The data.
+        batch_size: Batch size of data that is not in batches.
+        shuffle: Whether to shuffle datasets and arrays.
+        seed: Seed of the random orders.
+    """
+    if isinstance(data, DataLoader):
+        return data
+    if isinstance(data, IterableDataset):
+        return DataLoader(data, batch_size)
+    if isinstance(data, Dataset):
+        return DataLoader(data, batch_size, shuffle=shuffle, seed=seed)
+    if is_list_of_batches(data):
+        return DataLoader(BatchList(data), 1, collate=_only)  # type: ignore[arg-type]
+    if isinstance(data, (tuple, list)):
+        return DataLoader(ArrayDataset(*data), batch_size, shuffle=shuffle, seed=seed)
+    if isinstance(data, Mapping) or _is_array(data):
+        return DataLoader(ArrayDataset(data), batch_size, shuffle=shuffle, seed=seed)
+    if isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
+        return BatchLoader(data)
+    raise ArgumentTypeError(
+        "data must be a DataLoader, a dataset, a tuple of arrays (inputs, targets), a dict of "
+        "arrays, or batches: a list, a loader of another library or a generator; not "
+        f"{type(data).__name__}"
+    )
+
+
+def is_list_of_batches(data: object) -> bool:
+    """Return whether data is a list of tuples, dicts or lists of arrays.
+
+    A list of arrays or numbers is (inputs, targets).
+    """
+    if not isinstance(data, list) or not data:
+        return False
+    first = data[0]
+    inner = isinstance(first, list) and bool(first) and (is_nest(first[0]) or _is_array(first[0]))
+    return isinstance(first, (tuple, Mapping)) or inner
+
+
+def is_array(data: object) -> bool:
+    """Return whether data is one array: of any framework, a tensor or nested lists of numbers."""
+    if isinstance(data, list) and data:
+        return is_array(data[0])
+    return is_numeric(data)
+
+
+def _is_array(value: object) -> bool:
+    return not isinstance(value, (bool, int, float, complex)) and is_numeric(value)
+
+
+def source_of(data: DataLike) -> list[object]:
+    """Return the objects that identify data: its dataset or its arrays."""
+    if isinstance(data, DataLoader):
+        return [data.dataset]
+    return tree.leaves_of(data) if isinstance(data, (tuple, list, dict)) else [data]
+
+
+def inputs_loader(data: DataLike, batch_size: int) -> DataLoader:
+    """Return a loader for inputs, whose targets, if any, are ignored.
+
+    Args:
+        data: The data; nested lists of numbers are one array.
+        batch_size: Batch size of data that is not in batches.
+    """
+    return loader(data, batch_size, shuffle=False, seed=0)
