@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import types
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -22,6 +20,9 @@ COMPILE_UNAVAILABLE = ""
 COMPILES_QUICKLY = False  # the first call may take a minute
 CHECKPOINT_SEES_CLOSURES = True
 scan = None  # eager steps cost little, and torch.compile unrolls loops
+jvp = None
+"""The VJP of a VJP is used: torch's forward-mode levels are global to the process, so that threads
+take each other's tangents, and many of its forward formulas cannot be differentiated again."""
 
 Function = Callable[..., list[torch.Tensor]]
 
@@ -156,29 +157,6 @@ def vjp(
 ) -> tuple[list[torch.Tensor], Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]]:
     """Return the outputs and the pullback, from cotangents to gradients."""
     return torch.func.vjp(_marked(function), *primals)
-
-
-def jvp(
-    function: Function, primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]
-) -> tuple[list[torch.Tensor], list[torch.Tensor]] | None:
-    """Return the outputs and their derivatives along the tangents; None if an op has no JVP."""
-    if not torch.compiler.is_compiling():
-        _warm_up_jvp()
-    try:
-        return torch.func.jvp(_marked(function), tuple(primals), tuple(tangents))
-    except (NotImplementedError, RuntimeError) as error:
-        if "forward" not in str(error) and "jvp" not in str(error):
-            raise
-        return None
-
-
-@functools.cache
-def _warm_up_jvp() -> None:
-    """Run a first JVP, which warns that torch itself uses TorchScript, without the warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        one = torch.ones(())
-        torch.func.jvp(torch.tanh, (one,), (one,))
 
 
 def vmap(

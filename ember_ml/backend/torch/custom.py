@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
 
 import torch
 
+from ember_ml.backend.torch.nesting import levels, nesting, tracing
+
+R = TypeVar("R", bound="torch.Tensor | tuple[torch.Tensor, ...]")
 Forward = Callable[..., Sequence[torch.Tensor]]
 Pullback = Callable[
     [Sequence[torch.Tensor], Sequence[torch.Tensor], bool], Sequence[torch.Tensor | None]
@@ -47,3 +51,75 @@ def custom_vjp(
     values of the forward pass.
     """
     return _CustomVJP.apply(forward, pullback, *primals)
+
+
+def fused_once(
+    fused: Callable[..., R],
+    plain: Callable[..., R],
+    arrays: Sequence[torch.Tensor | None],
+    order: int = 0,
+) -> R:
+    """Return the result of a fused kernel whose higher derivatives are those of plain ops.
+
+    Args:
+        fused: Kernel that torch differentiates once.
+        plain: The same function in ops that torch differentiates any number of times.
+        arrays: Arguments of both.
+        order: Number of nested gradients of `torch.func` that the kernel supports; -1 if it does
+            not run in `torch.func.vmap`.
+    """
+    if torch.compiler.is_compiling():
+        return (plain if tracing.gradients > 1 else fused)(*arrays)
+    if nesting.once:
+        return fused(*arrays)
+    if torch._C._are_functorch_transforms_active():
+        tracked = levels(*arrays)
+        many = 0 in tracked or len(tracked) > order
+        return (plain if many else fused)(*arrays)
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in arrays):
+        return _fused_first(fused, plain, arrays)
+    return fused(*arrays)
+
+
+def _fused_first(
+    fused: Callable[..., R], plain: Callable[..., R], arrays: Sequence[torch.Tensor | None]
+) -> R:
+    """Use the fused kernel in both passes, or plain ops if the gradient is differentiated again."""
+    graph: tuple[list[torch.Tensor], Sequence[torch.Tensor]] = [], []
+    given = [at for at, x in enumerate(arrays) if x is not None]
+    single = True
+
+    def run(kernel: Callable[..., R], present: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        nonlocal single
+        places = dict(zip(given, present, strict=True))
+        out = kernel(*[places.get(at) for at in range(len(arrays))])
+        single = isinstance(out, torch.Tensor)
+        return (out,) if single else cast("tuple[torch.Tensor, ...]", out)
+
+    def forward(*present: torch.Tensor) -> list[torch.Tensor]:
+        nonlocal graph
+        with torch.enable_grad():
+            leaves = [x.detach().requires_grad_(_has_gradient(x)) for x in present]
+            graph = leaves, run(fused, leaves)
+        return [out.detach() for out in graph[1]]
+
+    def pull(
+        present: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor], again: bool
+    ) -> Sequence[torch.Tensor]:
+        if again:
+            return torch.func.vjp(lambda *some: run(plain, some), *present)[1](tuple(cotangents))
+        leaves, outputs = graph
+        sources = [x for x in leaves if x.requires_grad]
+        grads = torch.autograd.grad(
+            outputs, sources, cotangents, retain_graph=True, allow_unused=True
+        )
+        by_id = {id(x): g for x, g in zip(sources, grads, strict=True)}
+        grads = [by_id.get(id(x)) for x in leaves]
+        return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, leaves, strict=True)]
+
+    outs = custom_vjp(forward, pull, [x for x in arrays if x is not None])
+    return cast(R, outs[0] if single else outs)
+
+
+def _has_gradient(x: torch.Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import threading
 
+import torch
+
+_functorch = torch._C._functorch
+
 
 class Nesting(threading.local):
     """Per-thread counts of nested gradients and transforms.
@@ -25,6 +29,8 @@ nesting = Nesting()
 class Tracing:
     """Count of nested gradients in the function that `torch.compile` traces.
 
+    A VJP counts twice, because its pullback may be differentiated later.
+
     It is not thread-local, so that the compiler can trace it; one function is traced at a time.
     """
 
@@ -33,3 +39,29 @@ class Tracing:
 
 
 tracing = Tracing()
+
+
+def levels(*arrays: torch.Tensor | None) -> set[int]:
+    """Return the levels of the gradients that track an array: 0 for autograd's own graph.
+
+    Inside `torch.func.vmap`, `requires_grad` of an array does not show the gradients around it.
+    """
+    tracked = set()
+    for x in arrays:
+        while x is not None and _functorch.is_functorch_wrapped_tensor(x):
+            if x.requires_grad:
+                tracked.add(_functorch.maybe_get_level(x))
+            x = _functorch.get_unwrapped(x)
+        if x is not None and x.requires_grad:
+            tracked.add(0)
+    return tracked
+
+
+def is_tracked(*arrays: torch.Tensor | None) -> bool:
+    """Return whether gradients flow through one of the arrays."""
+    given = [x for x in arrays if x is not None]
+    if any(x.requires_grad for x in given):
+        return True
+    if torch.compiler.is_compiling():
+        return tracing.gradients > 0 and bool(given)
+    return torch._C._are_functorch_transforms_active() and bool(levels(*arrays))

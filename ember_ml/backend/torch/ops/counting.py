@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from ember_ml.backend.torch.nesting import is_tracked
+
 
 def bincount(
     x: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
@@ -14,6 +16,6 @@ def bincount(
     target = weights.dtype if weights.is_floating_point() else torch.float32
     wide = weights if weights.dtype is torch.float64 else weights.float()
     out = torch.bincount(x, wide.detach(), minlength)
-    if weights.requires_grad:  # bincount has no gradient for the weights
+    if is_tracked(weights):  # bincount has no gradient for the weights
         out = torch.zeros_like(out).index_add(0, x.long(), wide)
     return out.to(target)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 
 from ember_ml.backend.torch import cast
+from ember_ml.backend.torch.custom import custom_vjp, fused_once
+from ember_ml.backend.torch.ops.recurrence import linear_recurrence
 
 
 def _along(x: torch.Tensor, axis: Any) -> tuple[Any, int]:
@@ -40,4 +43,29 @@ def cummin(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
 
 def logcumsumexp(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
     """Return the cumulative log-sum-exp."""
-    return torch.logcumsumexp(*_along(x, axis))
+    x, axis = _along(x, axis)
+    return fused_once(
+        functools.partial(torch.logcumsumexp, dim=axis),
+        functools.partial(_logcumsumexp, axis=axis),
+        (x,),
+    )
+
+
+def _logcumsumexp(x: torch.Tensor, axis: int) -> torch.Tensor:
+    """Use a gradient without torch's logarithm of the result's gradient, which may be zero."""
+
+    def pull(arrays: Any, cotangents: Any, again: bool) -> list[torch.Tensor]:
+        (x,), (g,) = arrays, cotangents
+        out = _logcumsumexp(x, axis) if again else torch.logcumsumexp(x, axis)
+        later = torch.cat([out.narrow(axis, 1, out.shape[axis] - 1), out.narrow(axis, -1, 1)], axis)
+        after, _ = linear_recurrence(_ratio(out, later), g, axis=axis, reverse=True)
+        return [_ratio(x, out) * after]
+
+    if x.shape[axis] == 0:
+        return x
+    return custom_vjp(lambda x: (torch.logcumsumexp(x, axis),), pull, (x,))[0]
+
+
+def _ratio(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return exp(x - y), and 1 where both are the same infinity."""
+    return torch.exp(torch.where(x == y, 0.0, x - y))

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+from ember_ml.backend.torch.nesting import is_tracked
 
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -54,7 +55,7 @@ def segment_prod(
     if data.dtype in _HALF:
         return segment_prod(data.float(), segment_ids, num_segments).to(data.dtype)
     zeros, ids = _prepare(data, segment_ids, num_segments)
-    if data.requires_grad:
+    if is_tracked(data):
         return _product(data, ids, zeros)
     return _reduce(data, ids, zeros, "prod")
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ember_ml._core.errors import ArgumentError
+from ember_ml.backend.torch.nesting import is_tracked
 from ember_ml.backend.torch.ops.linearalg.precision import square, widened
 
 eig = widened(square(torch.linalg.eig))
@@ -29,7 +30,7 @@ def qr(x: torch.Tensor, mode: str = "reduced") -> Any:
     """Return the factors of x = Q R."""
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f'qr: mode must be "reduced" or "complete", not {mode!r}')
-    if mode == "reduced" or x.shape[-2] <= x.shape[-1] or not x.requires_grad:
+    if mode == "reduced" or x.shape[-2] <= x.shape[-1] or not is_tracked(x):
         return torch.linalg.qr(x, mode)
     q, r = torch.linalg.qr(x)
     whole, below = torch.linalg.qr(x.detach(), mode)
@@ -41,7 +42,7 @@ def qr(x: torch.Tensor, mode: str = "reduced") -> Any:
 def svd(x: torch.Tensor, full_matrices: bool = True) -> Any:
     """Return the factors of x = U diag(S) Vh."""
     u, s, vh = torch.linalg.svd(x, full_matrices)
-    if full_matrices and x.requires_grad:
+    if full_matrices and is_tracked(x):
         size = s.shape[-1]
         u = _completed(u[..., :size], u[..., size:])
         vh = _completed(vh.mH[..., :size], vh.mH[..., size:]).mH

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from ember_ml.backend.torch.nesting import is_tracked
 from ember_ml.backend.torch.ops.linearalg.precision import square, widened
 
 inv = widened(square(torch.linalg.inv))
@@ -38,7 +39,7 @@ def solve_triangular(
 
 def pinv(x: torch.Tensor, rtol: torch.Tensor | None = None) -> torch.Tensor:
     """Return the pseudo-inverse; torch's gradient holds where that of singular vectors fails."""
-    if rtol is not None and x.requires_grad:
+    if rtol is not None and is_tracked(x):
         return _cut_pinv(x, rtol)
     tolerance = max(x.shape[-2:]) * torch.finfo(x.dtype).eps if rtol is None else rtol
     return widened(torch.linalg.pinv)(x, rtol=tolerance)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ember_ml.backend.torch.custom import custom_vjp
-from ember_ml.backend.torch.nesting import nesting
+from ember_ml.backend.torch.custom import fused_once
+from ember_ml.backend.torch.nesting import is_tracked
 
 
 def attend(
@@ -52,36 +51,14 @@ def _attend(
     fused = functools.partial(
         F.scaled_dot_product_attention, attn_mask=mask, dropout_p=dropout, **options
     )
-    arrays = query, key, value
-    if torch.compiler.is_compiling() or nesting.once:
-        return fused(*arrays)
-    if not any(part.requires_grad for part in arrays):
-        return fused(*arrays)
-    if mask is not None and mask.requires_grad:
-        return fused(*arrays)  # torch then uses its plain implementation
-    return _twice_differentiable(fused, arrays)
+    if is_tracked(mask):
+        return fused(query, key, value)  # torch then uses its plain implementation
 
-
-def _twice_differentiable(fused: Callable[..., Any], arrays: Sequence[Any]) -> torch.Tensor:
-    """Use the fused kernel, or plain ops for higher derivatives, which the kernel lacks."""
-    saved: list[Any] = []
-
-    def forward(*given: Any) -> tuple[Any]:
-        with torch.enable_grad():
-            saved[:] = [part.detach().requires_grad_() for part in given]
-            saved.append(fused(*saved))
-        return (saved[-1].detach(),)
-
-    def stepwise(*given: Any) -> torch.Tensor:
+    def stepwise(*arrays: torch.Tensor) -> torch.Tensor:
         with sdpa_kernel(SDPBackend.MATH):
-            return fused(*given)
+            return fused(*arrays)
 
-    def pull(given: Sequence[Any], cotangents: Sequence[Any], again: bool) -> Sequence[Any]:
-        if again:
-            return torch.func.vjp(stepwise, *given)[1](cotangents[0])
-        return torch.autograd.grad(saved[-1], saved[:-1], cotangents[0], retain_graph=True)
-
-    return custom_vjp(forward, pull, arrays)[0]
+    return fused_once(fused, stepwise, (query, key, value))
 
 
 def _mask(

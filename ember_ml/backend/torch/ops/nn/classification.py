@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ember_ml.backend.torch.nesting import is_tracked
+
 _HALVES = (torch.float16, torch.bfloat16)
 
 
@@ -52,7 +54,7 @@ def nll_loss(
     axis: int = -1,
 ) -> torch.Tensor:
     scores = _classes_second(_wide(x), axis)
-    if weight is not None and weight.requires_grad:
+    if weight is not None and is_tracked(weight):
         given = targets.long(), _wide(weight), ignore_index, 0.0, reduction
         return _weighted(scores, *given).to(x.dtype)
     options: dict[str, Any] = {"ignore_index": ignore_index, "reduction": reduction}
@@ -71,7 +73,7 @@ def cross_entropy(
     soft = targets.is_floating_point()
     scores = _classes_second(_wide(logits), axis)
     targets = _classes_second(targets.to(scores.dtype), axis) if soft else targets.long()
-    if not soft and weight is not None and weight.requires_grad:
+    if not soft and weight is not None and is_tracked(weight):
         scores = torch.log_softmax(scores, min(scores.ndim, 2) - 1)
         given = targets, _wide(weight), ignore_index, label_smoothing, reduction
         return _weighted(scores, *given).to(logits.dtype)

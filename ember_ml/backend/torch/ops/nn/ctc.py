@@ -70,8 +70,9 @@ def _aligned(
     """Return the losses by the forward algorithm, in steps that torch differentiates."""
     count = 2 * targets.shape[1] + 1
     known = torch.arange(targets.shape[1], device=x.device) < labels[:, None]
-    states = torch.full((x.shape[1], count), blank, device=x.device)
-    states[:, 1::2] = torch.where(known, targets, blank)
+    blanks = torch.full_like(targets, blank)
+    pairs = torch.stack([blanks, torch.where(known, targets, blank)], -1).flatten(1)
+    states = F.pad(pairs, (0, 1), value=blank)
     emitted = x.gather(2, states.expand(x.shape[0], -1, -1))
     skips = F.pad((states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2]), (min(count, 2), 0))
     alpha = torch.where(torch.arange(count, device=x.device) < 2, emitted[0], _IMPOSSIBLE)
@@ -100,9 +101,10 @@ def ctc_loss(
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     times, labels = input_lengths.long(), target_lengths.long()
     options = targets.long(), times, labels, blank
-    if not x.requires_grad:
+    nested = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if not nested and not x.requires_grad:
         return F.ctc_loss(wide, *options, reduction, zero_infinity).to(x.dtype)
-    losses = _Losses.apply(wide, *options, zero_infinity)
+    losses = (_aligned if nested else _Losses.apply)(wide, *options, zero_infinity)
     if reduction == "mean":
         losses = (losses / labels.clamp(min=1)).mean()
     return (losses.sum() if reduction == "sum" else losses).to(x.dtype)

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml._core.errors import ShapeError
+from ember_ml.backend.torch.nesting import is_tracked
 
 
 def _check(op: str, x: torch.Tensor, y: torch.Tensor) -> None:
@@ -51,7 +52,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
 ) -> torch.Tensor:
     _check("binary_cross_entropy_with_logits", x, y)
-    if any(part is not None and part.requires_grad for part in (weight, pos_weight)):
+    if is_tracked(weight, pos_weight):
         return _reduced(_weighted(x, y, weight, pos_weight), reduction)
     return F.binary_cross_entropy_with_logits(
         x, y, weight, pos_weight=pos_weight, reduction=reduction

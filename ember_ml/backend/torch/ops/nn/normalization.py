@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from ember_ml._core.errors import AxisError
+from ember_ml.backend.torch.custom import fused_once
+from ember_ml.backend.torch.nesting import nesting
 
 _HALVES = (torch.float16, torch.bfloat16)
 
@@ -24,7 +27,26 @@ def layer_norm(
     eps: float = 1e-5,
     axis: int = -1,
 ) -> torch.Tensor:
-    return torch.layer_norm(x, _trailing(x, axis), weight, bias, eps)
+    shape = _trailing(x, axis)
+    if nesting.once:
+        return torch.layer_norm(x, shape, weight, bias, eps)
+
+    def fused(x: Any, weight: Any, bias: Any) -> torch.Tensor:
+        return torch.layer_norm(x, shape, weight, bias, eps)
+
+    def plain(x: Any, weight: Any, bias: Any) -> torch.Tensor:
+        return _normalized(x, weight, bias, range(-len(shape), 0), eps)
+
+    return fused_once(fused, plain, (x, weight, bias), order=1)
+
+
+def _normalized(x: Any, weight: Any, bias: Any, axes: Sequence[int], eps: float) -> torch.Tensor:
+    """Return the affine normalization over axes, which torch differentiates any number of times."""
+    wide = x.float() if x.dtype in _HALVES else x
+    variance, mean = torch.var_mean(wide, tuple(axes), correction=0, keepdim=True)
+    out = (wide - mean) * torch.rsqrt(variance + eps)
+    out = out if weight is None else out * weight
+    return (out if bias is None else out + bias).to(x.dtype)
 
 
 def rms_norm(
@@ -82,9 +104,19 @@ def batch_norm_train(
     if x.ndim < 2:
         raise ValueError(f"the shape {tuple(x.shape)} needs an axis other than the channels")
     channels = x.movedim(axis, 1)
-    out = torch.batch_norm(
-        channels, weight, bias, None, None, True, 0.0, eps, torch.backends.cudnn.enabled
-    )
+    along = (-1, *(1,) * (x.ndim - 2))
+
+    def fused(channels: Any, weight: Any, bias: Any) -> torch.Tensor:
+        return torch.batch_norm(
+            channels, weight, bias, None, None, True, 0.0, eps, torch.backends.cudnn.enabled
+        )
+
+    def plain(channels: Any, weight: Any, bias: Any) -> torch.Tensor:
+        weight = None if weight is None else weight.view(along)
+        bias = None if bias is None else bias.view(along)
+        return _normalized(channels, weight, bias, [0, *range(2, x.ndim)], eps)
+
+    out = fused_once(fused, plain, (channels, weight, bias), order=1)
     axes = [other for other in range(x.ndim) if other != axis % x.ndim]
     variance, mean = torch.var_mean(x, axes, correction=0)
     return out.movedim(1, axis), mean, variance

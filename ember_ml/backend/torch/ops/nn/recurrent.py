@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml.backend.torch import loops
-from ember_ml.backend.torch.custom import custom_vjp
+from ember_ml.backend.torch.custom import custom_vjp, fused_once
 from ember_ml.backend.torch.nesting import nesting
 from ember_ml.backend.torch.synapses import synapses as synapses
 
@@ -101,42 +101,9 @@ def _run(
     if dtype in _HALVES:
         wide = [None if x is None else x.float() for x in arrays]
         return tuple(out.to(dtype) for out in _run(fused, stepwise, wide))
-    if not arrays[0].shape[1] or torch.compiler.is_compiling() or nesting.transforms:
+    if not arrays[0].shape[1] or torch.compiler.is_compiling():
         return stepwise(*arrays)
-    if not torch.is_grad_enabled() or not any(x is not None and x.requires_grad for x in arrays):
-        return fused(*arrays)
-    return fused(*arrays) if nesting.once else _twice_differentiable(fused, stepwise, arrays)
-
-
-def _twice_differentiable(
-    fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequence[Any]
-) -> torch.Tensor:
-    """Use the fused kernel, or plain ops for higher derivatives, which the kernel lacks."""
-    saved: list[Any] = []
-    given = [at for at, x in enumerate(arrays) if x is not None]
-
-    def filled(present: Sequence[Any]) -> list[Any]:
-        places = dict(zip(given, present, strict=True))
-        return [places.get(at) for at in range(len(arrays))]
-
-    def forward(*present: Any) -> list[torch.Tensor]:
-        with torch.enable_grad():
-            leaves = [x.detach().requires_grad_() for x in present]
-            saved[:] = leaves, fused(*filled(leaves))
-        return [out.detach() for out in saved[1]]
-
-    def pull(present: Sequence[Any], cotangents: Sequence[Any], again: bool) -> Sequence[Any]:
-        if again:
-            return torch.func.vjp(lambda *some: stepwise(*filled(some)), *present)[1](
-                tuple(cotangents)
-            )
-        leaves, outputs = saved
-        grads = torch.autograd.grad(
-            outputs, leaves, cotangents, retain_graph=True, allow_unused=True
-        )
-        return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, leaves, strict=True)]
-
-    return custom_vjp(forward, pull, [x for x in arrays if x is not None])
+    return fused_once(fused, stepwise, arrays, order=-1)
 
 
 def _weights(weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any) -> list[Any]:
