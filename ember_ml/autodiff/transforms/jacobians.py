@@ -9,7 +9,7 @@ from typing import Any, Concatenate, Literal, TypeVar, overload
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.autodiff.transforms.arguments import Arguments, Results, naming
+from ember_ml.autodiff.transforms.arguments import Arguments, Results, engine, naming
 from ember_ml.autodiff.transforms.batching import vmap
 from ember_ml.autodiff.transforms.products import flat_jvp, flat_vjp
 from ember_ml.autodiff.values import Values, basis
@@ -51,6 +51,13 @@ def jacobian(
     """
     if mode not in ("reverse", "forward"):
         raise ArgumentError(f"jacobian: mode must be 'reverse' or 'forward', not {mode!r}")
+    return _jacobian(fn, argnums, mode)
+
+
+def _jacobian(
+    fn: Callable[..., Any], argnums: int | Sequence[int], mode: Mode | None
+) -> Callable[..., Any]:
+    """Return the function that `jacobian` returns; without a mode, use the backend's best one."""
 
     @naming("jacobian")
     @functools.wraps(fn)
@@ -60,7 +67,8 @@ def jacobian(
         def run(tensors: Values) -> object:
             return given.call(fn, tensors, kwargs)
 
-        compute = _by_rows if mode == "reverse" else _by_columns
+        forward = engine(given.backend).jvp is not None if mode is None else mode == "forward"
+        compute = _by_columns if forward else _by_rows
         results, table = compute(run, given)
         return results.unflatten([given.unflatten(row) for row in table])
 
@@ -132,4 +140,4 @@ def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callabl
         >>> hessian(lambda x: (x**3).sum())(tensor.array([1.0, 2.0])).tolist()
         [[6.0, 0.0], [0.0, 12.0]]
     """
-    return jacobian(jacobian(fn, argnums), argnums, mode="forward")
+    return _jacobian(jacobian(fn, argnums), argnums, None)

@@ -156,7 +156,12 @@ def vjp(
     function: Function, primals: Sequence[torch.Tensor]
 ) -> tuple[list[torch.Tensor], Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]]:
     """Return the outputs and the pullback, from cotangents to gradients."""
-    return torch.func.vjp(_marked(function), *primals)
+    if not torch.compiler.is_compiling():
+        return torch.func.vjp(_marked(function), *primals)
+    tracing.gradients += 2
+    outputs, pullback = torch.func.vjp(function, *primals)
+    tracing.gradients -= 2
+    return outputs, pullback
 
 
 def vmap(
@@ -180,9 +185,11 @@ def is_tracing_error(error: BaseException) -> bool:
 
 
 def compile(function: Function, **options: object) -> Function:
-    """Return the compiled function.
+    """Return the function, compiled for fixed shapes by default.
 
-    Its code object is a copy: torch limits how often one code object is recompiled.
+    Its code object is a copy: torch limits how often one code object is recompiled. Shapes are
+    fixed because the caller compiles once per shape, and because torch would otherwise trace later
+    functions with symbolic sizes, which batched gradients of slices do not support.
     """
     copied = types.FunctionType(
         function.__code__.replace(),
@@ -191,7 +198,7 @@ def compile(function: Function, **options: object) -> Function:
         function.__defaults__,
         function.__closure__,
     )
-    return torch.compile(copied, **options)
+    return torch.compile(copied, **{"dynamic": False, **options})
 
 
 def checkpoint(function: Function, arrays: Sequence[torch.Tensor]) -> list[torch.Tensor]:
