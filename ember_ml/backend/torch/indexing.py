@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
 
 from ember_ml._core.errors import ShapeError
+from ember_ml.backend.torch.nesting import is_tracked
+
+_SERIAL = 1 << 15  # torch writes at most this many elements in order
 
 
 class Plan(NamedTuple):
@@ -160,6 +164,37 @@ def _fit(value: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
         ) from None
 
 
+def _may_repeat(arrays: tuple[Any, ...], parts: list[Any], value: torch.Tensor) -> bool:
+    """Return whether a repeated index could matter: to gradients, or to the order of writing."""
+    if arrays[0].numel() < 2:
+        return False
+    masks = [part for part in parts if _is_array(part) and part.dtype is torch.bool]
+    if masks and len(arrays) == masks[0].ndim:
+        return False  # a single mask
+    in_order = value.device.type == "cpu" and arrays[0].ndim == 1 and value.numel() < _SERIAL
+    return not in_order or is_tracked(value)
+
+
+def _last_values(
+    shape: tuple[int, ...], arrays: tuple[Any, ...], value: torch.Tensor
+) -> torch.Tensor:
+    """Return the values with those at repeated indices replaced by the last one, as a constant.
+
+    Every write of an element then has the same value, and the gradient goes to the last one.
+    """
+    flat = torch.zeros_like(arrays[0])
+    for index, length in zip(arrays, shape, strict=False):
+        index = torch.where(index < 0, index + length, index)
+        flat = flat * length + index.clamp(0, max(length - 1, 0))
+    flat = flat.reshape(-1)
+    order = torch.arange(len(flat), device=flat.device)
+    start = order.new_full((math.prod(shape[: len(arrays)]),), -1)
+    last = start.scatter_reduce(0, flat, order.expand_as(flat), "amax")[flat]
+    values = value.reshape(len(flat), *value.shape[arrays[0].ndim :])
+    is_last = (last == order).reshape(-1, *(1,) * (values.ndim - 1))
+    return torch.where(is_last, values, values.detach()[last]).reshape(value.shape)
+
+
 def _write(
     data: torch.Tensor, key: torch.Tensor, value: torch.Tensor, accumulate: bool
 ) -> torch.Tensor:
@@ -178,6 +213,8 @@ def _write(
         value = _fit(value, (*rest[: plan.at], *block, *rest[plan.at :]))
         if ndim and plan.at:
             value = value.movedim(tuple(range(plan.at, plan.at + ndim)), tuple(range(ndim)))
+        if not accumulate and _may_repeat(arrays, parts, value):
+            value = _last_values(view.shape, arrays, value)
         view.index_put_(arrays, value, accumulate=accumulate)
     return out.flip(flipped) if flipped else out
 

@@ -11,6 +11,7 @@ import torch
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 from ember_ml.backend.torch import indexing
 from ember_ml.backend.torch.indexing import getitem as getitem
+from ember_ml.backend.torch.nesting import is_tracked
 
 
 def setitem(x: torch.Tensor, value: torch.Tensor, key: Any) -> torch.Tensor:
@@ -65,10 +66,24 @@ def put_along_axis(
     indices = _from_front("put_along_axis", x, indices, axis)
     shape = _with(x.shape, axis, indices.shape[axis])
     indices = indices.broadcast_to(shape)
+    values = values.broadcast_to(shape)
     try:
-        return x.scatter(axis, indices, values.broadcast_to(shape))
+        if x.device.type != "cpu" or is_tracked(values):
+            values = _last_values(x, indices, values, axis)
+        return x.scatter(axis, indices, values)
     except RuntimeError as error:
         raise _explained(error) from error
+
+
+def _last_values(
+    x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int
+) -> torch.Tensor:
+    """Return the values with those at repeated indices replaced by the last one, as a constant."""
+    order = torch.arange(indices.shape[axis], device=x.device)
+    order = order.reshape(-1, *(1,) * (x.ndim - 1 - axis % x.ndim)).broadcast_to(indices.shape)
+    start = torch.full_like(x, -1, dtype=order.dtype)
+    last = start.scatter_reduce(axis, indices, order, "amax").gather(axis, indices)
+    return torch.where(last == order, values, values.detach().gather(axis, last))
 
 
 def _explained(error: RuntimeError) -> Exception:
