@@ -20,6 +20,10 @@ class Recorder(Protocol):
         """Compute the op and record it on the tapes that track an operand."""
 
 
+class NestedTransform(BaseException):
+    """Raised in a checkpointed function that calls a transform: it must run without checkpoint."""
+
+
 OPEN: list[Recorder] = []
 """Open tapes of all threads. An op looks for those of its thread only if there are any."""
 

@@ -10,6 +10,7 @@ from ember_ml._core import recording, runtime
 from ember_ml._core.tensor import EmberTensor, Tensor, wrap
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.log import Args, KwArgs, Log, Recordable, Result
+from ember_ml.autodiff.program import ProgramLog
 from ember_ml.autodiff.values import Values
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class GraphLog(Log):
     def __init__(self, backend: str) -> None:
         super().__init__(backend)
         self.values = {}
+        if any(isinstance(tape.log(backend), ProgramLog) for tape in recording.tapes()):
+            raise recording.NestedTransform  # a checkpoint captures the program
         self._native = cast("GraphAutodiff", runtime.load(backend).autodiff)
         self._native.keep_graph()
         _live.add(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from ember_ml import ops
 from ember_ml._core import recording, runtime
@@ -16,6 +16,7 @@ from ember_ml.autodiff.values import Values
 
 if TYPE_CHECKING:
     from ember_ml.autodiff.tape import GradientTape
+    from ember_ml.backend.interface import GraphAutodiff
 
 
 def call(
@@ -105,20 +106,28 @@ class Scope:
 def create_log(backend: str, nested: bool = False) -> Log:
     """Return a new log for a backend, by its autodiff engine.
 
+    In a transform where arrays cannot carry a graph, the VJP rules are used: their ops take part in
+    the transform like all others.
+
     Args:
         backend: Name of the backend.
         nested: Whether other transforms may differentiate or batch the gradients. The framework's
             `vjp` is used for the outermost gradient only, so a replay becomes a sweep.
     """
-    return _log_class(backend, nested)(backend)
+    native = runtime.load(backend).autodiff
+    engine: str = native.ENGINE
+    if engine == "graph":
+        by_rules = cast("GraphAutodiff", native).is_transforming()
+    else:
+        by_rules = nested or engine == "rules"
+    return _log_class("rules" if by_rules else engine)(backend)
 
 
 @functools.cache
-def _log_class(backend: str, nested: bool) -> type[Log]:
+def _log_class(engine: str) -> type[Log]:
     from ember_ml.autodiff import graph, replay, rules, sweep
 
-    engine = runtime.load(backend).autodiff.ENGINE
     if engine == "graph":
         return graph.GraphLog
     rules.load()
-    return replay.ReplayLog if engine == "replay" and not nested else sweep.SweepLog
+    return replay.ReplayLog if engine == "replay" else sweep.SweepLog

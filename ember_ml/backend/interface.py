@@ -191,6 +191,9 @@ class GraphAutodiff(Autodiff, Protocol):
     def keep_graph(self) -> None:
         """Keep the graph of the current gradient: an open tape may differentiate it again."""
 
+    def is_transforming(self) -> bool:
+        """Return whether this thread is inside a transform where arrays cannot carry a graph."""
+
     def is_nested(self) -> bool:
         """Return whether this thread is inside a gradient or transform, which owns the graph."""
 

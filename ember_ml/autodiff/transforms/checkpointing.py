@@ -32,7 +32,8 @@ def checkpoint(fn: F) -> F:
 
     The backward pass computes the intermediate values of fn again instead of storing them.
     Gradients flow to the arguments and to the tensors that fn closes over. Random numbers are the
-    same in both passes.
+    same in both passes. A function that calls other transforms runs without checkpointing where
+    the framework cannot compute it twice.
 
     Args:
         fn: Function of tensors and trees of tensors.
@@ -69,7 +70,10 @@ def checkpoint(fn: F) -> F:
 
                 outputs = native.checkpoint(function, natives(given.tensors))
                 return results.unflatten(wrapped(outputs, given.backend))
-        program, values, computed = capture(run, given.tensors, given.backend)
+        try:
+            program, values, computed = capture(run, given.tensors, given.backend)
+        except recording.NestedTransform:
+            return fn(*args, **kwargs)
         return results.unflatten(_procedure(program, given.backend, computed)(values))
 
     return cast(F, call)

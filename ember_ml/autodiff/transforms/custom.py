@@ -186,7 +186,9 @@ class _Call:
     ) -> tuple[list[Tensor | None]]:
         """Return the gradients of the values, as a VJP rule."""
         count = len(self.given.tensors)
-        rerun = bool(recording.tapes()) or engine(self.given.backend).differentiates_by_rules()
+        native = engine(self.given.backend)
+        nested = native.ENGINE == "graph" or native.differentiates_by_rules()
+        rerun = nested or bool(recording.tapes())
         grads = self._gradients(values[:count], list(g), rerun)
         return ([*grads, *[None] * (len(values) - count)],)
 

@@ -11,6 +11,7 @@ import torch
 from torch.utils.checkpoint import checkpoint as _checkpoint
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
+from ember_ml._core.recording import NestedTransform
 from ember_ml.backend.torch.custom import custom_vjp as custom_vjp
 from ember_ml.backend.torch.nesting import nesting, tracing
 
@@ -35,6 +36,15 @@ def leaf(data: torch.Tensor) -> torch.Tensor:
 def is_nested() -> bool:
     """Return whether this thread runs a gradient or transform that owns the graph."""
     return nesting.gradients > 0 or nesting.transforms > 0
+
+
+def is_transforming() -> bool:
+    """Return whether this thread runs a transform of `torch.func`, where tapes cannot use autograd.
+
+    Autograd's own graph does not pass through `torch.func.vmap`, and `torch.func` forbids new roots
+    of a graph.
+    """
+    return nesting.transforms > 0
 
 
 def gradient_depth() -> int:
@@ -80,6 +90,7 @@ def gradient(
         create: Whether the gradients are differentiated again.
         batched: Whether the cotangents have a leading batch axis.
     """
+    _leave_checkpoint()
     grads = torch.autograd.grad(
         outputs,
         inputs,
@@ -102,6 +113,7 @@ def value_and_grad(
     primals: Sequence[torch.Tensor],
 ) -> tuple[torch.Tensor, list[torch.Tensor], list[torch.Tensor]]:
     """Return value, aux and the gradients of `value, aux = function(*primals)`."""
+    _leave_checkpoint()
     if torch.compiler.is_compiling() or nesting.transforms:
         argnums = tuple(range(len(primals)))
         tracing.gradients += torch.compiler.is_compiling()
@@ -130,6 +142,12 @@ def value_and_grad(
     return value, aux, grads
 
 
+def _leave_checkpoint() -> None:
+    """Raise if a checkpointed function runs: its hooks would take this transform's own graph."""
+    if nesting.checkpoints:
+        raise NestedTransform
+
+
 @contextlib.contextmanager
 def _transforming() -> Iterator[None]:
     before = nesting.once
@@ -156,6 +174,7 @@ def vjp(
     function: Function, primals: Sequence[torch.Tensor]
 ) -> tuple[list[torch.Tensor], Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]]:
     """Return the outputs and the pullback, from cotangents to gradients."""
+    _leave_checkpoint()
     if not torch.compiler.is_compiling():
         return torch.func.vjp(_marked(function), *primals)
     tracing.gradients += 2
@@ -168,6 +187,7 @@ def vmap(
     function: Function, axes: Sequence[int | None], arrays: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
     """Map the function over an axis of each array; return the outputs, batched along axis 0."""
+    _leave_checkpoint()
     return torch.func.vmap(_marked(function), tuple(axes), 0, randomness="different")(*arrays)
 
 
@@ -202,20 +222,32 @@ def compile(function: Function, **options: object) -> Function:
 
 
 def checkpoint(function: Function, arrays: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the outputs; the backward pass computes the intermediate values again."""
+    """Return the outputs; the backward pass computes the intermediate values again.
+
+    A function that calls a transform is not checkpointed.
+    """
     if torch.compiler.is_compiling() or nesting.transforms:
         return function(*arrays)  # torch.func and torch.compile do not support checkpoints
 
     def repeatable(*args: torch.Tensor) -> list[torch.Tensor]:
         """Run the function with the same saved tensors in both passes."""
         before, nesting.once = nesting.once, False
+        nesting.checkpoints += 1
         try:
             return function(*args)
         finally:
             nesting.once = before
+            nesting.checkpoints -= 1
 
-    with set_checkpoint_early_stop(False):  # its exception would pass through Ember's ops
-        return _checkpoint(repeatable, *arrays, use_reentrant=False)
+    state = torch.get_rng_state()
+    try:
+        with set_checkpoint_early_stop(False):  # its exception would pass through Ember's ops
+            return _checkpoint(repeatable, *arrays, use_reentrant=False)
+    except NestedTransform:
+        if nesting.checkpoints:
+            raise
+        torch.set_rng_state(state)
+        return function(*arrays)
 
 
 def keep_graph() -> None:

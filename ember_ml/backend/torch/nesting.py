@@ -15,11 +15,13 @@ class Nesting(threading.local):
     Attributes:
         gradients: Nested autograd calls.
         transforms: Nested `torch.func` transforms.
+        checkpoints: Nested checkpointed functions.
         once: Whether the current graph is differentiated once and then dropped.
     """
 
     gradients = 0
     transforms = 0
+    checkpoints = 0
     once = False
 
 
