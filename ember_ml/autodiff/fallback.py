@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,12 +21,20 @@ def check_tracing_error(error: Exception, native: Autodiff, message: str) -> Non
         native: Autodiff module of the backend.
         message: Text of the warning. The framework's message is appended.
     """
-    cause: BaseException | None = error
-    while cause is not None and not native.is_tracing_error(cause):
-        cause = cause.__cause__ or cause.__context__
+    cause = next((each for each in _chain(error) if native.is_tracing_error(each)), None)
     if cause is None:
         raise error
     if message not in _warned:
         _warned.add(message)
         first_line = str(cause).splitlines()[0]
         warnings.warn(f"{message}: {first_line}", RuntimeWarning, stacklevel=4)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes; causes and contexts together may form a cycle."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__

@@ -159,11 +159,16 @@ class GradientTape:
     def watch(self, tensor: Tree[Tensor]) -> None:
         """Track a tensor, or a tree of tensors, from here on.
 
+        After the `with` block, as in TensorFlow, this affects what the tape records if it is
+        entered again.
+
         Args:
             tensor: Floating-point or complex tensors. Others cause a warning and have no gradient.
         """
-        if not self._recording:
-            raise RuntimeError("watch: the tape is not recording; call it inside the `with` block")
+        if self._used:
+            raise RuntimeError(f"watch: {_USED_UP}")
+        if not self._entered:
+            raise RuntimeError("watch: the tape was never entered; call it inside the `with` block")
         for x in tree.leaves_of(tensor):
             if not isinstance(x, EmberTensor):
                 raise ArgumentError(

@@ -165,8 +165,47 @@ def test_watching_what_is_no_tensor():
 
 
 def test_watching_before_entering():
-    with pytest.raises(RuntimeError, match="not recording"):
+    with pytest.raises(RuntimeError, match="never entered"):
         GradientTape().watch(tensor.array(1.0))
+
+
+def test_watching_after_exit_affects_what_is_recorded_later():
+    x = tensor.array(3.0)
+    tape = GradientTape()
+    with tape:
+        y = x * x
+    tape.watch(x)
+    with tape:
+        z = y * x
+    assert float(tape.gradient(z, x)) == 9.0
+
+
+def test_watching_after_exit_makes_a_source_its_own_target():
+    x = tensor.array(3.0)
+    with GradientTape() as tape:
+        pass
+    tape.watch(x)
+    assert float(tape.gradient(x, x)) == 1.0
+
+
+def test_watching_while_the_recording_is_stopped():
+    x = tensor.array(3.0)
+    with GradientTape() as tape:
+        with tape.stop_recording():
+            tape.watch(x)
+            y = x * x
+        z = y * x
+    assert float(tape.gradient(z, x)) == 9.0
+
+
+def test_watching_on_a_spent_tape():
+    x = tensor.array(3.0)
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    tape.gradient(y, x)
+    with pytest.raises(RuntimeError, match=r"watch: A non-persistent GradientTape"):
+        tape.watch(x)
 
 
 def test_a_late_watch_sees_earlier_results_as_constants():
