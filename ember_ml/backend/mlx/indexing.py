@@ -149,9 +149,29 @@ def setitem(data: mx.array, key: mx.array, value: mx.array) -> mx.array:
     value = batched_like(_fit(value, current.shape), current)
     if value.size == 0:
         return data
+    if not _is_mask(key) and any(_is_array(part) and part.size > 1 for part in parts):
+        places = mx.arange(wide.size).reshape(wide.shape)
+        value = last_values(getitem(places, parts), wide.size, value)
     out, parts, value = _places(wide, parts, value)
     out[parts] = value
     return out.reshape(data.shape)
+
+
+def last_values(places: mx.array, size: int, values: mx.array) -> mx.array:
+    """Return the values with those at repeated places replaced by the last one, as a constant.
+
+    Every write of an element then has the same value, and the gradient goes to the last one.
+
+    Args:
+        places: Flat positions that the values are written to, in the shape of the values.
+        size: Number of positions.
+        values: Values to write.
+    """
+    flat, given = fixed(places.reshape(-1)), values.reshape(-1)
+    order = mx.arange(flat.size)
+    last = fixed(mx.zeros(size, order.dtype).at[flat].maximum(order)[flat])
+    chosen = mx.where(last == order, given, mx.stop_gradient(given)[last])
+    return chosen.reshape(values.shape)
 
 
 def additem(data: mx.array, key: mx.array, value: mx.array) -> mx.array:

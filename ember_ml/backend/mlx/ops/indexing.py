@@ -11,7 +11,7 @@ from mlx.core import where as where
 
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 from ember_ml.backend.mlx import indexing
-from ember_ml.backend.mlx.indexing import fixed
+from ember_ml.backend.mlx.indexing import fixed, last_values
 from ember_ml.backend.mlx.indexing import getitem as getitem
 
 
@@ -47,7 +47,9 @@ def put_along_axis(x: mx.array, indices: mx.array, values: mx.array, axis: int =
     values = mx.broadcast_to(values, shape)
     if values.size == 0:
         return x
-    return mx.put_along_axis(x, mx.broadcast_to(fixed(indices), shape), values, axis)
+    indices = mx.broadcast_to(fixed(indices), shape)
+    places = mx.take_along_axis(mx.arange(x.size).reshape(x.shape), indices, axis)
+    return mx.put_along_axis(x, indices, last_values(places, x.size, values), axis)
 
 
 def nonzero(x: mx.array) -> list[mx.array]:
