@@ -7,8 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ember_ml import GradientTape, ops
-from ember_ml.autodiff import checkpoint, grad, value_and_grad
+from ember_ml import GradientTape, ops, use_backend
+from ember_ml.autodiff import checkpoint, grad, hessian, jvp, value_and_grad, vjp, vmap
 from ember_ml.nn import Parameter, tensor
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -140,3 +140,48 @@ def test_less_memory(backend):
 
     plain, again = measure(lambda f: f), measure(checkpoint)
     assert again < 0.75 * plain, f"{again} bytes with checkpoints, {plain} without"
+
+
+def _curve(x):
+    return ops.sum(ops.sin(x) * ops.exp(x) * x)
+
+
+BODIES = {
+    "grad": lambda x: grad(_curve)(x) * x,
+    "jvp": lambda x: jvp(_curve, (x,), (x * 2.0,))[1] * x,
+    "vjp": lambda x: vjp(_curve, x)[1](ops.sum(x))[0],
+    "hessian": lambda x: ops.matmul(hessian(_curve)(x), x),
+    "vmap": lambda x: vmap(lambda each: ops.sin(each) * ops.sum(x))(x),
+    "grad of grad": lambda x: grad(lambda x: ops.sum(grad(_curve)(x) ** 2))(x),
+    "inner checkpoint": lambda x: checkpoint(grad(_curve))(x) * x,
+    "tape": lambda x: _taped(_curve)(x) * x,
+}
+
+
+def _taped(fn):
+    def gradient(x):
+        with GradientTape() as tape:
+            tape.watch(x)
+            y = ops.sum(fn(x))
+        return tape.gradient(y, x)
+
+    return gradient
+
+
+OUTER = {
+    "tape": _taped,
+    "tape over tape": lambda fn: _taped(lambda x: _taped(fn)(x) ** 2),
+    "grad": lambda fn: grad(lambda x: ops.sum(fn(x))),
+    "jvp": lambda fn: lambda x: jvp(fn, (x,), (x,))[1],
+    "jvp of tape": lambda fn: lambda x: jvp(_taped(fn), (x,), (x,))[1],
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_checkpointed_function_that_calls_transforms(body, backend):
+    """The reference is the same function without checkpoint, on NumPy."""
+    for outer in OUTER.values():
+        with use_backend("numpy"):
+            want = outer(BODIES[body])(tensor.array([0.2, 0.6, 1.0])).numpy()
+        got = outer(checkpoint(BODIES[body]))(tensor.array([0.2, 0.6, 1.0]))
+        np.testing.assert_allclose(got.numpy(), want, rtol=2e-3, atol=1e-3)

@@ -11,7 +11,7 @@ import torch
 
 from ember_ml import GradientTape, ops, use_backend
 from ember_ml._core import runtime
-from ember_ml.autodiff import compile, fallback, grad, value_and_grad, vmap
+from ember_ml.autodiff import compile, fallback, grad, jvp, value_and_grad, vmap
 from ember_ml.nn import tensor
 
 OPTIONS = {"torch": {"fullgraph": True, "backend": "aot_eager"}}
@@ -132,3 +132,36 @@ def test_a_gradient_that_cannot_be_compiled_runs_uncompiled_and_warns_once(monke
             assert tape.gradient(y, x).tolist() == [34.0, 68.0, 578.0]
     assert len(compiled) == 1
     assert ["uncompiled" in str(one.message) for one in caught] == [True]
+
+
+def _slice_write(x):
+    y = ops.exp(x)
+    y[1:] = x[:-1] * 2.0
+    return ops.sum(ops.sin(y) * x)
+
+
+def _scanned(x):
+    last, states = ops.scan(lambda h, t: (ops.tanh(h * x[0] + t), h), x[0], x)
+    return ops.sum(last) + ops.sum(states)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [vmap(grad(_slice_write)), grad(_scanned)],
+    ids=["vmap of grad of a slice write", "grad of scan"],
+)
+def test_transforms_after_an_earlier_compile(transform, backend):
+    """A compiler may make the sizes of a function symbolic once it has seen others."""
+    for size in (2, 3):
+        compiled(lambda x: ops.sum(x * x), backend)(tensor.array(X[:2, :size]))
+        x = tensor.array(X[:size, :3])
+        check(compiled(transform, backend)(x), transform(x))
+
+
+def test_a_compiled_jvp_of_jvp(backend):
+    def slope(f):
+        return lambda x: jvp(f, (x,), (ops.ones_like(x),))[1]
+
+    twice = slope(slope(lambda x: ops.sum(ops.linear_recurrence(ops.sin(x), x, axis=0)[0])))
+    x = tensor.array(X)
+    check(compiled(twice, backend)(x), twice(x))
