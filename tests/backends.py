@@ -26,6 +26,11 @@ def eager() -> list[str]:
     return [name for name in available() if not is_lazy(name)]
 
 
+def by_rules() -> list[str]:
+    """Return the installed backends whose nested gradients use the VJP rules of the ops."""
+    return [name for name in available() if runtime.load(name).autodiff.ENGINE != "graph"]
+
+
 def other_than(backend: str) -> str:
     """Return another installed backend, or the same one if there is no other."""
     return next((name for name in available() if name != backend), backend)

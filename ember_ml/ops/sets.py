@@ -8,6 +8,7 @@ from ember_ml._core.dispatch import composite, op, unary
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.comparison import equal
+from ember_ml.ops.gradients import stop_gradient
 from ember_ml.ops.indexing import flatnonzero, index, take
 from ember_ml.ops.joining import concat
 from ember_ml.ops.manipulation import expand_dims, flatten, moveaxis, ravel
@@ -134,7 +135,7 @@ def unique(
         axis = normalize_axis("unique", axis, x.ndim)
         rows = flatten(expand_dims(moveaxis(x, axis, 0), -1), 1)
         extras = tuple(unique_rows(rows))
-        values = take(x, extras[0], axis=axis)
+        values = take(stop_gradient(x), extras[0], axis=axis)
     wanted = (return_index, return_inverse, return_counts)
     chosen = [extra for extra, asked in zip(extras, wanted, strict=True) if asked]
     return (values, *chosen) if chosen else values

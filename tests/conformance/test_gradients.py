@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ember_ml import ops
+from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dispatch import OPS
-from ember_ml.autodiff import rules
+from ember_ml.autodiff import grad, rules
 from ember_ml.autodiff.constants import CONSTANT
 from ember_ml.backend import BACKENDS
 from tests.conformance import gradients
@@ -133,6 +135,24 @@ def test_complex_gradient(key: str, backend: str) -> None:
 @pytest.mark.parametrize("key", SECOND)
 def test_second_gradient(key: str, backend: str) -> None:
     check_rows(check_second, SECOND[key], backend, "float64")
+
+
+@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
+@pytest.mark.parametrize("key", sorted(CONSTANT.keys() & FIRST.keys()))
+def test_constant_ops_stop_gradients(key: str, backend: str) -> None:
+    """The framework's own gradients agree with the tape's, which is None."""
+    case = CASES[FIRST[key][0]]
+    arrays = gradients.variables(case, gradients.values(case, "float64"))
+    sources = [convert_to_tensor(array, dtype="float32") for array in arrays]
+
+    def total(*xs: Any) -> Any:
+        args = gradients.rebuilt(case, gradients.values(case, "float64"), list(xs))
+        outs = [ops.sum(x * x) for x in gradients.compute(case, args)]
+        return sum(outs, ops.sum(xs[0]))
+
+    first, *others = grad(total, range(len(sources)))(*sources)
+    assert np.all(first.numpy() == 1)
+    assert all(np.all(g.numpy() == 0) for g in others)
 
 
 def test_rules_mirror_their_ops() -> None:

@@ -66,7 +66,8 @@ def _logcumsumexp(g: Tensor, out: Tensor, x: Tensor, axis: int | None = None) ->
 
 def _ratio(x: Tensor, y: Tensor) -> Tensor:
     """Return exp(x - y), and 1 where both are the same infinity."""
-    return ops.exp(ops.where(ops.equal(x, y), 0.0, x - y))
+    same = ops.equal(x, y)
+    return ops.exp(ops.where(same, 0.0, x) - ops.where(same, 0.0, y))
 
 
 def _extreme(g: Tensor, out: Tensor, x: Tensor, axis: int | None = None) -> Tensor:

@@ -19,7 +19,12 @@ def unique_all(x: mx.array) -> Any:
         _host(x), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
     indices = mx.array(first)
-    return take(x, indices), indices, mx.array(inverse.reshape(x.shape)), mx.array(counts)
+    return (
+        take(mx.stop_gradient(x), indices),
+        indices,
+        mx.array(inverse.reshape(x.shape)),
+        mx.array(counts),
+    )
 
 
 def unique_values(x: mx.array) -> mx.array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import copysign as copysign
 from torch import frexp as frexp
-from torch import nextafter as nextafter
 from torch import signbit as signbit
 
 from ember_ml.backend.interface import Variants
@@ -20,6 +19,10 @@ def nan_to_num(
         return torch.nan_to_num(x, nan, posinf, neginf)
     parts = [torch.nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag)]
     return torch.complex(*parts)
+
+
+def nextafter(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.nextafter(x.detach(), y.detach())  # torch passes gradients to x
 
 
 def ldexp(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:

@@ -22,7 +22,7 @@ def _starts(ordered: Any) -> torch.Tensor:
 
 
 def unique_all(x: torch.Tensor) -> Any:
-    flat = x.reshape(-1)
+    flat = x.detach().reshape(-1)
     order = _order(flat)
     starts = _starts(flat[order])
     indices = order[starts]
@@ -33,7 +33,7 @@ def unique_all(x: torch.Tensor) -> Any:
 
 
 def unique_values(x: torch.Tensor) -> torch.Tensor:
-    flat = x.reshape(-1)
+    flat = x.detach().reshape(-1)
     ordered = flat[_order(flat)]
     return ordered[_starts(ordered)]
 
