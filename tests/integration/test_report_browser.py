@@ -106,6 +106,7 @@ def test_wide_parts_scroll_in_their_boxes(browser: Browser, page: str) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_edges_show_that_there_is_more(browser: Browser, page: str, scheme: str) -> None:
     browser.open(page, 390, scheme=scheme)
+    browser.run(FRAME)
     assert browser.run(EDGES) == [True, False]
     browser.run("document.querySelector('.box').scrollLeft = 60")
     browser.run(FRAME)
@@ -188,3 +189,24 @@ def test_numbers_can_be_saved(browser: Browser, page: str, tmp_path: Path) -> No
     written = Path(url2pathname(urlsplit(page).path)).with_name("results.json")
     assert saved == json.loads(written.read_text(encoding="utf-8"))
     assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_print_keeps_colors_and_columns(browser: Browser, page: str, scheme: str) -> None:
+    """On a sheet of A4, on white: no table is cut off, bars and plots stay in their columns."""
+    browser.open(page, 703, scheme=scheme)
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.call("Emulation.setEmulatedMedia", media="print", features=[feature])
+    try:
+        browser.run(FRAME)
+        assert browser.run("document.scrollingElement.scrollWidth") <= 703
+        assert browser.run(WIDE) == 0
+        style = "getComputedStyle(document.querySelector('{}'))"
+        assert browser.run(style.format(".heat td span") + ".printColorAdjust") == "exact"
+        assert browser.run(style.format(".heat td span") + ".backgroundColor") != "rgba(0, 0, 0, 0)"
+        columns = browser.run(style.format(".plots") + ".gridTemplateColumns")
+        assert len(columns.split()) == 3
+        assert len(browser.run(style.format(".ranking li") + ".gridTemplateColumns").split()) == 5
+        assert browser.run(style.format("body") + ".color") == "rgb(26, 29, 35)"
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")

@@ -80,7 +80,7 @@ def stylesheet() -> str:
     """Return the CSS rules for the colors of lines and accuracies."""
     rules = [
         ":root{" + _variables("light") + "}",
-        "@media (prefers-color-scheme:dark){:root{" + _variables("dark") + "}}",
+        "@media screen and (prefers-color-scheme:dark){:root{" + _variables("dark") + "}}",
     ]
     rules += [f".q{at}{{background:var(--q{at});color:var(--t{at})}}" for at in range(STEPS + 1)]
     rules += [f".c{at}{{--c:var(--c{at})}}" for at in range(len(LINES["light"]))]
