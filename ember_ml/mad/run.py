@@ -155,19 +155,27 @@ def _start(run: RunConfig, task: Task, evaluator: Evaluator) -> Trainer:
 
 
 def probe(run: RunConfig) -> float:
-    """Return the seconds of a training step of a run, measured on a few examples.
+    """Return the seconds of a training step of a run, with a step's share of the evaluations.
+
+    A few steps and the evaluation of a batch are measured.
 
     Args:
         run: Config of the run.
     """
-    few = {"num_train": PROBE_STEPS * run.batch_size, "num_validation": 1, "num_test": 1}
+    sizes = {name: getattr(run.task, name, 0) for name in ("num_validation", "num_test")}
+    count = max(1, min(EVALUATION_BATCH, sizes["num_validation"]))
+    few = {"num_train": PROBE_STEPS * run.batch_size, "num_validation": count, "num_test": 1}
     names = type(run.task).model_fields
     task: Task = build("tasks", run.task.override(**{k: v for k, v in few.items() if k in names}))
     trainer = make_trainer(run, make_model(run), task.vocab_size)
     clock = _StepClock()
     trainer.callbacks.append(clock)
     trainer.fit(task.train, steps=PROBE_STEPS, batch_size=min(run.batch_size, len(task)))
-    return min(clock.seconds)
+    started = time.monotonic()
+    trainer.evaluate(task.validation, batch_size=EVALUATION_BATCH)
+    per_example = (time.monotonic() - started) / len(task.validation)
+    evaluated = sizes["num_validation"] * (run.steps // run.evaluate_every) + sizes["num_test"]
+    return min(clock.seconds) + per_example * evaluated / run.steps
 
 
 class _StepClock(Callback):

@@ -62,11 +62,11 @@ def test_killed_five_times_it_ends_as_if_undisturbed(undisturbed, tmp_path: Path
         process.wait()
         found = results(path) if (path / "sweep.json").exists() else {}
         assert all(undisturbed[name] == result for name, result in found.items())
-    kept = {folder: folder.stat().st_mtime_ns for folder in (path / "runs").glob("[!.]*")}
+    kept = {file: file.stat().st_mtime_ns for file in (path / "runs").glob("[!.]*/result.json")}
     subprocess.run([*COMMAND, str(path)], check=True, capture_output=True, timeout=300)
     assert results(path) == undisturbed
     assert len(undisturbed) == 12
-    assert all(folder.stat().st_mtime_ns == at for folder, at in kept.items()), "not done again"
+    assert all(file.stat().st_mtime_ns == at for file, at in kept.items()), "not done again"
     assert (path / "report.html").exists()
 
 

@@ -63,9 +63,11 @@ def replay(sweep: Sweep, workers: int, early: bool) -> list[tuple[float, Event]]
     probes = {(run.architecture, task_of(run)): run for run in reversed(sweep.runs)}
     for run in reversed(probes.values()):
         first = timings(run)["step_seconds"][:3]
-        at = heapq.heappop(free) + timings(run)["setup"] + sum(first)
+        seconds = timings(run)["setup"] + sum(first) + timings(run)["evaluation"]
+        at = heapq.heappop(free) + seconds
         heapq.heappush(free, at)
-        rows.append((at, Event(run, min(first[1:]))))
+        evaluations = timings(run)["evaluation"] * (10 + 5) / run.steps
+        rows.append((at, Event(run, min(first[1:]) + evaluations)))
     for run in sweep.runs:
         events = list(events_of(run, heapq.heappop(free), early))
         heapq.heappush(free, events[-1][0])
