@@ -41,10 +41,11 @@ class _Active:
 class Pace:
     """Estimate of the remaining time, from the cost of a step by architecture and setting.
 
-    A cost comes from finished runs, from evaluations of active ones, or from the measurement that
-    a pool makes before the runs begin. Such a measurement is of a few steps; it is corrected by the ratio of the costs of the runs so far to their measurements.
-    Runs stop early once a task is learned: runs that follow are expected to take as many steps as
-    the finished runs of their architecture and setting.
+    A cost comes from finished runs, from evaluations of active ones, or from the measurement of a
+    few steps that a pool makes before the runs begin. Measurements are corrected by the ratio of
+    the costs of the runs so far to their measurements. Runs stop early once a task is learned:
+    those that follow are expected to take as many steps as the finished runs of their architecture
+    and setting.
 
     Args:
         runs: Runs to do, in order.
