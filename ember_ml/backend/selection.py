@@ -126,10 +126,18 @@ def _configured() -> tuple[str, str] | None:
     if name := os.environ.get("EMBER_ML_BACKEND", "").strip():
         return check_name(name), "the environment variable EMBER_ML_BACKEND"
     with contextlib.suppress(OSError, UnicodeDecodeError, RuntimeError):  # RuntimeError: no home
-        name = backend_file().read_text(encoding="utf-8").strip()
+        name = _first_bytes(backend_file()).decode().strip()
         if name in BACKENDS and is_installed(name):
             return check_name(name), f"the file {backend_file()}"
     return None
+
+
+def _first_bytes(path: Path) -> bytes:
+    """Return the start of a regular file; nothing of a pipe, which would block."""
+    if not path.is_file():
+        return b""
+    with open(path, "rb") as file:
+        return file.read(256)
 
 
 def _resolve() -> str:

@@ -70,9 +70,10 @@ class Vocabulary:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             tokens = data["tokens"]
-            if data["level"] != "char" or not all(isinstance(token, str) for token in tokens):
+            characters = isinstance(tokens, list) and all(isinstance(each, str) for each in tokens)
+            if data["level"] != "char" or not characters:
                 raise ValueError("its tokens are not characters")
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
             raise VocabularyError(f"{path} is not a vocabulary: {error}") from None
         return cls(tokens)
 

@@ -92,8 +92,8 @@ def open_npy(path: Path) -> np.ndarray:
     """
     try:
         array = np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
-        raise ArgumentError(f"{path} cannot be mapped as an .npy file: {error}") from None
+    except Exception as error:  # NumPy parses the header as Python code, with errors of any class
+        raise ArgumentError(f"{path} cannot be mapped as an .npy file: {error!s:.500}") from None
     return _checked(array.view(np.ndarray), path)
 
 

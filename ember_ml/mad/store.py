@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ember_ml._core import locks
 from ember_ml._core.errors import EmberError
 from ember_ml._core.files import write_atomically
-from ember_ml._core.folders import Kind, find_folder, write_folder
+from ember_ml._core.folders import Folder, Kind, find_folder, open_folder, write_folder
 from ember_ml._core.version import VERSION
 from ember_ml.configs.errors import ConfigError
 from ember_ml.configs.mad import RunConfig
@@ -147,6 +147,12 @@ class Store:
                 f"{self.path}: the sweep has the format {info.get('format')!r}; this version of "
                 f"Ember ML reads {FORMAT}"
             )
+        plans = info.get("plans", [])
+        if not isinstance(plans, list) or not all(map(_is_plan, plans)):
+            raise SweepError(
+                f"{self.path / 'sweep.json'} is damaged: each of its plans must list architectures "
+                "(name and layers), tasks and seeds"
+            )
         return info
 
     def is_done(self, run: RunConfig) -> bool:
@@ -195,14 +201,11 @@ class Store:
     def done(self) -> list[Done]:
         """Return the runs that are done."""
         runs = []
-        for folder in map(find_folder, sorted((self.path / "runs").glob("[!.]*"))):
-            if (folder / "result.json").exists():
-                with _explain_read_errors(folder):
-                    config = RunConfig.from_dict(_read_required(folder / "config.json"))
-                    fields = _read_required(folder / "result.json")
-                    curve = _read_curve(folder / "curve.csv")
-                    examples = _read_examples(folder / "examples.csv")
-                    runs.append(Done(config, Result(**fields, curve=curve)._replace(**examples)))
+        for path in sorted((self.path / "runs").glob("[!.]*")):
+            with open_folder(path) as folder:
+                if folder.file("result.json").exists():
+                    with _explain_read_errors(path):
+                        runs.append(_read_done(folder))
         return runs
 
     def failed(self) -> list[Failed]:
@@ -211,7 +214,8 @@ class Store:
         for path in sorted((self.path / "failed").glob("[!.]*.json")):
             with _explain_read_errors(path):
                 fields = _read_required(path)
-                runs.append(Failed(RunConfig.from_dict(fields["config"]), fields["error"]))
+                config = RunConfig.from_dict(fields["config"])
+                runs.append(Failed(config, _checked(fields["error"], str, "error")))
         return runs
 
     def _folder(self, run: RunConfig) -> Path:
@@ -233,7 +237,7 @@ def _explain_read_errors(path: Path) -> Iterator[None]:
             f"{path} cannot be read: {error}; if a plugin registers the component, name the plugin "
             "(--plugin, EMBER_ML_PLUGINS); if the file is damaged, remove it to repeat the run"
         ) from None
-    except (KeyError, TypeError, ValueError, OSError) as error:
+    except (KeyError, TypeError, ValueError, OSError, OverflowError, RecursionError) as error:
         raise SweepError(f"{path} is damaged ({error}); remove it to repeat the run") from None
 
 
@@ -256,10 +260,18 @@ def _to_json(data: object) -> bytes:
 def _read(path: Path) -> dict[str, Any] | None:
     """Return the mapping in a JSON file; None if there is no such file."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return _mapping(path.read_bytes(), path)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise SweepError(f"{path} cannot be read: {error}") from None
+
+
+def _mapping(content: bytes, path: Path) -> dict[str, Any]:
+    """Return the mapping in the content of a JSON file."""
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as error:
         raise SweepError(f"{path} cannot be read: {error}") from None
     if not isinstance(data, dict):
         raise SweepError(f"{path} must contain a JSON object")
@@ -281,19 +293,56 @@ def _to_csv(columns: Sequence[str], rows: Iterable[Sequence[float]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _read_rows(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def _read_curve(path: Path) -> tuple[Point, ...]:
-    return tuple(
+def _read_done(folder: Folder) -> Done:
+    """Return a run and its result, after comparing the files with their checksums."""
+    config = RunConfig.from_dict(_mapping(folder.read("config.json"), folder.path / "config.json"))
+    fields = _mapping(folder.read("result.json"), folder.path / "result.json")
+    for name, value in fields.items():
+        _checked(value, int if name in _INTEGERS else (int, float), name)
+        if name.endswith("accuracy") and not 0 <= value <= 1:
+            raise ValueError(f"{name} is {value}")
+    curve = tuple(
         Point(int(row.pop("step")), **{name: float(value) for name, value in row.items()})
-        for row in _read_rows(path)
+        for row in _rows(folder.read("curve.csv"))
+    )
+    return Done(config, Result(**fields, curve=curve)._replace(**_read_examples(folder)))
+
+
+_INTEGERS = ("steps", "parameters", "state", "state_per_token")
+
+
+def _is_plan(plan: object) -> bool:
+    """Return whether data of `sweep.json` describes architectures, tasks and seeds."""
+    if not isinstance(plan, dict):
+        return False
+    names, tasks, seeds = (plan.get(key) for key in ("architectures", "tasks", "seeds"))
+    return (
+        isinstance(names, list)
+        and all(isinstance(each, list) and len(each) == 2 for each in names)
+        and all(isinstance(part, str) for each in names for part in each)
+        and isinstance(tasks, list)
+        and all(isinstance(task, str) for task in tasks)
+        and isinstance(seeds, list)
+        and all(type(seed) is int for seed in seeds)
     )
 
 
-def _read_examples(path: Path) -> dict[str, Any]:
+def _checked(value: Any, kinds: type | tuple[type, ...], name: str) -> Any:
+    """Return a value of a JSON file if it has the right type."""
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise ValueError(f"{name} has the value {value!r:.60}")
+    return value
+
+
+def _read_examples(folder: Folder) -> dict[str, Any]:
     """Return the counts by example; empty for results written before they were stored."""
-    rows = _read_rows(path) if path.exists() else []
+    exists = folder.file("examples.csv").exists()
+    rows = _rows(folder.read("examples.csv")) if exists else []
     return {name: tuple(int(row[name]) for row in rows) for name in EXAMPLE_COLUMNS}
+
+
+def _rows(content: bytes) -> list[dict[str, str]]:
+    try:
+        return list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None

@@ -1,0 +1,177 @@
+"""Every file format that Ember reads: valid examples, and functions that read them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import ember_ml
+from ember_ml import nn, ops
+from ember_ml.backend import selection
+from ember_ml.cli.text import Vocabulary
+from ember_ml.configs import files
+from ember_ml.data import MemoryMappedDataset
+from ember_ml.mad.report.gather import gather
+from ember_ml.mad.store import Store
+from ember_ml.nn.models.convert import convert, export
+from tests.robustness.test_resume_damage import X, Y, everything, trainer
+from tests.unit.mad.sweeps import result, write_sweep
+
+POSITIONS: Any = {"positions": "sinusoidal", "max_length": 16}
+
+
+class Format(NamedTuple):
+    """File to damage, and what reads it.
+
+    Attributes:
+        file: The file.
+        read: Reads the file and returns its meaning, for comparison.
+        state: Returns what a refused read must not change.
+        guarded: Whether a checksum detects all damage.
+        unguard: File to remove first, so that the damage gets past the checksums; None for none.
+    """
+
+    file: Path
+    read: Callable[[], object]
+    state: Callable[[], object]
+    guarded: bool
+    unguard: Path | None
+
+
+def formats(folder: Path) -> dict[str, Format]:
+    """Write an example of each format, and return how to read them.
+
+    Args:
+        folder: Folder for the files.
+    """
+    found: dict[str, Format] = {}
+    for part in (_checkpoint, _training, _texts, _sweep, _transformers):
+        found |= part(folder)
+    return found
+
+
+def _values(model: nn.Module) -> dict[str, bytes]:
+    both = [*model.named_parameters(), *model.named_buffers()]
+    return {name: x.numpy().tobytes() for name, x in both}
+
+
+def _both(path: Path, name: str, read: Callable[[], object], state: Callable[[], object]):
+    """Return a format twice: protected by checksums, and without them."""
+    label = f"{path.name}/{name}"
+    sums = path / "checksums.json"
+    return {
+        f"{label} with checksums": Format(path / name, read, state, True, None),
+        label: Format(path / name, read, state, False, sums),
+    }
+
+
+def _checkpoint(folder: Path) -> dict[str, Format]:
+    path = folder / "model"
+    layers = "mamba rwkv6_time_mixer s4d attention swiglu"
+    model = nn.models.LanguageModel(layers, vocab_size=5, hidden_size=8, **POSITIONS)
+    ember_ml.save(model, path)
+    target = nn.models.LanguageModel(layers, vocab_size=5, hidden_size=8, **POSITIONS)
+
+    def read() -> object:
+        return _values(ember_ml.load(path))
+
+    def read_into() -> object:
+        return _values(ember_ml.load(path, into=target))
+
+    def state() -> object:
+        return _values(target)
+
+    found = _both(path, "config.json", read, state)
+    found |= _both(path, "model.safetensors", read, state)
+    into = _both(path, "model.safetensors", read_into, state)
+    found |= {f"{name} (into)": each for name, each in into.items()}
+    sums = Format(path / "checksums.json", read, state, True, None)
+    return found | {"model/checksums.json": sums}
+
+
+def _training(folder: Path) -> dict[str, Format]:
+    trainer(folder / "run", 1).fit((X, Y), epochs=2, batch_size=8)
+    path = folder / "run" / "last"
+    target = trainer(folder / "other", 2)
+    target.fit((X, Y), steps=2, batch_size=8)
+
+    def read() -> object:
+        target.resume(path)
+        return everything(target)
+
+    def state() -> object:
+        return everything(target)
+
+    found: dict[str, Format] = {}
+    for name in ("training.json", "training.safetensors", "history.jsonl"):
+        found |= _both(path, name, read, state)
+    return found
+
+
+def _texts(folder: Path) -> dict[str, Format]:
+    run = folder / "run.yaml"
+    (folder / "base.yaml").write_text("type: models/language_model\nvocab_size: 10\n")
+    run.write_text("extends: base.yaml\nlayers: [attention, swiglu]\nhidden_size: &a 16\n# *a\n")
+    data = folder / "data.npy"
+    np.save(data, np.arange(12.0).reshape(4, 3))
+    vocabulary = folder / "vocab.json"
+    vocabulary.write_text(Vocabulary(["a", "b"]).to_json())
+    home = folder / "home" / ".ember"
+    home.mkdir(parents=True)
+    (home / "backend").write_text("numpy\n")
+
+    def backend() -> object:
+        before = os.environ.get("HOME"), os.environ.pop("EMBER_ML_BACKEND", None)
+        os.environ["HOME"] = str(folder / "home")
+        try:
+            return selection._configured() is None or True
+        finally:
+            os.environ["HOME"] = before[0] or ""
+
+    reads: dict[str, tuple[Path, Callable[[], object]]] = {
+        "YAML": (run, lambda: files.load(run).to_dict()),
+        "extended YAML": (folder / "base.yaml", lambda: files.load(run).to_dict()),
+        "npy": (data, lambda: MemoryMappedDataset(data).batch([0]).tolist()),
+        "vocabulary": (vocabulary, lambda: Vocabulary.read(vocabulary).tokens),
+        "backend": (home / "backend", backend),
+    }
+    return {
+        name: Format(path, read, lambda: None, False, None) for name, (path, read) in reads.items()
+    }
+
+
+def _sweep(folder: Path) -> dict[str, Format]:
+    path = folder / "sweep"
+    write_sweep(path, lambda run: result(0.5) if "attention" in run.architecture else "it burst")
+    run = next((path / "runs").iterdir())
+    failure = next((path / "failed").iterdir())
+
+    def read() -> object:
+        store = Store(path)
+        return repr((store.about(), store.done(), store.failed())), gather(store) and None
+
+    files: dict[str, Path] = {"sweep.json": path / "sweep.json", "failed.json": failure}
+    files |= {name: run / name for name in ("config.json", "result.json", "curve.csv")}
+    found = {
+        f"sweep/{name}": Format(file, read, lambda: None, False, run / "checksums.json")
+        for name, file in files.items()
+    }
+    guarded = Format(run / "result.json", read, lambda: None, True, None)
+    return found | {"sweep/result.json with checksums": guarded}
+
+
+def _transformers(folder: Path) -> dict[str, Format]:
+    path = folder / "llama"
+    export(nn.models.TransformerModel(8, 16, gated=True, activation="silu", bias=False), path)
+
+    def read() -> object:
+        return convert(path)(ops.zeros((1, 2), dtype="int64")).shape
+
+    return {
+        f"transformers/{name}": Format(path / name, read, lambda: None, False, None)
+        for name in ("config.json", "model.safetensors")
+    }
