@@ -50,16 +50,18 @@ class Deferral:
     """Recorder that replaces random draws by placeholders and bounds what constructors allocate.
 
     Args:
-        limit: Largest size in bytes of a computed value, and of all variables together.
+        limit: Largest size in bytes of a computed value; twice that for all draws and variables.
+        tensors: Number of tensors in the file, which bounds the number of variables.
     """
 
     causal = None
     quick = None
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, tensors: int) -> None:
         from ember_ml._core.random_stream import Stream
 
         self.limit = limit
+        self._variables_left = 8 * tensors + 1000  # buffers that are not saved count too
         self._stream = Stream(0)
         self._placeholders: dict[int, EmberTensor] = {}
         self._claimed = 0
@@ -111,6 +113,9 @@ class Deferral:
             source: Value that it was created from.
         """
         self._count(variable.size * variable.dtype.itemsize, f"a variable of {variable.shape}")
+        self._variables_left -= 1
+        if self._variables_left < 0:
+            raise SizeLimitError("it has many more variables")
         if isinstance(source, EmberTensor) and self.is_placeholder(source):
             self._placeholders[id(variable)] = variable
 
@@ -206,15 +211,16 @@ def reserve(elements: int, what: str) -> None:
 
 
 @contextlib.contextmanager
-def deferred(limit: int) -> Iterator[Deferral]:
+def deferred(limit: int, tensors: int = 10_000) -> Iterator[Deferral]:
     """Create models with placeholders for random values within the `with` block.
 
     Args:
-        limit: Largest size in bytes of a computed value, and half that of all variables together.
+        limit: Largest size in bytes of a computed value; twice that for all draws and variables.
+        tensors: Number of tensors in the file, which bounds the number of variables.
 
     Raises:
         SizeLimitError: If a value or all variables need more memory.
     """
-    deferral = Deferral(limit)
+    deferral = Deferral(limit, tensors)
     with recording.only(deferral):
         yield deferral

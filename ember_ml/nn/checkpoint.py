@@ -193,7 +193,7 @@ def _load_new(
     """
     limit = 2 * file.size + SPARE
     with use_backend(backend or runtime.active()):
-        with deferred(limit) as deferral:
+        with deferred(limit, len(file.tensors)) as deferral:
             model = _create(folder, about)
         if type(model).load_state_dict is not Module.load_state_dict:  # it may rename values
             return _create(folder, about).load_state_dict(_read_all(folder, file))

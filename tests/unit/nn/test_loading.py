@@ -154,6 +154,7 @@ HUGE: dict[str, dict[str, Any]] = {
         "in_features": 4,
         "wiring": {"type": "wirings/fully_connected", "units": 10**5},
     },
+    "cells": {"type": "layers/ltc", "features": 16, "num_layers": 30_000},
     "pattern": {
         "type": "models/language_model",
         "layers": "(attention swiglu)x4000",

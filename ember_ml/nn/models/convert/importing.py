@@ -70,7 +70,7 @@ def convert(
         config = family.config(settings)
     arrays = read_arrays(folder)
     with use_backend(backend or runtime.active()):
-        with _explained(settings), deferred(2 * _size(arrays) + SPARE):
+        with _explained(settings), deferred(2 * _size(arrays) + SPARE, len(arrays)):
             model: LanguageModel = config.create()
         _fill(model, family, arrays, folder)
     if target is not None:
