@@ -21,7 +21,7 @@ from ember_ml._core import checksums
 from ember_ml._core.checksums import Manifest
 from ember_ml._core.errors import FolderError
 from ember_ml._core.files import sync_folder
-from ember_ml._core.locks import held
+from ember_ml._core.locks import WAIT, held
 
 COMMITTED = ".ember-save"
 _NEW = ".ember-new-"
@@ -162,7 +162,7 @@ def open_folder(path: str | os.PathLike[str]) -> Iterator[Folder]:
     Args:
         path: The folder. It need not exist; its files are then missing.
     """
-    target = find_folder(path)
+    target = find_folder(path, wait=0.0)
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(FileNotFoundError):
             stack.enter_context(held(target, shared=True))
@@ -170,18 +170,22 @@ def open_folder(path: str | os.PathLike[str]) -> Iterator[Folder]:
         yield Folder(target, staged if staged.is_dir() else None)
 
 
-def find_folder(path: str | os.PathLike[str]) -> Path:
+def find_folder(path: str | os.PathLike[str], wait: float = WAIT) -> Path:
     """Return where the content of a folder is, after completing an interrupted save if possible.
 
     That is the path itself or, after a crash of a version that replaced whole folders, the old
     folder next to it.
+
+    Args:
+        path: The folder.
+        wait: Seconds to wait for others that use the folder.
     """
     target = Path(path)
     old = _old(target)
     if not target.exists() and old.exists():
         return old
     if (target / COMMITTED).is_dir():
-        with contextlib.suppress(OSError), held(target):  # a reader may lack the permission
+        with contextlib.suppress(OSError), held(target, wait=wait):  # or it is not writable
             _publish(target)
     return target
 

@@ -215,7 +215,8 @@ def test_a_training_killed_many_times_ends_as_if_undisturbed(number, tmp_path: P
         runs = Runs(shell)
         for _ in range(amount(5, 100)):
             child = runs.start(10**9)
-            runs.wait("step")
+            for _ in range(2):  # the first is saved then
+                runs.wait("step")
             time.sleep(rng.uniform(0.0, 0.1))
             os.kill(child, number)
             assert int(runs.wait("ended")) == (143 if number == signal.SIGTERM else -number)
@@ -258,7 +259,7 @@ def _train_with_a_file_limit(folder: Path) -> int:
         return act
 
     def readable() -> None:
-        assert trainer().resume(folder / "last").step == 3
+        assert trainer().resume(folder / "last").step in (2, 3)
 
     parts = [
         Checkpoint(folder, every_steps=1, keep=2),
