@@ -144,9 +144,13 @@ def run(
     )
     console = output.console(to_errors=as_json)
     sweep.open()
-    done = len(sweep.runs) - len(sweep.remaining())
+    remaining = sweep.remaining()
+    done = len(sweep.runs) - len(remaining)
     if done:
         console.print(f"{done} of {len(sweep.runs)} runs are done already in {sweep.store.path}")
+    resumed = sum(map(sweep.store.has_checkpoint, remaining))
+    if resumed:
+        console.print(f"{resumed} of {len(remaining)} runs continue from their checkpoints")
     try:
         progress = watch(sweep, _pool(sweep, workers, ray, settings.device), console)
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ember_ml._core import locks
 from ember_ml._core.errors import EmberError
 from ember_ml._core.files import write_atomically
-from ember_ml._core.folders import Folder, Kind, find_folder, open_folder, write_folder
+from ember_ml._core.folders import Folder, Kind, find_folder, holds, open_folder, write_folder
 from ember_ml._core.version import VERSION
 from ember_ml.configs.errors import ConfigError
 from ember_ml.configs.mad import RunConfig
@@ -177,6 +177,12 @@ class Store:
             write_folder(self._folder(run), contents, _RUN)
         self._failure(run).unlink(missing_ok=True)
         shutil.rmtree(self.checkpoints / run_name(run), ignore_errors=True)
+        with contextlib.suppress(OSError):  # other runs have checkpoints
+            self.checkpoints.rmdir()
+
+    def has_checkpoint(self, run: RunConfig) -> bool:
+        """Return whether a run was interrupted and can continue from its checkpoint."""
+        return holds(self.checkpoints / run_name(run), "training.json")
 
     @property
     def checkpoints(self) -> Path:

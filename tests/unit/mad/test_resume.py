@@ -87,13 +87,15 @@ def test_a_sweep_continues_its_runs(tmp_path: Path) -> None:
     folder = sweep.store.checkpoints / run_name(run)
     with use_backend("numpy"):
         interrupt(run, folder, after=1)
+    assert sweep.store.has_checkpoint(run)
     steps = [
         event.what.step
         for event in sweep.events(ProcessPool(1, "numpy", checkpoints=sweep.store.checkpoints))
         if isinstance(event.what, Point)
     ]
     assert steps == [2, 4]
-    assert not folder.exists()
+    assert not sweep.store.has_checkpoint(run)
+    assert not sweep.store.checkpoints.exists()
     uninterrupted = Sweep(["gru"], tmp_path / "whole", **options)
     uninterrupted.run(ProcessPool(1, "numpy"))
     (one,), (other,) = sweep.store.done(), uninterrupted.store.done()
