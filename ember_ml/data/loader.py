@@ -180,6 +180,11 @@ class DataLoader:
             stack.callback(workers.close)
             yield from workers.batches()
 
+    def settle(self) -> None:
+        """Move to the position where the next loop starts: the next epoch if one was left early."""
+        progress = self._progress.begun()
+        self._progress = Progress(progress.epoch, progress.batches)
+
     def last_indices(self) -> list[int] | None:
         """Return the dataset indices of the last batch of a running loop; None if unknown.
 

@@ -16,8 +16,8 @@ from ember_ml.autodiff.transforms.compiling import CompileCache
 from ember_ml.nn.functional import current_values, differentiate, substitute
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
-from ember_ml.training.clipping import global_norm
 from ember_ml.training.losses.weights import reported_weights
+from ember_ml.training.optimizer.plan import kernels
 
 Compute: TypeAlias = Callable[[object], tuple[Tensor, object]]
 """batch -> (loss, outputs)."""
@@ -25,6 +25,9 @@ Weigh: TypeAlias = Callable[[object], Tensor | float]
 """batch -> weight of its loss, for losses that do not report it."""
 Gradients: TypeAlias = list[Tensor | None]
 """In the order of the parameters; None for frozen parameters."""
+
+
+_PLAIN: contextlib.nullcontext[None] = contextlib.nullcontext()
 
 
 class BatchResult(NamedTuple):
@@ -37,6 +40,13 @@ class BatchResult(NamedTuple):
     """Weight of the loss in a mean over batches; negative for a sum. None if it is not needed."""
     gradients: Gradients
     buffers: list[Tensor]
+
+
+def _norm(gradients: Sequence[Tensor | None]) -> Tensor:
+    """Return the norm of all gradients together; `global_norm` without its checks."""
+    present = [g for g in gradients if g is not None]
+    backend = present[0].backend
+    return Tensor.from_native(kernels(backend).global_norm(native_arrays(present)), backend)
 
 
 class LossGradients:
@@ -142,7 +152,7 @@ class LossGradients:
             grads[at] = g
         if weight is not None:
             weight = weight * 1.0  # MLX cannot return a value that it merges with an equal one
-        return BatchResult(loss, global_norm(gradients), weight, grads, new_buffers)
+        return BatchResult(loss, _norm(gradients), weight, grads, new_buffers)
 
     def _losses(
         self,
@@ -152,13 +162,17 @@ class LossGradients:
         scale: float | Tensor | None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor | None]]:
         """Return the scaled loss, which is differentiated, and the loss with its weight."""
-        with (
-            substitute([self.parameters[at] for at in frozen], frozen_values),
-            contextlib.nullcontext() if self._weigh is None else reported_weights() as weights,
-        ):
+        weight: Tensor | None = None
+        with contextlib.ExitStack() if frozen or self._weigh else _PLAIN as stack:
+            if stack is not None:
+                stack.enter_context(
+                    substitute([self.parameters[at] for at in frozen], frozen_values)
+                )
+                weights = stack.enter_context(reported_weights())
             loss, _ = self._compute(batch)
         loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
-        weight = None if weights is None else self._weight_of(batch, weights, loss)
+        if self._weigh is not None:
+            weight = self._weight_of(batch, weights, loss)
         return (loss if scale is None else loss * scale), (loss, weight)
 
     def _weight_of(

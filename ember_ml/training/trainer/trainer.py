@@ -339,6 +339,7 @@ class Trainer:
         elif self.loader is not None and same and loader.plan == self.loader.plan:
             loader.load_state_dict(self.loader.state_dict())
         else:
+            loader.settle()
             self._runner.drop_remainder()
         self.loader, self.loader_state, self._source = loader, None, source
 
