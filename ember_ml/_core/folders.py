@@ -226,7 +226,8 @@ def write_folder(
                 stale = _stale(target, manifest, kind)
                 if log is not None:
                     log.write(target / log.name, new / log.name)
-                _write(new / _STALE, json.dumps(sorted(stale)).encode())
+                if stale:
+                    _write(new / _STALE, json.dumps(sorted(stale)).encode())
                 sync_folder(new)
                 os.rename(new, target / COMMITTED)
                 sync_folder(target)
