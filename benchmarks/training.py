@@ -194,9 +194,11 @@ def vectors(features: int, classes: int, batch: int) -> tuple[np.ndarray, np.nda
     return x, rng.integers(0, classes, batch)
 
 
-def ember_step(model: nn.Module, x: np.ndarray, y: np.ndarray) -> tuple[Contestant, Contestant]:
+def ember_step(
+    model: nn.Module, x: np.ndarray, y: np.ndarray, compiled: bool | None = None
+) -> tuple[Contestant, Contestant]:
     """Return the trainer's step and the forward pass."""
-    options = {"optimizer": "adamw", "learning_rate": RATE, "progress": False}
+    options = {"optimizer": "adamw", "learning_rate": RATE, "progress": False, "compile": compiled}
     trainer = Trainer(model, "cross_entropy", **options)
     batch = array(x), array(y)
     forward = model.train()
@@ -371,7 +373,7 @@ def on_mlx(models: list[str]) -> None:
             model = Transformer(size.dim, size.heads, size.length)
             pairs = {
                 "mlx.nn": mlx_step(mlx_transformer(size), x, y),
-                "Ember": evaluated(ember_step(model, x, y)),
+                "Ember": evaluated(ember_step(model, x, y, compiled=True)),
             }
             title = f"MLX, transformer d={size.dim} batch {size.batch} length {size.length}"
             compare(title, pairs, "mlx.nn", 1.05, size.repeats // 3)
@@ -383,7 +385,7 @@ def on_mlx(models: list[str]) -> None:
                 parts += [mnn.Linear(a, b), mnn.GELU()]
             pairs = {
                 "mlx.nn": mlx_step(mnn.Sequential(*parts[:-1]), x, y),
-                "Ember": evaluated(ember_step(layers.MLP(features, hidden, classes), x, y)),
+                "Ember": evaluated(ember_step(layers.MLP(features, hidden, classes), x, y, True)),
             }
             compare(f"MLX, MLP {features}-{hidden}", pairs, "mlx.nn", 1.05, 30)
 

@@ -32,6 +32,6 @@ class TrainerConfig(Config):
     on_nonfinite: Literal["raise", "skip", "rollback"] = "raise"
     """What to do with a batch whose loss or gradient is NaN or infinite."""
     compile: Flag | None = None
-    """Whether to compile the training step. Default: where compilation is cheap."""
+    """Whether to compile the step at once. Default: later, and where compilation is cheap."""
     seed: Seed | None = None
     """Seed set before the first step."""

@@ -58,7 +58,7 @@ class LossGradients:
         buffers: Buffers that the model may update.
         modules: The model and its submodules, whose modes affect the result.
         precision: Dtype in which the model computes.
-        compiled: Whether to compile the function.
+        compiled: Whether the function can be compiled.
         weigh: Function batch -> weight, for losses that do not report their weight. Default: no
             weights are computed.
     """
@@ -81,14 +81,17 @@ class LossGradients:
         self._weigh = weigh
         self._compiled = CompileCache(self._flat, {}) if compiled else None
 
-    def __call__(self, batch: object, scale: float | None = None) -> BatchResult:
+    def __call__(
+        self, batch: object, scale: float | None = None, compiled: bool = False
+    ) -> BatchResult:
         """Return the loss, its gradients and the new values of the buffers.
 
         Args:
             batch: The batch.
             scale: Factor on the gradients.
+            compiled: Whether to use the compiled function, if there is one.
         """
-        if self._compiled is None or recording.tapes():
+        if self._compiled is None or not compiled or recording.tapes():
             return self.differentiate(
                 current_values(self.parameters), current_values(self.buffers), batch, scale
             )

@@ -12,6 +12,7 @@ from ember_ml.nn._exclusive import exclusive
 from ember_ml.training.callbacks import Callback
 from ember_ml.training.clipping import clip_by_norm, clip_by_value, global_norm
 from ember_ml.training.trainer.accumulation import Accumulation
+from ember_ml.training.trainer.compile_policy import CompilePolicy
 from ember_ml.training.trainer.compiled_step import CompiledStep
 from ember_ml.training.trainer.gradients import BatchResult, Gradients, LossGradients
 from ember_ml.training.trainer.loss_scale import LossScale
@@ -62,6 +63,7 @@ class StepRunner:
             compiles,
             trainer.weigh if config.accumulate > 1 else None,
         )
+        self._policy = CompilePolicy(at_once=config.compile is True) if compiles else None
         whole = compiles and config.accumulate == 1 and self.scale is None
         self._whole = (
             CompiledStep(self._gradients, self._optimizer, self._clipped) if whole else None
@@ -82,11 +84,11 @@ class StepRunner:
         moved = self._trainer.backend != self._backend
         if moved or self._optimizer.parameters is not self._parameters:
             self._prepare_for(self._trainer.backend)
-        whole = self._whole
-        if whole is not None and whole.is_applicable() and not self._observers():
+        whole, compiled = self._whole, self._compiles(batch)
+        if compiled and whole is not None and whole.is_applicable() and not self._observers():
             return self._run_whole(whole, batch)
         scale = self.scale.value if self.scale else None
-        result = self._gradients(batch, scale)
+        result = self._gradients(batch, scale, compiled)
         loss, norm = self._read(result)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             return self._leave_out(batch, loss, result.gradients)
@@ -101,6 +103,13 @@ class StepRunner:
         self.group.add(loss, result.gradients, float(result.weight))
         self._evaluate(self.group.arrays())
         return self.complete() if self.group.count >= self._config.accumulate else None
+
+    def _compiles(self, batch: object) -> bool:
+        """Return whether to compile the step of a batch."""
+        if self._policy is None:
+            return False
+        total = self._trainer.total_steps
+        return self._policy.compiles(batch, None if total is None else total - self._trainer.step)
 
     def _read(self, result: BatchResult) -> tuple[float, float]:
         """Return the loss and the norm of the gradients, after evaluating them together."""

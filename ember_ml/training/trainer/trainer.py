@@ -68,8 +68,9 @@ class Trainer:
             anything changes: "raise" a `NonFiniteError` (default), "skip" the batch with a
             warning, or "rollback" to the last snapshot and continue with the next batch.
             Snapshots are taken at the start of `fit`, after each epoch and by `save`.
-        compile: Whether to compile the step. Default: only on backends that compile quickly, if
-            `compute` is not overridden.
+        compile: Whether to compile the step, from the first batch on. Default: only on backends
+            that compile quickly, if `compute` is not overridden, after 50 batches of the same
+            shapes, and if at least 200 steps remain.
         seed: Seed of the random numbers, set when the trainer is created.
         config: A `TrainerConfig`; arguments that are not None replace its fields.
         callbacks: Callbacks, called in this order.
