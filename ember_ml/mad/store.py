@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -152,6 +153,11 @@ class Store:
             raise SweepError(
                 f"{self.path / 'sweep.json'} is damaged: each of its plans must list architectures "
                 "(name and layers), tasks and seeds"
+            )
+        if not _is_settings(info.get("settings", {})):
+            raise SweepError(
+                f"{self.path / 'sweep.json'} is damaged: its settings must be sizes and rates, not "
+                f"{info['settings']!r:.200}"
             )
         return info
 
@@ -333,6 +339,28 @@ def _is_plan(plan: object) -> bool:
     )
 
 
+def _is_settings(settings: object) -> bool:
+    """Return whether data of `sweep.json` has the types of `Scale.settings`; {} for none."""
+    if not isinstance(settings, dict):
+        return False
+    return not settings or (
+        settings.keys() == SCALES["mini"].settings().keys()
+        and all(_is_setting(name, value) for name, value in settings.items())
+    )
+
+
+def _is_setting(name: str, value: object) -> bool:
+    if name in ("learning_rates", "weight_decays"):
+        lowest = 0.0 if name == "weight_decays" else sys.float_info.min
+        rates = value if isinstance(value, list) else []
+        return bool(rates) and all(type(x) in (int, float) and lowest <= x < 1e6 for x in rates)
+    if name == "harder":
+        return isinstance(value, bool)
+    if name == "based_on":
+        return isinstance(value, str)
+    return (name == "steps" and value is None) or (type(value) is int and value > 0)
+
+
 def _checked(value: Any, kinds: type | tuple[type, ...], name: str) -> Any:
     """Return a value of a JSON file if it has the right type."""
     if not isinstance(value, kinds) or isinstance(value, bool):
@@ -344,7 +372,11 @@ def _read_examples(folder: Folder) -> dict[str, Any]:
     """Return the counts by example; empty for results written before they were stored."""
     exists = folder.file("examples.csv").exists()
     rows = _rows(folder.read("examples.csv")) if exists else []
-    return {name: tuple(int(row[name]) for row in rows) for name in EXAMPLE_COLUMNS}
+    counts = {name: tuple(int(row[name]) for row in rows) for name in EXAMPLE_COLUMNS}
+    for correct, targets in zip(counts["correct"], counts["targets"], strict=True):
+        if not 0 <= correct <= targets:
+            raise ValueError(f"{correct} of {targets} targets are correct")
+    return counts
 
 
 def _rows(content: bytes) -> list[dict[str, str]]:

@@ -305,3 +305,25 @@ def test_a_damaged_run_is_named(tmp_path: Path, name: str, content: str) -> None
     (folder / name).write_text(content)
     with pytest.raises(SweepError, match=f"{folder.name}.*remove .* to repeat the run"):
         sweep.store.done()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hidden_size": 0},
+        {"hidden_size": "wide"},
+        {"learning_rates": []},
+        {"learning_rates": [None]},
+        {"steps": -1},
+        {"harder": 1},
+        {"unknown": 1},
+    ],
+)
+def test_damaged_settings_are_named(tmp_path: Path, change: dict) -> None:
+    sweep = Sweep(["gru"], tmp_path / "s", scale="tiny", tasks="compression", backend="numpy")
+    sweep.open()
+    info = json.loads((tmp_path / "s" / "sweep.json").read_text())
+    info["settings"] |= change
+    (tmp_path / "s" / "sweep.json").write_text(json.dumps(info))
+    with pytest.raises(SweepError, match=r"sweep.json is damaged: its settings must be"):
+        sweep.store.about()

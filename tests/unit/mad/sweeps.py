@@ -43,7 +43,8 @@ def write_sweep(
         "tasks": list(tasks),
         "seeds": list(seeds),
     }
-    store.open({"scale": scale.name, "backend": "numpy"}, plan)
+    about = {"scale": scale.name, "backend": "numpy", "settings": scale.settings()}
+    store.open(about, plan)
     for run in make_runs(scale, architectures, tasks, seeds):
         found = outcome(run)
         if isinstance(found, Result):
