@@ -150,6 +150,7 @@ def test_an_error_within_a_run_is_reported(fragile: str, tmp_path: Path) -> None
     assert "it burst" in failed.error
 
 
+@pytest.mark.filterwarnings("ignore:unequal sizes")
 def test_a_layer_that_was_changed_is_run_again(fragile: str, tmp_path: Path) -> None:
     names = [fragile, "gru"]
     options = {"scale": "tiny", "tasks": ["compression"], "backend": "numpy"}
