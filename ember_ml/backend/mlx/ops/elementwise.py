@@ -158,12 +158,11 @@ def gcd(x: mx.array, y: mx.array) -> mx.array:
     x, y = mx.broadcast_arrays(mx.abs(x), mx.abs(y))
     for _ in range(_EUCLID_STEPS[8 * x.dtype.size]):
         x, y = mx.where(y == 0, x, y), mx.where(y == 0, y, remainder(x, y))
-    return x
+    return mx.abs(x)  # the absolute value of the smallest integer is negative
 
 
 def lcm(x: mx.array, y: mx.array) -> mx.array:
-    divisor = gcd(x, y)
-    return mx.abs(floor_divide(x, divisor) * y)
+    return mx.abs(floor_divide(x, gcd(x, y))) * mx.abs(y)
 
 
 _SCALARS = {

@@ -6,8 +6,6 @@ import torch
 from torch import abs as abs
 from torch import add as add
 from torch import divide as divide
-from torch import gcd as gcd
-from torch import lcm as lcm
 from torch import lerp as lerp
 from torch import multiply as multiply
 from torch import negative as negative
@@ -46,6 +44,15 @@ def fmod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 def divmod(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return floor_divide(x, y), remainder(x, y)
+
+
+def gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.abs(torch.gcd(x, y))  # torch's is negative for the smallest integer
+
+
+def lcm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Divide by a positive divisor: torch's own divides the smallest integer by -1 and dies."""
+    return torch.abs(floor_divide(x, gcd(x, y))) * torch.abs(y)
 
 
 def sign(x: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,7 @@ from torch import maximum as maximum
 from torch import minimum as minimum
 from torch import trunc as trunc
 
+from ember_ml.backend.integers import round_to_decimals
 from ember_ml.backend.interface import Variants
 from ember_ml.backend.torch.scalars import left, right
 
@@ -20,14 +21,10 @@ def round(x: torch.Tensor, decimals: int = 0) -> torch.Tensor:
         return torch.complex(round(x.real, decimals), round(x.imag, decimals))
     if x.is_floating_point():
         return torch.round(x, decimals=decimals)
-    return x if decimals >= 0 else _round_integer(x, 10**-decimals)
-
-
-def _round_integer(x: torch.Tensor, unit: int) -> torch.Tensor:
-    low = torch.div(x, unit, rounding_mode="floor")
-    rest = x - low * unit
-    up = (rest > unit - rest) | ((rest == unit - rest) & (low % 2 == 1))
-    return (low + up.to(x.dtype)) * unit
+    limits = torch.iinfo(x.dtype)
+    return round_to_decimals(
+        x, decimals, (limits.min, limits.max), lambda n: x.new_tensor(n)
+    )
 
 
 VARIANTS = Variants(
