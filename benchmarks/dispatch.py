@@ -1,8 +1,8 @@
 """Overhead of an op call in Ember over the framework's own, compared with keras.ops, in one run.
 
-Twelve common ops on 8x8 float32 tensors, for which the arithmetic takes almost no time. Each figure
-is the best of many repetitions. The libraries take turns, so that noise affects all of them
-equally.
+Twelve common ops, and expressions with indices and numbers, on 8x8 float32 tensors, for which the
+arithmetic takes almost no time. Each figure is the best of many repetitions. The libraries take
+turns, so that noise affects all of them equally.
 
     python benchmarks/dispatch.py [backend ...]
 """
@@ -33,6 +33,9 @@ OPS = {
     "concatenate": "other",
     "softmax": "other",
 }
+
+EXPRESSIONS = ("x[1:]", "x[0]", "x[:, 1:]", "x * 2.0", "x + 1")
+"""Written the same in every library."""
 
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -84,10 +87,9 @@ def keras_ops(backend: str) -> dict[str, Callable[..., Any]]:
     return {name: getattr(keras.ops, name) for name in OPS}
 
 
-def best(calls: dict[str, Call]) -> dict[str, float]:
+def best(timers: dict[str, timeit.Timer]) -> dict[str, float]:
     """Return microseconds per call, measured in turns."""
-    times = dict.fromkeys(calls, float("inf"))
-    timers = {name: timer(*call) for name, call in calls.items()}
+    times = dict.fromkeys(timers, float("inf"))
     for _ in range(REPEATS):
         for name, clock in timers.items():
             times[name] = min(times[name], clock.timeit(CALLS) / CALLS * 1e6)
@@ -113,13 +115,20 @@ def measure(backend: str) -> list[dict[str, Any]]:
     array = x.native  # one array for all: torch's ops on a view take a little longer
     rows = []
     for name, kind in OPS.items():
-        calls = {
+        calls: dict[str, Call] = {
             "native": (native[name], arguments(name, array)),
             "ember": (getattr(ops, name), arguments(name, x)),
         }
         if keras:
             calls["keras"] = (keras[name], arguments(name, array))
-        rows.append({"op": name, "kind": kind, **best(calls)})
+        timers = {library: timer(*call) for library, call in calls.items()}
+        rows.append({"op": name, "kind": kind, **best(timers)})
+    for text in EXPRESSIONS:
+        operands = {"native": array, "ember": x}
+        timers = {
+            library: timeit.Timer(text, globals={"x": each}) for library, each in operands.items()
+        }
+        rows.append({"op": text, "kind": "binary", **best(timers)})
     return rows
 
 

@@ -65,6 +65,8 @@ def is_aligned(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         backends.add(value._backend)
         if role == "operand":
             dtypes.add(value.dtype)
+        elif role == "index" and value._tag not in runtime.INTEGER_TAGS:
+            return False
     if len(backends) != 1 or len(dtypes) > 1:
         return False
     backend = backends.pop()

@@ -23,6 +23,7 @@ from ember_ml._core.tensor import EmberTensor, wrap
 
 _new = object.__new__
 _tag_of = runtime.TAG_OF
+_integer_tags = runtime.INTEGER_TAGS
 _INT32 = 2**31
 _MISSING: Any = object()
 Tapes: TypeAlias = Sequence[Any]
@@ -99,7 +100,7 @@ def binary(op: Op, tapes: Tapes) -> Callable[..., Any]:
     if op.names != ("x", "y"):
         return several(op, tapes)
     key, kernels = op.key, op.kernels
-    with_scalar = _with_scalar(op)
+    with_scalar, floats, small = _with_scalar(op), op.right.floats, op.right.small
 
     def call(x: Any, y: Any) -> Any:
         if tapes:
@@ -113,6 +114,22 @@ def binary(op: Op, tapes: Tapes) -> Callable[..., Any]:
             if tag is None:
                 tag = _tag_of[x._backend][out.dtype]
                 kernels[x._tag] = kernel, tag
+            tensor = _new(EmberTensor)
+            tensor._data = out
+            tensor._backend = x._backend
+            tensor._tag = tag
+            return tensor
+        kind = type(y)
+        table = floats if kind is float else small if kind is int and 0 <= y <= 127 else None
+        if table is not None and type(x) is EmberTensor and x._tag in table:
+            try:
+                kernel, tag = table[x._tag]
+                out = kernel(x._data, y)
+            except Exception as error:
+                return recover(key, (x, y), {}, error)
+            if tag is None:
+                tag = _tag_of[x._backend][out.dtype]
+                table[x._tag] = kernel, tag
             tensor = _new(EmberTensor)
             tensor._data = out
             tensor._backend = x._backend
@@ -258,6 +275,7 @@ def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
     key, kernels, output, body, natives = op.key, op.kernels, op.output, op.body, op.natives
     count = len(op.roles)
     is_operand = tuple(role == "operand" for role in op.roles)
+    is_index = tuple(role == "index" for role in op.roles)
     names = frozenset(op.names[:count])
     pairs = all(is_operand[:2]) and output is None
 
@@ -294,6 +312,8 @@ def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
                         if tag is not None:
                             return recover(key, args, kwargs)
                         tag = value._tag
+                if is_index[at] and value._tag not in _integer_tags:
+                    return recover(key, args, kwargs)
                 native[at] = value._data
         except AttributeError:  # not a tensor
             return recover(key, args, kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -147,28 +148,33 @@ def _fitted(mask: Any, shape: tuple[int, ...]) -> Any:
     return false.repeat(math.prod(shape)).reshape(shape)
 
 
-def _is_plain(key: tuple[Any, ...], shape: Sequence[int]) -> bool:
-    """Return whether a key holds only valid ints, slices, ... and None: the usual case."""
+def is_plain(key: tuple[Any, ...], shape: Sequence[int]) -> bool:
+    """Return whether a key holds only valid ints, slices, ... and None: the usual case.
+
+    Args:
+        key: Index key as a tuple.
+        shape: Shape of the indexed tensor.
+    """
     ndim = len(shape)
     axis = 0
     for position, part in enumerate(key):
         kind = type(part)
-        if kind is int:
-            if axis >= ndim or not -shape[axis] <= part < shape[axis]:
-                return False
-        elif kind is slice:
+        if kind is slice:
             step = part.step
             if type(part.start) not in _EDGES or type(part.stop) not in _EDGES:
                 return False
             if step is not None and (type(step) is not int or step == 0):
                 return False
+        elif kind is int:
+            if axis >= ndim or not -shape[axis] <= part < shape[axis]:
+                return False
+        elif part is None:
+            continue
         elif part is Ellipsis:
             later = key[position + 1 :]
-            axis = ndim - sum(one is not None for one in later)
+            axis = ndim - sum([one is not None for one in later])
             if axis < 0 or any(one is Ellipsis for one in later):
                 return False
-            continue
-        elif part is None:
             continue
         else:
             return False
@@ -198,7 +204,7 @@ def normalize(key: Any, backend: str, shape: Sequence[int]) -> Any:
     if type(key) is EmberTensor and key._backend == backend and _fits(key, shape):
         return key._data
     given = key if type(key) is tuple else (key,)
-    if _is_plain(given, shape):
+    if is_plain(given, shape):
         return key
     parts = [_read(part, backend) for part in given]
     taken = [_axes_taken(part) for part in parts]
@@ -223,6 +229,14 @@ def native_key(key: Any, backend: str, shape: Sequence[int]) -> Any:
     if type(key) is int and shape and -shape[0] <= key < shape[0]:
         return key
     return normalize(key, backend, shape)
+
+
+def whole(op: str, name: str, value: Any) -> int:
+    """Return an argument as a Python integer; raise an error that names op and argument."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"{op}: {name} must be an integer; got {value!r}") from None
 
 
 def normalize_axis(op: str, axis: int, ndim: int) -> int:

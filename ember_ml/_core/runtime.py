@@ -27,6 +27,12 @@ TAG_OF: dict[str, dict[Any, str]] = {}
 DTYPE_OF_TAG: dict[str, EmberDType] = {}
 """Tag -> EmberDType."""
 
+INTEGER_TAGS: set[str] = set()
+"""Tags of the integer dtypes, which index tensors have."""
+
+READERS: dict[str, Callable[[Any, Any], Any]] = {}
+"""Backend -> function that reads a key of ints, slices, None and Ellipsis."""
+
 NATIVE: dict[str, dict[EmberDType, Any]] = {}
 """Backend -> EmberDType -> native dtype."""
 
@@ -57,6 +63,8 @@ def load(name: str) -> Backend:
             DTYPE_OF.update({native: DTYPES[key] for key, native in module.DTYPES.items()})
             TAG_OF[name] = {native: tag(name, dtype) for dtype, native in NATIVE[name].items()}
             DTYPE_OF_TAG.update({tag(name, dtype): dtype for dtype in NATIVE[name]})
+            INTEGER_TAGS.update(tag(name, dtype) for dtype in NATIVE[name] if dtype.is_integer)
+            READERS[name] = module.read_plain
             for hook in on_load:
                 hook(name)
             LOADED[name] = module

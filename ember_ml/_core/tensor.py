@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, NoReturn, TypeAlias, Union
 
-from ember_ml._core import runtime
+import ember_ml.ops as ops  # circular: the ops are complete when a method is called
+from ember_ml._core import recording, runtime
 from ember_ml._core.dtype import EmberDType
 from ember_ml._core.errors import ArgumentTypeError, ShapeError, UnsupportedDTypeError
 from ember_ml._core.methods import TensorMethods
@@ -214,6 +215,20 @@ class EmberTensor(TensorMethods):
             raise ShapeError(f"{target}() needs a tensor of one element; the shape is {self.shape}")
         return self.item()
 
+    def __getitem__(self, key: Any) -> EmberTensor:
+        kind = type(key)
+        if not _open_tapes and (kind in _PLAIN or (kind is tuple and _is_plain(key))):
+            try:
+                out = _readers[self._backend](self._data, key)
+            except Exception:
+                return ops.indexing.index(self, key)  # raises, or reads what the framework cannot
+            tensor = _new(EmberTensor)
+            tensor._data = out
+            tensor._backend = self._backend
+            tensor._tag = self._tag
+            return tensor
+        return ops.indexing.index(self, key)
+
     def __len__(self) -> int:
         if self.ndim == 0:
             raise ArgumentTypeError("len() of a 0-d tensor")
@@ -252,6 +267,20 @@ class EmberTensor(TensorMethods):
 
 Tensor = EmberTensor
 _new = object.__new__
+_open_tapes = recording.OPEN
+_readers = runtime.READERS
+_PLAIN = (int, slice, type(Ellipsis), type(None))
+"""Parts of a key that every framework reads alike."""
+
+
+def _is_plain(key: tuple[Any, ...]) -> bool:
+    ellipses = 0
+    for part in key:
+        if part is Ellipsis:
+            ellipses += 1
+        elif type(part) not in _PLAIN:
+            return False
+    return ellipses <= 1
 
 
 def native_arrays(tensors: Iterable[EmberTensor]) -> list[NativeArray]:

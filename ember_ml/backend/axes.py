@@ -47,4 +47,10 @@ def folded_shape(
 
 def within(k: int, n_rows: int, n_cols: int) -> int:
     """Return the diagonal offset, limited to just outside of the matrix (no integer overflow)."""
-    return max(-n_rows, min(k, n_cols))
+    return max(-n_rows, min(operator.index(k), n_cols))
+
+
+def sides(n_rows: int, n_cols: int | None) -> tuple[int, int]:
+    """Return the number of rows and columns of a matrix, square by default."""
+    rows = operator.index(n_rows)
+    return rows, rows if n_cols is None else operator.index(n_cols)

@@ -264,6 +264,14 @@ class Backend(Protocol):
     version: str
     """Version of the framework."""
 
+    @property
+    def read_plain(self) -> Callable[[Array, Any], Array]:
+        """(array, key) -> array[key], for a key of ints, slices, None and Ellipsis.
+
+        It raises any exception for an invalid key, and for one that the framework reads
+        differently from NumPy; the frontend then checks the key and calls `getitem`.
+        """
+
     def devices(self) -> list[str]:
         """Return the devices, the default first."""
 

@@ -9,7 +9,7 @@ from ember_ml._core import rules
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dispatch import MaskLike, Op, around, composite, op
 from ember_ml._core.dtype import DEFAULT_FLOAT
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.ops.creation import filled
 from ember_ml.ops.dtypes import floating
@@ -100,6 +100,8 @@ def histogram(
         density: Whether to normalize to an integral of 1.
     """
     values = ops.reshape(floating(x), (-1,))
+    if isinstance(bins, float):
+        raise ArgumentTypeError(f"histogram: bins must be an integer or the edges; got {bins}")
     edges = _spread(values, bins, range) if isinstance(bins, int) else _like(bins, values)
     if edges.ndim != 1 or edges.size < 2:
         raise ShapeError(

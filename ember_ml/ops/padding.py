@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from ember_ml._core.convert import check_integer
 from ember_ml._core.dispatch import composite, op
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from ember_ml._core.indexing import whole
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.indexing import index
 from ember_ml.ops.joining import concat
@@ -61,8 +62,9 @@ def pad(
     return x
 
 
-def _pairs(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
+def _pairs(pad_width: Widths, ndim: int) -> list[tuple[int, ...]]:
     """Return (before, after) for each axis."""
+    pairs: list[tuple[int, ...]]
     if isinstance(pad_width, int):
         pairs = [(pad_width, pad_width)] * ndim
     else:
@@ -70,7 +72,9 @@ def _pairs(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
         if len(widths) == 1 and isinstance(widths[0], int):
             widths = widths * 2
         nested = [widths] if len(widths) == 2 and isinstance(widths[0], int) else widths
-        pairs = [(int(before), int(after)) for before, after in nested]
+        pairs = [tuple([whole("pad", "pad_width", one) for one in pair]) for pair in nested]
+        if any(len(pair) != 2 for pair in pairs):
+            raise ArgumentError(f"pad: pad_width must be pairs (before, after); got {pad_width}")
         pairs = pairs * ndim if len(pairs) == 1 else pairs
     if len(pairs) != ndim or any(width < 0 for pair in pairs for width in pair):
         raise ArgumentError(

@@ -12,6 +12,7 @@ import numpy as np
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
 from ember_ml.backend.interface import Optimization, Random, ReplayAutodiff
 from ember_ml.backend.mlx import autodiff as _autodiff
+from ember_ml.backend.mlx import indexing as _indexing
 from ember_ml.backend.mlx.ops.random import native as _random
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ DTYPES = {
         *("float16", "bfloat16", "float32", "complex64"),
     )
 }
+read_plain = _indexing.read_plain
 version = metadata.version("mlx")
 
 from ember_ml.backend.mlx import optimization as _optimization  # noqa: E402  (uses DTYPES)

@@ -12,7 +12,26 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+from ember_ml._core.indexing import is_plain
 from ember_ml.backend.mlx.nesting import nesting
+
+_EDGES = (int, type(None))
+
+
+def read_plain(data: mx.array, key: Any) -> mx.array:
+    """Return the elements at ints and slices, checked: MLX reads beyond the array."""
+    kind = type(key)
+    if kind is slice:
+        plain = key.step is None and type(key.start) in _EDGES and type(key.stop) in _EDGES
+        if plain and data.ndim:
+            return data[key]
+    elif kind is int:
+        shape = data.shape
+        if shape and -shape[0] <= key < shape[0]:
+            return data[key]
+    elif is_plain(key if kind is tuple else (key,), data.shape):
+        return data[key]
+    raise IndexError("an index that MLX does not check")
 
 
 def fixed(indices: mx.array) -> mx.array:

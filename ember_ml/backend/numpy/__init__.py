@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ DTYPES = {
         *("float16", "float32", "float64", "complex64", "complex128"),
     )
 }
+read_plain = operator.getitem
 version = np.__version__
 
 from ember_ml.backend.numpy import optimization as _optimization  # noqa: E402  (uses DTYPES)

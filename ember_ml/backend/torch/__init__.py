@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator as _operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ DTYPES = {
     )
 }
 _OF_HOST = {np.dtype(name): DTYPES[name] for name in DTYPES if name != "bfloat16"}
+read_plain = _operator.getitem
 version = torch.__version__
 
 from ember_ml.backend.torch import optimization as _optimization  # noqa: E402  (uses DTYPES)

@@ -12,6 +12,9 @@ from ember_ml.backend.torch.nesting import is_tracked
 
 _SERIAL = 1 << 15  # torch writes at most this many elements in order
 
+_NATIVE_DTYPES = (torch.int64, torch.int32, torch.bool)
+"""Dtypes of index arrays that torch reads as NumPy does: uint8 is a mask, others are refused."""
+
 
 class Plan(NamedTuple):
     """Split index: a basic index, then index arrays on some axes of its result.
@@ -128,7 +131,7 @@ def _is_native(parts: Any) -> bool:
         elif kind is int:
             integers += 1
         elif isinstance(part, torch.Tensor):
-            if part.ndim == 0 or part.dtype is torch.uint8:
+            if part.ndim == 0 or part.dtype not in _NATIVE_DTYPES:
                 return False
             arrays += 1
     return arrays == 0 or (arrays == 1 and integers == 0)

@@ -7,6 +7,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, MaskLike, composite, host_checked
+from ember_ml._core.dtype import DEFAULT_INT, INTEGER_RANGES
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.indexing import check_range, host_array, host_shape, normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
@@ -30,6 +31,9 @@ def _picked(
             f"{op}: targets have shape {classes.shape}; expected {_without(scores.shape, axis)}, "
             f"the shape of the scores {scores.shape} without axis {axis}"
         )
+    low, high = INTEGER_RANGES[classes.dtype]
+    if not low <= ignore_index <= high:
+        classes = ops.astype(classes, DEFAULT_INT)
     counts = classes != ignore_index
     safe = ops.where(counts, classes, 0)
     picked = ops.take_along_axis(scores, ops.expand_dims(safe, axis=axis), axis=axis)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, composite
+from ember_ml._core.dtype import DEFAULT_INT
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import in_float32
@@ -44,6 +45,9 @@ def ctc_loss(
             f"ctc_loss: x has shape {x.shape} and targets {targets.shape}; "
             "expected (time, batch, classes) and (batch, length)"
         )
+    targets, input_lengths, target_lengths = [
+        ops.astype(each, DEFAULT_INT) for each in (targets, input_lengths, target_lengths)
+    ]
     labels = _with_blanks(targets, target_lengths, blank)  # (batch, states)
     emitted = ops.take_along_axis(x, ops.broadcast_to(labels, (x.shape[0], *labels.shape)), axis=2)
     total = _final(_forward(emitted, labels, input_lengths, blank), target_lengths)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.conformance.fixed import fixed
 from tests.conformance.table import FLOATS, axis_cases, case, real
 
 BIG = ("int64", "uint64")
@@ -138,6 +139,15 @@ for side in ("left", "right"):
             result="int64",
         )
     case(KEY, real(0), real(3), reference=searchsorted, side=side, result="int64")
+    case(
+        KEY,
+        fixed(3, 1, 2, 4),
+        fixed(2, 0, 3, 9, 4),
+        fixed(1, 2, 0, 3, dtype="int64"),
+        reference=searchsorted,
+        side=side,
+        result="int64",
+    )
     case(
         KEY,
         real(9, transform=np.sort, special=True),

@@ -8,7 +8,7 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml._core.types import ShapeLike
-from ember_ml.backend.axes import listed, within
+from ember_ml.backend.axes import listed, sides, within
 from ember_ml.backend.mlx import from_host, to_device
 
 
@@ -31,14 +31,14 @@ def filled(x: mx.array, shape: ShapeLike) -> mx.array:
 def eye(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    n_cols = n_rows if n_cols is None else n_cols
+    n_rows, n_cols = sides(n_rows, n_cols)
     return mx.eye(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 
 def tri(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: mx.Dtype, device: str
 ) -> mx.array:
-    n_cols = n_rows if n_cols is None else n_cols
+    n_rows, n_cols = sides(n_rows, n_cols)
     return mx.tri(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 

@@ -13,7 +13,7 @@ from numpy import zeros as zeros
 from numpy import zeros_like as zeros_like
 
 from ember_ml._core.types import ShapeLike
-from ember_ml.backend.axes import within
+from ember_ml.backend.axes import sides, within
 from ember_ml.backend.numpy import cast
 
 
@@ -24,14 +24,14 @@ def filled(x: np.ndarray, shape: ShapeLike) -> np.ndarray:
 def eye(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: np.dtype, device: str
 ) -> np.ndarray:
-    n_cols = n_rows if n_cols is None else n_cols
+    n_rows, n_cols = sides(n_rows, n_cols)
     return np.eye(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 
 def tri(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: np.dtype, device: str
 ) -> np.ndarray:
-    n_cols = n_rows if n_cols is None else n_cols
+    n_rows, n_cols = sides(n_rows, n_cols)
     return np.tri(n_rows, n_cols, within(k, n_rows, n_cols), dtype)
 
 

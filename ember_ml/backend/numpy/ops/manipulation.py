@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 import numpy as np
 from numpy import broadcast_to as broadcast_to
 from numpy import flip as flip
-from numpy import roll as roll
 from numpy import transpose as permute_dims  # noqa: F401
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -70,3 +70,9 @@ def make_complex(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
     out.real = real
     out.imag = imag
     return out
+
+
+def roll(
+    x: np.ndarray, shift: int | Sequence[int], axis: int | Sequence[int] | None = None
+) -> np.ndarray:
+    return np.roll(x, [operator.index(each) for each in listed(shift)], axis)

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def _key(shape: tuple[int, ...], starts: np.ndarray, sizes: Sequence[int]) -> tuple[slice, ...]:
-    lengths = np.array(shape, np.int64)
+    lengths, starts = np.array(shape, np.int64), starts.astype(np.int64)
     first = np.where(starts < 0, starts + lengths, starts)
     first = np.clip(first, 0, lengths - np.array(sizes, np.int64))
     return tuple(

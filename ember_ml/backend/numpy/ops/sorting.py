@@ -41,4 +41,5 @@ def searchsorted(
 ) -> np.ndarray:
     if x1.ndim != 1:
         raise ValueError(f"x1 must be a vector; its shape is {x1.shape}")
-    return np.searchsorted(x1, x2, side, sorter)
+    order = None if sorter is None else sorter.astype(np.int64, copy=False)
+    return np.searchsorted(x1, x2, side, order)

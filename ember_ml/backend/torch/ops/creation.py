@@ -10,7 +10,7 @@ from torch import ones_like as ones_like
 from torch import zeros_like as zeros_like
 
 from ember_ml._core.types import ShapeLike
-from ember_ml.backend.axes import listed, within
+from ember_ml.backend.axes import listed, sides, within
 from ember_ml.backend.torch import cast
 
 
@@ -38,14 +38,14 @@ def _offsets(n_rows: int, n_cols: int, device: str) -> torch.Tensor:
 def eye(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    n_cols = n_rows if n_cols is None else n_cols
+    n_rows, n_cols = sides(n_rows, n_cols)
     return (_offsets(n_rows, n_cols, device) == within(k, n_rows, n_cols)).to(dtype)
 
 
 def tri(
     n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: torch.dtype, device: str
 ) -> torch.Tensor:
-    n_cols = n_rows if n_cols is None else n_cols
+    n_rows, n_cols = sides(n_rows, n_cols)
     return (_offsets(n_rows, n_cols, device) <= within(k, n_rows, n_cols)).to(dtype)
 
 

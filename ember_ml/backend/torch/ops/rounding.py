@@ -22,9 +22,7 @@ def round(x: torch.Tensor, decimals: int = 0) -> torch.Tensor:
     if x.is_floating_point():
         return torch.round(x, decimals=decimals)
     limits = torch.iinfo(x.dtype)
-    return round_to_decimals(
-        x, decimals, (limits.min, limits.max), lambda n: x.new_tensor(n)
-    )
+    return round_to_decimals(x, decimals, (limits.min, limits.max), lambda n: x.new_tensor(n))
 
 
 VARIANTS = Variants(

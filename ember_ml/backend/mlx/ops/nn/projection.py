@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import mlx.core as mx
 
 from ember_ml._core.errors import ArgumentTypeError
@@ -26,4 +28,6 @@ def one_hot(
     x: mx.array, num_classes: int, axis: int = -1, dtype: mx.Dtype | None = None
 ) -> mx.array:
     dtype = mx.float32 if dtype is None else dtype
-    return mx.moveaxis((x[..., None] == mx.arange(num_classes)).astype(dtype), -1, axis)
+    return mx.moveaxis(
+        (x[..., None] == mx.arange(operator.index(num_classes))).astype(dtype), -1, axis
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy as np
 
@@ -35,4 +36,6 @@ def one_hot(
     x: np.ndarray, num_classes: int, axis: int = -1, dtype: np.dtype | None = None
 ) -> np.ndarray:
     dtype = np.float32 if dtype is None else dtype
-    return np.moveaxis((np.asarray(x)[..., None] == np.arange(num_classes)).astype(dtype), -1, axis)
+    return np.moveaxis(
+        (np.asarray(x)[..., None] == np.arange(operator.index(num_classes))).astype(dtype), -1, axis
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import torch
 from torch.nn import functional as F
 from torch.nn.functional import linear as linear
@@ -23,5 +25,5 @@ def one_hot(
     x: torch.Tensor, num_classes: int, axis: int = -1, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
     dtype = torch.float32 if dtype is None else dtype
-    classes = torch.arange(num_classes, device=x.device)
+    classes = torch.arange(operator.index(num_classes), device=x.device)
     return (x.unsqueeze(-1) == classes).to(dtype).movedim(-1, axis)

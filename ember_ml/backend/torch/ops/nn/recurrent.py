@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ember_ml._core.errors import ShapeError
 from ember_ml.backend.torch import loops
 from ember_ml.backend.torch.custom import custom_vjp, fused_once
 from ember_ml.backend.torch.nesting import nesting
@@ -97,6 +98,7 @@ def _run(
     fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequence[Any]
 ) -> tuple[torch.Tensor, ...]:
     """Use the fused kernel where possible; half precision in float32."""
+    _check_shapes(arrays)
     dtype = arrays[0].dtype
     if dtype in _HALVES:
         wide = [None if x is None else x.float() for x in arrays]
@@ -104,6 +106,19 @@ def _run(
     if not arrays[0].shape[1] or torch.compiler.is_compiling():
         return stepwise(*arrays)
     return fused_once(fused, stepwise, arrays, order=-1)
+
+
+def _check_shapes(arrays: Sequence[Any]) -> None:
+    """Raise if shapes disagree; torch's kernel for a CPU would read beyond the arrays."""
+    x, *states, weight_ih, weight_hh, bias_ih, bias_hh = arrays
+    gates = 4 if len(states) == 2 else 3
+    hidden = states[0].shape[-1] if states[0].ndim else 0
+    fits = x.ndim == 3 and all(state.shape == (x.shape[0], hidden) for state in states)
+    fits = fits and weight_ih.shape == (gates * hidden, x.shape[2])
+    fits = fits and weight_hh.shape == (gates * hidden, hidden)
+    if not fits or any(b is not None and b.shape != (gates * hidden,) for b in (bias_ih, bias_hh)):
+        shapes = ", ".join(str(tuple(each.shape)) for each in arrays if each is not None)
+        raise ShapeError(f"the shapes of x, states, weights and biases disagree: {shapes}")
 
 
 def _weights(weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any) -> list[Any]:
