@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ember_ml._core import runtime
 from ember_ml._core.convert import (
     as_backend,
-    check_integer,
+    check_number,
     convert_to_tensor,
     native_backend,
     transfer,
@@ -123,7 +123,7 @@ def _common_dtype(op: Op, operands: list[Any]) -> EmberDType:
 
 def _cast(value: Any, dtype: EmberDType, backend: str) -> EmberTensor:
     if type(value) is int:
-        check_integer(value, dtype)
+        check_number(value, dtype)
     return as_backend(value, backend, dtype)
 
 

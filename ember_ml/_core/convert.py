@@ -44,11 +44,16 @@ def as_dtype(value: DTypeLike) -> EmberDType:
     raise ArgumentTypeError(f"{value!r} is not a dtype; known dtypes are {', '.join(DTYPES)}")
 
 
-def check_integer(value: int, dtype: EmberDType) -> None:
-    """Raise an OverflowError if an integer does not fit the dtype."""
+def check_number(value: float, dtype: EmberDType) -> None:
+    """Raise an OverflowError if a number does not fit an integer dtype; NaN fits none.
+
+    Args:
+        value: Python number. The fraction of a float does not count: it is dropped.
+        dtype: Dtype that the number is cast to.
+    """
     if dtype in INTEGER_RANGES:
         low, high = INTEGER_RANGES[dtype]
-        if not low <= value <= high:
+        if not low - 1 < value < high + 1:
             raise OverflowError(f"{value} does not fit {dtype} ({low} to {high})")
 
 
@@ -69,6 +74,7 @@ def _from_host(
 ) -> EmberTensor:
     array, inferred = runtime.host().parse(data, None if dtype is None else dtype.name)
     target = dtype or DTYPES[inferred]
+    runtime.host().check_range(array, target)
     native = runtime.native_dtype(backend, target)
     return wrap(
         runtime.LOADED[backend].from_host(array, native, devices.resolve(backend, device), copy),
@@ -77,8 +83,8 @@ def _from_host(
 
 
 def _scalar(value: Any, backend: str, dtype: EmberDType, device: str | None) -> EmberTensor:
-    if type(value) is int:
-        check_integer(value, dtype)
+    if type(value) is int or type(value) is float:
+        check_number(value, dtype)
     if type(value) is complex and not dtype.is_complex:
         raise ArgumentTypeError(f"the complex number {value} does not fit {dtype}")
     native = runtime.native_dtype(backend, dtype)
@@ -117,6 +123,8 @@ def convert_to_tensor(
     if owner is None and hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
         data, owner = runtime.LOADED[backend].from_dlpack(data, None), backend
     if owner is not None and (owner == backend or not runtime.LOADED[owner].IS_HOST):
+        if target is not None and runtime.LOADED[owner].IS_HOST:
+            runtime.host().check_range(data, target)
         return _adjust(
             wrap(runtime.LOADED[owner].adopt(data), owner), target, device, backend, copy
         )

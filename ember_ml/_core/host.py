@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml._core.dtype import DTYPES, PYTHON_TYPES, promote, promote_scalar
+from ember_ml._core.dtype import (
+    DTYPES,
+    INTEGER_RANGES,
+    PYTHON_TYPES,
+    EmberDType,
+    promote,
+    promote_scalar,
+)
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
 
 
@@ -63,6 +70,18 @@ def _parse_sequence(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any],
     exact = target.startswith(("int", "uint")) and all(isinstance(leaf, int) for leaf in leaves)
     array = _array(data, target if exact else None)
     return array.astype(np.float64) if array.dtype == object and not exact else array, inferred
+
+
+def check_range(array: np.ndarray[Any, Any], dtype: EmberDType) -> None:
+    """Raise an OverflowError if a number does not fit an integer dtype; NaN fits none."""
+    if not dtype.is_integer or array.dtype.kind not in "iuf" or not array.size:
+        return
+    if array.dtype.kind != "f" and np.can_cast(array.dtype, dtype.name):
+        return
+    low, high = INTEGER_RANGES[dtype]
+    for value in (array.min(), array.max()):
+        if not low - 1 < (number := value.item()) < high + 1:
+            raise OverflowError(f"{number} does not fit {dtype} ({low} to {high})")
 
 
 def parse(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any], str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from ember_ml._core.convert import check_integer
+from ember_ml._core.convert import check_number
 from ember_ml._core.dispatch import composite, op
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.indexing import whole
@@ -84,8 +84,8 @@ def _pairs(pad_width: Widths, ndim: int) -> list[tuple[int, ...]]:
 
 
 def _check_value(value: bool | int | float | complex, x: Tensor) -> None:
-    if type(value) is int:
-        check_integer(value, x.dtype)
+    if type(value) is int or type(value) is float:
+        check_number(value, x.dtype)
     if isinstance(value, complex) and not x.dtype.is_complex:
         raise ArgumentTypeError(f"pad: constant_values={value} does not fit dtype {x.dtype}")
 

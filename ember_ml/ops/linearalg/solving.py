@@ -75,6 +75,8 @@ def cholesky_solve(x: TensorLike, y: TensorLike, upper: bool = False) -> Tensor:
 
 def _inverse_values(values: Tensor, rtol: Tensor) -> tuple[Tensor, Tensor]:
     """Return the reciprocals of the nonzero singular values, else 0, and the mask of nonzeros."""
+    if values.shape[-1] == 0:  # an empty matrix
+        return values, greater(values, 0.0)
     largest = max(values, axis=-1, keepdims=True)
     is_nonzero = greater(values, multiply(largest, expand_dims(rtol, -1)))
     return where(is_nonzero, reciprocal(where(is_nonzero, values, 1.0)), 0.0), is_nonzero

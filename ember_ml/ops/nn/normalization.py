@@ -198,7 +198,7 @@ def normalize(x: TensorLike, p: float = 2.0, axis: int = -1, eps: float = 1e-12)
 
     Args:
         x: Input tensor.
-        p: Order of the norm; may be infinite.
+        p: Order of the norm; may be infinite. 0 counts the nonzero elements.
         axis: Axis of the vectors.
         eps: Lower bound of the norm.
     """
@@ -206,6 +206,10 @@ def normalize(x: TensorLike, p: float = 2.0, axis: int = -1, eps: float = 1e-12)
     size = ops.abs(x)
     if p == float("inf"):
         norm = ops.max(size, axis=axis, keepdims=True)
+    elif p == float("-inf"):
+        norm = ops.min(size, axis=axis, keepdims=True)
+    elif p == 0:
+        norm = ops.sum(ops.astype(size != 0, size.dtype), axis=axis, keepdims=True)
     elif p == 2:
         norm = root(ops.sum(x * x, axis=axis, keepdims=True))
     elif p == 1:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ember_ml._core.errors import ShapeError
 from ember_ml._core.types import Axis
 from ember_ml.backend.axes import count, folded_shape
 from ember_ml.backend.numpy import cast
@@ -111,11 +112,18 @@ def logsumexp(x: np.ndarray, axis: Axis | None = None, *, keepdims: bool = False
     return out if keepdims else out.reshape(folded_shape(x.shape, axis, False))
 
 
+def _check_nonempty(name: str, x: np.ndarray, axis: int | None) -> None:
+    if x.size == 0 and count(x.shape, axis) == 0:
+        raise ShapeError(f"{name}: no element to choose along axis={axis} of the shape {x.shape}")
+
+
 def argmax(x: np.ndarray, axis: int | None = None, *, keepdims: bool = False) -> np.ndarray:
     """Return the index of the greatest element."""
+    _check_nonempty("argmax", x, axis)
     return np.argmax(x, axis=_axes(x, axis), keepdims=keepdims)
 
 
 def argmin(x: np.ndarray, axis: int | None = None, *, keepdims: bool = False) -> np.ndarray:
     """Return the index of the least element."""
+    _check_nonempty("argmin", x, axis)
     return np.argmin(x, axis=_axes(x, axis), keepdims=keepdims)
