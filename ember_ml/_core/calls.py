@@ -14,9 +14,10 @@ written out in every path. A helper function would add 0.03 us per op to the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from ember_ml._core import runtime
+from ember_ml._core.errors import EmberError
 from ember_ml._core.op import OPS, Op
 from ember_ml._core.recording import current
 from ember_ml._core.tensor import EmberTensor, wrap
@@ -26,6 +27,7 @@ _tag_of = runtime.TAG_OF
 _integer_tags = runtime.INTEGER_TAGS
 _INT32 = 2**31
 _MISSING: Any = object()
+_RAW = (TypeError, ValueError, LookupError, AttributeError, ZeroDivisionError)
 Tapes: TypeAlias = Sequence[Any]
 
 
@@ -40,6 +42,17 @@ def recover(
         args, kwargs = align.align(op, args, kwargs)
         return op.function(*args, **kwargs)
     raise explain.explain(op, args, kwargs, error) from error
+
+
+def explained(
+    key: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> NoReturn:
+    """Raise the error of a composite's body: its own errors, or those of Python in its place."""
+    from ember_ml._core import explain
+
+    if isinstance(error, EmberError):
+        raise error
+    raise explain.explain(OPS[key], args, kwargs, error) from error
 
 
 def traced(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -231,8 +244,12 @@ def composite(op: Op, tapes: Tapes) -> Callable[..., Any]:
             return recover(key, args if x is _MISSING else (x, *args), kwargs)
         backend = x._backend
         if backend not in natives:
-            usual = x._tag in kernels
-            return body(x, *args, **kwargs) if usual else recover(key, (x, *args), kwargs)
+            if x._tag not in kernels:
+                return recover(key, (x, *args), kwargs)
+            try:
+                return body(x, *args, **kwargs)
+            except _RAW as error:
+                return explained(key, (x, *args), kwargs, error)
         try:
             kernel, tag = kernels[x._tag]
             if dtype_at is not None and ("dtype" in kwargs or len(args) > dtype_at):
@@ -320,7 +337,12 @@ def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
         if tag is None:
             return recover(key, args, kwargs)
         if body is not None and backend not in natives:
-            return body(*args, **kwargs) if tag in kernels else recover(key, args, kwargs)
+            if tag not in kernels:
+                return recover(key, args, kwargs)
+            try:
+                return body(*args, **kwargs)
+            except _RAW as error:
+                return explained(key, args, kwargs, error)
         try:
             out = kernels[tag][0](*native, **kwargs) if kwargs else kernels[tag][0](*native)
         except Exception as error:
@@ -358,10 +380,12 @@ def sequence(op: Op, tapes: Tapes) -> Callable[..., Any]:
         except AttributeError:  # not a tensor
             return recover(key, (tensors, *args), kwargs)
         if body is not None and backend not in natives:
-            usual = tag in kernels
-            return (
-                body(tensors, *args, **kwargs) if usual else recover(key, (tensors, *args), kwargs)
-            )
+            if tag not in kernels:
+                return recover(key, (tensors, *args), kwargs)
+            try:
+                return body(tensors, *args, **kwargs)
+            except _RAW as error:
+                return explained(key, (tensors, *args), kwargs, error)
         try:
             kernel, result = kernels[tag]
             out = kernel(native, *args, **kwargs) if kwargs else kernel(native, *args)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.errors import (
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
 _DTYPE = re.compile(
     r"dtype|scalar type|not implemented for '|unsupported type|data ?type", re.IGNORECASE
 )
-_SHAPE = re.compile(r"shape|size|dimension|broadcast|axes|axis|mismatch|\d-?D\b", re.IGNORECASE)
 # A TypeError is about shapes only if it says how they disagree: JAX raises it for bad shapes.
 _DISAGREE = r"(?:incompatible|mismatch|broadcast|differ|same|equal|unchanged)"
 _SHAPES_DISAGREE = re.compile(rf"{_DISAGREE}.*\bshapes?\b|\bshapes?\b.*{_DISAGREE}", re.IGNORECASE)
+
+_AXES = ("axis", "axes", "dim", "axis1", "axis2", "source", "destination")
+_ABOUT_SHAPES = frozenset({*_AXES, "shape", "dtype", "device"})
 
 
 def _describe(value: Any) -> str:
@@ -46,18 +50,64 @@ def call_text(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return f"{op.label}({', '.join(parts)})"
 
 
-def _bad_axis(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """Return what is wrong with an axis argument; None if nothing is."""
+def _whole(value: Any) -> bool:
     try:
-        arguments = op.signature.bind(*args, **kwargs).arguments
+        operator.index(value)
     except TypeError:
-        return None
-    tensor = next((value for value in args if isinstance(value, EmberTensor)), None)
-    if args and isinstance(args[0], (list, tuple)) and args[0]:
-        tensor = args[0][0]
+        return False
+    return True
+
+
+def _all_whole(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(map(_whole, value))
+
+
+def _number(value: Any) -> bool:
+    return hasattr(value, "__float__") or _whole(value)
+
+
+_CHECKS = {
+    "int": ("an integer", _whole),
+    "float": ("a number", _number),
+    "str": ("a string", lambda value: isinstance(value, str)),
+    "Sequence[int]": ("integers", _all_whole),
+    "tuple[int, ...]": ("integers", _all_whole),
+    "int | Sequence[int]": ("integers", lambda value: _whole(value) or _all_whole(value)),
+}
+"""Declared type -> (its description, check of a value). Other types are not checked."""
+_ALIASES = {
+    "Axis": "int | Sequence[int] | None",
+    "Lengths": "int | Sequence[int]",
+    "ShapeLike": "int | Sequence[int]",
+    "Norm": "str",
+}
+
+
+def _bad_type(op: Op, arguments: dict[str, Any]) -> str | None:
+    """Return which argument is not of its declared type; None if all are."""
+    parameters = op.signature.parameters
+    for name, value in arguments.items():
+        annotation = str(parameters[name].annotation)
+        declared = _ALIASES.get(annotation, annotation)
+        text, check = _CHECKS.get(declared.removesuffix(" | None"), ("", None))
+        if value is None and declared.endswith("None"):
+            continue
+        if check is not None and not check(value):
+            return f"{name}={value!r} must be {text}"
+    return None
+
+
+def _bad_axis(arguments: dict[str, Any]) -> str | None:
+    """Return what is wrong with an axis argument; None if nothing is."""
+    tensor = next(iter(arguments.values()), None)
+    if isinstance(tensor, (list, tuple)) and tensor:
+        tensor = tensor[0]
     if not isinstance(tensor, EmberTensor):
+        values = arguments.values()
+        tensor = next((value for value in values if isinstance(value, EmberTensor)), None)
+    if tensor is None:
         return None
-    for name in ("axis", "axes", "dim", "axis1", "axis2", "source", "destination"):
+    for name in _AXES:
         given = arguments.get(name)
         given = given if isinstance(given, (list, tuple)) else [given]
         for axis in given:
@@ -67,6 +117,16 @@ def _bad_axis(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | No
         if len(set(whole)) < len(whole):
             return f"{name}={tuple(given)} repeats an axis"
     return None
+
+
+def _has_settings(op: Op, arguments: dict[str, Any]) -> bool:
+    """Return whether the call sets a parameter that is neither a tensor nor about shapes."""
+    names = set(arguments) - set(op.names[: len(op.roles)]) - _ABOUT_SHAPES
+    return any(type(arguments[name]) is not bool for name in names)
+
+
+def _takes_indices(op: Op) -> bool:
+    return "index" in op.roles or not {"key", "indices", "multi_index"}.isdisjoint(op.names)
 
 
 def _do_not_broadcast(args: tuple[Any, ...]) -> bool:
@@ -82,17 +142,26 @@ def _do_not_broadcast(args: tuple[Any, ...]) -> bool:
 def explain(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
     """Return the exception to raise for an error of a backend.
 
+    Its type follows from the call, which is the same on every backend: frameworks raise different
+    types for the same mistake.
+
     Args:
         op: The op that was called.
         args: Its positional arguments.
         kwargs: Its keyword arguments.
         error: Exception that the backend raised.
     """
-    if isinstance(error, (EmberError, OverflowError, MemoryError, ZeroDivisionError)):
+    if isinstance(error, (EmberError, OverflowError, MemoryError)):
         return error
     call = call_text(op, args, kwargs)
-    bad_axis = _bad_axis(op, args, kwargs)
     text = str(error).strip().split("\n")[0]
+    try:
+        arguments = dict(op.signature.bind(*args, **kwargs).arguments)
+    except TypeError as wrong:
+        return ArgumentTypeError(f"{call}: {wrong}")
+    bad_type, bad_axis = _bad_type(op, arguments), _bad_axis(arguments)
+    if bad_type is not None:
+        return ArgumentTypeError(f"{call}: {bad_type}")
     if bad_axis is not None:
         return AxisError(f"{call}: {bad_axis}")
     if op.kind == "binary" and not op.rule.contraction and _do_not_broadcast(args):
@@ -101,15 +170,19 @@ def explain(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], error: Except
         return LinAlgError(f"{call}: {text}")
     if isinstance(error, NotImplementedError) and not _DTYPE.search(text):
         return UnsupportedOpError(f"{call}: {text}")
-    if isinstance(error, IndexError):
+    if isinstance(error, IndexError) and _takes_indices(op):
         return IndexOutOfRangeError(f"{call}: {text}")
-    if isinstance(error, TypeError):
-        kind = ShapeError if _SHAPES_DISAGREE.search(text) else ArgumentTypeError
-        return kind(f"{call}: {text}")
-    if isinstance(error, (RuntimeError, ValueError, AttributeError)):
+    if isinstance(error, TypeError) and not _SHAPES_DISAGREE.search(text):
+        return ArgumentTypeError(f"{call}: {text}")
+    if isinstance(error, _OF_FRAMEWORKS):
         if _DTYPE.search(text):
             return UnsupportedDTypeError(f"{call}: {text}")
-        if _SHAPE.search(text):
-            return ShapeError(f"{call}: {text}")
-        return ArgumentError(f"{call}: {text}")
+        kind = ArgumentError if _has_settings(op, arguments) else ShapeError
+        return kind(f"{call}: {text}")
     return error
+
+
+_OF_FRAMEWORKS = (
+    *(ArithmeticError, AttributeError, IndexError, NotImplementedError),
+    *(RuntimeError, TypeError, ValueError),
+)
