@@ -21,6 +21,8 @@ _EDGES = (int, type(None))
 def read_plain(data: mx.array, key: Any) -> mx.array:
     """Return the elements at ints and slices, checked: MLX reads beyond the array."""
     kind = type(key)
+    if not data.size:
+        raise IndexError("the gradient of an empty array, which `getitem` avoids")
     if kind is slice:
         plain = key.step is None and type(key.start) in _EDGES and type(key.stop) in _EDGES
         if plain and data.ndim:
