@@ -212,6 +212,9 @@ class TensorMethods:
             )
         return ops
 
+    def __getitem__(self, key: Any) -> EmberTensor:
+        return ops.indexing.index(self, key)  # type: ignore[arg-type]
+
     def __setitem__(self, key: Any, value: TensorLike) -> None:
         self._data = ops.index_update(self, key, value)._data
 

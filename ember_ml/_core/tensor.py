@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, NoReturn, TypeAlias, Union
 
-import ember_ml.ops as ops  # circular: the ops are complete when a method is called
 from ember_ml._core import recording, runtime
 from ember_ml._core.dtype import EmberDType
 from ember_ml._core.errors import ArgumentTypeError, ShapeError, UnsupportedDTypeError
@@ -221,13 +220,13 @@ class EmberTensor(TensorMethods):
             try:
                 out = _readers[self._backend](self._data, key)
             except Exception:
-                return ops.indexing.index(self, key)  # raises, or reads what the framework cannot
+                return super().__getitem__(key)  # raises, or reads what the framework cannot
             tensor = _new(EmberTensor)
             tensor._data = out
             tensor._backend = self._backend
             tensor._tag = self._tag
             return tensor
-        return ops.indexing.index(self, key)
+        return super().__getitem__(key)
 
     def __len__(self) -> int:
         if self.ndim == 0:
