@@ -15,10 +15,10 @@ from ember_ml._core.errors import (
     AxisError,
     IndexOutOfRangeError,
 )
+from ember_ml._core.keys import is_plain
 from ember_ml._core.tensor import EmberTensor
 
-_EDGES = (int, type(None))
-_BASIC = (*_EDGES, slice, type(Ellipsis))
+_BASIC = (int, type(None), slice, type(Ellipsis))
 
 
 def host_array(value: Any) -> Any:
@@ -146,40 +146,6 @@ def _fitted(mask: Any, shape: tuple[int, ...]) -> Any:
         raise IndexOutOfRangeError(f"a mask of shape {given} does not fit axes of shape {shape}")
     false, _ = runtime.host().parse(False, None)
     return false.repeat(math.prod(shape)).reshape(shape)
-
-
-def is_plain(key: tuple[Any, ...], shape: Sequence[int]) -> bool:
-    """Return whether a key holds only valid ints, slices, ... and None: the usual case.
-
-    Args:
-        key: Index key as a tuple.
-        shape: Shape of the indexed tensor.
-    """
-    ndim = len(shape)
-    axis = 0
-    for position, part in enumerate(key):
-        kind = type(part)
-        if kind is slice:
-            step = part.step
-            if type(part.start) not in _EDGES or type(part.stop) not in _EDGES:
-                return False
-            if step is not None and (type(step) is not int or step == 0):
-                return False
-        elif kind is int:
-            if axis >= ndim or not -shape[axis] <= part < shape[axis]:
-                return False
-        elif part is None:
-            continue
-        elif part is Ellipsis:
-            later = key[position + 1 :]
-            axis = ndim - sum([one is not None for one in later])
-            if axis < 0 or any(one is Ellipsis for one in later):
-                return False
-            continue
-        else:
-            return False
-        axis += 1
-    return axis <= ndim
 
 
 def _fits(key: EmberTensor, shape: Sequence[int]) -> bool:

@@ -12,7 +12,7 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
-from ember_ml._core.indexing import is_plain
+from ember_ml._core.keys import is_plain
 from ember_ml.backend.mlx.nesting import nesting
 
 _EDGES = (int, type(None))
