@@ -93,6 +93,10 @@ def fft_filter(x: Tensor) -> Tensor:
     return weighted(ops.real(ops.fft.ifft(spectrum)))
 
 
+def scans(x: Tensor) -> Tensor:
+    return weighted(ops.logcumsumexp(x)) + weighted(ops.cumprod(x)) + ops.prod(x) * x[0]
+
+
 def bessel(x: Tensor) -> Tensor:
     return weighted(ops.i0(x))
 
@@ -105,6 +109,10 @@ def eigenvalues(x: Tensor) -> Tensor:
     return weighted(ops.linearalg.eigvalsh(ops.outer(x, x) + ops.diag(ops.exp(x))))
 
 
+def determinant(x: Tensor) -> Tensor:
+    return ops.linearalg.det(ops.outer(x, x * x) + ops.diag(ops.exp(x)))
+
+
 def powers(x: Tensor) -> Tensor:
     return weighted(ops.power(x * x, x)) + weighted(x**3)
 
@@ -115,8 +123,8 @@ def checkpointed(x: Tensor) -> Tensor:
 
 FUNCTIONS = (
     *(write_slice, write_constant, update, update_slice, add_at, gather_pairs, take_along),
-    *(nearest, strided, strided_2d, odd_fft, fft_filter, bessel, quantiles),
-    *(eigenvalues, powers, checkpointed),
+    *(nearest, strided, strided_2d, odd_fft, fft_filter, scans, bessel, quantiles),
+    *(eigenvalues, determinant, powers, checkpointed),
 )
 
 
@@ -169,6 +177,7 @@ FIRST: dict[str, Callable[[Function], Function]] = {
     "vmap(grad)": lambda fn: vmap(grad(fn)),
     "grad(vmap)": lambda fn: grad(lambda x: ops.sum(vmap(fn)(x))),
     "jacobian(vmap)": lambda fn: lambda x: ops.sum(jacobian(vmap(fn))(x), axis=0),
+    "vmap(tape)": lambda fn: vmap(on_tape(fn)),
     "vmap(vjp)": lambda fn: vmap(lambda x: vjp(fn, x)[1](ops.ones_like(fn(x)))[0]),
 }
 SECOND: dict[str, Callable[[Function], Function]] = {
@@ -193,6 +202,7 @@ ALONG: dict[str, Callable[[Function], Function]] = {
 def evaluate(make: Callable[[Function], Function], fn: Function) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "vmap computes the examples one by one")
+        warnings.filterwarnings("ignore", "There is a performance drop")
         return make(fn)(convert_to_tensor(ROWS, dtype="float32")).numpy()
 
 
