@@ -167,7 +167,7 @@ def probe(run: RunConfig) -> float:
     few = {"num_train": PROBE_STEPS * run.batch_size, "num_validation": count, "num_test": 1}
     names = type(run.task).model_fields
     task: Task = build("tasks", run.task.override(**{k: v for k, v in few.items() if k in names}))
-    trainer = make_trainer(run, make_model(run), task.vocab_size)
+    trainer = make_trainer(run, make_model(run), task.vocab_size, compile=False)
     clock = _StepClock()
     trainer.callbacks.append(clock)
     trainer.fit(task.train, steps=PROBE_STEPS, batch_size=min(run.batch_size, len(task)))
@@ -193,7 +193,13 @@ class _StepClock(Callback):
         self._last = now
 
 
-def make_trainer(run: RunConfig, model: Model, num_classes: int) -> Trainer:
+def make_trainer(
+    run: RunConfig,
+    model: Model,
+    num_classes: int,
+    *,
+    compile: bool | None = None,  # noqa: A002
+) -> Trainer:
     """Return a trainer with AdamW and a cosine schedule.
 
     Weight decay does not apply to parameters that set a scale, such as norms and biases.
@@ -202,6 +208,7 @@ def make_trainer(run: RunConfig, model: Model, num_classes: int) -> Trainer:
         run: Config of the run.
         model: Model to train.
         num_classes: Number of classes of the accuracy metric.
+        compile: Whether to compile the step. Default: as the trainer decides.
     """
     return Trainer(
         model,
@@ -216,4 +223,5 @@ def make_trainer(run: RunConfig, model: Model, num_classes: int) -> Trainer:
         metrics=[{"type": "accuracy", "num_classes": num_classes}],
         progress=False,
         seed=run.seed,
+        compile=compile,
     )

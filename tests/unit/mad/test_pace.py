@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from ember_ml.configs.mad import RunConfig
-from ember_ml.mad import Sweep, pace
+from ember_ml.mad import SCALES, Sweep, pace
 from ember_ml.mad.pace import Pace
-from ember_ml.mad.pool import Event
-from ember_ml.mad.run import Point
+from ember_ml.mad.pool import Event, runs_to_probe
+from ember_ml.mad.run import Point, probe
 from ember_ml.mad.scores import task_of
 from tests.unit.mad.sweeps import result
 
@@ -121,3 +121,19 @@ def test_a_resumed_run_counts_from_its_checkpoint(tmp_path, monkeypatch):
     clock.now += 10
     estimate.update(Event(run, Point(450, 1.0, 0.5, 1.0)))
     assert estimate.seconds_left() == pytest.approx(10)
+
+
+def test_a_step_can_be_measured(backend):
+    """Measured on any backend, without compiling the step."""
+    sizes = {"vocab_size": 8, "seq_len": 8, "num_train": 64, "num_validation": 8, "num_test": 8}
+    task = {"type": "in-context-recall", **sizes}
+    run = RunConfig(architecture="gru", layers="gru", task=task, hidden_size=8, batch_size=8)
+    assert probe(run) > 0
+
+
+@pytest.mark.parametrize(("steps", "count"), [(99, 0), (100, 2)])
+def test_only_long_runs_are_measured(tmp_path, steps, count):
+    scale = SCALES["tiny"]._replace(steps=steps)
+    sweep = Sweep(["gru", "lstm"], tmp_path, scale=scale, tasks=["copy"], seeds=[0, 1])
+    probes = runs_to_probe(sweep.runs)
+    assert [(run.architecture, run.seed) for run in probes] == [("gru", 0), ("lstm", 0)][:count]
