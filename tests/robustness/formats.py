@@ -13,11 +13,13 @@ import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import selection
 from ember_ml.cli.text import Vocabulary
-from ember_ml.configs import files
+from ember_ml.configs import Config, files
 from ember_ml.data import MemoryMappedDataset
 from ember_ml.mad.report.gather import gather
 from ember_ml.mad.store import Store
 from ember_ml.nn.models.convert import convert, export
+from ember_ml.registry import components
+from tests.examples_of import config_of
 from tests.robustness.test_resume_damage import X, Y, everything, trainer
 from tests.unit.mad.sweeps import result, write_sweep
 
@@ -52,6 +54,29 @@ def formats(folder: Path) -> dict[str, Format]:
     for part in (_checkpoint, _training, _texts, _sweep, _transformers):
         found |= part(folder)
     return found
+
+
+def components_of(folder: Path) -> dict[str, Format]:
+    """Save an example of each registered layer, block and model.
+
+    Args:
+        folder: Folder for the checkpoints.
+    """
+    found: dict[str, Format] = {}
+    for kind in ("layers", "blocks", "models"):
+        for entry in components.available(kind):
+            if isinstance(entry.target, type):
+                found[entry.name] = _component(folder / entry.name, config_of(entry))
+    return found
+
+
+def _component(path: Path, config: Config) -> Format:
+    ember_ml.save(config.create(), path)
+
+    def read() -> object:
+        return _values(ember_ml.load(path))
+
+    return Format(path / "config.json", read, lambda: None, False, path / "checksums.json")
 
 
 def _values(model: nn.Module) -> dict[str, bytes]:

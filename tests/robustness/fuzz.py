@@ -1,6 +1,8 @@
 """Child process of the mutation fuzzer: reads damaged files and prints what went wrong.
 
-python -m tests.robustness.fuzz SEED COUNT [FORMAT ...]
+python -m tests.robustness.fuzz files|configs SEED COUNT [FORMAT ...]
+
+"files" damages every file format; "configs" enlarges the numbers in the config of every component.
 """
 
 from __future__ import annotations
@@ -13,16 +15,19 @@ import sys
 import tempfile
 import traceback
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 from ember_ml._core.errors import EmberError
 from ember_ml.backend import use_backend
-from tests.robustness.formats import Format, formats
-from tests.robustness.mutations import mutate
+from tests.robustness.formats import Format, components_of, formats
+from tests.robustness.mutations import enlarge, mutate
+
+Damage = Callable[[bytes, random.Random], bytes]
 
 SECONDS = 20
 """Time after which a read counts as hanging."""
-SPARE = 160 << 20
+SPARE = 256 << 20
 """Bytes of memory that reads may use beyond three times the size of the file."""
 
 
@@ -50,7 +55,9 @@ def problem(each: Format, original: object) -> str | None:
     return None
 
 
-def run(name: str, each: Format, rng: random.Random, count: int) -> list[dict[str, object]]:
+def run(
+    name: str, each: Format, damage: Damage, rng: random.Random, count: int
+) -> list[dict[str, object]]:
     """Return the problems of some damaged versions of a file."""
     content = each.file.read_bytes()
     sums = None if each.unguard is None else each.unguard.read_bytes()
@@ -61,7 +68,7 @@ def run(name: str, each: Format, rng: random.Random, count: int) -> list[dict[st
         if each.unguard is not None:
             each.unguard.unlink()
         for at in range(count):
-            damaged = mutate(content, rng)
+            damaged = damage(content, rng)
             each.file.write_bytes(damaged)
             signal.alarm(SECONDS)
             what = problem(each, original)
@@ -82,20 +89,21 @@ def _hang(number: int, frame: object) -> None:
     raise TimeoutError(f"the read took more than {SECONDS} seconds")
 
 
-def main(seed: int, count: int, names: list[str]) -> None:
+def main(what: str, seed: int, count: int, names: list[str]) -> None:
     """Damage each format in turn, `count` times in all, and print the problems as JSON."""
     signal.signal(signal.SIGALRM, _hang)
     with tempfile.TemporaryDirectory() as folder, use_backend("numpy"):
         os.chdir(folder)
-        every = formats(Path(folder))
+        examples, damage = (formats, mutate) if what == "files" else (components_of, enlarge)
+        every = examples(Path(folder))
         chosen = {name: every[name] for name in names or every}
         share = -(-count // len(chosen))
         for name, each in chosen.items():
-            found = run(name, each, random.Random(f"{seed} {name}"), share)
+            found = run(name, each, damage, random.Random(f"{seed} {name}"), share)
             line = {"format": name, "count": share, "problems": found}
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

@@ -124,6 +124,19 @@ def changed(data: Any, rng: random.Random) -> Any:
     return data
 
 
+def enlarge(content: bytes, rng: random.Random) -> bytes:
+    """Return a JSON file with some of its integers, or missing values, replaced by large ones."""
+    data = json.loads(content)
+    places = [
+        (parent, key)
+        for parent, key in _places(data)
+        if parent[key] is None or (type(parent[key]) is int and key != "format")
+    ]
+    for parent, key in rng.sample(places, min(len(places), rng.choice([1, 1, 2, 3]))):
+        parent[key] = rng.choice([30_000, 10**5, 10**6, 2**31, 10**9, 2**40, 2**62])
+    return json.dumps(data).encode()
+
+
 def _places(data: Any) -> Any:
     keys = list(data) if isinstance(data, dict) else range(len(data))
     for key in keys:

@@ -46,6 +46,7 @@ def log_decay_rates(features: int) -> list[float]:
 
 def initial_bonus(features: int, num_heads: int) -> Tensor:
     """Return the initial weights of a position's own key: 0, 0.1, -0.1 in turn."""
+    deferred.reserve(8 * features, "a list of weights")
     bonus = [((feature + 1) % 3 - 1) * 0.1 for feature in range(features)]
     return ops.reshape(ops.array(bonus, dtype="float32"), (num_heads, -1))
 
