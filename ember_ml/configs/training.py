@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
 from ember_ml.configs.base import Config
-from ember_ml.configs.fields import Below1, Component, Flag, Positive, Seed, Size
+from ember_ml.configs.fields import Below1, Component, Flag, Positive, Real, Seed, Size
+
+
+class OutputComponents(Component):
+    """Annotation of components of one output, or of several outputs by key or position.
+
+    Args:
+        kind: The kind of the components.
+        several: Whether an output has several components.
+    """
+
+    def __init__(self, kind: str, *, several: bool = False) -> None:
+        super().__init__(kind, optional=not several)
+        self.several = several
+
+    def _checked(self, value: Any) -> Any:
+        if isinstance(value, Mapping) and "type" not in value:
+            return {str(name): self._of_output(part) for name, part in value.items()}
+        if isinstance(value, (list, tuple)) and not self.several:
+            return {str(at): self._of_output(part) for at, part in enumerate(value)}
+        return value if value is None and not self.several else self._of_output(value)
+
+    def _of_output(self, value: Any) -> Any:
+        if not self.several:
+            return super()._checked(value)
+        given = value if isinstance(value, (list, tuple)) else (value,)
+        return tuple([super(OutputComponents, self)._checked(each) for each in given])
 
 
 class TrainerConfig(Config):
@@ -14,9 +43,12 @@ class TrainerConfig(Config):
     optimizer: Annotated[Any, Component("optimizers")] = "adamw"
     learning_rate: Positive | None = None
     """Learning rate. Default: the optimizer's."""
-    loss: Annotated[Any, Component("losses", optional=True)] = None
-    """Loss of the model's output and the target. Default: the model returns the loss."""
-    metrics: tuple[Annotated[Any, Component("metrics")], ...] = ()
+    loss: Annotated[Any, OutputComponents("losses")] = None
+    """Loss of the model's output and the target, or of each output by key or position. Default:
+    the model returns the loss."""
+    loss_weights: dict[str, Real] = Field(default_factory=dict)
+    """Factor on the loss of each output. Default: 1."""
+    metrics: Annotated[Any, OutputComponents("metrics", several=True)] = ()
     """Metrics computed during evaluation."""
     schedule: Annotated[Any, Component("schedules", optional=True)] = None
     precision: Literal["float32", "bfloat16", "float16"] = "float32"

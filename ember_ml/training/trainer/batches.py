@@ -128,7 +128,7 @@ def _first_mask(part: Any, extent: Any, is_length: bool) -> Tensor | None:
 
 def weight_of(batch: object, mask: Tensor | None) -> float:
     """Return the weight of a batch in a mean: the sum of its mask, or its number of examples."""
-    if mask is not None:
+    if isinstance(mask, EmberTensor):  # not one for each of several outputs
         return float(ops.sum(ops.astype(mask, "float32")))
     first = next((x for x in tree.leaves_of(batch) if isinstance(x, EmberTensor)), None)
     return float(first.shape[0]) if first is not None and first.ndim else 1.0

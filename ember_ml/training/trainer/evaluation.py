@@ -15,6 +15,7 @@ from ember_ml.nn._exclusive import exclusive
 from ember_ml.nn.functional import current_values, substitute
 from ember_ml.nn.module import inference_mode
 from ember_ml.training.trainer import batches, sources
+from ember_ml.training.trainer.outputs import OutputLosses
 from ember_ml.training.trainer.sources import DataLike
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def evaluating(trainer: Trainer) -> Iterator[bool]:
 def evaluate(trainer: Trainer, data: DataLike, batch_size: int) -> dict[str, Any]:
     """Return the mean loss and the metrics."""
     loader = sources.loader(data, batch_size, shuffle=False, seed=0)
-    losses, weights = [], []
+    losses, weights, parts = [], [], []
     with evaluating(trainer):
         for metric in trainer.metrics:
             metric.reset()
@@ -56,11 +57,26 @@ def evaluate(trainer: Trainer, data: DataLike, batch_size: int) -> dict[str, Any
             loss, outputs = trainer.compute(batch)
             losses.append(float(loss))
             weights.append(trainer.measure(batch, outputs))
+            parts.append(_output_losses(trainer, batch, outputs))
         results = {metric.name: metric.compute() for metric in trainer.metrics} if losses else {}
     if not losses:
         raise ArgumentError("evaluate: the data has no batches")
-    total = math.fsum(loss * weight for loss, weight in zip(losses, weights, strict=True))
-    return {"loss": total / (math.fsum(weights) or 1.0)} | results
+    of_outputs = {name: _mean([each[name] for each in parts], weights) for name in parts[0]}
+    return {"loss": _mean(losses, weights)} | of_outputs | results
+
+
+def _mean(values: list[float], weights: list[float]) -> float:
+    total = math.fsum(value * weight for value, weight in zip(values, weights, strict=True))
+    return total / (math.fsum(weights) or 1.0)
+
+
+def _output_losses(trainer: Trainer, batch: object, outputs: Any) -> dict[str, float]:
+    """Return the loss of each output, if there are several."""
+    if not isinstance(trainer.loss, OutputLosses) or trainer.overrides_compute():
+        return {}
+    parts = batches.split(batch, True, trainer.takes_mask)
+    losses = trainer.loss.parts(outputs, parts.targets, **parts.options)
+    return {f"{name}_loss": float(loss) for name, loss in losses.items()}
 
 
 def predict(trainer: Trainer, data: DataLike, batch_size: int) -> Any:

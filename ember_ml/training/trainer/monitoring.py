@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ember_ml._core.errors import ArgumentError
 from ember_ml.registry.base import close_matches
 from ember_ml.training.callbacks import Callback, LRMonitor
+from ember_ml.training.trainer.outputs import OutputLosses
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer.trainer import Trainer
@@ -22,6 +23,8 @@ def epoch_names(trainer: Trainer, has_validation: bool) -> list[str]:
     names = ["epoch", "step", "loss", "seconds"]
     if has_validation:
         names += ["val_loss", *(f"val_{metric.name}" for metric in trainer.metrics)]
+        if isinstance(trainer.loss, OutputLosses):
+            names += [f"val_{output}_loss" for output in trainer.loss.losses]
     if any(isinstance(callback, LRMonitor) for callback in trainer.callbacks):
         names += [f"learning_rate/{at}" for at in range(len(trainer.optimizer.groups))]
     return names

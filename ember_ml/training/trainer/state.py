@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ember_ml import ops
-from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.folders import Log
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs import Config
@@ -16,9 +17,11 @@ from ember_ml.configs.training import TrainerConfig
 from ember_ml.nn import checkpoint
 from ember_ml.nn.module import Module
 from ember_ml.registry import build
+from ember_ml.training.losses.base import LossLike
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.schedules import Schedule
 from ember_ml.training.trainer import history_log
+from ember_ml.training.trainer.outputs import OutputLosses
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer.trainer import Trainer
@@ -59,6 +62,15 @@ def unused_folder(name: str) -> Path:
     """Return a folder that does not exist: the name, or the name with a number."""
     names = itertools.chain([name], (f"{name}-{count}" for count in itertools.count(2)))
     return next(path for path in map(Path, names) if not os.path.lexists(path))
+
+
+def loss(config: TrainerConfig) -> LossLike | None:
+    """Return the loss, or the weighted sum of the losses of several outputs."""
+    if isinstance(config.loss, Mapping):
+        return OutputLosses(config.loss, config.loss_weights)
+    if config.loss_weights:
+        raise ArgumentError("Trainer: loss_weights needs a loss for each output")
+    return None if config.loss is None else cast("LossLike", build("losses", config.loss))
 
 
 def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:

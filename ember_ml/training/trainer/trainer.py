@@ -8,7 +8,7 @@ import operator
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,6 @@ from ember_ml.data import DataLoader
 from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
 from ember_ml.nn.module import Module
 from ember_ml.registry import build
-from ember_ml.training import metrics
 from ember_ml.training.callbacks import Callback, Checkpoint, Progress
 from ember_ml.training.ema import EMA
 from ember_ml.training.metrics import Metric
@@ -37,6 +36,7 @@ from ember_ml.training.trainer.keywords import with_suggestions
 from ember_ml.training.trainer.limits import Limit, Start, limit_of
 from ember_ml.training.trainer.monitoring import check_monitors
 from ember_ml.training.trainer.nonfinite import BatchPlace, NonFiniteError, NonFiniteWarning
+from ember_ml.training.trainer.outputs import metrics_of
 from ember_ml.training.trainer.snapshot import Snapshot
 from ember_ml.training.trainer.sources import DataLike
 from ember_ml.training.trainer.step import StepResult, StepRunner
@@ -50,11 +50,14 @@ class Trainer:
     Args:
         model: The model; it is trained on its own backend.
         loss: A loss as a name, a config or a function of (output, target). Default: the model's
-            `default_loss`; if that is None, the model returns the loss itself.
+            `default_loss`; if that is None, the model returns the loss itself. For several
+            outputs, a dict of losses by the keys of outputs and targets, or a list by position.
         optimizer: An optimizer as a name, a config or an object. Default: "adamw".
         learning_rate: Learning rate, instead of the optimizer's own.
+        loss_weights: Factor on the loss of each output, by key or position ("0"). Default: 1.
         metrics: Metrics of the evaluation, as names, configs, objects or functions of (output,
-            target) that return a value for each example, or the mean over a batch.
+            target) that return a value for each example, or the mean over a batch. For several
+            outputs, a dict of lists; names then start with the output, as in `a_accuracy`.
         schedule: Learning rate schedule as a name, a config or a function of the step. One that
             needs `total_steps` and does not have it spans each call of `fit`.
         precision: Dtype in which the model computes; the parameters stay float32. Default:
@@ -99,11 +102,14 @@ class Trainer:
     def __init__(
         self,
         model: Module,
-        loss: ComponentLike | None = None,
+        loss: ComponentLike | Sequence[ComponentLike] | None = None,
         *,
         optimizer: ComponentLike | Optimizer | None = None,
         learning_rate: float | None = None,
-        metrics: Sequence[ComponentLike | Metric] | None = None,
+        loss_weights: Mapping[str, float] | None = None,
+        metrics: Sequence[ComponentLike | Metric]
+        | Mapping[str, Sequence[ComponentLike | Metric]]
+        | None = None,
         schedule: ComponentLike | None = None,
         precision: Literal["float32", "bfloat16", "float16"] | None = None,
         accumulate: int | None = None,
@@ -123,6 +129,7 @@ class Trainer:
             "loss": loss,
             "optimizer": optimizer,
             "learning_rate": learning_rate,
+            "loss_weights": loss_weights,
             "metrics": metrics,
             "schedule": schedule,
             "precision": precision,
@@ -142,8 +149,8 @@ class Trainer:
         if self.config.seed is not None:
             ops.random.set_seed(self.config.seed)
         self.optimizer = state.optimizer(self.config, model)
-        self.loss = None if self.config.loss is None else build("losses", self.config.loss)
-        self.metrics = _metrics(self.config.metrics)
+        self.loss = state.loss(self.config)
+        self.metrics = metrics_of(self.config.metrics)
         self.schedule = (
             None if self.config.schedule is None else build("schedules", self.config.schedule)
         )
@@ -162,6 +169,7 @@ class Trainer:
         self.resumed_start: Start | None = None
         self._source: list[object] = []
         self._snapshot: Snapshot | None = None
+        self._validate: tuple[int, DataLike, int] | None = None
         self.takes_mask = batches.takes_mask(model)
         self._runner = StepRunner(self)
 
@@ -222,6 +230,7 @@ class Trainer:
         until_epoch: int | None = None,
         until_step: int | None = None,
         batch_size: int = 32,
+        validate_every: int | None = None,
     ) -> History:
         """Train the model, and return the history.
 
@@ -252,8 +261,17 @@ class Trainer:
             until_epoch: Total number of epochs of all calls. Default: no limit.
             until_step: Total number of steps of all calls. Default: no limit.
             batch_size: Batch size of data other than a loader.
+            validate_every: Number of steps from one evaluation to the next. Its "val_..." values
+                are in the records of these steps. Default: only after each epoch.
         """
         data, validation = self._with_targets(data, targets, validation)
+        if validate_every is not None and (validate_every < 1 or validation is None):
+            raise ArgumentError(
+                f"fit: validate_every={validate_every} must be at least 1 and needs validation data"
+            )
+        self._validate = None
+        if validate_every is not None and validation is not None:
+            self._validate = validate_every, validation, batch_size
         start = self.resumed_start or Start(self.epoch, self.step)
         limit = limit_of(start, epochs, steps, until_epoch, until_step)
         is_done = limit.reached(self.epoch, self.step)
@@ -381,6 +399,8 @@ class Trainer:
 
     def _ends_at(self, record: dict[str, float], limit: Limit, stop: Interrupt) -> bool:
         """Add the record of a step, and return whether training ends after it."""
+        if self._validate is not None and self.step % self._validate[0] == 0:
+            record |= self._validated(self._validate[1], self._validate[2])
         self.history.add_step(record)
         self._notify("on_step_end", record)
         return stop.asked or self.should_stop or limit.reached(self.epoch, self.step)
@@ -393,15 +413,19 @@ class Trainer:
         if finite:
             record["loss"] = math.fsum(finite) / len(finite)
         if validation is not None:
-            results = self.evaluate(validation, batch_size=size)
-            numbers = {name: x for name, x in results.items() if isinstance(x, (int, float))}
-            record |= {f"val_{name}": x for name, x in numbers.items()}
+            record |= self._validated(validation, size)
         record["seconds"] = time.monotonic() - started
         if isinstance(self.schedule, Schedule):
             self.schedule.observe(record.get("val_loss", record.get("loss", math.nan)))
         self.history.add_epoch(record)
         self._take_snapshot()
         self._notify("on_epoch_end", record)
+
+    def _validated(self, validation: DataLike, size: int) -> dict[str, float]:
+        """Return the numbers of an evaluation, as values of a record."""
+        results = self.evaluate(validation, batch_size=size)
+        numbers = {name: x for name, x in results.items() if isinstance(x, (int, float))}
+        return {f"val_{name}": x for name, x in numbers.items()}
 
     def train_step(self, batch: object) -> dict[str, float] | None:
         """Train on a batch, and return the record of the step if the batch completed one.
@@ -556,16 +580,3 @@ class Trainer:
             for callback in self.callbacks:
                 if callback.saves is saves:
                     getattr(callback, event)(self, *args)
-
-
-def _metrics(given: Sequence[ComponentLike | Metric]) -> list[Metric]:
-    """Return the metrics, whose names must differ."""
-    built = [metrics.get(each) for each in given]
-    names = [metric.name for metric in built]
-    for name in names:
-        if names.count(name) > 1:
-            raise ArgumentError(
-                f"Trainer: two metrics are named {name!r}; wrap functions as "
-                "FunctionMetric(function, name=...)"
-            )
-    return built
