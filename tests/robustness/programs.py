@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-import numpy as np
-
 from ember_ml import GradientTape, ops
-from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.tensor import EmberTensor as Tensor
 from ember_ml.autodiff import (
     checkpoint,
@@ -30,9 +28,9 @@ Layer: TypeAlias = Callable[[Step], Step]
 
 
 def constant(x: Tensor, salt: int, shape: Sequence[int] = SHAPE) -> Tensor:
-    """Return fixed numbers between 0.3 and 1.2 on the backend and in the dtype of x."""
-    values = np.random.default_rng([salt, *shape]).uniform(0.3, 1.2, tuple(shape))
-    return convert_to_tensor(values, dtype=x.dtype, backend=x.backend)
+    """Return fixed numbers between 0.3 and 1.2 in the dtype of x."""
+    angles = ops.arange(1, math.prod(shape) + 1, dtype=x.dtype) * (salt + 1.7)
+    return ops.reshape(0.75 + 0.45 * ops.sin(angles), tuple(shape))
 
 
 def written(x: Tensor, key: object, value: Callable[[Tensor], Tensor]) -> Tensor:
@@ -44,11 +42,7 @@ def written(x: Tensor, key: object, value: Callable[[Tensor], Tensor]) -> Tensor
 
 def matrix(x: Tensor) -> Tensor:
     """Return a well-conditioned symmetric matrix."""
-    return ops.matmul(x, ops.matrix_transpose(x)) + 3.0 * _eye(x)
-
-
-def _eye(x: Tensor) -> Tensor:
-    return convert_to_tensor(np.eye(3), dtype=x.dtype, backend=x.backend)
+    return ops.matmul(x, ops.matrix_transpose(x)) + 3.0 * ops.eye(3, dtype=x.dtype)
 
 
 @custom_gradient

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import re
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 import torch
 from torch.utils.checkpoint import checkpoint as _checkpoint
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
+from ember_ml._core.errors import UnsupportedOpError
 from ember_ml._core.recording import NestedTransform
 from ember_ml.backend.torch.custom import custom_vjp as custom_vjp
-from ember_ml.backend.torch.nesting import nesting, tracing
+from ember_ml.backend.torch.nesting import in_transform, nesting, tracing
 
 ENGINE: Final = "graph"
 WITHOUT_GRADIENT: frozenset[str] = frozenset()
@@ -26,6 +29,9 @@ jvp = None
 take each other's tangents, and many of its forward formulas cannot be differentiated again."""
 
 Function = Callable[..., list[torch.Tensor]]
+P = ParamSpec("P")
+R = TypeVar("R")
+_NO_DERIVATIVE = re.compile(r"derivative for '?(\S+?)'? is not implemented")
 
 
 def leaf(data: torch.Tensor) -> torch.Tensor:
@@ -35,7 +41,7 @@ def leaf(data: torch.Tensor) -> torch.Tensor:
 
 def is_nested() -> bool:
     """Return whether this thread runs a gradient or transform that owns the graph."""
-    return nesting.gradients > 0 or nesting.transforms > 0
+    return nesting.gradients > 0 or in_transform()
 
 
 def is_transforming() -> bool:
@@ -44,7 +50,7 @@ def is_transforming() -> bool:
     Autograd's own graph does not pass through `torch.func.vmap`, and `torch.func` forbids new roots
     of a graph.
     """
-    return nesting.transforms > 0
+    return in_transform()
 
 
 def gradient_depth() -> int:
@@ -91,7 +97,7 @@ def gradient(
         batched: Whether the cotangents have a leading batch axis.
     """
     _leave_checkpoint()
-    grads = torch.autograd.grad(
+    grads = _autograd(
         outputs,
         inputs,
         cotangents,
@@ -101,6 +107,29 @@ def gradient(
         is_grads_batched=batched,
     )
     return [None if g is None else _materialized(g) for g in grads]
+
+
+def _naming_ops(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function; an op without a derivative raises an error of Ember that names it."""
+    if torch.compiler.is_compiling():
+        return function
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except RuntimeError as error:
+            missing = _NO_DERIVATIVE.search(str(error))
+            if missing is None:
+                raise
+            raise UnsupportedOpError(
+                f"{missing[1]} has no derivative in torch; compute it with other ops"
+            ) from error
+
+    return call
+
+
+_autograd = _naming_ops(torch.autograd.grad)
 
 
 def _materialized(g: torch.Tensor) -> torch.Tensor:
@@ -114,10 +143,10 @@ def value_and_grad(
 ) -> tuple[torch.Tensor, list[torch.Tensor], list[torch.Tensor]]:
     """Return value, aux and the gradients of `value, aux = function(*primals)`."""
     _leave_checkpoint()
-    if torch.compiler.is_compiling() or nesting.transforms:
+    if torch.compiler.is_compiling() or in_transform():
         argnums = tuple(range(len(primals)))
         tracing.gradients += torch.compiler.is_compiling()
-        transformed = torch.func.grad_and_value(function, argnums, has_aux=True)
+        transformed = _naming_ops(torch.func.grad_and_value(function, argnums, has_aux=True))
         grads, (value, aux) = transformed(*primals)
         tracing.gradients -= torch.compiler.is_compiling()
         return value, aux, list(grads)
@@ -132,7 +161,7 @@ def value_and_grad(
         nesting.gradients, nesting.once = nesting.gradients - 1, before
     grads = [None] * len(leaves)
     if value.requires_grad:
-        grads = torch.autograd.grad(value, leaves, create_graph=nested, allow_unused=True)
+        grads = _autograd(value, leaves, create_graph=nested, allow_unused=True)
     grads = [
         torch.zeros_like(x) if g is None else _materialized(g)
         for g, x in zip(grads, primals, strict=True)
@@ -176,7 +205,8 @@ def vjp(
     """Return the outputs and the pullback, from cotangents to gradients."""
     _leave_checkpoint()
     if not torch.compiler.is_compiling():
-        return torch.func.vjp(_marked(function), *primals)
+        outputs, pullback = torch.func.vjp(_marked(function), *primals)
+        return outputs, _naming_ops(pullback)
     tracing.gradients += 2
     outputs, pullback = torch.func.vjp(function, *primals)
     tracing.gradients -= 2
@@ -226,7 +256,7 @@ def checkpoint(function: Function, arrays: Sequence[torch.Tensor]) -> list[torch
 
     A function that calls a transform is not checkpointed.
     """
-    if torch.compiler.is_compiling() or nesting.transforms:
+    if torch.compiler.is_compiling() or in_transform():
         return function(*arrays)  # torch.func and torch.compile do not support checkpoints
 
     def repeatable(*args: torch.Tensor) -> list[torch.Tensor]:

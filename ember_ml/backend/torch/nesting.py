@@ -43,6 +43,11 @@ class Tracing:
 tracing = Tracing()
 
 
+def in_transform() -> bool:
+    """Return whether this thread runs a transform of `torch.func`, ours or the user's."""
+    return nesting.transforms > 0 or torch._C._are_functorch_transforms_active()
+
+
 def levels(*arrays: torch.Tensor | None) -> set[int]:
     """Return the levels of the gradients that track an array: 0 for autograd's own graph.
 

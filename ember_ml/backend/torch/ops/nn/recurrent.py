@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from ember_ml._core.errors import ShapeError
 from ember_ml.backend.torch import loops
 from ember_ml.backend.torch.custom import custom_vjp, fused_once
-from ember_ml.backend.torch.nesting import nesting
+from ember_ml.backend.torch.nesting import in_transform
 from ember_ml.backend.torch.synapses import synapses as synapses
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -73,7 +73,7 @@ def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> 
         return _by_hand(loop, stepwise, [None if x is None else x.float() for x in arrays]).to(
             dtype
         )
-    if not arrays[0].shape[1] or torch.compiler.is_compiling() or nesting.transforms:
+    if not arrays[0].shape[1] or torch.compiler.is_compiling() or in_transform():
         return stepwise(*arrays)
     given = [at for at, x in enumerate(arrays) if x is not None]
 
