@@ -69,7 +69,7 @@ def script(folder: Path, *, resume: bool, stop: int | None = None):
                 raise RuntimeError("killed")
 
     ours = trainer(callbacks=[Checkpoint(folder, every_steps=1), Kill()], seed=0)
-    if resume:
+    if resume and (folder / "last").exists():
         ours.resume(folder / "last")
     ours.fit((X, Y), until_epoch=2, batch_size=16)
     ours.fit((OTHER, Y), epochs=2, batch_size=16)
