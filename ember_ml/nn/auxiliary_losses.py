@@ -16,7 +16,8 @@ from ember_ml._core.tensor import Tensor
 class _Thread(threading.local):
     """The innermost open collection of a thread."""
 
-    losses: list[Tensor] | None = None
+    def __init__(self) -> None:  # not a class attribute: torch's compiler guards on the dict
+        self.losses: list[Tensor] | None = None
 
 
 _thread = _Thread()

@@ -12,7 +12,8 @@ from ember_ml._core.tensor import Tensor
 class _Thread(threading.local):
     """The innermost open collection of a thread."""
 
-    weights: list[Tensor | float | None] | None = None
+    def __init__(self) -> None:  # not a class attribute: torch's compiler guards on the dict
+        self.weights: list[Tensor | float | None] | None = None
 
 
 _thread = _Thread()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ember_ml import nn, ops
+from ember_ml._core import runtime
 from ember_ml.backend import use_backend
 from ember_ml.data import ArrayDataset, DataLoader
 from ember_ml.nn import layers
@@ -60,6 +61,19 @@ def test_a_batch_with_nan_changes_nothing(options: dict, backend: str) -> None:
         ours.train_step(batch(X))
     assert not same(before, everything(ours))
     assert all(np.isfinite(x).all() for x in everything(ours).values())
+
+
+def test_a_compiled_step_selects_the_old_values(backend: str) -> None:
+    engine = runtime.load(backend).autodiff
+    if not engine.COMPILES_QUICKLY:
+        pytest.skip("compiling takes too long for a test, or is not available")
+    ours = trainer(normalized(), ema=0.9, compile=True)
+    for _ in range(3):
+        ours.train_step(batch(X))
+    before = everything(ours)
+    with pytest.raises(NonFiniteError, match="not finite in this batch: inputs"):
+        ours.train_step(batch(BAD))
+    assert same(before, everything(ours))
 
 
 def test_the_error_names_the_batch_and_the_example(backend: str) -> None:
