@@ -75,18 +75,20 @@ def _shapes(array: Any) -> Iterator[tuple[str, Any]]:
 def _dtypes(array: Any) -> Iterator[tuple[str, Any]]:
     for name in ("bool", "int32", "uint8", "float16", "float32", "complex64"):
         if array.dtype != name and not (array.dtype.kind == "c" and name != "bool"):
-            yield name, array.astype(name)
+            with np.errstate(all="ignore"):
+                cast = array.astype(name)
+            yield name, cast
 
 
 def _numbers(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield other values of a parameter that is no tensor."""
     if name in ("axis", "axes", "axis1", "axis2", "source", "destination"):
-        for other in (0, -1, 7, -7, (0, 0), (0, 7), (), 0.5, "a", None):
+        for other in (0, -1, 7, -7, (0, 0), (0, 7), 0.5, "a", None):
             yield repr(other), other
     elif type(value) is bool or value is None or name in ("dtype", "device", "seed"):
         return
     elif type(value) is int:
-        for number in (-1, 0, 30, 1.5, "a", None):
+        for number in (-1, 0, 9, 1.5, "a", None):
             yield repr(number), number
     elif type(value) is float:
         for text in (-1.0, 0.0, float("nan"), "a", None, 1j):
