@@ -75,6 +75,10 @@ class Best:
         self._sign = 1.0 if mode == "min" else -1.0
         self._min_delta = min_delta
 
+    def is_validated(self, record: dict[str, float]) -> bool:
+        """Return whether the record of a step has the monitored value from an evaluation."""
+        return self.monitor.startswith("val_") and self.monitor in record
+
     def improves(self, record: dict[str, float]) -> bool:
         """Return whether a record is the best so far, and remember its value; NaN never is."""
         if self.monitor not in record:

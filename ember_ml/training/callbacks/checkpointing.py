@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class Checkpoint(Callback):
     """Saves checkpoints, to resume the training or to load the model.
 
-    `last` is the newest checkpoint; with `monitor`, `best` is the best one. `ember_ml.load` returns
-    the model with the weights that were evaluated, which may be averages. If a checkpoint cannot be
+    `last` is the newest checkpoint; with `monitor`, `best` is the best one: of the epochs and, with
+    `fit(validate_every=n)` and a "val_..." value, of all evaluations. `ember_ml.load` returns the
+    model with the weights that were evaluated, which may be averages. If a checkpoint cannot be
     written, for example because the disk is full, a warning says so, the previous checkpoint stays,
     and training continues.
 
@@ -68,18 +69,23 @@ class Checkpoint(Callback):
             check_target(self.folder / name, KIND)
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Save every `every_steps` steps."""
+        """Save every `every_steps` steps, and the best checkpoint after an evaluation."""
+        if self.best is not None and self.best.is_validated(record):
+            self._save_best(trainer, self.best, record)
         if self.every_steps is not None and trainer.step % self.every_steps == 0:
             self._save(trainer)
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         """Save, also as the best checkpoint if it is."""
         if self.best is not None:
-            before = self.best.value
-            if self.best.improves(record) and not _try_save(trainer, self.folder / "best"):
-                self.best.value = before  # the next improvement is saved
+            self._save_best(trainer, self.best, record)
         if self.every_steps is None:
             self._save(trainer)
+
+    def _save_best(self, trainer: Trainer, best: Best, record: dict[str, float]) -> None:
+        before = best.value
+        if best.improves(record) and not _try_save(trainer, self.folder / "best"):
+            best.value = before  # the next improvement is saved
 
     def _save(self, trainer: Trainer) -> None:
         if not self.keep:

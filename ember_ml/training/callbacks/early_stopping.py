@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 class EarlyStopping(Callback):
     """Stops training when a monitored value stops improving.
 
+    It decides after each epoch and, with `fit(validate_every=n)` and a "val_..." value, also within
+    epochs, after each evaluation.
+
     Args:
         monitor: Value to monitor.
-        patience: Number of epochs without improvement after which training stops.
+        patience: Number of decisions without improvement after which training stops: epochs or,
+            with `validate_every`, evaluations. An evaluation at the end of an epoch counts once.
         mode: "min" if lower is better, "max" if higher is better.
         min_delta: Minimum improvement.
-        restore_best: Whether to restore the weights of the best epoch at the end. They are stored
-            in memory: epochs before a restart cannot be restored.
+        restore_best: Whether to restore the weights of the best decision at the end. They are
+            stored in memory: weights from before a restart cannot be restored.
     """
 
     def __init__(
@@ -39,6 +43,7 @@ class EarlyStopping(Callback):
         self.patience = patience
         self.restore_best = restore_best
         self.waited = 0
+        self._decided = 0  # step of the last decision
         self._stopped = False
         self._resumed = False
         self._values: dict[str, Tensor] | None = None
@@ -54,10 +59,23 @@ class EarlyStopping(Callback):
                 trainer.should_stop = True
             else:
                 self.waited = 0
+        if self._decided != trainer.step:  # of another training
+            self._decided = 0
         self._stopped = self._resumed = False
 
+    def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """Decide if the step ended with an evaluation."""
+        if self.best.is_validated(record):
+            self._decide(trainer, record)
+
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Count the epochs without improvement."""
+        """Decide, unless the last step did."""
+        if self._decided != trainer.step:
+            self._decide(trainer, record)
+
+    def _decide(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """Count the decisions without improvement."""
+        self._decided = trainer.step
         if self.best.improves(record):
             self.waited = 0
             if self.restore_best:
@@ -76,10 +94,11 @@ class EarlyStopping(Callback):
                 trainer.ema.reset()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the best value and the number of epochs since."""
-        return {"best": self.best.value, "waited": self.waited}
+        """Return the best value, the number of decisions since, and the step of the last one."""
+        return {"best": self.best.value, "waited": self.waited, "decided": self._decided}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state that `state_dict` returned."""
         self.best.value, self.waited = state["best"], int(state["waited"])
+        self._decided = int(state.get("decided", 0))
         self._resumed = True

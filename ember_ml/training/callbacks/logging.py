@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import warnings
 from pathlib import Path
@@ -32,11 +33,13 @@ class LRMonitor(Callback):
 class CSVLogger(Callback):
     """Writes a row for each epoch, or every `every_steps` steps, to a CSV file.
 
-    The columns are those of the first record. After a restart the file is continued.
+    A value that comes later, such as one of the first evaluation, becomes a column of its own.
+    After a restart the file is continued.
 
     Args:
         path: The file.
-        every_steps: Steps from one row to the next. Default: a row for each epoch.
+        every_steps: Steps from one row to the next; steps with an evaluation have a row too.
+            Default: a row for each epoch.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, every_steps: int | None = None) -> None:
@@ -49,18 +52,16 @@ class CSVLogger(Callback):
         self._columns = None
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if trainer.step and self.path.exists():
-            with open(self.path, newline="", encoding="utf-8") as file:
-                rows = list(csv.DictReader(file))
+            rows = self._rows()
             if rows:
                 self._columns = list(rows[0])
-                earlier = [row for row in rows if _is_before(row, trainer.step)]
-                write_atomically(self.path, self._text(earlier, head=True).encode())
+                self._rewrite(rows, trainer.step)
                 return
         self.path.write_text("", encoding="utf-8")
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Write a row every `every_steps` steps."""
-        if self.every_steps is not None and trainer.step % self.every_steps == 0:
+        """Write a row every `every_steps` steps, and after an evaluation."""
+        if self.every_steps is not None and _is_due(trainer.step, self.every_steps, record):
             self._append(record)
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
@@ -68,10 +69,23 @@ class CSVLogger(Callback):
         if self.every_steps is None:
             self._append(record)
 
+    def _rows(self) -> list[dict[str, str]]:
+        with open(self.path, newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def _rewrite(self, rows: list[dict[str, str]], step: float) -> None:
+        """Replace the file by the complete rows up to a step."""
+        earlier = [row for row in rows if _is_before(row, step)]
+        write_atomically(self.path, self._text(earlier, head=True).encode())
+
     def _append(self, record: dict[str, float]) -> None:
         head = self._columns is None
-        self._columns = self._columns or list(record)
+        columns = self._columns or []
+        added = [name for name in record if name not in columns]
+        self._columns = [*columns, *added]
         try:
+            if added and not head:
+                self._rewrite(self._rows(), math.inf)
             with open(self.path, "a", newline="", encoding="utf-8") as file:
                 file.write(self._text([record], head))
         except OSError as error:
@@ -89,7 +103,12 @@ class CSVLogger(Callback):
         return stream.getvalue()
 
 
-def _is_before(row: dict[str, str], step: int) -> bool:
+def _is_due(step: int, every_steps: int, record: dict[str, float]) -> bool:
+    """Return whether to write the record of a step."""
+    return step % every_steps == 0 or any(name.startswith("val_") for name in record)
+
+
+def _is_before(row: dict[str, str], step: float) -> bool:
     """Return whether a row is complete and of a step up to the given one."""
     try:
         return None not in row.values() and float(row["step"]) <= step
@@ -102,7 +121,7 @@ class TensorBoardLogger(Callback):
 
     Args:
         folder: Folder of the event files.
-        every_steps: Steps from one entry to the next.
+        every_steps: Steps from one entry to the next; steps with an evaluation have one too.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, every_steps: int = 1) -> None:
@@ -122,8 +141,8 @@ class TensorBoardLogger(Callback):
         self._writer = EventFileWriter(str(self.folder))
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Write the values every `every_steps` steps."""
-        if trainer.step % self.every_steps == 0:
+        """Write the values every `every_steps` steps, and after an evaluation."""
+        if _is_due(trainer.step, self.every_steps, record):
             self._write(trainer.step, {f"train/{name}": record[name] for name in record})
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Progress(Callback):
-    """Progress bar in a terminal; elsewhere a line for each epoch.
+    """Progress bar in a terminal; a line for each epoch and for each evaluation within one.
 
     Args:
         interval: Seconds from one update to the next.
@@ -46,7 +46,9 @@ class Progress(Callback):
         self._bar.start()
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Update the bar, at most once in `interval` seconds."""
+        """Update the bar, at most once in `interval` seconds; print a line for an evaluation."""
+        if any(name.startswith("val_") for name in record):
+            self._print(trainer, int(record["epoch"]) + 1, record)
         now = time.monotonic()
         if self._bar is not None and now >= self._next:
             self._next = now + self.interval
@@ -55,14 +57,17 @@ class Progress(Callback):
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         """Print a line for the epoch."""
-        skipped = ("epoch", "step", "seconds")
+        self._print(trainer, int(record["epoch"]), record)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=trainer.step)
+
+    def _print(self, trainer: Trainer, epoch: int, record: dict[str, float]) -> None:
+        skipped = ("epoch", "step", "seconds", "learning_rate", "grad_norm")
         values = "  ".join(
             f"{name} {value:.4g}" for name, value in record.items() if name not in skipped
         )
-        text = f"epoch {int(record['epoch'])}  step {trainer.step}  {values}"
+        text = f"epoch {epoch}  step {trainer.step}  {values}"
         self._console.print(text, highlight=False, soft_wrap=True)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=trainer.step)
 
     def on_fit_end(self, trainer: Trainer) -> None:
         """Remove the bar."""

@@ -262,7 +262,8 @@ class Trainer:
             until_step: Total number of steps of all calls. Default: no limit.
             batch_size: Batch size of data other than a loader.
             validate_every: Number of steps from one evaluation to the next. Its "val_..." values
-                are in the records of these steps. Default: only after each epoch.
+                are in the records of these steps, and callbacks that monitor one of them decide
+                there too. Default: only after each epoch.
         """
         data, validation = self._with_targets(data, targets, validation)
         if validate_every is not None and (validate_every < 1 or validation is None):
@@ -413,13 +414,19 @@ class Trainer:
         if finite:
             record["loss"] = math.fsum(finite) / len(finite)
         if validation is not None:
-            record |= self._validated(validation, size)
+            record |= self._validated_step() or self._validated(validation, size)
         record["seconds"] = time.monotonic() - started
         if isinstance(self.schedule, Schedule):
             self.schedule.observe(record.get("val_loss", record.get("loss", math.nan)))
         self.history.add_epoch(record)
         self._take_snapshot()
         self._notify("on_epoch_end", record)
+
+    def _validated_step(self) -> dict[str, float]:
+        """Return the numbers of the evaluation after the last step, if there was one."""
+        if self._validate is None or self.step % self._validate[0]:
+            return {}
+        return {name: x for name, x in self.history.steps[-1].items() if name.startswith("val_")}
 
     def _validated(self, validation: DataLike, size: int) -> dict[str, float]:
         """Return the numbers of an evaluation, as values of a record."""
