@@ -103,6 +103,8 @@ def read_array(
     """Return a new 1-D tensor whose bytes `fill` provides."""
     data = np.empty(count * dtype.itemsize, np.uint8)  # NumPy asks for huge pages, torch does not
     fill(memoryview(data))
+    if not count:  # an empty tensor of bytes has no view
+        return torch.empty(0, dtype=dtype, device=device)
     return torch.from_numpy(data).view(dtype).to(device)
 
 

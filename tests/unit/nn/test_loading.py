@@ -123,6 +123,20 @@ def test_dtypes_are_kept_on_backends_that_have_them(dtype: str, tmp_path: Path) 
             np.testing.assert_array_equal(loaded.weight.astype("float32").numpy(), expected)
 
 
+class Empty(nn.Module):
+    """Module with a parameter without values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(ops.zeros((0, 3)))
+
+
+def test_empty_parameters_load(backend: str, tmp_path: Path) -> None:
+    with use_backend(backend):
+        ember_ml.save(Empty(), tmp_path)
+        assert ember_ml.load(tmp_path, into=Empty()).weight.shape == (0, 3)
+
+
 def edit_config(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change config.json as an editor would, without checksums."""
     (folder / "checksums.json").unlink(missing_ok=True)
