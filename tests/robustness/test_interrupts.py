@@ -33,6 +33,16 @@ def on_numpy():
         yield
 
 
+@pytest.fixture(autouse=True)
+def usual_handlers():
+    """Replace handlers that other programs installed in this process, as Ray does."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def trainer(*callbacks: Callback) -> Trainer:
     ops.random.set_seed(1)
     model = nn.layers.Dense(3, 1)
