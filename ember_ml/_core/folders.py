@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from ember_ml._core import checksums
 from ember_ml._core.checksums import Manifest
+from ember_ml._core.earlier_folders import clean_up, old_folder
 from ember_ml._core.errors import FolderError
 from ember_ml._core.files import sync_folder
 from ember_ml._core.locks import WAIT, held
@@ -181,8 +182,8 @@ def find_folder(path: str | os.PathLike[str], wait: float = WAIT) -> Path:
         wait: Seconds to wait for others that use the folder.
     """
     target = Path(path)
-    old = _old(target)
-    if not target.exists() and old.exists():
+    old = old_folder(target)
+    if not os.path.exists(target) and os.path.isdir(old):
         return old
     if (target / COMMITTED).is_dir():
         with contextlib.suppress(OSError), held(target, wait=wait):  # or it is not writable
@@ -211,9 +212,8 @@ def write_folder(
         FolderError: If the folder has a file of one of these names that no such save wrote.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_dir():
-        raise NotADirectoryError(f"{target} is a file, not a folder")
-    _restore(target)
+    _check_is_folder(target)
+    clean_up(target, kind.files, kind.recognizes)
     created = _create(target)
     logs = () if log is None else (log.name,)
     manifest = checksums.manifest(kind.name, files, logs)
@@ -247,6 +247,7 @@ def check_target(path: str | os.PathLike[str], kind: Kind) -> None:
         kind: Kind of the folder.
     """
     target = find_folder(os.path.realpath(path))
+    _check_is_folder(target)
     _stale(target, Manifest(kind.name, dict.fromkeys(kind.files, checksums.Entry(0, 0))), kind)
 
 
@@ -258,7 +259,7 @@ def remove_folder(path: str | os.PathLike[str], kind: Kind) -> None:
         kind: Kind of the folder. If a save of another kind wrote it, it stays.
     """
     target = Path(os.path.realpath(path))
-    _restore(target)
+    clean_up(target, kind.files, kind.recognizes)
     with contextlib.suppress(FileNotFoundError), held(target):
         _recover(target)
         names = _own_names(target, kind)
@@ -274,6 +275,11 @@ def holds(path: str | os.PathLike[str], name: str) -> bool:
     """Return whether a folder has a file, after completing an interrupted save."""
     with open_folder(path) as folder:
         return folder.file(name).is_file()
+
+
+def _check_is_folder(target: Path) -> None:
+    if target.exists() and not target.is_dir():
+        raise NotADirectoryError(f"{target} is a file, not a folder")
 
 
 def _create(target: Path) -> bool:
@@ -345,9 +351,9 @@ def _publish(target: Path) -> None:
     staged = target / COMMITTED
     if not staged.is_dir():
         return
-    for name in _stale_names(staged):
+    names, stale = _staged_names(staged), _stale_names(staged)
+    for name in stale:
         (target / name).unlink(missing_ok=True)
-    names = [name for name in os.listdir(staged) if name != _STALE]
     for name in sorted(names, key=lambda name: name == checksums.NAME):  # which lists the others
         with contextlib.suppress(FileNotFoundError):
             os.replace(staged / name, target / name)
@@ -357,28 +363,37 @@ def _publish(target: Path) -> None:
         staged.rmdir()
 
 
-def _stale_names(staged: Path) -> list[str]:
+def _staged_names(staged: Path) -> list[str]:
+    """Return the files of a committed save; raise an error if there are others."""
+    names = [name for name in os.listdir(staged) if name != _STALE]
     try:
-        return [str(name) for name in json.loads((staged / _STALE).read_bytes())]
+        listed = checksums.parse((staged / checksums.NAME).read_bytes()).names if names else ()
+    except (OSError, ValueError):
+        listed = ()
+    foreign = sorted(set(names).difference(listed))
+    if foreign:
+        raise FolderError(
+            f"{staged / foreign[0]} was not written by a save; move or delete {staged}"
+        )
+    return names
+
+
+def _stale_names(staged: Path) -> list[str]:
+    """Return the files that a committed save removes."""
+    try:
+        names = json.loads((staged / _STALE).read_bytes())
     except FileNotFoundError:
         return []
+    except (ValueError, RecursionError):
+        names = None
+    if not (isinstance(names, list) and all(map(_is_file_name, names))):
+        raise FolderError(f"{staged / _STALE} is damaged: it must be a list of file names")
+    return names
 
 
-def _restore(target: Path) -> None:
-    """Clean up after a crash of a version that replaced whole folders."""
-    old = _old(target)
-    if old.is_dir():
-        if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            os.rename(old, target)
-    with contextlib.suppress(OSError):
-        for left in target.parent.glob(f".{target.name}.new-*"):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _old(target: Path) -> Path:
-    return target.parent / f".{target.name}.old"
+def _is_file_name(name: object) -> bool:
+    """Return whether a value is the name of a file in the folder itself."""
+    return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\\0")
 
 
 def _write(path: Path, content: bytes) -> None:

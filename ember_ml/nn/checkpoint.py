@@ -160,7 +160,7 @@ def load(path: PathLike, *, backend: str | None = None, into: Module | None = No
         CheckpointError: If the folder is not a checkpoint, or the model cannot be created.
         StateDictError: If the values do not fit the model.
     """
-    with open_folder(path) as folder:
+    with open_checkpoint(path) as folder:
         about = read_json(folder, "config.json")
         if about.get("format") != FORMAT:
             raise CheckpointError(
@@ -171,6 +171,20 @@ def load(path: PathLike, *, backend: str | None = None, into: Module | None = No
             if into is not None:
                 return _load_into(into, folder, file)
             return _load_new(folder, about, file, backend)
+
+
+@contextlib.contextmanager
+def open_checkpoint(path: PathLike) -> Iterator[Folder]:
+    """Open the folder of a checkpoint for reading.
+
+    Args:
+        path: The folder.
+    """
+    try:
+        with open_folder(path) as folder:
+            yield folder
+    except FolderError as error:
+        raise CheckpointError(str(error)) from None
 
 
 def _load_into(model: Module, folder: Folder, file: SafetensorsFile) -> Module:

@@ -166,7 +166,7 @@ def test_leftovers_of_earlier_versions_are_recovered(tmp_path: Path) -> None:
     ember_ml.save(model, tmp_path / "m")
     (tmp_path / "m" / "checksums.json").unlink()
     os.rename(tmp_path / "m", tmp_path / ".m.old")
-    shutil.copytree(tmp_path / ".m.old", tmp_path / ".m.new-abc")
+    shutil.copytree(tmp_path / ".m.old", tmp_path / ".m.new-abcd_123")
     assert (ember_ml.load(tmp_path / "m").weight == 7.0).all()
     ember_ml.save(filled(model, 8.0), tmp_path / "m")
     assert (ember_ml.load(tmp_path / "m").weight == 8.0).all()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core.errors import EmberError
-from ember_ml._core.folders import Folder, open_folder
+from ember_ml._core.folders import Folder
 from ember_ml._core.tensor import Tensor
 from ember_ml.nn import checkpoint
 from ember_ml.nn.checkpoint import CheckpointError
@@ -28,7 +28,7 @@ FILE = "training.json"
 
 def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     """Restore what `save` wrote. If anything does not fit, raise an error and change nothing."""
-    with open_folder(path) as folder:
+    with checkpoint.open_checkpoint(path) as folder:
         data = checkpoint.read_json(folder, FILE)
         where = str(folder.path / FILE)
         plain_data.check(where, data)

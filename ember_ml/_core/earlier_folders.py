@@ -1,0 +1,53 @@
+"""Folders that a crash of an earlier version left, which replaced whole folders.
+
+That version wrote the new folder as `.NAME.new-XXXXXXXX` and renamed the old one to `.NAME.old`.
+Folders of the user with such names stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+
+def old_folder(target: Path) -> Path:
+    """Return the path to which an earlier version renamed a folder before replacing it."""
+    return target.parent / f".{target.name}.old"
+
+
+def clean_up(target: Path, files: frozenset[str], recognizes: Callable[[Path], bool]) -> None:
+    """Restore the old folder if the new one is missing, and remove what the crash left.
+
+    Args:
+        target: The folder.
+        files: Names of the files that earlier versions wrote. Folders with others stay.
+        recognizes: Returns whether a folder was written by an earlier version.
+    """
+    old = old_folder(target)
+    if os.path.isdir(old) and recognizes(old):
+        if not os.path.lexists(target):
+            os.rename(old, target)
+        elif _has_only(old, files):
+            shutil.rmtree(old, ignore_errors=True)
+    new = re.compile(re.escape(f".{target.name}.new-") + "[a-z0-9_]{8}")
+    for name in _names(target.parent):
+        if new.fullmatch(name) and _has_only(target.parent / name, files):
+            shutil.rmtree(target.parent / name, ignore_errors=True)
+
+
+def _has_only(folder: Path, files: frozenset[str]) -> bool:
+    """Return whether a path is a folder that has no other entries than these files."""
+    is_folder = folder.is_dir() and not folder.is_symlink()
+    return is_folder and all(
+        name in files and (folder / name).is_file() for name in os.listdir(folder)
+    )
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:  # it does not exist, or cannot be listed
+        return []
