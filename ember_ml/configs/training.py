@@ -50,6 +50,8 @@ class TrainerConfig(Config):
     """Factor on the loss of each output. Default: 1."""
     metrics: Annotated[Any, OutputComponents("metrics", several=True)] = ()
     """Metrics computed during evaluation."""
+    train_metrics: Flag = False
+    """Whether to compute the metrics on the training batches too."""
     schedule: Annotated[Any, Component("schedules", optional=True)] = None
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     """Dtype of the computation; parameters stay float32."""

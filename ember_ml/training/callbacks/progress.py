@@ -53,6 +53,9 @@ class Progress(Callback):
         if self._bar is not None and now >= self._next:
             self._next = now + self.interval
             text = f"epoch {trainer.epoch + 1}  loss {float(record['loss']):.4f}"
+            if trainer.train_metrics is not None:
+                names = [name for name in trainer.train_metrics.names() if name in record]
+                text = "  ".join([text, *(f"{name} {record[name]:.4g}" for name in names)])
             self._bar.update(self._task, completed=trainer.step, loss=text)
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:

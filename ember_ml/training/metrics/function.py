@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 from collections.abc import Callable
@@ -42,6 +43,11 @@ class FunctionMetric(Metric[float]):
         self.function = function
         super().__init__(_name_of(function) if name is None else name)
         self._takes_weights = _takes_weights(self.name, function)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FunctionMetric:
+        copied = copy.copy(self)  # the function may be a method of a model
+        copied._state = dict(self._state)
+        return copied
 
     def update(self, prediction: Any, target: Any, mask: TensorLike | None = None) -> None:
         """Add a batch.

@@ -48,8 +48,8 @@ class CompiledStep:
             return False
         return all(parameter.trainable for parameter in self._gradients.parameters)
 
-    def __call__(self, batch: object) -> tuple[Tensor, Tensor]:
-        """Update the parameters and buffers, and return the loss and the norm of the gradients.
+    def __call__(self, batch: object) -> tuple[Tensor, Tensor, object]:
+        """Update parameters and buffers; return the loss, the norm of the gradients, the outputs.
 
         The optimizer does not count the step yet: that depends on whether both are finite.
         """
@@ -60,12 +60,18 @@ class CompiledStep:
         self._counts = len(gradients.parameters), len(gradients.buffers), len(state)
         arrays = [*variables, *state, *scalars]
         mode = (*gradients.mode(), *optimizer.lags())
-        (loss, norm, *rest), _ = self._compiled(self._backend, arrays, batch, mode)
-        params, buffers, state = self._split(rest)[:3]
+        results, template = self._compiled(self._backend, arrays, batch, mode)
+        loss, norm, *rest = results
+        params, buffers, state, others = self._split(rest)
         for buffer, data in zip(gradients.buffers, buffers, strict=True):
             buffer.become(Tensor.from_native(data, self._backend))
         optimizer.commit(params, state, count=False)
-        return Tensor.from_native(loss, self._backend), Tensor.from_native(norm, self._backend)
+        loss_tensor, norm_tensor = (Tensor.from_native(x, self._backend) for x in (loss, norm))
+        outputs = None
+        if others:
+            tensors = [Tensor.from_native(data, self._backend) for data in results]
+            outputs = template.fill(tensors)[1]
+        return loss_tensor, norm_tensor, outputs
 
     def _as_arrays(self, scalars: list[float]) -> list[Array]:
         """Return numbers as 0-d arrays, reusing those of the last step that are the same."""
@@ -86,7 +92,7 @@ class CompiledStep:
         ends = [sum(self._counts[: at + 1]) for at in range(3)]
         return [parts[a:b] for a, b in zip([0, *ends], [*ends, len(parts)], strict=True)]
 
-    def _flat(self, tensors: list[Tensor], batch: object) -> list[Tensor]:
+    def _flat(self, tensors: list[Tensor], batch: object) -> tuple[list[Tensor], object]:
         params, buffers, state, scalars = self._split(tensors)
         result = self._gradients.differentiate(params, buffers, batch)
         clipped = self._clip(result.gradients, result.norm)
@@ -103,4 +109,4 @@ class CompiledStep:
         finite = ops.logical_and(ops.isfinite(result.loss), ops.isfinite(result.norm))
         old = (*params, *buffers, *state)
         selected = [ops.where(finite, x, y) for x, y in zip(new, old, strict=True)]
-        return [result.loss, result.norm, *selected]
+        return [result.loss, result.norm, *selected], result.outputs

@@ -40,6 +40,8 @@ class BatchResult(NamedTuple):
     """Weight of the loss in a mean over batches; negative for a sum. None if it is not needed."""
     gradients: Gradients
     buffers: list[Tensor]
+    outputs: object = None
+    """Outputs of the model, if they are needed."""
 
 
 def _norm(gradients: Sequence[Tensor | None]) -> Tensor:
@@ -61,6 +63,7 @@ class LossGradients:
         compiled: Whether the function can be compiled.
         weigh: Function batch -> weight, for losses that do not report their weight. Default: no
             weights are computed.
+        keep_outputs: Whether to return the outputs of the model.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class LossGradients:
         precision: str = "float32",
         compiled: bool = False,
         weigh: Weigh | None = None,
+        keep_outputs: bool = False,
     ) -> None:
         self.parameters = list(parameters)
         self.buffers = list(buffers)
@@ -79,6 +83,7 @@ class LossGradients:
         self._compute = compute
         self._precision = precision
         self._weigh = weigh
+        self._keep_outputs = keep_outputs
         self._compiled = CompileCache(self._flat, {}) if compiled else None
 
     def __call__(
@@ -99,13 +104,14 @@ class LossGradients:
         arrays = native_arrays((*self.parameters, *self.buffers))
         if scale is not None:  # an array: a change does not compile again
             arrays.append(convert_to_tensor(scale, dtype="float32", backend=backend).native)
-        results, _ = self._compiled(backend, arrays, batch, self.mode())
-        loss, norm, *rest = [Tensor.from_native(data, backend) for data in results]
+        results, template = self._compiled(backend, arrays, batch, self.mode())
+        tensors = [Tensor.from_native(data, backend) for data in results]
+        (loss, norm, *rest), outputs = template.fill(tensors)
         weight = None if self._weigh is None else rest.pop(0)
         trainable = self._trainable()
         grads = dict(zip(trainable, rest, strict=False))
         ordered = [grads.get(at) for at in range(len(self.parameters))]
-        return BatchResult(loss, norm, weight, ordered, rest[len(trainable) :])
+        return BatchResult(loss, norm, weight, ordered, rest[len(trainable) :], outputs)
 
     def mode(self) -> tuple[bool, ...]:
         """Return the modes of the modules and which parameters are trainable."""
@@ -120,14 +126,14 @@ class LossGradients:
             )
         return trainable
 
-    def _flat(self, tensors: list[Tensor], batch: object) -> list[Tensor]:
-        """Compute the result as a function of flat lists of tensors, for the compiler."""
+    def _flat(self, tensors: list[Tensor], batch: object) -> tuple[list[Tensor], object]:
+        """Compute the result as a function of a flat list of tensors, for the compiler."""
         first, second = len(self.parameters), len(self.parameters) + len(self.buffers)
         scale = tensors[second] if len(tensors) > second else None
         result = self.differentiate(tensors[:first], tensors[first:second], batch, scale)
         grads = [g for g in result.gradients if g is not None]
         weight = [] if result.weight is None else [result.weight]
-        return [result.loss, result.norm, *weight, *grads, *result.buffers]
+        return [result.loss, result.norm, *weight, *grads, *result.buffers], result.outputs
 
     def differentiate(
         self,
@@ -142,7 +148,7 @@ class LossGradients:
         frozen = [at for at, x in enumerate(self.parameters) if not x.trainable]
         frozen_values = [self._cast(values[at]) for at in frozen]
 
-        _, (loss, weight), gradients, new_buffers = differentiate(
+        _, (loss, weight, outputs), gradients, new_buffers = differentiate(
             functools.partial(self._losses, batch, frozen, frozen_values, scale),
             [self.parameters[at] for at in trainable],
             [values[at] for at in trainable],
@@ -154,8 +160,10 @@ class LossGradients:
         for at, g in zip(trainable, gradients, strict=True):
             grads[at] = g
         if weight is not None:
-            weight = weight * 1.0  # MLX cannot return a value that it merges with an equal one
-        return BatchResult(loss, _norm(gradients), weight, grads, new_buffers)
+            weight = _separate(weight)
+        if self._keep_outputs:
+            outputs = tree.map_leaves(lambda x: _separate(x) if _is_float(x) else x, outputs)
+        return BatchResult(loss, _norm(gradients), weight, grads, new_buffers, outputs)
 
     def _losses(
         self,
@@ -163,8 +171,8 @@ class LossGradients:
         frozen: list[int],
         frozen_values: list[Tensor],
         scale: float | Tensor | None,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor | None]]:
-        """Return the scaled loss, which is differentiated, and the loss with its weight."""
+    ) -> tuple[Tensor, tuple[Tensor, Tensor | None, object]]:
+        """Return the scaled loss, which is differentiated; the loss, its weight, the outputs."""
         weight: Tensor | None = None
         with contextlib.ExitStack() if frozen or self._weigh else _PLAIN as stack:
             if stack is not None:
@@ -172,11 +180,18 @@ class LossGradients:
                     substitute([self.parameters[at] for at in frozen], frozen_values)
                 )
                 weights = stack.enter_context(reported_weights())
-            loss, _ = self._compute(batch)
+            loss, outputs = self._compute(batch)
+        outputs = self._widened(outputs) if self._keep_outputs else None
         loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
         if self._weigh is not None:
             weight = self._weight_of(batch, weights, loss)
-        return (loss if scale is None else loss * scale), (loss, weight)
+        return (loss if scale is None else loss * scale), (loss, weight, outputs)
+
+    def _widened(self, outputs: object) -> object:
+        """Return the outputs in float32 if the model computes in another dtype."""
+        if self._precision == "float32":
+            return outputs
+        return tree.map_leaves(lambda x: ops.astype(x, "float32") if _is_float(x) else x, outputs)
 
     def _weight_of(
         self, batch: object, weights: list[Tensor | float | None], loss: Tensor
@@ -202,3 +217,12 @@ class LossGradients:
         return tree.map_leaves(
             lambda leaf: self._cast(leaf) if isinstance(leaf, EmberTensor) else leaf, batch
         )
+
+
+def _separate(x: Tensor) -> Tensor:
+    """Return a result of its own: MLX cannot return a value that it merges with an equal one."""
+    return x * 1.0
+
+
+def _is_float(leaf: object) -> bool:
+    return isinstance(leaf, EmberTensor) and leaf.dtype.kind == "float"

@@ -21,6 +21,8 @@ def epoch_names(trainer: Trainer, has_validation: bool) -> list[str]:
         has_validation: Whether there is data to evaluate.
     """
     names = ["epoch", "step", "loss", "seconds"]
+    if trainer.train_metrics is not None:
+        names += trainer.train_metrics.names()
     if has_validation:
         names += ["val_loss", *(f"val_{metric.name}" for metric in trainer.metrics)]
         if isinstance(trainer.loss, OutputLosses):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
@@ -80,6 +80,15 @@ class OutputMetric(Metric[Any]):
     def reset(self) -> None:
         """Discard all batches."""
         self.metric.reset()
+
+    def state_dict(self) -> dict[str, object]:
+        """Return the counters as plain data for JSON."""
+        return {**self.metric.state_dict(), "name": self.name}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> Self:
+        """Replace the counters by saved ones, and return this metric."""
+        self.metric.load_state_dict(state)
+        return self
 
 
 def pick(values: Any, name: str, what: str) -> Any:

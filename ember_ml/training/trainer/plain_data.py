@@ -38,6 +38,9 @@ def check(where: str, data: Mapping[str, Any]) -> None:
         _Fields(f"{where}: scale", scale).count("good")
     if "evaluation" in data:
         fields.get("evaluation", bool)
+    if "metrics" in data and (metrics := fields.get("metrics", dict, None)) is not None:
+        for name in ("step", "epoch"):
+            _Fields(f"{where}: metrics", metrics).get(name, list)
     if "skipped" in data:
         fields.count("skipped")
     if "start" in data:

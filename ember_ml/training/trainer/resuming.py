@@ -13,6 +13,7 @@ from ember_ml import ops
 from ember_ml._core.errors import EmberError
 from ember_ml._core.folders import Folder
 from ember_ml._core.tensor import Tensor
+from ember_ml.backend import use_backend
 from ember_ml.nn import checkpoint
 from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.training.schedules import Schedule
@@ -63,6 +64,9 @@ def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], w
     trainer.start = trainer.resumed_start = Start(*data.get("start", (0, 0)))
     with plain_data.missing_keys(f"{where}: group"):
         trainer._runner.load_group(data.get("group"), _part("group", tensors))
+    if trainer.train_metrics is not None and data.get("metrics") is not None:
+        with plain_data.missing_keys(f"{where}: metrics"), use_backend(trainer.backend):
+            trainer.train_metrics.load_state_dict(data["metrics"])
     with plain_data.missing_keys(f"{where}: random"):
         ops.random.set_state(data["random"])
 
@@ -121,7 +125,8 @@ def _snapshot(trainer: Trainer) -> Callable[[], None]:
         stateful.append(trainer.schedule)
     states = [copy.deepcopy(each.state_dict()) for each in stateful]
     optimizer = trainer.optimizer
-    others = [optimizer, *optimizer.groups, trainer.ema, trainer._runner.scale, trainer.history]
+    others: list[object] = [optimizer, *optimizer.groups, trainer.ema, trainer.history]
+    others += [trainer._runner.scale, trainer.train_metrics]
     attributes = [
         (vars(each), dict(vars(each))) for each in (*others, *stateful) if hasattr(each, "__dict__")
     ]

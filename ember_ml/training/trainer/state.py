@@ -98,6 +98,7 @@ def _save(trainer: Trainer, path: str | os.PathLike[str], evaluation: bool) -> N
         "evaluation": evaluation,
         "skipped": trainer.skipped,
         "start": list(trainer.start),
+        "metrics": None if trainer.train_metrics is None else trainer.train_metrics.state_dict(),
         "group": trainer._runner.group.state_dict(),
         "scale": None if trainer._runner.scale is None else trainer._runner.scale.state_dict(),
     }

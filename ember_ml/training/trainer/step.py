@@ -62,6 +62,7 @@ class StepRunner:
             config.precision,
             compiles,
             trainer.weigh if config.accumulate > 1 else None,
+            keep_outputs=trainer.train_metrics is not None,
         )
         self._policy = CompilePolicy(at_once=config.compile is True) if compiles else None
         whole = compiles and config.accumulate == 1 and self.scale is None
@@ -94,6 +95,7 @@ class StepRunner:
             return self._leave_out(batch, loss, result.gradients)
         for buffer, value in zip(self._buffers, result.buffers, strict=True):
             buffer.become(value)
+        self._measure(batch, result.outputs)
         if self.scale is not None and scale is not None:
             self.scale.succeeded()
             result = _unscaled(result, scale)
@@ -119,7 +121,7 @@ class StepRunner:
         return float(result.loss), float(result.norm)
 
     def _run_whole(self, step: CompiledStep, batch: object) -> StepResult:
-        loss_tensor, norm_tensor = step(batch)
+        loss_tensor, norm_tensor, outputs = step(batch)
         variables = native_arrays((*self._optimizer.parameters, *self._buffers))
         numbers = native_arrays((loss_tensor, norm_tensor))
         self._evaluate([*variables, *self._optimizer.state_arrays(), *numbers])
@@ -128,7 +130,14 @@ class StepRunner:
             self._trainer.refuse_batch(self._problem(batch, loss, None))
             return StepResult(loss, norm, updated=False)
         self._optimizer.count_step()
+        self._measure(batch, outputs)
         return StepResult(loss, norm, updated=True)
+
+    def _measure(self, batch: object, outputs: object) -> None:
+        """Add a batch to the training metrics, if they are wanted."""
+        metrics = self._trainer.train_metrics
+        if metrics is not None:
+            metrics.add(self._trainer, batch, outputs)
 
     def _leave_out(self, batch: object, loss: float, grads: Gradients) -> StepResult | None:
         """Handle a batch that is not finite."""

@@ -40,6 +40,7 @@ from ember_ml.training.trainer.outputs import metrics_of
 from ember_ml.training.trainer.snapshot import Snapshot
 from ember_ml.training.trainer.sources import DataLike
 from ember_ml.training.trainer.step import StepResult, StepRunner
+from ember_ml.training.trainer.train_metrics import TrainMetrics
 
 INTERRUPTED = "ember-interrupted"
 
@@ -58,6 +59,9 @@ class Trainer:
         metrics: Metrics of the evaluation, as names, configs, objects or functions of (output,
             target) that return a value for each example, or the mean over a batch. For several
             outputs, a dict of lists; names then start with the output, as in `a_accuracy`.
+        train_metrics: Whether to compute the metrics on the training batches too, from their
+            outputs in training mode before the update. Records of steps have the values of the
+            step's batches ("accuracy"), records of epochs those of the epoch. Default: False.
         schedule: Learning rate schedule as a name, a config or a function of the step. One that
             needs `total_steps` and does not have it spans each call of `fit`.
         precision: Dtype in which the model computes; the parameters stay float32. Default:
@@ -83,6 +87,7 @@ class Trainer:
         step: Number of steps done.
         epoch: Number of epochs done.
         history: Losses of all steps and records of all epochs.
+        train_metrics: Metrics of the training batches; None unless they are wanted.
         takes_mask: Whether the model's `forward` takes a padding mask.
         interrupted: Whether Ctrl-C or SIGTERM ended the last `fit`.
         skipped: Number of batches that were skipped because they are not finite.
@@ -110,6 +115,7 @@ class Trainer:
         metrics: Sequence[ComponentLike | Metric]
         | Mapping[str, Sequence[ComponentLike | Metric]]
         | None = None,
+        train_metrics: bool | None = None,
         schedule: ComponentLike | None = None,
         precision: Literal["float32", "bfloat16", "float16"] | None = None,
         accumulate: int | None = None,
@@ -131,6 +137,7 @@ class Trainer:
             "learning_rate": learning_rate,
             "loss_weights": loss_weights,
             "metrics": metrics,
+            "train_metrics": train_metrics,
             "schedule": schedule,
             "precision": precision,
             "accumulate": accumulate,
@@ -151,6 +158,7 @@ class Trainer:
         self.optimizer = state.optimizer(self.config, model)
         self.loss = state.loss(self.config)
         self.metrics = metrics_of(self.config.metrics)
+        self.train_metrics = TrainMetrics(self.metrics) if self.config.train_metrics else None
         self.schedule = (
             None if self.config.schedule is None else build("schedules", self.config.schedule)
         )
@@ -361,6 +369,8 @@ class Trainer:
         else:
             loader.settle()
             self._runner.drop_remainder()
+            if self.train_metrics is not None:
+                self.train_metrics.end_epoch()
         self.loader, self.loader_state, self._source = loader, None, source
 
     def _run_epoch(
@@ -413,6 +423,8 @@ class Trainer:
         finite = [loss for loss in losses if math.isfinite(loss)]  # others were skipped
         if finite:
             record["loss"] = math.fsum(finite) / len(finite)
+        if self.train_metrics is not None:
+            record |= self.train_metrics.end_epoch()
         if validation is not None:
             record |= self._validated_step() or self._validated(validation, size)
         record["seconds"] = time.monotonic() - started
@@ -456,7 +468,8 @@ class Trainer:
             return {**record, "skipped": 1.0}
         if self.ema is not None:
             self.ema.update()
-        return {**record, "grad_norm": result.norm}
+        measured = {} if self.train_metrics is None else self.train_metrics.end_step()
+        return {**record, "grad_norm": result.norm, **measured}
 
     def batch_place(self) -> BatchPlace:
         """Return where the current batch comes from."""

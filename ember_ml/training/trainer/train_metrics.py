@@ -1,0 +1,105 @@
+"""Metrics of the training batches."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ember_ml._core.errors import ArgumentError
+from ember_ml.training.metrics import Metric
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer.trainer import Trainer
+
+_RESERVED = {"step", "epoch", "loss", "learning_rate", "grad_norm", "seconds", "skipped"}
+
+
+class TrainMetrics:
+    """Metrics of the training batches of a step, and of an epoch.
+
+    Args:
+        metrics: Metrics to compute, which are copied. Their names are those in the records.
+    """
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        if not metrics:
+            raise ArgumentError("Trainer: train_metrics=True needs metrics")
+        for metric in metrics:
+            if metric.name in _RESERVED:
+                raise ArgumentError(
+                    f"Trainer: with train_metrics=True a metric must not be named {metric.name!r}, "
+                    "which records have already"
+                )
+        self._step = _copies(metrics)
+        self._epoch = _copies(metrics)
+
+    def names(self) -> list[str]:
+        """Return the names of the metrics."""
+        return [metric.name for metric in self._step]
+
+    def add(self, trainer: Trainer, batch: object, outputs: object) -> None:
+        """Add a batch.
+
+        Args:
+            trainer: Trainer whose `measure` updates the metrics.
+            batch: The batch.
+            outputs: Outputs that `compute` returned.
+        """
+        own = trainer.metrics
+        try:
+            for trainer.metrics in (self._step, self._epoch):
+                trainer.measure(batch, outputs)
+        finally:
+            trainer.metrics = own
+
+    def end_step(self) -> dict[str, float]:
+        """Return the values of the step's batches, and start the next step."""
+        return _values(self._step)
+
+    def end_epoch(self) -> dict[str, float]:
+        """Return the values of the epoch's batches, and start the next epoch."""
+        _values(self._step)
+        return _values(self._epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the counters as plain data."""
+        return {
+            name: [metric.state_dict() for metric in metrics]
+            for name, metrics in (("step", self._step), ("epoch", self._epoch))
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the counters of metrics that the state has.
+
+        Args:
+            state: Result of `state_dict`.
+        """
+        self._step, self._epoch = (
+            _restored(metrics, state[name])
+            for name, metrics in (("step", self._step), ("epoch", self._epoch))
+        )
+
+
+def _copies(metrics: Sequence[Metric]) -> list[Metric]:
+    copies = copy.deepcopy(list(metrics))
+    for metric in copies:
+        metric.reset()
+    return copies
+
+
+def _restored(metrics: Sequence[Metric], states: Sequence[Mapping[str, Any]]) -> list[Metric]:
+    """Return copies with the counters of the states, by position and name."""
+    copies = _copies(metrics)
+    for metric, state in zip(copies, states, strict=False):
+        if state["name"] == metric.name and state["counters"]:
+            metric.load_state_dict(state)
+    return copies
+
+
+def _values(metrics: Sequence[Metric]) -> dict[str, float]:
+    """Return the values that are numbers, and reset the metrics."""
+    results = {metric.name: metric.compute() for metric in metrics}
+    for metric in metrics:
+        metric.reset()
+    return {name: float(x) for name, x in results.items() if isinstance(x, (int, float))}
