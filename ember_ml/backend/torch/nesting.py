@@ -64,6 +64,13 @@ def levels(*arrays: torch.Tensor | None) -> set[int]:
     return tracked
 
 
+def unwrapped(x: torch.Tensor) -> torch.Tensor:
+    """Return the values of an array that transforms of `torch.func` wrap, with all batch axes."""
+    while _functorch.is_functorch_wrapped_tensor(x):
+        x = _functorch.get_unwrapped(x)
+    return x
+
+
 def is_tracked(*arrays: torch.Tensor | None) -> bool:
     """Return whether gradients flow through one of the arrays."""
     given = [x for x in arrays if x is not None]

@@ -1,11 +1,11 @@
-"""VJP rules of linear systems, inverses, pseudoinverses and determinants."""
+"""VJP rules of linear systems, inverses and pseudoinverses."""
 
 from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.rules import vjp_rule, vjps
-from ember_ml.autodiff.rules.helpers import adjoint, conj
+from ember_ml.autodiff.rules.helpers import adjoint
 from ember_ml.autodiff.rules.linearalg.helpers import scale_columns
 from ember_ml.ops import linearalg
 from ember_ml.ops._composite import narrowed, widened
@@ -46,28 +46,6 @@ def _(
     offset = 1 if unit_diagonal else 0
     dx = ops.triu(dx, offset) if upper else ops.tril(dx, -offset)
     return dx, _as_vector(dy, y)
-
-
-@vjp_rule(linearalg.det)
-def _(g: Tensor, out: Tensor, x: Tensor) -> Tensor:
-    """Return g times the cofactors, det(x) x^-H; zero pivots are replaced by eps."""
-    p, low, up = linearalg.lu(x)
-    pivots = ops.diagonal(up)
-    nonzero = ops.where(pivots == 0.0, ops.finfo(x.dtype).eps, pivots)
-    up = up + ops.diag_embed(nonzero - pivots)
-    inverse = linearalg.solve_triangular(
-        up, linearalg.solve_triangular(low, ops.matrix_transpose(p)), upper=True
-    )
-    det = linearalg.det(ops.stop_gradient(p)) * ops.prod(nonzero, axis=-1)
-    return ops.expand_dims(g * conj(det), (-2, -1)) * adjoint(inverse)
-
-
-@vjp_rule(linearalg.slogdet)
-def _(g: tuple[Tensor, Tensor], out: tuple[Tensor, Tensor], x: Tensor) -> Tensor:
-    g_sign, g_log = g
-    if x.dtype.is_complex:
-        g_log = ops.make_complex(g_log, ops.imag(conj(out[0]) * g_sign))
-    return ops.expand_dims(g_log, (-2, -1)) * adjoint(linearalg.inv(x))
 
 
 @vjp_rule(linearalg.pinv)
