@@ -449,6 +449,12 @@ class Optimization(Protocol):
     def global_norm(self, xs: Arrays) -> Array:
         """Return the Euclidean norm of all arrays together, 0-d."""
 
+    def norm_parts(self, xs: Arrays) -> list[Array]:
+        """Return arrays from which `read_norm` reads the Euclidean norm of all arrays together."""
+
+    def read_norm(self, parts: Arrays) -> float:
+        """Return the norm as a number; the parts are evaluated."""
+
     def clip_factor(self, norm: Array, most: float) -> Array:
         """Return min(1, most / norm), 0-d."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import mlx.core as mx
+import numpy as np
 
 from ember_ml.backend.mlx import DTYPES
 
@@ -25,6 +26,10 @@ T = TypeVar("T")
 
 CHUNK_BYTES: int | None = None
 """Maximum size of the parameters that one call updates; MLX frees memory as it evaluates."""
+
+
+SMALL = 2**16
+"""Number of elements up to which the host sums the squares of an array in less time than MLX."""
 
 
 def compiled(function: Callable[..., T]) -> Callable[..., T]:
@@ -158,6 +163,26 @@ def norms(xs: Arrays) -> list[mx.array]:
 def global_norm(xs: Arrays) -> mx.array:
     """Return the Euclidean norm of all arrays together, 0-d."""
     return mx.sqrt(sum(mx.sum(mx.square(x.astype(mx.float32))) for x in xs))
+
+
+def norm_parts(xs: Arrays) -> list[mx.array]:
+    """Return the small arrays, and the norm of the others, for `read_norm`."""
+    small = [x for x in xs if _is_small(x)]
+    others = [x for x in xs if not _is_small(x)]
+    return [*small, global_norm(others)] if others else small
+
+
+def _is_small(x: mx.array) -> bool:
+    return x.size <= SMALL and x.dtype == mx.float32
+
+
+def read_norm(parts: Arrays) -> float:
+    """Return the norm as a number, computed on the host, which has access to all memory."""
+    total = 0.0
+    for part in parts:
+        flat = np.array(part, copy=False).ravel()
+        total += float(np.dot(flat, flat))
+    return math.sqrt(total) if total >= 0.0 else math.nan
 
 
 def clip_factor(norm: mx.array, most: float) -> mx.array:

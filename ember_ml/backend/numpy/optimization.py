@@ -156,6 +156,16 @@ def global_norm(xs: Arrays) -> np.ndarray:
     return _asarray(np.sqrt(np.sum(np.square(norms(xs)))))
 
 
+def norm_parts(xs: Arrays) -> list[np.ndarray]:
+    """Return the norm of all arrays together, for `read_norm`."""
+    return [global_norm(xs)]
+
+
+def read_norm(parts: Arrays) -> float:
+    """Return the norm as a number."""
+    return float(parts[0])
+
+
 def clip_factor(norm: np.ndarray, most: float) -> np.ndarray:
     """Return min(1, most / norm), 0-d.
 

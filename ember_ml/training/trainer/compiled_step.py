@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -9,24 +10,32 @@ from ember_ml import ops
 from ember_ml._core import recording, runtime
 from ember_ml._core.dtype import float32
 from ember_ml._core.tensor import Tensor, native_arrays
-from ember_ml.autodiff.transforms.compiling import CompileCache
+from ember_ml.autodiff.transforms.arguments import wrapped
+from ember_ml.autodiff.transforms.compiling import CompileCache, Template
 from ember_ml.backend.interface import Array
 from ember_ml.training.optimizer import Optimizer
-from ember_ml.training.trainer.gradients import Gradients, LossGradients
+from ember_ml.training.optimizer.plan import kernels
+from ember_ml.training.trainer.gradients import BatchResult, Gradients, LossGradients
 
 T = TypeVar("T")
+
+
+HELD = 2**24
+"""Maximum number of elements of all parameters up to which a step keeps the old arrays."""
 
 
 class CompiledStep:
     """A whole step, compiled: gradients, clipping and update.
 
-    The program returns the old values of parameters, buffers and optimizer state if the loss or the
-    norm of the gradients is not finite.
+    Parameters, buffers and optimizer state change only if the loss and the norm of the gradients
+    are finite. For small models the old arrays stay until both are known. For large ones, whose
+    memory the new arrays reuse, the program selects between the old and the new values.
 
     Args:
         gradients: The loss and its gradients.
         optimizer: Optimizer of the same parameters.
         clip: Function that clips gradients of a given norm.
+        clips_norm: Whether it uses the norm.
     """
 
     def __init__(
@@ -34,11 +43,17 @@ class CompiledStep:
         gradients: LossGradients,
         optimizer: Optimizer,
         clip: Callable[[Gradients, Tensor], Gradients],
+        clips_norm: bool,
     ) -> None:
         self._gradients = gradients
         self._optimizer = optimizer
         self._clip = clip
+        self._clips_norm = clips_norm
         self._backend = gradients.parameters[0].backend
+        self._kernels = kernels(self._backend)
+        self._evaluate = runtime.load(self._backend).autodiff.evaluate
+        self._selects = sum(parameter.size for parameter in gradients.parameters) > HELD
+        self._scalar_dtype = runtime.native_dtype(self._backend, float32)
         self._scalars: list[tuple[float, Array]] = []
         self._compiled = CompileCache(self._flat, {})
 
@@ -48,51 +63,65 @@ class CompiledStep:
             return False
         return all(parameter.trainable for parameter in self._gradients.parameters)
 
-    def __call__(self, batch: object) -> tuple[Tensor, Tensor, object]:
-        """Update parameters and buffers; return the loss, the norm of the gradients, the outputs.
+    def __call__(self, batch: object) -> tuple[float, float, object]:
+        """Update everything if the loss and the norm of the gradients are finite.
 
-        The optimizer does not count the step yet: that depends on whether both are finite.
+        Returns:
+            The loss, the norm and the model's outputs; None for outputs that are not needed.
         """
+        arrays, template = self._run(batch)
+        params, buffers, state, (loss, *rest) = self._split(arrays)
+        if self._selects:
+            self._store(params, buffers, state)  # the program may overwrite the old arrays
+        self._evaluate(arrays)
+        parts = len(template.structure.parts[1].parts)
+        value = float(Tensor.from_native(loss, self._backend))
+        norm = self._kernels.read_norm(rest[:parts])
+        if math.isfinite(value) and math.isfinite(norm):
+            if not self._selects:
+                self._store(params, buffers, state)
+            self._optimizer.count_step()
+        has_outputs = len(rest) > parts
+        outputs = template.fill(wrapped(arrays, self._backend))[2] if has_outputs else None
+        return value, norm, outputs
+
+    def _run(self, batch: object) -> tuple[list[Array], Template]:
+        """Return the results of the program, not yet evaluated, and their template."""
         optimizer, gradients = self._optimizer, self._gradients
         state = optimizer.state_arrays()
         scalars = self._as_arrays(optimizer.scalars())
         variables = native_arrays((*gradients.parameters, *gradients.buffers))
         self._counts = len(gradients.parameters), len(gradients.buffers), len(state)
-        arrays = [*variables, *state, *scalars]
         mode = (*gradients.mode(), *optimizer.lags())
+        arrays = [*variables, *state, *scalars]
         results, template = self._compiled(self._backend, arrays, batch, mode)
-        loss, norm, *rest = results
-        params, buffers, state, others = self._split(rest)
-        for buffer, data in zip(gradients.buffers, buffers, strict=True):
+        return list(results), template
+
+    def _store(self, params: list[Array], buffers: list[Array], state: list[Array]) -> None:
+        for buffer, data in zip(self._gradients.buffers, buffers, strict=True):
             buffer.become(Tensor.from_native(data, self._backend))
-        optimizer.commit(params, state, count=False)
-        loss_tensor, norm_tensor = (Tensor.from_native(x, self._backend) for x in (loss, norm))
-        outputs = None
-        if others:
-            tensors = [Tensor.from_native(data, self._backend) for data in results]
-            outputs = template.fill(tensors)[1]
-        return loss_tensor, norm_tensor, outputs
+        self._optimizer.commit(params, state, count=False)
 
     def _as_arrays(self, scalars: list[float]) -> list[Array]:
         """Return numbers as 0-d arrays, reusing those of the last step that are the same."""
-        last = dict(enumerate(self._scalars))
+        if len(self._scalars) != len(scalars):
+            self._scalars = [(math.nan, None)] * len(scalars)
+        scalar, dtype = runtime.LOADED[self._backend].scalar, self._scalar_dtype
+        device = self._gradients.parameters[0].device
         self._scalars = [
-            last[at] if at in last and last[at][0] == value else (value, self._array(value))
-            for at, value in enumerate(scalars)
+            old if old[0] == value else (value, scalar(value, dtype, device))
+            for old, value in zip(self._scalars, scalars, strict=True)
         ]
         return [array for _, array in self._scalars]
-
-    def _array(self, value: float) -> Array:
-        like = self._gradients.parameters[0]
-        native = runtime.native_dtype(self._backend, float32)
-        return runtime.LOADED[self._backend].scalar(value, native, like.device)
 
     def _split(self, parts: list[T]) -> list[list[T]]:
         """Split a flat list into parameters, buffers, state and the rest."""
         ends = [sum(self._counts[: at + 1]) for at in range(3)]
         return [parts[a:b] for a, b in zip([0, *ends], [*ends, len(parts)], strict=True)]
 
-    def _flat(self, tensors: list[Tensor], batch: object) -> tuple[list[Tensor], object]:
+    def _flat(
+        self, tensors: list[Tensor], batch: object
+    ) -> tuple[list[Tensor], list[Tensor], object]:
         params, buffers, state, scalars = self._split(tensors)
         result = self._gradients.differentiate(params, buffers, batch)
         clipped = self._clip(result.gradients, result.norm)
@@ -103,10 +132,17 @@ class CompiledStep:
             native_arrays(state),
             native_arrays(scalars),
         )
-        new = [Tensor.from_native(data, self._backend) for data in (*new_params, *new_state)]
-        count = len(new_params)
-        new[count:count] = result.buffers
-        finite = ops.logical_and(ops.isfinite(result.loss), ops.isfinite(result.norm))
-        old = (*params, *buffers, *state)
-        selected = [ops.where(finite, x, y) for x, y in zip(new, old, strict=True)]
-        return [result.loss, result.norm, *selected], result.outputs
+        new = [*wrapped(new_params, self._backend), *result.buffers]
+        new += wrapped(new_state, self._backend)
+        if self._selects:
+            finite = ops.logical_and(ops.isfinite(result.loss), ops.isfinite(result.norm))
+            old = (*params, *buffers, *state)
+            new = [ops.where(finite, x, y) for x, y in zip(new, old, strict=True)]
+        return [*new, result.loss], self._norm_parts(result), result.outputs
+
+    def _norm_parts(self, result: BatchResult) -> list[Tensor]:
+        """Return what to read the norm of the gradients from."""
+        if self._selects or self._clips_norm:
+            return [result.norm]
+        gradients = native_arrays([g for g in result.gradients if g is not None])
+        return wrapped(self._kernels.norm_parts(gradients), self._backend)

@@ -66,8 +66,11 @@ class StepRunner:
         )
         self._policy = CompilePolicy(at_once=config.compile is True) if compiles else None
         whole = compiles and config.accumulate == 1 and self.scale is None
+        clips_norm = config.clip_norm is not None
         self._whole = (
-            CompiledStep(self._gradients, self._optimizer, self._clipped) if whole else None
+            CompiledStep(self._gradients, self._optimizer, self._clipped, clips_norm)
+            if whole
+            else None
         )
         self._backend = backend
         self._parameters = self._optimizer.parameters
@@ -121,15 +124,10 @@ class StepRunner:
         return float(result.loss), float(result.norm)
 
     def _run_whole(self, step: CompiledStep, batch: object) -> StepResult:
-        loss_tensor, norm_tensor, outputs = step(batch)
-        variables = native_arrays((*self._optimizer.parameters, *self._buffers))
-        numbers = native_arrays((loss_tensor, norm_tensor))
-        self._evaluate([*variables, *self._optimizer.state_arrays(), *numbers])
-        loss, norm = float(loss_tensor), float(norm_tensor)
+        loss, norm, outputs = step(batch)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             self._trainer.refuse_batch(self._problem(batch, loss, None))
             return StepResult(loss, norm, updated=False)
-        self._optimizer.count_step()
         self._measure(batch, outputs)
         return StepResult(loss, norm, updated=True)
 

@@ -16,6 +16,7 @@ from ember_ml.data import ArrayDataset, DataLoader
 from ember_ml.nn import layers
 from ember_ml.nn.tensor import array
 from ember_ml.training import NonFiniteError, NonFiniteWarning, TrainerConfig
+from ember_ml.training.trainer import compiled_step
 from tests.unit.training.classifiers import X, Y, trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")  # NumPy's
@@ -63,10 +64,14 @@ def test_a_batch_with_nan_changes_nothing(options: dict, backend: str) -> None:
     assert all(np.isfinite(x).all() for x in everything(ours).values())
 
 
-def test_a_compiled_step_selects_the_old_values(backend: str) -> None:
+@pytest.mark.parametrize("held", [0, compiled_step.HELD], ids=["selected", "held"])
+def test_a_compiled_step_retains_the_old_values(
+    held: int, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = runtime.load(backend).autodiff
     if not engine.COMPILES_QUICKLY:
         pytest.skip("compiling takes too long for a test, or is not available")
+    monkeypatch.setattr(compiled_step, "HELD", held)
     ours = trainer(normalized(), ema=0.9, compile=True)
     for _ in range(3):
         ours.train_step(batch(X))
@@ -74,6 +79,30 @@ def test_a_compiled_step_selects_the_old_values(backend: str) -> None:
     with pytest.raises(NonFiniteError, match="not finite in this batch: inputs"):
         ours.train_step(batch(BAD))
     assert same(before, everything(ours))
+
+
+@pytest.mark.parametrize("small", [0, 8, 2**16])
+def test_the_norm_is_that_of_all_gradients(
+    small: int, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels = runtime.load(backend).optimization
+    monkeypatch.setattr(kernels, "SMALL", small, raising=False)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in [(3, 4), (4,), (), (2, 8)]]
+    with use_backend(backend):
+        natives = [array(x).native for x in arrays]
+        natives[0] = array(arrays[0].T.copy()).T.native  # not contiguous
+        half = array(arrays[1], dtype="float16").native
+    expected = np.linalg.norm(np.concatenate([x.ravel() for x in arrays]))
+    with_half = np.hypot(expected, np.linalg.norm(arrays[1]))
+    assert kernels.read_norm(kernels.norm_parts(natives)) == pytest.approx(expected, rel=1e-6)
+    assert float(kernels.global_norm(natives)) == pytest.approx(expected, rel=1e-6)
+    mixed = [*natives, half]
+    assert kernels.read_norm(kernels.norm_parts(mixed)) == pytest.approx(with_half, rel=1e-3)
+    for bad in (np.nan, np.inf):
+        with use_backend(backend):
+            wrong = [*natives, array(np.array([1.0, bad], np.float32)).native]
+        assert not np.isfinite(kernels.read_norm(kernels.norm_parts(wrong)))
 
 
 def test_the_error_names_the_batch_and_the_example(backend: str) -> None:
