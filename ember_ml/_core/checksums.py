@@ -39,7 +39,7 @@ class Manifest(NamedTuple):
         return frozenset((*self.files, *self.logs, NAME))
 
     def to_json(self) -> bytes:
-        """Return the content of the file, which has a checksum of its own."""
+        """Return the content of the file, including its own checksum."""
         data = {
             "format": FORMAT,
             "kind": self.kind,
@@ -83,7 +83,7 @@ def parse(content: bytes) -> Manifest:
         files = {name: Entry(size, int(crc, 16)) for name, (size, crc) in data["files"].items()}
         return Manifest(data["kind"], files, tuple(data["logs"]))
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"it is not as written ({error!r})") from None
+        raise ValueError(f"its structure is wrong ({error!r})") from None
 
 
 def _digest(data: Mapping[str, object]) -> str:

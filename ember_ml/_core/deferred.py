@@ -1,6 +1,6 @@
 """Creation of models without their initial values, for values that a file then provides.
 
-Inside of `deferred(limit)`, random draws return placeholders: one sample, broadcast to the shape
+Inside `deferred(limit)`, random draws return placeholders: one sample, broadcast to the shape
 without memory. Everything else that constructors compute is computed. Values that depend on a
 placeholder are placeholders again. The global random generators do not advance.
 """
@@ -35,11 +35,14 @@ _BROADCASTABLE = frozenset(
         "uniform",
     }
 )
-"""Draws whose single sample stands for a draw of any shape."""
+"""Distributions for which one sample can represent a draw of any shape."""
 _SMALL = 4096
 """Number of elements up to which a result that depends on a placeholder keeps its memory."""
 _OVERHEAD = 512
-"""Bytes that a draw or a variable counts at least, to bound the number of them."""
+"""Minimum size in bytes of a draw or a variable in the sum, which bounds their number."""
+_VARIABLES_PER_TENSOR = 8
+_SPARE_VARIABLES = 1000
+"""Limit on the number of variables, some of which may be buffers that are not saved."""
 
 
 class SizeLimitError(EmberError, MemoryError):
@@ -61,7 +64,8 @@ class Deferral:
         from ember_ml._core.random_stream import Stream
 
         self.limit = limit
-        self._variables_left = 8 * tensors + 1000  # buffers that are not saved count too
+        self._tensors = tensors
+        self._variables_left = _VARIABLES_PER_TENSOR * tensors + _SPARE_VARIABLES
         self._stream = Stream(0)
         self._placeholders: dict[int, EmberTensor] = {}
         self._claimed = 0
@@ -115,7 +119,9 @@ class Deferral:
         self._count(variable.size * variable.dtype.itemsize, f"a variable of {variable.shape}")
         self._variables_left -= 1
         if self._variables_left < 0:
-            raise SizeLimitError("it has many more variables")
+            raise SizeLimitError(
+                f"the model has many more variables than the file has tensors ({self._tensors})"
+            )
         if isinstance(source, EmberTensor) and self.is_placeholder(source):
             self._placeholders[id(variable)] = variable
 

@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,7 +59,7 @@ class Log(NamedTuple):
 
 
 class Folder:
-    """Files of a save, of which a reader gets a consistent set.
+    """Consistent set of the files of a save, for a reader.
 
     Args:
         path: The folder.
@@ -263,9 +263,7 @@ def remove_folder(path: str | os.PathLike[str], kind: Kind) -> None:
     with contextlib.suppress(FileNotFoundError), held(target):
         _recover(target)
         names = _own_names(target, kind)
-        for name in sorted(
-            names, key=lambda name: name == checksums.NAME
-        ):  # which lists the others
+        for name in _manifest_last(names):
             (target / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             target.rmdir()
@@ -308,7 +306,7 @@ def _staging(target: Path, manifest: Manifest, kind: Kind) -> Iterator[Path]:
 
 
 def _stale(target: Path, manifest: Manifest, kind: Kind) -> set[str]:
-    """Return the files of an earlier save to remove; raise an error if others are in the way."""
+    """Return the files of an earlier save to remove; raise an error for other files."""
     present = {name for name in kind.files | manifest.names if os.path.lexists(target / name)}
     own = _own_names(target, kind)
     foreign = sorted((present & manifest.names) - own)
@@ -354,7 +352,7 @@ def _publish(target: Path) -> None:
     names, stale = _staged_names(staged), _stale_names(staged)
     for name in stale:
         (target / name).unlink(missing_ok=True)
-    for name in sorted(names, key=lambda name: name == checksums.NAME):  # which lists the others
+    for name in _manifest_last(names):
         with contextlib.suppress(FileNotFoundError):
             os.replace(staged / name, target / name)
     sync_folder(target)
@@ -376,6 +374,11 @@ def _staged_names(staged: Path) -> list[str]:
             f"{staged / foreign[0]} was not written by a save; move or delete {staged}"
         )
     return names
+
+
+def _manifest_last(names: Iterable[str]) -> list[str]:
+    """Return names with `checksums.json` last, so that it always lists the remaining files."""
+    return sorted(names, key=lambda name: name == checksums.NAME)
 
 
 def _stale_names(staged: Path) -> list[str]:

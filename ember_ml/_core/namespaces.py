@@ -15,8 +15,8 @@ _importing = threading.RLock()
 def import_module(name: str) -> ModuleType:
     """Import a module of Ember on first use, one thread at a time.
 
-    Two threads that import a package and a module inside of it can otherwise wait for each other,
-    which Python reports as a deadlock. An import inside of another one does not wait: its thread
+    Two threads that import a package and a module inside it can otherwise wait for each other,
+    which Python reports as a deadlock. An import inside another one does not wait: its thread
     holds Python's lock of the outer module.
 
     Args:

@@ -1,4 +1,4 @@
-"""Reading of safetensors files: the header first, then each tensor into memory of its own.
+"""Reading of safetensors files: the header first, then each tensor into its own memory.
 
 Files are not mapped: a mapped array would change, or crash the process, when its file does.
 """
@@ -11,6 +11,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from io import FileIO
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -36,7 +37,9 @@ DTYPES = {
 }
 """Dtype name in safetensors files -> dtype name."""
 _PIECE = 1 << 22
-_LARGEST_HEADER = 100_000_000
+"""Bytes that are read at a time, while the checksum of the previous piece is computed."""
+_MAX_HEADER = 100_000_000
+"""Maximum size of a header in bytes, as in the safetensors library."""
 
 
 class SafetensorsError(EmberError, ValueError):
@@ -176,7 +179,7 @@ def host_array(info: TensorInfo, reading: Reading) -> Any:
     return values.astype(values.dtype.newbyteorder("="), copy=False).reshape(info.shape)
 
 
-def _read_into(file: Any, buffer: memoryview, path: str) -> None:
+def _read_into(file: FileIO, buffer: memoryview, path: str) -> None:
     done = 0
     while done < len(buffer):
         count = file.readinto(buffer[done:])
@@ -185,11 +188,11 @@ def _read_into(file: Any, buffer: memoryview, path: str) -> None:
         done += count
 
 
-def _read_head(file: Any, size: int) -> bytes:
+def _read_head(file: FileIO, size: int) -> bytes:
     """Return the length field and the header."""
     start = file.read(8)
     length = int.from_bytes(start, "little")
-    if len(start) < 8 or length > min(size - 8, _LARGEST_HEADER):
+    if len(start) < 8 or length > min(size - 8, _MAX_HEADER):
         raise SafetensorsError(
             f"it has {size} bytes, too few for its header" if len(start) == 8 else "it is too short"
         )

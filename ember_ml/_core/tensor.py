@@ -269,7 +269,7 @@ _new = object.__new__
 _open_tapes = recording.OPEN
 _readers = runtime.READERS
 _PLAIN = (int, slice, type(Ellipsis), type(None))
-"""Parts of a key that every framework reads alike."""
+"""Types in a key that every framework reads in the same way."""
 
 
 def _is_plain(key: tuple[Any, ...]) -> bool:

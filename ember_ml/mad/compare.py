@@ -123,7 +123,7 @@ def _by_example(pairs: Sequence[tuple[str, Done, Done]], average: str) -> Interv
 
 
 def _weights(tasks: Sequence[str]) -> list[float]:
-    """Return the weight of each setting: tasks count alike, and so do the settings of a task."""
+    """Return the weight of each setting: equal for all tasks, and for the settings of a task."""
     return [1 / (len(set(tasks)) * tasks.count(task)) for task in tasks]
 
 

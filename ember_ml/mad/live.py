@@ -99,10 +99,10 @@ class Progress:
 
     def notes(self) -> list[str]:
         """Return sentences about ties, the number of seeds and unequal sizes."""
-        found = cells(self.done.values())
+        scores = cells(self.done.values())
         sentences = []
-        if len(self.sweep.architectures) > 1 and found:
-            sentences += _ties(standings(found))
+        if len(self.sweep.architectures) > 1 and scores:
+            sentences += _ties(standings(scores))
             if len(self.sweep.seeds) == 1:
                 sentences.append(
                     "one seed: the intervals cover the test examples alone, and another seed may "

@@ -13,7 +13,7 @@ from ember_ml.mad.run import Point, Result
 from ember_ml.mad.store import Done, run_name, setting_of
 
 Group = tuple[str, str]
-"""Architecture and setting, whose runs cost alike."""
+"""Architecture and setting, whose runs have the same cost."""
 
 
 class _Active:
@@ -124,8 +124,8 @@ class Pace:
             return costs[group]
         if group in self._measured:
             return self._measured[group] * self._correction(run.architecture, costs)
-        alike = [cost for (name, _), cost in costs.items() if name == run.architecture]
-        return statistics.fmean(alike or costs.values())
+        same = [cost for (name, _), cost in costs.items() if name == run.architecture]
+        return statistics.fmean(same or costs.values())
 
     def _correction(self, architecture: str, costs: dict[Group, float]) -> float:
         """Return the ratio of actual to measured costs, of the same architecture if known."""

@@ -116,11 +116,11 @@ def execute(
     ]
     examples = ExampleCounts()
     trainer.metrics.append(examples)
-    found = trainer.evaluate(task.test, batch_size=EVALUATION_BATCH)
+    metrics = trainer.evaluate(task.test, batch_size=EVALUATION_BATCH)
     return Result(
-        accuracy=float(found["accuracy"]),
-        macro_accuracy=float(found["recall"]),
-        loss=float(found["loss"]),
+        accuracy=float(metrics["accuracy"]),
+        macro_accuracy=float(metrics["recall"]),
+        loss=float(metrics["loss"]),
         validation_accuracy=evaluator.curve[-1].accuracy,
         validation_loss=evaluator.curve[-1].validation_loss,
         steps=trainer.step,

@@ -49,7 +49,7 @@ def exclusive(variables: Sequence[Variable]) -> Iterator[None]:
     """Exclude other threads from blocks with the same variables.
 
     For blocks that replace values of variables, which all threads see. Another thread waits, or
-    gets a `ConcurrentUseError` if it is itself inside of such a block with other variables.
+    gets a `ConcurrentUseError` if it is itself inside such a block with other variables.
 
     Args:
         variables: Parameters and buffers.

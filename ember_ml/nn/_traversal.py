@@ -45,7 +45,7 @@ def parts(module: Module) -> tuple[list[tuple[str, Variable]], list[tuple[str, M
 def named_modules(
     module: Module, prefix: str = "", seen: set[int] | None = None
 ) -> Iterator[tuple[str, Module]]:
-    """Return (dotted name, module) for a module and all inside of it, each once."""
+    """Return (dotted name, module) for a module and all inside it, each once."""
     seen = set() if seen is None else seen
     if id(module) in seen:
         return
@@ -56,7 +56,7 @@ def named_modules(
 
 
 def named_variables(module: Module, prefix: str = "") -> list[tuple[str, Variable]]:
-    """Return (dotted name, variable) for a module and all inside of it, each once."""
+    """Return (dotted name, variable) for a module and all inside it, each once."""
     named: list[tuple[str, Variable]] = []
     _collect(module, f"{prefix}." if prefix else "", set(), named)
     return named

@@ -39,7 +39,7 @@ def report_loss(loss: Tensor) -> None:
 def reported_losses() -> Iterator[list[Tensor]]:
     """Collect the losses that modules report within the block.
 
-    Use it inside of the function that is differentiated, and not across `checkpoint`: a loss
+    Use it inside the function that is differentiated, and not across `checkpoint`: a loss
     belongs to the trace that computed it.
 
     Example:

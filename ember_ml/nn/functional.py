@@ -61,7 +61,7 @@ def differentiate(
         values: Values to use for the parameters.
         buffers: All buffers that `compute` may change. Their values are restored afterwards.
         buffer_values: Values to use for the buffers.
-        cast: Applied to `values` inside of the differentiated function.
+        cast: Applied to `values` inside the differentiated function.
     """
     floating = [at for at, x in enumerate(values) if x.dtype.kind in ("float", "complex")]
 

@@ -35,7 +35,7 @@ class Module:
     """Part of a model: parameters, buffers, other modules and a `forward` method.
 
     Parameters, Buffers and Modules are registered when they are set as attributes, directly or
-    inside of lists, tuples and dicts at any depth. Subclasses define `__init__` and `forward`.
+    inside lists, tuples and dicts at any depth. Subclasses define `__init__` and `forward`.
 
     Example:
         >>> class Affine(nn.Module):
@@ -64,7 +64,7 @@ class Module:
     def training(self) -> bool:
         """Whether the module is in training mode; set by `train` and `eval`.
 
-        False in a thread that is inside of `inference_mode`, such as in `generate` or
+        False in a thread that is inside `inference_mode`, such as in `generate` or
         `Trainer.predict`. Other threads do not see that.
         """
         return self._training and not (_inference.blocks and self in _inference.local.modules)
@@ -113,19 +113,19 @@ class Module:
         object.__setattr__(self, name, value)
 
     def children(self) -> Iterator[Module]:
-        """Return the modules directly inside of this one."""
+        """Return the modules directly inside this one."""
         return (child for _, child in self.named_children())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Return (name, module) for the modules directly inside of this one."""
+        """Return (name, module) for the modules directly inside this one."""
         return iter(_traversal.parts(self)[1])
 
     def modules(self) -> Iterator[Module]:
-        """Return this module and all modules inside of it, each once."""
+        """Return this module and all modules inside it, each once."""
         return (module for _, module in self.named_modules())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """Return (dotted name, module) for this module and all inside of it, each once.
+        """Return (dotted name, module) for this module and all inside it, each once.
 
         Args:
             prefix: Name of this module, which the other names start with.
@@ -133,7 +133,7 @@ class Module:
         return _traversal.named_modules(self, prefix)
 
     def parameters(self, *, trainable: bool | None = None) -> list[Parameter]:
-        """Return the parameters of this module and all modules inside of it.
+        """Return the parameters of this module and all modules inside it.
 
         Args:
             trainable: Whether to return only trainable (True) or only frozen (False) parameters.
@@ -155,7 +155,7 @@ class Module:
                 yield name, variable
 
     def buffers(self) -> list[Buffer]:
-        """Return the buffers of this module and all modules inside of it."""
+        """Return the buffers of this module and all modules inside it."""
         return [buffer for _, buffer in self.named_buffers()]
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Buffer]]:
@@ -229,7 +229,7 @@ class Module:
         return self.train(False)
 
     def apply(self, function: Callable[[Module], object]) -> Self:
-        """Call a function with every module inside of this one, then with this one; return it.
+        """Call a function with every module inside this one, then with this one; return it.
 
         Args:
             function: Takes a module; its result is ignored.

@@ -27,7 +27,7 @@ def _(g: Tensor, out: Tensor, x: Tensor, key: object) -> Tensor:
 vjps(
     setitem,
     x=lambda g, out, x, value, key: setitem(g, ops.zeros_like(value), key),
-    value=lambda g, out, x, value, key: _value_gradient(g, value, key, _is_kept(x, key)),
+    value=lambda g, out, x, value, key: _value_gradient(g, value, key, _is_last_write(x, key)),
 )
 vjps(
     additem,
@@ -41,7 +41,7 @@ vjps(
 )
 
 
-def _is_kept(x: Tensor, key: object) -> Tensor | None:
+def _is_last_write(x: Tensor, key: object) -> Tensor | None:
     """Return which written elements a later one at the same index does not replace.
 
     Return None if no index is repeated.
@@ -50,20 +50,22 @@ def _is_kept(x: Tensor, key: object) -> Tensor | None:
     arrays = [part for part in parts if type(part) not in _BASIC]
     if not arrays or (len(arrays) == 1 and wrap(arrays[0], x.backend).dtype is bool_):
         return None
-    order = _stamps(getitem(x, key))
-    return ops.equal(getitem(setitem(_stamps(x), order, key), key), order)
+    order = _element_numbers(getitem(x, key))
+    return ops.equal(getitem(setitem(_element_numbers(x), order, key), key), order)
 
 
-def _stamps(x: Tensor) -> Tensor:
+def _element_numbers(x: Tensor) -> Tensor:
     """Return the numbers of the elements of x."""
     return ops.reshape(convert_to_tensor(range(x.size), "int64", backend=x.backend), x.shape)
 
 
-def _value_gradient(g: Tensor, value: Tensor, key: object, is_kept: Tensor | None = None) -> Tensor:
+def _value_gradient(
+    g: Tensor, value: Tensor, key: object, is_last_write: Tensor | None = None
+) -> Tensor:
     """Return the gradient of a written value, which may have extra leading axes of size 1."""
     read = getitem(g, key)
-    if is_kept is not None:
-        read = ops.where(is_kept, read, 0.0)
+    if is_last_write is not None:
+        read = ops.where(is_last_write, read, 0.0)
     if value.ndim <= read.ndim:
         return read
     return ops.reshape(unbroadcast(read, value.shape[value.ndim - read.ndim :]), value.shape)
@@ -121,8 +123,8 @@ def _flat_indices(positions: Tensor, shape: tuple[int, ...], axis: int) -> Tenso
 def _put_gradient(g: Tensor, indices: Tensor, axis: int) -> Tensor:
     """Return the gradient of written values: zero where a later one has the same index."""
     read = ops.take_along_axis(g, indices, axis)
-    order = _stamps(read)
-    written = ops.put_along_axis(_stamps(g), indices, order, axis)
+    order = _element_numbers(read)
+    written = ops.put_along_axis(_element_numbers(g), indices, order, axis)
     return ops.where(ops.equal(ops.take_along_axis(written, indices, axis), order), read, 0.0)
 
 

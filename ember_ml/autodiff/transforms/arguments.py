@@ -20,10 +20,13 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def naming(transform: str) -> Callable[[F], F]:
+def named_in_errors(transform: str) -> Callable[[F], F]:
     """Return a decorator that adds the transform to errors about ops without a derivative.
 
     The error of a nested transform names all of them, the outermost first.
+
+    Args:
+        transform: Name of the transform.
     """
 
     def decorate(function: F) -> F:

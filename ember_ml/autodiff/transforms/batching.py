@@ -16,7 +16,7 @@ from ember_ml.autodiff.fallback import check_tracing_error
 from ember_ml.autodiff.transforms.arguments import (
     as_tensor,
     engine,
-    naming,
+    named_in_errors,
     natives,
     wrapped,
 )
@@ -47,7 +47,7 @@ def vmap(fn: F, in_axes: AxisTree = 0, out_axes: AxisTree = 0) -> F:
         [1.0, 1.0]
     """
 
-    @naming("vmap")
+    @named_in_errors("vmap")
     @functools.wraps(fn)
     def batched(*args: object) -> Any:
         leaves, structure = tree.flatten(list(args))

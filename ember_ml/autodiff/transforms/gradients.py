@@ -12,7 +12,7 @@ from ember_ml._core.errors import ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import EmberTensor, Tensor, wrap
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.record import Scope
-from ember_ml.autodiff.transforms.arguments import Arguments, as_tensor, naming
+from ember_ml.autodiff.transforms.arguments import Arguments, as_tensor, named_in_errors
 from ember_ml.autodiff.values import Values, one_backend
 
 Arg = TypeVar("Arg")
@@ -115,7 +115,7 @@ def grad(
 def _value_and_grad(
     fn: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool, name: str
 ) -> Callable[..., Any]:
-    @naming(name)
+    @named_in_errors(name)
     @functools.wraps(fn)
     def call(*args: object, **kwargs: object) -> Any:
         given = Arguments(name, args, argnums)

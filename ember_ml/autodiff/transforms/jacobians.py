@@ -9,7 +9,7 @@ from typing import Any, Concatenate, Literal, TypeVar, overload
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
-from ember_ml.autodiff.transforms.arguments import Arguments, Results, engine, naming
+from ember_ml.autodiff.transforms.arguments import Arguments, Results, engine, named_in_errors
 from ember_ml.autodiff.transforms.batching import vmap
 from ember_ml.autodiff.transforms.products import flat_jvp, flat_vjp
 from ember_ml.autodiff.values import Values, basis
@@ -59,7 +59,7 @@ def _jacobian(
 ) -> Callable[..., Any]:
     """Return the function that `jacobian` returns; without a mode, use the backend's best one."""
 
-    @naming("jacobian")
+    @named_in_errors("jacobian")
     @functools.wraps(fn)
     def derivatives(*args: object, **kwargs: object) -> Any:
         given = Arguments("jacobian", args, argnums)

@@ -16,7 +16,7 @@ from ember_ml.autodiff.transforms.arguments import (
     Arguments,
     Results,
     engine,
-    naming,
+    named_in_errors,
     natives,
     wrapped,
 )
@@ -25,7 +25,7 @@ from ember_ml.autodiff.values import Values
 R = TypeVar("R")
 
 
-@naming("vjp")
+@named_in_errors("vjp")
 def vjp(fn: Callable[..., R], *primals: object) -> tuple[R, Callable[[R], tuple[Any, ...]]]:
     """Return the result of fn and its pullback.
 
@@ -47,7 +47,7 @@ def vjp(fn: Callable[..., R], *primals: object) -> tuple[R, Callable[[R], tuple[
         lambda tensors: given.call(fn, tensors, {}), given.tensors, given.backend
     )
 
-    @naming("vjp")
+    @named_in_errors("vjp")
     def pullback(cotangents: R) -> tuple[Any, ...]:
         return given.unflatten(pull(results.flatten_cotangents("vjp", cotangents)))
 
@@ -81,7 +81,7 @@ def _checked(results: Results) -> Results:
     return results
 
 
-@naming("jvp")
+@named_in_errors("jvp")
 def jvp(fn: Callable[..., R], primals: Sequence[object], tangents: Sequence[object]) -> tuple[R, R]:
     """Return the result of fn and its derivative along the tangents.
 

@@ -37,7 +37,7 @@ class SequenceModel(Model):
         out_features: Number of outputs of the head.
         vocab_size: Number of tokens in the vocabulary, for sequences of tokens.
         in_features: Number of features of each position, for sequences of vectors.
-        hidden_size: Number of features of each position inside of the model.
+        hidden_size: Number of features of each position inside the model.
         norm: Normalization layer: "rms_norm", "layer_norm" or "none".
         placement: Where norms are applied: to the input of each layer ("pre") or to the sum
             after it ("post").
@@ -127,7 +127,7 @@ class SequenceClassifier(SequenceModel):
         num_classes: Number of classes.
         vocab_size: Number of tokens in the vocabulary, for sequences of tokens.
         in_features: Number of features of each position, for sequences of vectors.
-        hidden_size: Number of features of each position inside of the model.
+        hidden_size: Number of features of each position inside the model.
         pooling: Positions that the head reads: the "last" one, their "mean" or their "max".
         options: `norm`, `placement`, `dropout`, `stochastic_depth` and `max_length`, as in
             `LanguageModel`.
@@ -177,7 +177,7 @@ class SequenceRegressor(SequenceModel):
         out_features: Number of outputs.
         vocab_size: Number of tokens in the vocabulary, for sequences of tokens.
         in_features: Number of features of each position, for sequences of vectors.
-        hidden_size: Number of features of each position inside of the model.
+        hidden_size: Number of features of each position inside the model.
         pooling: Positions that the head reads: the "last" one, their "mean" or their "max"; with
             "none", it maps each position by itself.
         options: `norm`, `placement`, `dropout`, `stochastic_depth` and `max_length`, as in
@@ -230,7 +230,7 @@ class Forecaster(SequenceModel):
         layers: A pattern such as "mamba swiglu", or a list of names, configs and modules.
         features: Number of values per position.
         horizon: Number of positions to predict.
-        hidden_size: Number of features of each position inside of the model.
+        hidden_size: Number of features of each position inside the model.
         options: `norm`, `placement`, `dropout`, `stochastic_depth` and `max_length`, as in
             `LanguageModel`.
 

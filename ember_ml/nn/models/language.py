@@ -72,7 +72,7 @@ class LanguageModel(Generator):
         positions: What is added to the embeddings: "none", "learned" or "sinusoidal".
         tie_weights: Whether the head uses the embedding matrix.
         head_bias: Whether the head has a bias.
-        norm_eps: Epsilon of the norms, except those inside of blocks among the layers. Default:
+        norm_eps: Epsilon of the norms, except those inside blocks among the layers. Default:
             the norm's own.
 
     Shape: (batch, time) of integers -> (batch, time, vocab_size).

@@ -53,7 +53,7 @@ class EarlyStopping(Callback):
         return self.best.monitor
 
     def on_fit_start(self, trainer: Trainer) -> None:
-        """Stop at once if a resumed training had stopped; otherwise a new call starts counting."""
+        """Stop at once if a resumed run had stopped; otherwise restart the count."""
         if self.waited > self.patience:
             if self._resumed:
                 trainer.should_stop = True

@@ -23,7 +23,7 @@ def report_weight(weight: Callable[[], Tensor | float] | None) -> None:
     """Add the denominator of a mean to the innermost `reported_weights` block.
 
     Args:
-        weight: Function that returns the sum of the weights of all elements, called only inside of
+        weight: Function that returns the sum of the weights of all elements, called only inside
             a block; None for a sum, which is not divided.
     """
     if _thread.weights is not None:

@@ -59,7 +59,7 @@ class Optimizer:
         params: A module, parameters, (name, parameter) pairs, or groups: dicts with "params" and
             options of their own.
         groups: Options of parameters by name: {"match": patterns, option: value}. A pattern is as
-            in file names ("*.bias"). The first group that matches counts.
+            in file names ("*.bias"). The first matching group applies.
         options: The learning rate and the other options of groups that do not set their own.
 
     Attributes:

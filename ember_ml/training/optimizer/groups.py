@@ -157,15 +157,15 @@ def _matched(
     for name, parameter in named:
         hits = (at for at, group in enumerate(groups, 1) if _matches(name, group["match"]))
         members[next(hits, 0)].append((name, parameter))
-    for group, found in zip(groups, members[1:], strict=True):
-        if not found:
+    for group, matching in zip(groups, members[1:], strict=True):
+        if not matching:
             known = [name for name, _ in named]
             raise ArgumentError(
                 f"{owner}: no parameter matches {group['match']!r}, or an earlier group has them; "
                 f"there are {', '.join(known[:5])}{' ...' if len(known) > 5 else ''}"
             )
     own = [{key: x for key, x in group.items() if key != "match"} for group in groups]
-    parts = [{"params": found, **x} for found, x in zip(members, ({}, *own), strict=True)]
+    parts = [{"params": part, **x} for part, x in zip(members, ({}, *own), strict=True)]
     return parts if members[0] else parts[1:]
 
 

@@ -126,7 +126,7 @@ class ScheduleFreeAdamW(Optimizer):
             )
 
     def train(self) -> Self:
-        """Set the parameters to y, their training values: to the bit, unless they were changed."""
+        """Set the parameters to y, their training values: bit-exactly, unless they were changed."""
         if self.training:
             return self
         if self._stash is not None and all(map(operator.is_, self._arrays(), self._stash[0])):

@@ -79,7 +79,7 @@ def _weights(weight: Any) -> dict[str, Any]:
 
 
 def _mask_argument(mask: Any, takes_mask: bool) -> dict[str, Any]:
-    """Return the mask as an argument of a model that takes one; weights are no mask."""
+    """Return the mask as an argument of a model that takes one; not weights."""
     if not (takes_mask and isinstance(mask, EmberTensor)) or mask.dtype.is_floating:
         return {}
     return {"mask": mask if mask.dtype.kind == "bool" else ops.astype(mask, "bool")}

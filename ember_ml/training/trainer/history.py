@@ -1,4 +1,4 @@
-"""Records of a training."""
+"""Records of a training run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log of a training's records: a file of JSON lines that only grows."""
+"""Append-only log of the records of a training run, as JSON lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from ember_ml._core.locks import held
 
 NAME = "history.jsonl"
 _CHUNK = 1 << 20
-_IN_MEMORY = 1 << 20
+"""Bytes that are read at a time."""
+_MAX_IN_MEMORY = 1 << 20
+"""Bytes of new records from which on the buffer is a temporary file."""
 
 Record = dict[str, float]
 
@@ -74,8 +76,8 @@ class HistoryLog:
         """
         text = line(kind, record)
         if self._buffer is None:
-            buffer = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
-            self._buffer = self._closed_at_the_end(buffer)  # type: ignore[arg-type]
+            buffer = tempfile.SpooledTemporaryFile(_MAX_IN_MEMORY)  # noqa: SIM115
+            self._buffer = self._close_with_self(buffer)  # type: ignore[arg-type]
         self._buffer.seek(0, os.SEEK_END)
         self._buffer.write(text)
         size, crc32, steps, epochs = self.position
@@ -158,7 +160,7 @@ class HistoryLog:
 
     def _remember(self, path: Path, final: Path) -> None:
         """Read earlier records from a file from now on."""
-        saved = self._closed_at_the_end(open(path, "rb"))  # noqa: SIM115
+        saved = self._close_with_self(open(path, "rb"))  # noqa: SIM115
         for earlier in (self._saved, self._buffer):
             if earlier is not None:
                 earlier.close()
@@ -179,7 +181,7 @@ class HistoryLog:
                 file.seek(at - offset)
                 chunk = file.read(min(_CHUNK, min(stop, end) - at))
                 if not chunk:
-                    raise OSError(f"{self._saved_path} has lost records of this training")
+                    raise OSError(f"{self._saved_path} has lost records of this run")
                 yield chunk
                 at += len(chunk)
 
@@ -190,7 +192,7 @@ class HistoryLog:
             *lines, rest = (rest + chunk).split(b"\n")
             yield from lines
 
-    def _closed_at_the_end(self, file: BinaryIO) -> BinaryIO:
+    def _close_with_self(self, file: BinaryIO) -> BinaryIO:
         weakref.finalize(self, file.close)
         return file
 

@@ -1,4 +1,4 @@
-"""Duration of a training."""
+"""Length of a call of `fit`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ember_ml.data import DataLoader
 
 
 class Start(NamedTuple):
-    """Numbers of epochs and steps that were done when a call of `fit` started."""
+    """Numbers of completed epochs and steps when a call of `fit` started."""
 
     epoch: int
     step: int
 
 
 class Limit(NamedTuple):
-    """Total numbers of epochs and steps at which a training ends."""
+    """Total numbers of epochs and steps at which `fit` ends."""
 
     epochs: float
     steps: float
@@ -53,7 +53,7 @@ def limit_of(
     """Return the limit for the arguments of `fit`.
 
     Args:
-        start: Where the call started, or the call that a resumed training continues.
+        start: Where this call started; in a resumed run, where the saved call did.
         epochs: Number of epochs from the start.
         steps: Number of steps from the start.
         until_epoch: Total number of epochs.

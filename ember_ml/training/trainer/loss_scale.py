@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 GROWTH_STEPS = 2000
-"""Number of steps without overflow after which the loss scale doubles."""
+"""Number of steps without overflow after which the loss scale doubles, as in PyTorch."""
+MAX_SCALE = 2.0**24
+"""Largest loss scale."""
 
 
 class LossScale:
     """Loss scale for float16: halved when a gradient overflows, doubled after many good steps.
 
     Reference: Micikevicius et al., "Mixed Precision Training", 2018.
+
+    Args:
+        first: Initial scale.
     """
 
     def __init__(self, first: float = 2.0**15) -> None:
@@ -26,7 +31,7 @@ class LossScale:
         """Count a step without overflow; double the scale after many."""
         self._good += 1
         if self._good >= GROWTH_STEPS:
-            self.value = min(self.value * 2.0, 2.0**24)
+            self.value = min(self.value * 2.0, MAX_SCALE)
             self._good = 0
 
     def overflowed(self) -> None:

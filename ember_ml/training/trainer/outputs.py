@@ -92,17 +92,23 @@ class OutputMetric(Metric[Any]):
 
 
 def pick(values: Any, name: str, what: str) -> Any:
-    """Return one of several outputs or targets by key or position."""
+    """Return one of several outputs or targets.
+
+    Args:
+        values: All outputs or targets.
+        name: Key or position.
+        what: Description of the values for the error message.
+    """
     if isinstance(values, Mapping) and name in values:
         return values[name]
     if isinstance(values, (tuple, list)) and name.isdecimal() and int(name) < len(values):
         return values[int(name)]
     if isinstance(values, Mapping):
-        found = f"have {', '.join(map(repr, values))}"
+        actual = f"have {', '.join(map(repr, values))}"
     else:
         count = f" of {len(values)}" if isinstance(values, (tuple, list)) else ""
-        found = f"are a {type(values).__name__}{count}"
-    raise ArgumentError(f"Trainer: there is a loss or metric of {name!r}, but the {what} {found}")
+        actual = f"are a {type(values).__name__}{count}"
+    raise ArgumentError(f"Trainer: there is a loss or metric of {name!r}, but the {what} {actual}")
 
 
 def _part_of(weight: Any, name: str) -> Any:

@@ -11,7 +11,7 @@ from ember_ml.nn.state_dict import StateDictError
 
 
 def check(where: str, data: Mapping[str, Any]) -> None:
-    """Raise a CheckpointError that names the file and the key if the data is not as saved.
+    """Raise a CheckpointError that names the file and the key if `save` did not write the data.
 
     Args:
         where: Path of the file.
@@ -141,7 +141,7 @@ def _kind(value: object) -> type:
 
 
 @contextlib.contextmanager
-def missing_keys(where: str) -> Iterator[None]:
+def checkpoint_errors(where: str) -> Iterator[None]:
     """Turn the errors that damaged plain data causes into a CheckpointError.
 
     Args:
@@ -154,4 +154,4 @@ def missing_keys(where: str) -> Iterator[None]:
     except KeyError as error:
         raise CheckpointError(f"{where}: the key {error} is missing") from None
     except (TypeError, ValueError, OverflowError, AttributeError, RuntimeError) as error:
-        raise CheckpointError(f"{where} is not as it was saved: {error}") from None
+        raise CheckpointError(f"{where} is damaged: {error}") from None

@@ -43,7 +43,7 @@ def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
 
 def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], where: str) -> None:
     saved = data["optimizer"]
-    with plain_data.missing_keys(f"{where}: optimizer"):
+    with plain_data.checkpoint_errors(f"{where}: optimizer"):
         own = trainer.optimizer._extra()
         plain_data.check_types(f"{where}: optimizer: extra", own, saved.get("extra", {}))
         trainer.optimizer.load_state_dict({**saved, "tensors": _part("optimizer", tensors)})
@@ -54,7 +54,7 @@ def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], w
         trainer.ema.reset()
     for part in _parts(trainer, data):
         plain_data.check_types(f"{where}: {part.name}", part.state(), part.saved)
-        with plain_data.missing_keys(f"{where}: {part.name}"):
+        with plain_data.checkpoint_errors(f"{where}: {part.name}"):
             part.load(part.saved)
     trainer.step, trainer.epoch = data["step"], data["epoch"]
     trainer.loader_state = data["loader"]
@@ -62,12 +62,12 @@ def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], w
         trainer.optimizer.eval()
     trainer.skipped = data.get("skipped", 0)
     trainer.start = trainer.resumed_start = Start(*data.get("start", (0, 0)))
-    with plain_data.missing_keys(f"{where}: group"):
+    with plain_data.checkpoint_errors(f"{where}: group"):
         trainer._runner.load_group(data.get("group"), _part("group", tensors))
     if trainer.train_metrics is not None and data.get("metrics") is not None:
-        with plain_data.missing_keys(f"{where}: metrics"), use_backend(trainer.backend):
+        with plain_data.checkpoint_errors(f"{where}: metrics"), use_backend(trainer.backend):
             trainer.train_metrics.load_state_dict(data["metrics"])
-    with plain_data.missing_keys(f"{where}: random"):
+    with plain_data.checkpoint_errors(f"{where}: random"):
         ops.random.set_state(data["random"])
 
 
@@ -92,10 +92,10 @@ def _parts(trainer: Trainer, data: Mapping[str, Any]) -> list[_Part]:
     left = list(data["callbacks"])
     for callback in trainer.callbacks:  # each gets the first remaining state of its class
         name = type(callback).__name__
-        found = next((each for each in left if each[0] == name), None)
-        if found is not None:
-            left.remove(found)
-            parts.append(_part_of(f"callbacks: {name}", callback, found[1]))
+        match = next((each for each in left if each[0] == name), None)
+        if match is not None:
+            left.remove(match)
+            parts.append(_part_of(f"callbacks: {name}", callback, match[1]))
     return parts
 
 
@@ -105,7 +105,7 @@ def _part_of(name: str, owner: Any, saved: dict[str, Any]) -> _Part:
 
 @contextlib.contextmanager
 def _undone_on_error(trainer: Trainer, where: str) -> Iterator[None]:
-    """Restore the trainer if the block raises; no tensor is copied, for none changes in place."""
+    """Restore the trainer if the block raises. No tensor changes in place, so none is copied."""
     undo = _snapshot(trainer)
     try:
         yield
@@ -167,7 +167,7 @@ def _history(folder: Folder, saved: Mapping[str, Any]) -> History:
         return History.from_log(history_log.read(path, position), newest)
     except FileNotFoundError:
         warnings.warn(
-            f"{path} is missing: the training resumes without its earlier records", stacklevel=4
+            f"{path} is missing: the run resumes without its earlier records", stacklevel=4
         )
         return History.from_log(history_log.HistoryLog(), newest)
     except (OSError, ValueError, RecursionError) as error:

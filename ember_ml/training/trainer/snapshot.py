@@ -1,4 +1,4 @@
-"""State of a training in memory, to which a trainer can roll back."""
+"""In-memory state to which a trainer can roll back."""
 
 from __future__ import annotations
 

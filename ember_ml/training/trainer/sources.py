@@ -41,7 +41,7 @@ class BatchList(Dataset):
 class BatchLoader(DataLoader):
     """Loader for an iterable of batches, such as a loader of another library.
 
-    A resumed training skips the batches that it had. That is exact if every loop yields the same
+    A resumed run skips the batches that it has used, which is exact if every loop yields the same
     batches. A generator is read once, and continues with its next batch.
 
     Args:
@@ -88,7 +88,7 @@ def _only(items: Sequence[Pytree]) -> Pytree:
 
 
 def loader(data: DataLike, batch_size: int, *, shuffle: bool, seed: int) -> DataLoader:
-    """Return a loader for data; a loader is returned as it is.
+    """Return a loader for data; a loader is returned unchanged.
 
     Args:
         data: The data.

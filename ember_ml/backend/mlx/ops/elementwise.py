@@ -49,7 +49,7 @@ def _direction(primals: Sequence[mx.array], g: mx.array, out: mx.array) -> list[
 
 
 _size = attach_vjp(mx.abs, _direction)
-"""Of complex numbers: MLX (0.32) takes the gradient's own gradient for 0."""
+"""Absolute value of complex numbers: the second derivative of MLX (0.32) is 0."""
 
 
 def floor_divide(x: mx.array, y: mx.array) -> mx.array:
