@@ -71,7 +71,8 @@ def _prepare_folder(out: Path, resume: bool, overwrite: bool) -> bool:
     if overwrite:  # remove it first: an interrupted run must not leave a mixture of both
         for name in ("last", "best"):
             remove_folder(out / name, KIND)
-        (out / "vocab.json").unlink(missing_ok=True)
+        for name in ("vocab.json", "log.csv"):
+            (out / name).unlink(missing_ok=True)
     return exists and resume
 
 

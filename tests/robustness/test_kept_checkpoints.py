@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from ember_ml import nn, ops
 from ember_ml._core.errors import FolderError
 from ember_ml.backend import use_backend
 from ember_ml.training import Trainer
-from ember_ml.training.callbacks import Checkpoint
+from ember_ml.training.callbacks import Callback, Checkpoint, CSVLogger
 
 X = np.random.default_rng(0).standard_normal((40, 3)).astype("float32")
 Y = X.sum(axis=1, keepdims=True)
@@ -81,3 +82,88 @@ def test_files_that_were_added_to_a_checkpoint_stay(tmp_path: Path) -> None:
     (tmp_path / "step-00000001" / "notes.txt").write_text("mine")
     trainer(tmp_path, keep=1).resume(tmp_path / "last").fit((X, Y), epochs=1, batch_size=8)
     assert [path.name for path in (tmp_path / "step-00000001").iterdir()] == ["notes.txt"]
+
+
+def test_a_run_resumed_in_another_folder_keeps_its_checkpoints(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        trainer(tmp_path / name).fit((X, Y), steps=3, batch_size=8)
+    trainer(tmp_path / "b").resume(tmp_path / "a" / "last").fit((X, Y), steps=5, batch_size=8)
+    assert steps(tmp_path / "a") == ["00000002", "00000003"]
+    assert steps(tmp_path / "b") == ["00000002", "00000003", "00000004", "00000005"]
+
+
+def test_a_moved_run_deletes_its_own(tmp_path: Path) -> None:
+    trainer(tmp_path / "a").fit((X, Y), steps=3, batch_size=8)
+    os.rename(tmp_path / "a", tmp_path / "b")
+    trainer(tmp_path / "b").resume(tmp_path / "b" / "last").fit((X, Y), steps=5, batch_size=8)
+    assert steps(tmp_path / "b") == ["00000004", "00000005"]
+
+
+def test_a_foreign_file_in_a_step_folder_does_not_end_the_training(tmp_path: Path) -> None:
+    mine = tmp_path / "step-00000002" / "config.json"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    run = trainer(tmp_path)
+    with pytest.warns(UserWarning, match=r"could not be saved at step 2: .* not overwritten"):
+        run.fit((X, Y), steps=5, batch_size=8)
+    assert run.step == 5
+    assert mine.read_text() == "mine"
+
+
+def test_a_file_in_place_of_a_checkpoint_is_reported_before_the_first_step(tmp_path: Path) -> None:
+    (tmp_path / "last").write_text("mine")
+    refused = trainer(tmp_path)
+    with pytest.raises(NotADirectoryError, match="is a file, not a folder"):
+        refused.fit((X, Y), steps=5, batch_size=8)
+    assert refused.step == 0
+
+
+class ChangeFolder(Callback):
+    """Changes the working directory after each step."""
+
+    def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        os.makedirs("sub")
+        os.chdir("sub")
+
+
+def test_a_relative_path_does_not_follow_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = trainer(Path("runs"))
+    run.callbacks = [ChangeFolder(), *run.callbacks, CSVLogger("log.csv", every_steps=1)]
+    run.fit((X, Y), steps=3, batch_size=8)
+    assert steps(tmp_path / "runs") == ["00000002", "00000003"]
+    assert len((tmp_path / "log.csv").read_text().splitlines()) == 4
+    assert [path.name for path in (tmp_path / "sub").iterdir()] == ["sub"]
+
+
+@pytest.mark.parametrize("content", [b"run,accuracy\n1,0.9\n", b"\xff\xfe", b"text"])
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_csv_file_of_another_program_is_renamed(
+    content: bytes, resumed: bool, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.csv"
+    log.write_bytes(content)
+    run = trainer(tmp_path / "runs")
+    run.fit((X, Y), steps=2 if resumed else 0, batch_size=8)
+    run.callbacks = [CSVLogger(log, every_steps=1)]
+    with pytest.warns(UserWarning, match=r"renamed it to log-1\.csv"):
+        run.fit((X, Y), steps=3, batch_size=8)
+    assert (tmp_path / "log-1.csv").read_bytes() == content
+    assert len(log.read_text().splitlines()) == 4
+
+
+def test_a_script_that_runs_again_keeps_the_csv_file_of_the_first_run(tmp_path: Path) -> None:
+    def script() -> str:
+        run = trainer(tmp_path / "runs")
+        run.callbacks = [CSVLogger(tmp_path / "log.csv")]
+        run.fit((X, Y), epochs=2, batch_size=8)
+        return (tmp_path / "log.csv").read_text()
+
+    first = script()
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="was not written by this training"):
+            script()
+    assert (tmp_path / "log-1.csv").read_text() == first
+    assert (tmp_path / "log-2.csv").exists()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.folders import check_target, remove_folder
-from ember_ml.nn.checkpoint import KIND
+from ember_ml.nn.checkpoint import KIND, CheckpointError, open_checkpoint, read_json
 from ember_ml.training.callbacks.base import Best, Callback
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Checkpoint(Callback):
         self.keep = keep
         self.best = None if monitor is None else Best(monitor, mode)
         self._kept: list[str] = []
+        self._run = secrets.token_hex(8)  # identifies the checkpoints of this run
 
     def monitored(self) -> str | None:
         """Return the name of the value that selects the best checkpoint."""
@@ -62,6 +64,7 @@ class Checkpoint(Callback):
 
     def on_fit_start(self, trainer: Trainer) -> None:
         """Create the folder, and raise an error if checkpoints cannot be written to it."""
+        self.folder = self.folder.absolute()  # also if a callback changes the working directory
         self.folder.mkdir(parents=True, exist_ok=True)
         if not os.access(self.folder, os.W_OK):
             raise PermissionError(f"Checkpoint: {self.folder} is not writable")
@@ -98,12 +101,26 @@ class Checkpoint(Callback):
             self._kept = before
             return
         for old in self._kept[: -self.keep]:
-            remove_folder(self.folder / old, KIND)
+            self._remove(self.folder / old)
         self._kept = self._kept[-self.keep :]
 
+    def _remove(self, path: Path) -> None:
+        """Remove a checkpoint if this run wrote it."""
+        try:
+            with open_checkpoint(path) as folder:
+                saved = read_json(folder, "training.json")["callbacks"]
+            if any(state.get("run") == self._run for _, state in saved):
+                remove_folder(path, KIND)
+        except (CheckpointError, KeyError, TypeError, ValueError, AttributeError):
+            pass  # it is gone, or somebody replaced it
+        except OSError as error:
+            warnings.warn(f"Checkpoint: {path} could not be removed: {error}", stacklevel=2)
+
     def state_dict(self) -> dict[str, Any]:
-        """Return the best value so far, and the names of the `step-...` folders of this run."""
-        return {"best": None if self.best is None else self.best.value, "kept": self._kept}
+        """Return the best value, the names of the `step-...` folders and the name of this run."""
+        best = None if self.best is None else self.best.value
+        state = {"best": best, "kept": self._kept}
+        return {**state, "run": self._run} if self.keep else state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state that `state_dict` returned."""
@@ -112,17 +129,17 @@ class Checkpoint(Callback):
             raise ArgumentError(f"Checkpoint: {kept!r:.80} are not names of step folders")
         if self.best is not None:
             self.best.value = best
-        self._kept = list(kept)
+        self._kept, self._run = list(kept), state.get("run", self._run)
 
 
 _STEP = re.compile(r"step-\d+")
 
 
 def _try_save(trainer: Trainer, path: Path) -> bool:
-    """Save, or warn if the disk is full or fails; return whether it was saved."""
+    """Save, or warn if the disk is full or a foreign file is in the way; return whether it was."""
     try:
         trainer.save(path)
-    except OSError as error:
+    except (OSError, CheckpointError) as error:
         warnings.warn(
             f"Checkpoint: {path} could not be saved at step {trainer.step}: {error}; training "
             "continues, the previous checkpoint stays",

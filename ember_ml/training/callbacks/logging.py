@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import os
 import warnings
@@ -34,7 +35,8 @@ class CSVLogger(Callback):
     """Writes a row for each epoch, or every `every_steps` steps, to a CSV file.
 
     A value that comes later, such as one of the first evaluation, becomes a column of its own.
-    After a restart the file is continued.
+    A resumed training continues its file.
+    A file of another training is renamed, with a warning.
 
     Args:
         path: The file.
@@ -50,13 +52,14 @@ class CSVLogger(Callback):
     def on_fit_start(self, trainer: Trainer) -> None:
         """Continue the file of a resumed training, or start a new one."""
         self._columns = None
+        self.path = self.path.absolute()  # also if a callback changes the working directory
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        if trainer.step and self.path.exists():
-            rows = self._rows()
-            if rows:
-                self._columns = list(rows[0])
-                self._rewrite(rows, trainer.step)
-                return
+        rows = self._rows() if trainer.step and self.path.exists() else []
+        if rows and "step" in rows[0]:
+            self._columns = list(rows[0])
+            self._rewrite(rows, trainer.step)
+            return
+        self._set_aside()
         self.path.write_text("", encoding="utf-8")
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
@@ -70,8 +73,24 @@ class CSVLogger(Callback):
             self._append(record)
 
     def _rows(self) -> list[dict[str, str]]:
-        with open(self.path, newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
+        """Return the rows of the file; none if it is not a CSV file."""
+        try:
+            with open(self.path, newline="", encoding="utf-8") as file:
+                return list(csv.DictReader(file))
+        except (UnicodeDecodeError, csv.Error):
+            return []
+
+    def _set_aside(self) -> None:
+        """Rename a file that does not belong to this training."""
+        if not (self.path.is_file() and self.path.stat().st_size):
+            return
+        names = (f"{self.path.stem}-{n}{self.path.suffix}" for n in itertools.count(1))
+        other = next(path for path in map(self.path.with_name, names) if not os.path.lexists(path))
+        os.rename(self.path, other)
+        warnings.warn(
+            f"CSVLogger: {self.path} was not written by this training; renamed it to {other.name}",
+            stacklevel=2,
+        )
 
     def _rewrite(self, rows: list[dict[str, str]], step: float) -> None:
         """Replace the file by the complete rows up to a step."""
