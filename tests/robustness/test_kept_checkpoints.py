@@ -167,3 +167,11 @@ def test_a_script_that_runs_again_keeps_the_csv_file_of_the_first_run(tmp_path: 
             script()
     assert (tmp_path / "log-1.csv").read_text() == first
     assert (tmp_path / "log-2.csv").exists()
+
+
+def test_the_rest_of_an_interrupted_removal_is_removed(tmp_path: Path) -> None:
+    trainer(tmp_path).fit((X, Y), steps=3, batch_size=8)
+    for name in ("config.json", "history.jsonl", "model.safetensors", "training.json"):
+        (tmp_path / "step-00000002" / name).unlink()
+    trainer(tmp_path).resume(tmp_path / "last").fit((X, Y), steps=5, batch_size=8)
+    assert steps(tmp_path) == ["00000004", "00000005"]

@@ -107,14 +107,21 @@ class Checkpoint(Callback):
     def _remove(self, path: Path) -> None:
         """Remove a checkpoint if this run wrote it."""
         try:
-            with open_checkpoint(path) as folder:
-                saved = read_json(folder, "training.json")["callbacks"]
-            if any(state.get("run") == self._run for _, state in saved):
+            if self._is_own(path):
                 remove_folder(path, KIND)
-        except (CheckpointError, KeyError, TypeError, ValueError, AttributeError):
-            pass  # it is gone, or somebody replaced it
         except OSError as error:
             warnings.warn(f"Checkpoint: {path} could not be removed: {error}", stacklevel=2)
+
+    def _is_own(self, path: Path) -> bool:
+        """Return whether this run wrote a checkpoint, or a crash left a part of it."""
+        try:
+            with open_checkpoint(path) as folder:
+                if not folder.file("config.json").exists():  # the first file that is removed
+                    return True
+                saved = read_json(folder, "training.json")["callbacks"]
+                return any(state.get("run") == self._run for _, state in saved)
+        except (CheckpointError, KeyError, TypeError, ValueError, AttributeError):
+            return False  # somebody replaced or damaged it
 
     def state_dict(self) -> dict[str, Any]:
         """Return the best value, the names of the `step-...` folders and the name of this run."""
