@@ -43,6 +43,10 @@ class Accumulation:
         self.count += 1
         self.left_out_loss = loss
 
+    def discard(self) -> None:
+        """Leave out the batches so far."""
+        self.used, self.loss, self.gradients, self._weight = 0, 0.0, [], 0.0
+
     def add(self, loss: float, gradients: Gradients, weight: float) -> None:
         """Add a batch.
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ember_ml.training.trainer.history_log import HistoryLog, Record
+from ember_ml.training.trainer.history_log import HistoryLog, Record, plain
 
 WINDOW = 100_000
 """Number of records of steps, and of epochs, that stay in memory."""
@@ -101,8 +101,8 @@ class History:
         self._write_log("epoch", self.epochs)
         return {
             **self._log.position._asdict(),
-            "newest_steps": self.steps[self._logged["step"] :],
-            "newest_epochs": self.epochs[self._logged["epoch"] :],
+            "newest_steps": [plain(each) for each in self.steps[self._logged["step"] :]],
+            "newest_epochs": [plain(each) for each in self.epochs[self._logged["epoch"] :]],
         }
 
     @property

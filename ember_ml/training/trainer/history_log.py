@@ -10,7 +10,7 @@ import weakref
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from ember_ml._core.locks import held
 
@@ -34,8 +34,21 @@ class Position(NamedTuple):
 
 def line(kind: str, record: Mapping[str, float]) -> bytes:
     """Return the line of a record of a "step" or an "epoch"."""
-    text = json.dumps({"kind": kind, "record": record}, separators=(",", ":"), default=float)
+    text = json.dumps({"kind": kind, "record": record}, separators=(",", ":"), default=_number)
     return text.encode() + b"\n"
+
+
+def plain(record: Mapping[str, float]) -> Record:
+    """Return a record with Python numbers, as a line has them."""
+    return parse(line("step", record))[1]
+
+
+def _number(value: Any) -> float | str:
+    """Return what a callback added to a record as a float, or as text if it is not a number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return repr(value)
 
 
 def parse(text: bytes) -> tuple[str, Record]:

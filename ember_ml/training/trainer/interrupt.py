@@ -13,6 +13,8 @@ from typing import Any, Self
 class TrainingInterrupted(KeyboardInterrupt):
     """Raised by `Trainer.fit` after Ctrl-C, once the checkpoint is saved.
 
+    If the step raises an error meanwhile, nothing is saved, and the error is the cause.
+
     As a KeyboardInterrupt it ends a script with all its remaining calls of `fit`, unless the script
     catches it.
     """
@@ -87,3 +89,5 @@ class Interrupt:
             signal.signal(number, before)
         if self.signal == signal.SIGTERM and callable(self._before.get(signal.SIGTERM)):
             signal.raise_signal(signal.SIGTERM)  # the program's own handler runs after ours
+        if self.asked and isinstance(error, Exception):  # it must not hide the signal
+            raise self.error() from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -115,6 +116,27 @@ def loader(data: DataLike, batch_size: int, *, shuffle: bool, seed: int) -> Data
         "arrays, or batches: a list, a loader of another library or a generator; not "
         f"{type(data).__name__}"
     )
+
+
+def check_generators(
+    data: DataLike, validation: DataLike | None, epochs: float, steps: float, every: int | None
+) -> None:
+    """Raise an error if data that can be read once would be read again.
+
+    Args:
+        data: Training data.
+        validation: Validation data.
+        epochs: Maximum number of epochs of the training.
+        steps: Maximum number of steps; infinite if only the epochs are limited.
+        every: Number of steps between evaluations; None if there is one in each epoch.
+    """
+    again = "it can be read once; pass a list of batches or a DataLoader"
+    if isinstance(data, Iterator) and 1 < epochs < math.inf == steps:
+        raise ArgumentError(
+            f"fit: a generator does not have the batches of {epochs} epochs: {again}"
+        )
+    if isinstance(validation, Iterator) and (epochs > 1 or every is not None):
+        raise ArgumentError(f"fit: a generator is not enough for several evaluations: {again}")
 
 
 def is_list_of_batches(data: object) -> bool:

@@ -15,13 +15,14 @@ from typing import Any, Literal
 
 from ember_ml import ops
 from ember_ml._core.dtype import EmberDType
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ConcurrentUseError
 from ember_ml._core.tensor import Tensor
 from ember_ml.backend import use_backend
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.data import DataLoader
 from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
+from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.nn.module import Module
 from ember_ml.registry import build
 from ember_ml.training.callbacks import Callback, Checkpoint, Progress
@@ -177,6 +178,7 @@ class Trainer:
         self.resumed_start: Start | None = None
         self._source: list[object] = []
         self._snapshot: Snapshot | None = None
+        self._fits = False
         self._validate: tuple[int, DataLike, int] | None = None
         self.takes_mask = batches.takes_mask(model)
         self._runner = StepRunner(self)
@@ -273,6 +275,11 @@ class Trainer:
                 are in the records of these steps, and callbacks that monitor one of them decide
                 there too. Default: only after each epoch.
         """
+        if self._fits:
+            raise ConcurrentUseError(
+                "fit: the trainer is in fit already, in a callback or another thread; use another "
+                "trainer, or call fit again after it has ended"
+            )
         data, validation = self._with_targets(data, targets, validation)
         if validate_every is not None and (validate_every < 1 or validation is None):
             raise ArgumentError(
@@ -286,6 +293,8 @@ class Trainer:
         is_done = limit.reached(self.epoch, self.step)
         if is_done and epochs is None and steps is None:
             return self.history  # a later call may continue the saved one
+        epochs_left = limit.epochs - self.epoch
+        sources.check_generators(data, validation, epochs_left, limit.steps, validate_every)
         check_monitors(self, validation is not None)
         self._check_parameters()
         loader = sources.loader(data, batch_size, shuffle=True, seed=self.config.seed or 0)
@@ -306,6 +315,8 @@ class Trainer:
         self.optimizer.train()
         self._take_snapshot()
         with use_backend(self.backend), contextlib.ExitStack() as ends:
+            self._fits = True
+            ends.callback(setattr, self, "_fits", False)
             for callback in reversed(self.callbacks):  # each runs even if another one fails
                 ends.callback(callback.on_fit_end, self)
             ends.callback(self.optimizer.eval)
@@ -476,6 +487,8 @@ class Trainer:
         if self.loader is None:
             return BatchPlace(self.epoch, None, None)
         number = self.loader.state_dict()["batches"] - 1
+        if number < 0:  # between two epochs
+            return BatchPlace(self.epoch, None, None)
         return BatchPlace(self.loader.epoch, number, self.loader.last_indices())
 
     def refuse_batch(self, problem: NonFiniteError) -> None:
@@ -490,6 +503,8 @@ class Trainer:
         action = "skipped"
         if self.config.on_nonfinite == "rollback" and self._snapshot is not None:
             self._snapshot.restore(self)
+            if self._snapshot.step != self.step:  # they are gradients at other values
+                self._runner.group.discard()
             action = f"skipped, and rolled back to step {self._snapshot.step}"
         warnings.warn(f"{action}: {problem}", NonFiniteWarning, stacklevel=2)
 
@@ -574,7 +589,10 @@ class Trainer:
             CheckpointError: If a file is missing or damaged, or lacks a key.
             StateDictError: If tensors do not fit the model or the optimizer.
         """
+        if self._fits:
+            raise ConcurrentUseError("resume: the trainer is in fit; resume after it has ended")
         resuming.resume(self, path)
+        self._snapshot = None
         return self
 
     def _checkpoint_folders(self) -> list[Path]:
@@ -591,7 +609,7 @@ class Trainer:
                 f"Stopped at step {self.step} and saved to {path}. Continue: build the same "
                 f"trainer, call trainer.resume({str(path)!r}), then fit(...) as before."
             )
-        except OSError as error:
+        except (OSError, CheckpointError) as error:
             text = f"Stopped at step {self.step}, but {path} could not be saved: {error}"
         Console().print(text, highlight=False, soft_wrap=True)
 
