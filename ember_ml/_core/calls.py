@@ -41,7 +41,7 @@ def recover(
     if error is None or not align.is_aligned(op, args, kwargs):
         args, kwargs = align.align(op, args, kwargs)
         return op.function(*args, **kwargs)
-    if op.body is not None and "OutOfMemory" not in type(error).__name__:
+    if op.body is not None and not explain.lacks_memory(error):
         try:
             op.body(*args, **kwargs)
         except _RAW as reference:  # the body is the reference for errors as it is for values

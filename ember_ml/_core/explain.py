@@ -26,12 +26,24 @@ if TYPE_CHECKING:
 _DTYPE = re.compile(
     r"dtype|scalar type|not implemented for '|unsupported type|data ?type", re.IGNORECASE
 )
+_MEMORY = re.compile(
+    r"not enough memory|can't allocate|unable to allocate|array is too big|maximum allowed size"
+    r"|maximum allowed dimension|storage size calculation overflowed",
+    re.IGNORECASE,
+)
 # A TypeError is about shapes only if it says how they disagree: JAX raises it for bad shapes.
 _DISAGREE = r"(?:incompatible|mismatch|broadcast|differ|same|equal|unchanged)"
 _SHAPES_DISAGREE = re.compile(rf"{_DISAGREE}.*\bshapes?\b|\bshapes?\b.*{_DISAGREE}", re.IGNORECASE)
 
 _AXES = ("axis", "axes", "dim", "axis1", "axis2", "source", "destination")
 _ABOUT_SHAPES = frozenset({*_AXES, "shape", "dtype", "device"})
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Return whether a backend could not allocate an array; each has its own exception."""
+    if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
+        return True
+    return _MEMORY.search(str(error)) is not None
 
 
 def _describe(value: Any) -> str:
@@ -66,12 +78,25 @@ def _number(value: Any) -> bool:
     return hasattr(value, "__float__") or _whole(value)
 
 
+def _two_lists(value: Any) -> bool:
+    is_pair = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
+    return is_pair and all(_whole(part) or _all_whole(part) for part in value)
+
+
 _CHECKS = {
     "int": ("an integer", _whole),
     "float": ("a number", _number),
     "str": ("a string", lambda value: isinstance(value, str)),
     "Sequence[int]": ("integers", _all_whole),
     "tuple[int, ...]": ("integers", _all_whole),
+    "bool | int | float | complex": (
+        "a number",
+        lambda value: hasattr(value, "__complex__") or _number(value),
+    ),
+    "int | tuple[Sequence[int], Sequence[int]]": (
+        "an integer or two sequences of integers",
+        lambda value: _whole(value) or _two_lists(value),
+    ),
     "int | Sequence[int]": ("integers", lambda value: _whole(value) or _all_whole(value)),
 }
 """Declared type -> (its description, check of a value). Other types are not checked."""
@@ -151,10 +176,12 @@ def explain(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], error: Except
         kwargs: Its keyword arguments.
         error: Exception that the backend raised.
     """
-    if isinstance(error, (EmberError, OverflowError, MemoryError)):
+    if isinstance(error, (EmberError, OverflowError)):
         return error
     call = call_text(op, args, kwargs)
     text = str(error).strip().split("\n")[0]
+    if lacks_memory(error):
+        return error if "OutOfMemory" in type(error).__name__ else MemoryError(f"{call}: {text}")
     try:
         arguments = dict(op.signature.bind(*args, **kwargs).arguments)
     except TypeError as wrong:

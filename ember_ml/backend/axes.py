@@ -30,6 +30,35 @@ def normalize(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     return tuple(axes)
 
 
+def distinct(axes: Sequence[int] | None, ndim: int, least: int = 0) -> tuple[int, ...]:
+    """Return distinct axes of a transform, counted from the front, in the given order.
+
+    Args:
+        axes: Axes; None selects all. A single integer is an error.
+        ndim: Number of axes of the array.
+        least: Number of axes that the transform needs.
+    """
+    if isinstance(axes, int):
+        raise TypeError(f"axes={axes} is not a sequence")
+    normalize(axes, ndim)
+    out = tuple(range(ndim)) if axes is None else tuple(one % ndim for one in axes)
+    if len(out) < least:
+        raise ValueError(f"the transform needs at least {least} axes")
+    return out
+
+
+def shifts(axes: int | Sequence[int] | None, ndim: int) -> bool:
+    """Return whether a shift of some axes, by default all, moves anything."""
+    return ndim > 0 if axes is None else axes != ()
+
+
+def spacing(d: float) -> float:
+    """Check and return the distance between samples."""
+    if float(d) == 0:
+        raise ValueError("d must not be 0")
+    return d
+
+
 def count(shape: Sequence[int], axis: int | Sequence[int] | None) -> int:
     """Return the number of elements that are reduced to one."""
     return math.prod([shape[one] for one in normalize(axis, len(shape))])
@@ -53,4 +82,7 @@ def within(k: int, n_rows: int, n_cols: int) -> int:
 def sides(n_rows: int, n_cols: int | None) -> tuple[int, int]:
     """Return the number of rows and columns of a matrix, square by default."""
     rows = operator.index(n_rows)
-    return rows, rows if n_cols is None else operator.index(n_cols)
+    columns = rows if n_cols is None else operator.index(n_cols)
+    if rows < 0 or columns < 0:
+        raise ValueError(f"the shape ({rows}, {columns}) has a negative length")
+    return rows, columns

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import DEFAULT_FLOAT, EmberDType, float32
-from ember_ml._core.errors import ShapeError
+from ember_ml._core.errors import ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import EmberTensor, Tensor
 
 __all__: list[str] = []
@@ -69,6 +69,13 @@ def root(x: Tensor, p: float = 2.0) -> Tensor:
     return ops.where(
         above, ops.sqrt(safe) if p == 2 else ops.pow(safe, 1.0 / p), ops.stop_gradient(x)
     )
+
+
+def check_real(op: str, **numbers: object) -> None:
+    """Raise if an argument is None or complex instead of a real number."""
+    for name, value in numbers.items():
+        if value is None or isinstance(value, complex):
+            raise ArgumentTypeError(f"{op}: {name}={value!r} must be a real number")
 
 
 def along(op: str, name: str, vector: Tensor, x: Tensor, axis: int) -> Tensor:

@@ -28,6 +28,10 @@ def synapses(
     size: int,
 ) -> torch.Tensor:
     """Implement `ember_ml.ops.synapses`."""
+    if weights.ndim != 2 or sources.ndim != 1 or destinations.ndim != 1 or 0 in v.shape[-1:]:
+        raise ValueError("expected weights (kinds, synapses), sources and destinations (synapses,)")
+    if not isinstance(size, int) or size < 0:
+        raise ValueError("size must be an integer of at least 0")
     operands = [x.float() if v.dtype in _HALVES else x for x in (v, slopes, offsets, weights)]
     group = _Synapses(sources.long(), destinations.long(), v.shape[-1], size)
     return group(*operands).to(v.dtype)

@@ -7,8 +7,9 @@ import math
 from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite, unary
+from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._composite import in_float32
+from ember_ml.ops._composite import check_real, in_float32
 
 __all__ = [
     "celu",
@@ -64,6 +65,7 @@ def hardtanh(x: TensorLike, min_value: float = -1.0, max_value: float = 1.0) -> 
         min_value: Lower bound.
         max_value: Upper bound.
     """
+    check_real("hardtanh", min_value=min_value, max_value=max_value)
     return ops.clip(x, min_value, max_value)
 
 
@@ -76,6 +78,7 @@ def leaky_relu(x: TensorLike, negative_slope: float = 0.01) -> Tensor:
         x: Input tensor.
         negative_slope: Slope for negative x.
     """
+    check_real("leaky_relu", negative_slope=negative_slope)
     return ops.where(x > 0, x, x * negative_slope)
 
 
@@ -88,6 +91,7 @@ def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
         x: Input tensor.
         alpha: Scale of the negative part.
     """
+    check_real("elu", alpha=alpha)
     return ops.where(x >= 0, x, ops.expm1(ops.minimum(x, 0.0)) * alpha)
 
 
@@ -100,6 +104,9 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
         x: Input tensor.
         alpha: Scale of the negative part.
     """
+    check_real("celu", alpha=alpha)
+    if alpha == 0:
+        raise ArgumentError("celu: alpha must not be 0")
     return ops.where(x >= 0, x, ops.expm1(ops.minimum(x / alpha, 0.0)) * alpha)
 
 
@@ -216,6 +223,8 @@ def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
         x: Input tensor.
         threshold: Half width of the zero interval, not negative.
     """
+    if not threshold >= 0:
+        raise ArgumentError(f"soft_shrink: threshold must be at least 0; got {threshold}")
     return x - ops.clip(x, -threshold, threshold)
 
 
@@ -228,6 +237,7 @@ def threshold(x: TensorLike, threshold: float, value: float) -> Tensor:
         threshold: Value that x must exceed.
         value: Replacement for the other elements.
     """
+    check_real("threshold", value=value)
     return ops.where(x <= threshold, value, x)
 
 

@@ -93,6 +93,11 @@ def attend(
         window: Attend only to keys less than `window` positions away.
         scale: Factor of the scores. Default: 1 / sqrt(features).
     """
+    if key.shape[:-1] != value.shape[:-1]:
+        raise ShapeError(
+            f"scaled_dot_product_attention: key has shape {key.shape} and value {value.shape}; "
+            "they must agree in all axes but the last"
+        )
     key, value = _spread(query, key), _spread(query, value)
     return ops.matmul(_weights(query, key, mask, causal, window, scale), value)
 

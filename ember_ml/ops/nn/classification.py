@@ -9,7 +9,7 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, MaskLike, composite, host_checked
 from ember_ml._core.dtype import DEFAULT_INT, INTEGER_RANGES
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.indexing import check_range, host_array, host_shape, normalize_axis
+from ember_ml._core.indexing import check_range, host_array, host_shape, normalize_axis, whole
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import along, in_float32
 from ember_ml.ops.nn.losses import reduce, same_shape
@@ -32,6 +32,7 @@ def _picked(
             f"the shape of the scores {scores.shape} without axis {axis}"
         )
     low, high = INTEGER_RANGES[classes.dtype]
+    ignore_index = whole(op, "ignore_index", ignore_index)
     if not low <= ignore_index <= high:
         classes = ops.astype(classes, DEFAULT_INT)
     counts = classes != ignore_index

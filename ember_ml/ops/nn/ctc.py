@@ -6,7 +6,7 @@ from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, composite
 from ember_ml._core.dtype import DEFAULT_INT
-from ember_ml._core.errors import ShapeError
+from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import in_float32
 from ember_ml.ops.nn.losses import reduce
@@ -45,6 +45,8 @@ def ctc_loss(
             f"ctc_loss: x has shape {x.shape} and targets {targets.shape}; "
             "expected (time, batch, classes) and (batch, length)"
         )
+    if not 0 <= blank < x.shape[2]:
+        raise ArgumentError(f"ctc_loss: blank must be one of {x.shape[2]} classes; got {blank}")
     targets, input_lengths, target_lengths = [
         ops.astype(each, DEFAULT_INT) for each in (targets, input_lengths, target_lengths)
     ]

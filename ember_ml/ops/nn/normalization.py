@@ -8,7 +8,7 @@ from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops._composite import along, in_float32, root
+from ember_ml.ops._composite import along, check_real, in_float32, root
 
 __all__ = [
     "batch_norm",
@@ -85,6 +85,7 @@ def rms_norm(
     """
     axis = normalize_axis("rms_norm", axis, x.ndim)
     _check_trailing("rms_norm", "weight", weight, x, axis)
+    check_real("rms_norm", eps=eps)
     square = ops.mean(x * x, axis=tuple(range(axis, x.ndim)), keepdims=True)
     return _affine(x / ops.sqrt(square + eps), weight, None)
 
@@ -161,6 +162,7 @@ def batch_norm(
         axis: Axis of the channels.
     """
     axis = normalize_axis("batch_norm", axis, x.ndim)
+    check_real("batch_norm", eps=eps)
     scale = 1.0 / ops.sqrt(along("batch_norm", "variance", variance, x, axis) + eps)
     centered = x - along("batch_norm", "mean", mean, x, axis)
     return _affine_along("batch_norm", centered * scale, weight, bias, axis)

@@ -9,9 +9,9 @@ from ember_ml._core import rules
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dispatch import MaskLike, composite
 from ember_ml._core.dtype import float32, float64
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
-from ember_ml.ops._composite import in_float32
+from ember_ml.ops._composite import check_real, in_float32
 
 __all__ = ["alibi_bias", "rope"]
 
@@ -41,6 +41,11 @@ def rope(
     """
     if x.ndim < 2 or x.shape[-1] % 2:
         raise ShapeError(f"rope: x has shape {x.shape}; expected (..., time, even features)")
+    check_real("rope", base=base)
+    if not base > 0:
+        raise ArgumentError(f"rope: base must be positive; got {base}")
+    if isinstance(offset, float):
+        raise ArgumentTypeError(f"rope: offset={offset!r} must be an integer")
     cos, sin = _turns(x, positions, base, offset)
     if interleaved:
         first, second = x[..., 0::2], x[..., 1::2]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core.dispatch import IndexLike, composite
+from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.indexing import whole
 from ember_ml._core.rules import DTypeRule
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import in_float32
@@ -43,6 +45,7 @@ def lstm(
     Returns:
         The hidden states of all steps, (batch, time, hidden), and the last h and c.
     """
+    _check_states("lstm", x, h0, c0)
     h, c = h0, c0
     states = []
     for entry in ops.unstack(ops.linear(x, weight_ih, bias_ih), 1):
@@ -82,6 +85,7 @@ def gru(
     Returns:
         The hidden states of all steps, (batch, time, hidden), and the last one.
     """
+    _check_states("gru", x, h0)
     h = h0
     states = []
     for entry in ops.unstack(ops.linear(x, weight_ih, bias_ih), 1):
@@ -91,6 +95,17 @@ def gru(
         h = n + ops.sigmoid(z + hz) * (h - n)
         states.append(h)
     return _sequence(states, x, h), h
+
+
+def _check_states(op: str, x: Tensor, *states: Tensor) -> None:
+    """Raise unless x is (batch, time, features) and the states are (batch, hidden)."""
+    hidden = states[0].shape[-1:]
+    if x.ndim != 3 or any(state.shape != (x.shape[0], *hidden) for state in states):
+        shapes = ", ".join(str(state.shape) for state in states)
+        raise ShapeError(
+            f"{op}: x has shape {x.shape} and the initial state {shapes}; "
+            "expected (batch, time, features) and (batch, hidden)"
+        )
 
 
 def _sequence(states: list[Tensor], x: Tensor, h: Tensor) -> Tensor:
@@ -130,6 +145,7 @@ def closed_form(
     Returns:
         The hidden states of all steps, (batch, time, hidden).
     """
+    _check_states("closed_form", x, h0)
     h, size = h0, h0.shape[-1]
     spans = [None] * x.shape[1] if timespans is None else ops.unstack(timespans, 1)
     states = []
@@ -171,6 +187,7 @@ def liquid(
     Returns:
         The potentials of all steps, (batch, time, neurons).
     """
+    _check_states("liquid", x, v0)
     v, size = v0, v0.shape[-1]
     states = []
     for entry in ops.unstack(x, 1):
@@ -212,6 +229,14 @@ def synapses(
         >>> synapses(v, ones[0], 0.0 * ones[0], ones, [0, 1, 1], [1, 0, 1], 2).tolist()
         [1.0, 1.5]
     """
+    if whole("synapses", "size", size) < 0:
+        raise ArgumentError(f"synapses: size must be at least 0; got {size}")
+    if weights.ndim != 2 or sources.ndim != 1 or destinations.ndim != 1 or 0 in v.shape[-1:]:
+        raise ShapeError(
+            f"synapses: v, weights, sources and destinations have shapes {v.shape}, "
+            f"{weights.shape}, {sources.shape} and {destinations.shape}; "
+            "expected (..., neurons), (kinds, synapses), (synapses,) and (synapses,)"
+        )
     read = ops.one_hot(sources, v.shape[-1], dtype=v.dtype) * ops.expand_dims(slopes, 1)
     write = ops.one_hot(destinations, size, axis=0, dtype=v.dtype) * ops.expand_dims(weights, 1)
     write = ops.reshape(write, (weights.shape[0] * size, slopes.shape[0]))

@@ -15,6 +15,8 @@ __all__: list[str] = []
 Lengths: TypeAlias = "int | Sequence[int]"
 Padding: TypeAlias = "int | str | Sequence[int] | Sequence[Sequence[int]]"
 Pairs: TypeAlias = "tuple[tuple[int, int], ...]"
+LONGEST = 2**31 - 1
+"""Largest length of a spatial axis: native kernels count in 32-bit integers."""
 CONVOLUTION = DTypeRule("floating", frozenset({"float", "complex"}), lift=True, contraction=True)
 
 
@@ -50,13 +52,13 @@ def restore(x: Tensor, data_format: str) -> Tensor:
 
 def per_axis(op: str, name: str, value: Lengths, rank: int, least: int = 1) -> tuple[int, ...]:
     """Return one integer for each spatial axis."""
-    if type(value) is int and value >= least:
+    if type(value) is int and least <= value <= LONGEST:
         return (value,) * rank
     values: tuple[Any, ...] = tuple(value) if isinstance(value, (list, tuple)) else (value,) * rank
-    wanted = f"an integer of at least {least}" + (f", or {rank} of them" if rank > 1 else "")
+    wanted = f"an integer from {least} to {LONGEST}" + (f", or {rank} of them" if rank > 1 else "")
     if not all(isinstance(length, int) for length in values):
         raise ArgumentTypeError(f"{op}: {name} must be {wanted}; got {value!r}")
-    if len(values) != rank or min(values) < least:
+    if len(values) != rank or min(values) < least or max(values) > LONGEST:
         raise ArgumentError(f"{op}: {name} must be {wanted}; got {value!r}")
     return values
 

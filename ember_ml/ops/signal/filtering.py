@@ -119,7 +119,8 @@ def causal_conv1d(x: TensorLike, weight: TensorLike, bias: TensorLike | None = N
         weight: (channels, taps); the last tap applies to the current element.
         bias: (channels,). Default: none.
     """
-    if x.ndim != 3 or weight.ndim != 2 or weight.shape[0] != x.shape[1] or 0 in weight.shape:
+    fits = x.ndim == 3 and weight.ndim == 2 and weight.shape[0] == x.shape[1]
+    if not fits or 0 in (*weight.shape, x.shape[2]):
         raise ShapeError(
             f"causal_conv1d: x has shape {x.shape} and weight {weight.shape}; "
             "expected (batch, channels, length) and (channels, taps)"

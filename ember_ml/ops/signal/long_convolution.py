@@ -5,7 +5,7 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import MaskLike, composite
-from ember_ml._core.errors import ShapeError
+from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.signal.filtering import causal_conv1d, fft_conv
 
@@ -53,6 +53,8 @@ def causal_toeplitz(kernel: TensorLike, length: int) -> Tensor:
         [[[1, 2, 0], [0, 1, 2], [0, 0, 1]]]
     """
     channels, taps = kernel.shape
+    if length < 0:
+        raise ArgumentError(f"causal_toeplitz: length must be at least 0; got {length}")
     kernel = kernel[:, :length]
     row = ops.pad_constant(kernel, [(0, 0), (0, 2 * length - min(taps, length))])
     rows = ops.broadcast_to(ops.expand_dims(row, 1), (channels, length, 2 * length))

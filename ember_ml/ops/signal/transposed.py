@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ember_ml._core.dispatch import composite, op
-from ember_ml._core.errors import ShapeError
+from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.signal import _geometry as geometry
 from ember_ml.ops.signal._geometry import CONVOLUTION, Lengths, Padding, Pairs
@@ -80,7 +80,13 @@ def _conv_transpose(
     spans = geometry.extents(filters[2:], dilations)
     crops = _crops(name, padding, output_padding, spans, strides)
     for length, step, span, (low, high) in zip(shape[2:], strides, spans, crops, strict=True):
-        if (length - 1) * step + span - low - high < 1:
+        longest = (length - 1) * step + span
+        if longest - min(high, 0) > geometry.LONGEST:
+            raise ArgumentError(
+                f"{name}: stride {step} and a window of {span} extend an axis of {length} to "
+                f"{longest} elements; at most {geometry.LONGEST} are possible"
+            )
+        if longest - low - high < 1:
             raise ShapeError(
                 f"{name}: padding={padding} crops everything from an axis of length {length}"
             )

@@ -27,6 +27,8 @@ from ember_ml.backend.mlx.bits import as_unsigned
 def isclose(
     x: mx.array, y: mx.array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> mx.array:
+    if not (rtol >= 0 and atol >= 0):
+        raise ValueError("the tolerances must not be negative")
     if mx.issubdtype(x.dtype, mx.inexact):
         return mx.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if x.dtype == mx.bool_:

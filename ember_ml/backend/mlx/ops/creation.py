@@ -54,6 +54,8 @@ def arange(
     start: float, stop: float | None = None, step: float = 1, *, dtype: mx.Dtype, device: str
 ) -> mx.array:
     """Return a range; integers are exact."""
+    if start is None or step is None:
+        raise TypeError("start and step must be numbers")
     if step == 0:
         raise ValueError("step must not be 0")
     start, stop = (0, start) if stop is None else (start, stop)
@@ -127,5 +129,7 @@ empty_like = zeros_like
 
 def coordinate_matrices(tensors: Sequence[mx.array], indexing: str = "xy") -> list[mx.array]:
     """Return the coordinates of a grid; copy empty ones, whose gradient may hang in MLX."""
+    if any(x.ndim > 1 for x in tensors):
+        raise ValueError("coordinates must be vectors or numbers")
     grids = mx.meshgrid(*tensors, indexing=indexing)
     return [grid if grid.size else mx.zeros(grid.shape, grid.dtype) for grid in grids]

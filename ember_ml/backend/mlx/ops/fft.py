@@ -14,6 +14,7 @@ from mlx.core.fft import irfft as irfft
 from mlx.core.fft import rfft as rfft
 
 from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
+from ember_ml.backend.axes import distinct, spacing
 
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
@@ -29,24 +30,27 @@ def _lengths(x: mx.array, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
     return [own[at] if length == -1 else length for at, length in enumerate(s)], tuple(axes)
 
 
-def _along(transform: Callable[..., Any], default: Any, halved: bool = False) -> Callable[..., Any]:
+def _along(
+    transform: Callable[..., Any], default: Any, real: bool = False, halved: bool = False
+) -> Callable[..., Any]:
     def transformed(
         x: mx.array, s: Any = None, axes: Any = default, norm: str = "backward"
     ) -> mx.array:
         s, axes = _lengths(x, s, axes, halved)
-        return transform(x, s, axes, norm)
+        axes = distinct(axes, x.ndim, least=int(real))
+        return transform(x, s, axes, norm) if axes else x.astype(mx.complex64)
 
     return transformed
 
 
 fftn = _along(mx.fft.fftn, None)
 ifftn = _along(mx.fft.ifftn, None)
-rfftn = _along(mx.fft.rfftn, None)
-irfftn = _along(mx.fft.irfftn, None, halved=True)
+rfftn = _along(mx.fft.rfftn, None, real=True)
+irfftn = _along(mx.fft.irfftn, None, real=True, halved=True)
 fft2 = _along(mx.fft.fftn, (-2, -1))
 ifft2 = _along(mx.fft.ifftn, (-2, -1))
-rfft2 = _along(mx.fft.rfftn, (-2, -1))
-irfft2 = _along(mx.fft.irfftn, (-2, -1), halved=True)
+rfft2 = _along(mx.fft.rfftn, (-2, -1), real=True)
+irfft2 = _along(mx.fft.irfftn, (-2, -1), real=True, halved=True)
 
 
 def hfft(x: mx.array, n: int | None = None, axis: int = -1, norm: str = "backward") -> mx.array:
@@ -71,9 +75,11 @@ def _samples(n: int, dtype: mx.Dtype) -> int:
 def fftfreq(n: int, *, d: float = 1.0, dtype: mx.Dtype | None, device: str) -> mx.array:
     """Return the frequencies of `fft`."""
     steps = [*range((_samples(n, dtype) + 1) // 2), *range(-(n // 2), 0)]
-    return mx.array([step / (n * d) for step in steps], dtype)
+    gap = n * spacing(d)
+    return mx.array([step / gap for step in steps], dtype)
 
 
 def rfftfreq(n: int, *, d: float = 1.0, dtype: mx.Dtype | None, device: str) -> mx.array:
     """Return the frequencies of `rfft`."""
-    return mx.array([step / (n * d) for step in range(_samples(n, dtype) // 2 + 1)], dtype)
+    gap = n * spacing(d)
+    return mx.array([step / gap for step in range(_samples(n, dtype) // 2 + 1)], dtype)

@@ -32,16 +32,21 @@ def take(x: mx.array, indices: mx.array, axis: int | None = None) -> mx.array:
     return mx.zeros(shape, x.dtype)  # MLX crashes in the gradient of an empty gather
 
 
+def _check_rank(name: str, x: mx.array, indices: mx.array) -> None:
+    if x.ndim != indices.ndim or x.ndim == 0:
+        raise ShapeError(
+            f"{name}: x {x.shape} and indices {indices.shape} must have the same number of axes, "
+            "at least 1"
+        )
+
+
 def take_along_axis(x: mx.array, indices: mx.array, axis: int = -1) -> mx.array:
+    _check_rank("take_along_axis", x, indices)
     return mx.take_along_axis(x, fixed(indices), axis)
 
 
 def put_along_axis(x: mx.array, indices: mx.array, values: mx.array, axis: int = -1) -> mx.array:
-    if x.ndim != indices.ndim or x.ndim == 0:
-        raise ShapeError(
-            f"put_along_axis: x {x.shape} and indices {indices.shape} must have the same number "
-            "of axes, at least 1"
-        )
+    _check_rank("put_along_axis", x, indices)
     shape = list(x.shape)
     shape[axis] = indices.shape[axis]
     values = mx.broadcast_to(values, shape)

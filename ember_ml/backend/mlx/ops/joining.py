@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import mlx.core as mx
-from mlx.core import stack as stack
 
 from ember_ml._core.errors import AxisError
 
@@ -15,6 +14,12 @@ def concat(arrays: Sequence[mx.array], axis: int | None = 0) -> mx.array:
         # MLX returns a single array as it is
         raise AxisError(f"concat: axis={axis} is out of range for the shape {arrays[0].shape}")
     return mx.concatenate(arrays, axis)
+
+
+def stack(arrays: Sequence[mx.array], axis: int = 0) -> mx.array:
+    if axis is None:
+        raise TypeError("axis must be an integer")  # MLX would flatten the arrays
+    return mx.stack(arrays, axis)
 
 
 def split_at(x: mx.array, indices: Sequence[int], axis: int = 0) -> list[mx.array]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import mlx.core as mx
 import numpy as np
-from mlx.core import flatten as flatten
 from mlx.core import squeeze as squeeze
 from mlx.core import swapaxes as swapaxes
 from mlx.core import transpose as permute_dims  # noqa: F401
@@ -28,6 +27,12 @@ def reshape(x: mx.array, shape: int | Sequence[int], *, copy: bool | None = None
 
 def broadcast_to(x: mx.array, shape: int | Sequence[int]) -> mx.array:
     return mx.broadcast_to(x, listed(shape))
+
+
+def flatten(x: mx.array, start_axis: int = 0, end_axis: int = -1) -> mx.array:
+    if x.ndim and not (-x.ndim <= start_axis < x.ndim and -x.ndim <= end_axis < x.ndim):
+        raise IndexError("MLX would use the nearest axis")
+    return mx.flatten(x, start_axis, end_axis)
 
 
 def flip(x: mx.array, axis: int | Sequence[int] | None = None) -> mx.array:

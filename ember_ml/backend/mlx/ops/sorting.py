@@ -14,6 +14,8 @@ def _flip(x: mx.array, axis: int) -> mx.array:
 
 
 def sort(x: mx.array, axis: int = -1, *, descending: bool = False, stable: bool = True) -> mx.array:
+    if axis is None:
+        raise TypeError("axis must be an integer")
     out = mx.sort(x, axis)
     return _flip(out, axis) if descending else out
 
@@ -22,6 +24,8 @@ def argsort(
     x: mx.array, axis: int = -1, *, descending: bool = False, stable: bool = True
 ) -> mx.array:
     """Return the sorting indices; a descending sort runs on the reversed axis to stay stable."""
+    if axis is None:
+        raise TypeError("axis must be an integer")
     if not descending:
         return mx.argsort(x, axis).astype(mx.int64)
     backwards = mx.argsort(_flip(x, axis), axis).astype(mx.int64)

@@ -104,7 +104,7 @@ def log_sigmoid(x: mx.array) -> mx.array:
 
 
 def softplus(x: mx.array, beta: float = 1.0) -> mx.array:
-    return mx.logaddexp(x * beta, 0) / beta
+    return mx.logaddexp(x * float(beta), 0) / beta
 
 
 def logit(x: mx.array, eps: float | None = None) -> mx.array:

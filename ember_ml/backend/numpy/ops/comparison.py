@@ -26,6 +26,8 @@ from ember_ml.backend.interface import Variants
 def isclose(
     x: np.ndarray, y: np.ndarray, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> np.ndarray:
+    if not (rtol >= 0 and atol >= 0):
+        raise ValueError("the tolerances must not be negative")
     if x.dtype.kind not in "iu":
         return np.isclose(x, y, rtol, atol, equal_nan)
     with np.errstate(over="ignore"):

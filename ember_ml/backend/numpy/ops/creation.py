@@ -39,6 +39,8 @@ def arange(
     start: float, stop: float | None = None, step: float = 1, *, dtype: np.dtype, device: str
 ) -> np.ndarray:
     """Return a range; integers are exact."""
+    if start is None or step is None:
+        raise TypeError("start and step must be numbers")
     if step == 0:
         raise ValueError("step must not be 0")
     start, stop = (0, start) if stop is None else (start, stop)
@@ -105,4 +107,6 @@ def triu(x: np.ndarray, k: int = 0) -> np.ndarray:
 
 def coordinate_matrices(tensors: Sequence[np.ndarray], indexing: str = "xy") -> list[np.ndarray]:
     """Return the coordinates of a grid."""
+    if any(x.ndim > 1 for x in tensors):
+        raise ValueError("coordinates must be vectors or numbers")
     return np.meshgrid(*tensors, indexing=indexing)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.fft import fftshift as fftshift
-from numpy.fft import ifftshift as ifftshift
 
 from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
+from ember_ml.backend.axes import distinct, shifts, spacing
 
 
 def _lengths(x: np.ndarray, s: Any, axes: Any, halved: bool) -> tuple[Any, Any]:
@@ -37,13 +36,16 @@ def _along_axis(transform: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _along_axes(
-    transform: Callable[..., Any], default: Any, halved: bool = False
+    transform: Callable[..., Any], default: Any, real: bool = False, halved: bool = False
 ) -> Callable[..., Any]:
     def transformed(
         x: np.ndarray, s: Any = None, axes: Any = default, norm: str = "backward"
     ) -> np.ndarray:
         s, axes = _lengths(x, s, axes, halved)
-        return transform(_wide(x), s, axes, norm)
+        x, axes = _wide(x), distinct(axes, x.ndim, least=int(real))
+        if not axes:  # NumPy would return the dtype of x
+            return x.astype(np.result_type(x.dtype, np.complex64))
+        return transform(x, s, axes, norm)
 
     return transformed
 
@@ -56,12 +58,21 @@ hfft = _along_axis(np.fft.hfft)
 ihfft = _along_axis(np.fft.ihfft)
 fftn = _along_axes(np.fft.fftn, None)
 ifftn = _along_axes(np.fft.ifftn, None)
-rfftn = _along_axes(np.fft.rfftn, None)
-irfftn = _along_axes(np.fft.irfftn, None, halved=True)
+rfftn = _along_axes(np.fft.rfftn, None, real=True)
+irfftn = _along_axes(np.fft.irfftn, None, real=True, halved=True)
 fft2 = _along_axes(np.fft.fftn, (-2, -1))
 ifft2 = _along_axes(np.fft.ifftn, (-2, -1))
-rfft2 = _along_axes(np.fft.rfftn, (-2, -1))
-irfft2 = _along_axes(np.fft.irfftn, (-2, -1), halved=True)
+rfft2 = _along_axes(np.fft.rfftn, (-2, -1), real=True)
+irfft2 = _along_axes(np.fft.irfftn, (-2, -1), real=True, halved=True)
+
+
+def fftshift(x: np.ndarray, axes: int | Sequence[int] | None = None) -> np.ndarray:
+    return np.fft.fftshift(x, axes) if shifts(axes, x.ndim) else x
+
+
+def ifftshift(x: np.ndarray, axes: int | Sequence[int] | None = None) -> np.ndarray:
+    """Return the inverse of `fftshift`."""
+    return np.fft.ifftshift(x, axes) if shifts(axes, x.ndim) else x
 
 
 def _samples(n: int, dtype: np.dtype) -> int:
@@ -75,9 +86,9 @@ def _samples(n: int, dtype: np.dtype) -> int:
 
 def fftfreq(n: int, *, d: float = 1.0, dtype: np.dtype | None, device: str) -> np.ndarray:
     """Return the frequencies of `fft`."""
-    return np.fft.fftfreq(_samples(n, dtype), d).astype(dtype)
+    return np.fft.fftfreq(_samples(n, dtype), spacing(d)).astype(dtype)
 
 
 def rfftfreq(n: int, *, d: float = 1.0, dtype: np.dtype | None, device: str) -> np.ndarray:
     """Return the frequencies of `rfft`."""
-    return np.fft.rfftfreq(_samples(n, dtype), d).astype(dtype)
+    return np.fft.rfftfreq(_samples(n, dtype), spacing(d)).astype(dtype)

@@ -37,6 +37,8 @@ def put_along_axis(
     x: np.ndarray, indices: np.ndarray, values: np.ndarray, axis: int = -1
 ) -> np.ndarray:
     _check_rank("put_along_axis", x, indices)
+    if values.ndim > x.ndim:
+        raise ValueError("the values have more axes than x")
     out = np.array(x)
     np.put_along_axis(out, indices.astype(np.intp, copy=False), values, axis)
     return out

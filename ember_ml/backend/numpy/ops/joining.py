@@ -11,7 +11,7 @@ from numpy import stack as stack
 
 
 def split_at(x: np.ndarray, indices: Sequence[int], axis: int = 0) -> list[np.ndarray]:
-    before = (slice(None),) * axis
+    before = (slice(None),) * (axis + x.ndim if axis < 0 else axis)
     edges = [0, *indices, x.shape[axis]]
     return [x[(*before, slice(start, stop))] for start, stop in pairwise(edges)]
 

@@ -10,6 +10,8 @@ import numpy as np
 def pad_constant(
     x: np.ndarray, widths: Sequence[tuple[int, int]], value: bool | int | float | complex = 0
 ) -> np.ndarray:
+    if value is None:
+        raise TypeError("value must be a number")
     shape = [length + sum(pair) for length, pair in zip(np.shape(x), widths, strict=True)]
     out = np.full(shape, value, x.dtype)
     inner = tuple(

@@ -10,6 +10,8 @@ import numpy as np
 def sort(
     x: np.ndarray, axis: int = -1, *, descending: bool = False, stable: bool = True
 ) -> np.ndarray:
+    if axis is None:
+        raise TypeError("axis must be an integer")
     out = np.sort(x, axis, stable=stable)
     return np.flip(out, axis) if descending else out
 
@@ -20,6 +22,8 @@ def argsort(
     """Return the sorting indices; a descending sort runs on the reversed axis to stay stable."""
     if x.ndim == 0:
         raise IndexError("a 0-d array has no axes")
+    if axis is None:
+        raise TypeError("axis must be an integer")
     if not descending:
         return np.argsort(x, axis, stable=stable)
     backwards = np.argsort(np.flip(x, axis), axis, stable=stable)

@@ -30,6 +30,8 @@ def isclose(
     atol: float = 1e-8,
     equal_nan: bool = False,
 ) -> torch.Tensor:
+    if not (rtol >= 0 and atol >= 0):
+        raise ValueError("the tolerances must not be negative")
     if x.is_floating_point() or x.is_complex():
         return torch.isclose(x, y, rtol, atol, equal_nan)
     x, y = x.to(torch.int64), y.to(torch.int64)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ember_ml._core.errors import ArgumentError, UnsupportedDTypeError
-from ember_ml.backend.axes import listed
+from ember_ml.backend.axes import distinct, listed, shifts, spacing
 
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -35,10 +35,16 @@ def _along_axis(transform: Callable[..., Any]) -> Callable[..., Any]:
     return transformed
 
 
-def _along_axes(transform: Callable[..., Any], default: Any) -> Callable[..., Any]:
+def _along_axes(
+    transform: Callable[..., Any], default: Any, real: bool = False
+) -> Callable[..., Any]:
     def transformed(
         x: torch.Tensor, s: Any = None, axes: Any = default, norm: str = "backward"
     ) -> torch.Tensor:
+        if axes is not None or s is None:
+            axes = distinct(axes, x.ndim, least=int(real))
+        if axes == ():  # torch would return the dtype of x
+            return x.to((x.float() if x.dtype in _HALF else x).dtype.to_complex())
         return _apply(transform, x, s, axes, norm)
 
     return transformed
@@ -52,21 +58,21 @@ hfft = _along_axis(torch.fft.hfft)
 ihfft = _along_axis(torch.fft.ihfft)
 fftn = _along_axes(torch.fft.fftn, None)
 ifftn = _along_axes(torch.fft.ifftn, None)
-rfftn = _along_axes(torch.fft.rfftn, None)
-irfftn = _along_axes(torch.fft.irfftn, None)
+rfftn = _along_axes(torch.fft.rfftn, None, real=True)
+irfftn = _along_axes(torch.fft.irfftn, None, real=True)
 fft2 = _along_axes(torch.fft.fftn, (-2, -1))
 ifft2 = _along_axes(torch.fft.ifftn, (-2, -1))
-rfft2 = _along_axes(torch.fft.rfftn, (-2, -1))
-irfft2 = _along_axes(torch.fft.irfftn, (-2, -1))
+rfft2 = _along_axes(torch.fft.rfftn, (-2, -1), real=True)
+irfft2 = _along_axes(torch.fft.irfftn, (-2, -1), real=True)
 
 
 def fftshift(x: torch.Tensor, axes: int | Sequence[int] | None = None) -> torch.Tensor:
-    return torch.fft.fftshift(x, axes)
+    return torch.fft.fftshift(x, axes) if shifts(axes, x.ndim) else x
 
 
 def ifftshift(x: torch.Tensor, axes: int | Sequence[int] | None = None) -> torch.Tensor:
     """Return the inverse of `fftshift`."""
-    return torch.fft.ifftshift(x, axes)
+    return torch.fft.ifftshift(x, axes) if shifts(axes, x.ndim) else x
 
 
 def _samples(n: int, dtype: torch.dtype) -> int:
@@ -80,9 +86,9 @@ def _samples(n: int, dtype: torch.dtype) -> int:
 
 def fftfreq(n: int, *, d: float = 1.0, dtype: torch.dtype | None, device: str) -> torch.Tensor:
     """Return the frequencies of `fft`."""
-    return torch.fft.fftfreq(_samples(n, dtype), d, dtype=dtype, device=device)
+    return torch.fft.fftfreq(_samples(n, dtype), spacing(d), dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, *, d: float = 1.0, dtype: torch.dtype | None, device: str) -> torch.Tensor:
     """Return the frequencies of `rfft`."""
-    return torch.fft.rfftfreq(_samples(n, dtype), d, dtype=dtype, device=device)
+    return torch.fft.rfftfreq(_samples(n, dtype), spacing(d), dtype=dtype, device=device)

@@ -15,6 +15,8 @@ def nan_to_num(
     x: torch.Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> torch.Tensor:
     """Compute complex numbers from their parts; torch's own has no gradient."""
+    if nan is None:
+        raise TypeError("nan must be a number")
     if not x.is_complex():
         return torch.nan_to_num(x, nan, posinf, neginf)
     parts = [torch.nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag)]

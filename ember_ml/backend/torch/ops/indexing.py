@@ -25,6 +25,8 @@ def additem(x: torch.Tensor, value: torch.Tensor, key: Any) -> torch.Tensor:
 def take(x: torch.Tensor, indices: torch.Tensor, axis: int | None = None) -> torch.Tensor:
     if axis is None:
         x, axis = x.reshape(-1), 0
+    if axis < -x.ndim:
+        raise IndexError(f"axis={axis} is out of range")
     before = (slice(None),) * (axis + x.ndim if axis < 0 else axis)
     if indices.ndim:
         return x[(*before, indices.long())]

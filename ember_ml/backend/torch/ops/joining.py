@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import cat as _cat
 
-from ember_ml._core.errors import ShapeError
-
 
 def concat(arrays: Any, axis: int | None = 0) -> torch.Tensor:
     if axis is None:
@@ -18,10 +16,7 @@ def concat(arrays: Any, axis: int | None = 0) -> torch.Tensor:
     ndim = arrays[0].ndim
     for x in arrays:  # torch ignores empty tensors of one axis
         if x.ndim != ndim:
-            shapes = [tuple(x.shape) for x in arrays]
-            raise ShapeError(
-                f"concat: the tensors must have the same number of axes; got shapes {shapes}"
-            )
+            raise ValueError("the tensors must have the same number of axes")
     return _cat(arrays, axis)
 
 

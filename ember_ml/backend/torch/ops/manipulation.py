@@ -39,7 +39,10 @@ def broadcast_to(x: torch.Tensor, shape: int | Sequence[int]) -> torch.Tensor:
 def flip(x: torch.Tensor, axis: int | Sequence[int] | None = None) -> torch.Tensor:
     if axis is None:
         axis = range(x.ndim)
-    return torch.flip(x, listed(axis))
+    axes = listed(axis)
+    if axes and not x.ndim:
+        raise IndexError("a 0-d tensor has no axes")
+    return torch.flip(x, axes)
 
 
 def roll(
@@ -128,6 +131,8 @@ def swapaxes(x: torch.Tensor, axis1: int, axis2: int) -> torch.Tensor:
 def moveaxis(
     x: torch.Tensor, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> torch.Tensor:
+    if not x.ndim and listed(source):
+        raise IndexError("a 0-d tensor has no axes")
     return torch.movedim(x, source, destination)
 
 

@@ -20,9 +20,10 @@ def attend(
     window: int | None = None,
     scale: float | None = None,
 ) -> mx.array:
-    if query.ndim != key.ndim or query.ndim < 2:
+    if query.ndim != key.ndim or query.ndim < 2 or key.shape[:-1] != value.shape[:-1]:
         raise ShapeError(
-            f"query {query.shape} and key {key.shape} are not (..., heads, time, features)"
+            f"query {query.shape}, key {key.shape} and value {value.shape} "
+            "are not (..., heads, time, features)"
         )
     scale = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
     shape = (*query.shape[:-1], value.shape[-1])

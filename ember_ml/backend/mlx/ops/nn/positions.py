@@ -15,6 +15,8 @@ def rope(
     offset: int = 0,
     interleaved: bool = False,
 ) -> mx.array:
+    if not base > 0 or isinstance(offset, float):
+        raise ValueError("base must be positive and offset an integer")
     if x.ndim < 2 or x.shape[-1] % 2:
         raise ValueError(f"the shape {x.shape} is not (..., time, even features)")
     if positions is None and x.size:

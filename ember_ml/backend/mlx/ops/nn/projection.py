@@ -28,6 +28,8 @@ def one_hot(
     x: mx.array, num_classes: int, axis: int = -1, dtype: mx.Dtype | None = None
 ) -> mx.array:
     dtype = mx.float32 if dtype is None else dtype
+    if num_classes < 0:
+        raise ValueError("num_classes must not be negative")
     return mx.moveaxis(
         (x[..., None] == mx.arange(operator.index(num_classes))).astype(dtype), -1, axis
     )

@@ -7,6 +7,8 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.backend.windows import check_steps
+
 Native = Callable[[Any, Any], Any]
 
 
@@ -40,6 +42,8 @@ def _depthwise(x: mx.array, weight: mx.array, padding: Any, dilation: Any) -> mx
     (pad,), (gap,), taps = padding, dilation, weight.shape[-1]
     x = mx.pad(x, [(0, 0), (0, 0), pad])
     length = x.shape[-1] - gap * (taps - 1)
+    if length < 1:
+        raise ValueError("the window exceeds the padded axis")
     return sum(x[..., at * gap : at * gap + length] * weight[:, :, at] for at in range(taps))
 
 
@@ -64,6 +68,7 @@ def with_channels(x: mx.array, weight: mx.array, groups: int, axis: int) -> tupl
 
 
 def conv_general(x, weight, bias, stride, padding, dilation, groups):
+    check_steps(stride, dilation, groups)
     if x.shape[1] == 0:
         x, weight = with_channels(x, weight, groups, 1)
     if len(x) == 0:

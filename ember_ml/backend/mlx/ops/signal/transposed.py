@@ -13,6 +13,7 @@ from ember_ml.backend.mlx.ops.signal.convolution import (
     of_any_dtype,
     with_channels,
 )
+from ember_ml.backend.windows import check_memory, check_steps
 
 
 def _filters(weight: mx.array, groups: int) -> mx.array:
@@ -34,6 +35,10 @@ def _crop(y: mx.array, padding: Any) -> mx.array:
 
 
 def conv_transpose_general(x, weight, bias, stride, padding, dilation, groups):
+    check_steps(stride, dilation, groups)
+    axes = zip(x.shape[2:], stride, weight.shape[2:], dilation, strict=True)
+    whole = [(n - 1) * s + d * (k - 1) + 1 for n, s, k, d in axes]
+    check_memory((len(x), groups * weight.shape[1], *whole), x.dtype.size)
     if x.shape[1] == 0:
         x, weight = with_channels(x, weight, groups, 0)
     if len(x) == 0:

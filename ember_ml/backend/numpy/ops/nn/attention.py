@@ -47,9 +47,10 @@ def _grouped(
     query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray
 ) -> tuple[Any, Any, Any, Any]:
     """Add an axis for the query heads that share a key head."""
-    if query.ndim != key.ndim or query.ndim < 2:
+    if query.ndim != key.ndim or query.ndim < 2 or key.shape[:-1] != value.shape[:-1]:
         raise ShapeError(
-            f"query {query.shape} and key {key.shape} are not (..., heads, time, features)"
+            f"query {query.shape}, key {key.shape} and value {value.shape} "
+            "are not (..., heads, time, features)"
         )
     if query.ndim == 2 or query.shape[-3] == key.shape[-3]:
         return query, key, value, mask

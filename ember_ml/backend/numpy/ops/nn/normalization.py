@@ -38,7 +38,7 @@ def layer_norm(
 ) -> np.ndarray:
     rows = _rows(x, axis, weight, bias)
     rows = rows - _mean(rows)
-    rows /= np.sqrt(_mean(rows * rows) + eps)
+    rows /= np.sqrt(_mean(rows * rows) + float(eps))
     out = rows.reshape(x.shape)
     if weight is not None:
         out *= weight
@@ -52,7 +52,7 @@ def rms_norm(
     x: np.ndarray, weight: np.ndarray | None = None, eps: float = 1e-6, axis: int = -1
 ) -> np.ndarray:
     rows = _rows(x, axis, weight)
-    out = (rows / np.sqrt(_mean(rows * rows) + eps)).reshape(x.shape)
+    out = (rows / np.sqrt(_mean(rows * rows) + float(eps))).reshape(x.shape)
     if weight is not None:
         out *= weight
     return out

@@ -10,10 +10,15 @@ from ember_ml.backend.numpy.ops.nn._kernel import kernel
 _exp, _maximum, _total = np.exp, np.maximum.reduce, np.add.reduce
 
 
+def _check_axis(x: np.ndarray, axis: int) -> None:
+    """Raise unless the axis is one of x; NumPy would also take None and tuples."""
+    if not -x.ndim <= axis < x.ndim:
+        raise IndexError(f"axis={axis} is out of range")
+
+
 def _shifted(x: np.ndarray, axis: int) -> np.ndarray:
     """Return a copy of x, shifted to a maximum of 0 along the axis."""
-    if x.ndim == 0:
-        raise IndexError("a 0-d array has no axes")
+    _check_axis(x, axis)
     return x - np.maximum.reduce(x, axis, keepdims=True, initial=-np.inf)
 
 
@@ -29,8 +34,7 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
 @np.errstate(invalid="ignore")  # type: ignore[untyped-decorator]
 def _softmax_wide(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """Softmax for dtypes other than half precision."""
-    if x.ndim == 0:
-        raise IndexError("a 0-d array has no axes")
+    _check_axis(x, axis)
     weights = x - _maximum(x, axis, None, None, True, -np.inf)
     _exp(weights, weights)
     weights /= _total(weights, axis, None, None, True)

@@ -36,6 +36,8 @@ def one_hot(
     x: np.ndarray, num_classes: int, axis: int = -1, dtype: np.dtype | None = None
 ) -> np.ndarray:
     dtype = np.float32 if dtype is None else dtype
+    if num_classes < 0:
+        raise ValueError("num_classes must not be negative")
     return np.moveaxis(
         (np.asarray(x)[..., None] == np.arange(operator.index(num_classes))).astype(dtype), -1, axis
     )

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from ember_ml.backend.windows import check_steps
+
 
 def widen(x: np.ndarray) -> np.ndarray:
     """Convert float16 to float32; NumPy multiplies float16 matrices without BLAS."""
@@ -37,6 +39,7 @@ def windows(
 
 
 def conv_general(x, weight, bias, stride, padding, dilation, groups):
+    check_steps(stride, dilation, groups)
     rank = len(stride)
     outputs, inputs, *kernel = weight.shape
     view = windows(pad(widen(x), padding), kernel, stride, dilation)

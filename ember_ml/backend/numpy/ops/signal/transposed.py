@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ember_ml.backend.numpy.ops.signal.convolution import widen
+from ember_ml.backend.windows import check_steps
 
 
 def conv_transpose_general(x, weight, bias, stride, padding, dilation, groups):
+    check_steps(stride, dilation, groups)
     inputs, outputs, *kernel = weight.shape
     batch, _, *space = x.shape
     filters = widen(weight).reshape(groups, inputs // groups, -1)

@@ -52,5 +52,5 @@ def hann_window(window_length, periodic=True, *, dtype, device):
 
 
 def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype, device):
-    taper = partial(np.kaiser, beta=beta)
+    taper = partial(np.kaiser, beta=float(beta))
     return _sample(taper, "kaiser_window", window_length, periodic, dtype)

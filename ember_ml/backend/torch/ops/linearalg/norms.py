@@ -15,4 +15,6 @@ def vector_norm(
 ) -> torch.Tensor:
     if axis is not None and not isinstance(axis, int) and not listed(axis):
         return torch.linalg.vector_norm(x.unsqueeze(-1), ord, -1)
+    if axis is not None and not x.ndim:
+        raise IndexError("a 0-d tensor has no axes")
     return torch.linalg.vector_norm(x, ord, axis, keepdims)

@@ -16,6 +16,8 @@ def _columns(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Return y as matrices; torch treats y as vectors wherever its shape allows it."""
     if y.ndim == 1:
         return y.unsqueeze(-1)
+    if y.ndim == 0:
+        raise ValueError("y must have at least one axis")
     batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     return y.expand(*batch, *y.shape[-2:])
 

@@ -37,8 +37,8 @@ def _attend(
     scale: torch.Tensor,
     dropout: float,
 ) -> torch.Tensor:
-    if query.ndim != key.ndim:
-        raise ValueError("query and key must have the same number of axes")
+    if query.ndim != key.ndim or key.shape[:-1] != value.shape[:-1]:
+        raise ValueError("query, key and value must agree in all axes but the last two")
     grouped = query.ndim > 2 and query.shape[-3] != key.shape[-3]
     square = causal and window is None and mask is None and query.shape[-2] == key.shape[-2]
     if not square:

@@ -70,7 +70,9 @@ def cross_entropy(
     reduction: str = "mean",
     axis: int = -1,
 ) -> torch.Tensor:
-    soft = targets.is_floating_point()
+    if not 0 <= label_smoothing <= 1 or targets.is_complex():
+        raise ValueError("label_smoothing must be in [0, 1], and targets real")
+    soft = targets.is_floating_point() or targets.dtype is torch.bool
     scores = _classes_second(_wide(logits), axis)
     targets = _classes_second(targets.to(scores.dtype), axis) if soft else targets.long()
     if not soft and weight is not None and is_tracked(weight):

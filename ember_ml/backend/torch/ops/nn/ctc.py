@@ -96,7 +96,7 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> torch.Tensor:
-    if x.ndim != 3 or targets.ndim != 2:
+    if x.ndim != 3 or targets.ndim != 2 or input_lengths.ndim > 1 or target_lengths.ndim > 1:
         raise ValueError("the shapes must be (time, batch, classes) and (batch, length)")
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     times, labels = input_lengths.long(), target_lengths.long()

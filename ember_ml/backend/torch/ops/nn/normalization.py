@@ -52,6 +52,8 @@ def _normalized(x: Any, weight: Any, bias: Any, axes: Sequence[int], eps: float)
 def rms_norm(
     x: torch.Tensor, weight: torch.Tensor | None = None, eps: float = 1e-6, axis: int = -1
 ) -> torch.Tensor:
+    if eps is None:
+        raise TypeError("eps must be a number")  # torch would use its own default
     return torch.rms_norm(x, _trailing(x, axis), weight, eps)
 
 
@@ -75,6 +77,8 @@ def batch_norm(
     axis: int = 1,
 ) -> torch.Tensor:
     # Not torch.batch_norm, which has no gradient for the statistics.
+    if isinstance(eps, complex):
+        raise TypeError("eps must be a real number")
     wide = torch.float32 if x.dtype in _HALVES else x.dtype
     _trailing(x, axis)
     for vector in (mean, variance, weight, bias):

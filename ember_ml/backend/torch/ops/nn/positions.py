@@ -13,6 +13,8 @@ def rope(
     offset: int = 0,
     interleaved: bool = False,
 ) -> torch.Tensor:
+    if not base > 0 or isinstance(offset, float):
+        raise ValueError("base must be positive and offset an integer")
     if x.ndim < 2 or x.shape[-1] % 2:
         raise ValueError(f"the shape {tuple(x.shape)} is not (..., time, even features)")
     wide = torch.float64 if x.dtype is torch.float64 else torch.float32

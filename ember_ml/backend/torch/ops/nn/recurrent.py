@@ -68,6 +68,9 @@ def liquid(
 
 def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> torch.Tensor:
     """Use the loop with a hand-written gradient where possible; half precision in float32."""
+    x, state, *_ = arrays
+    if x.ndim != 3 or state.shape != (x.shape[0], *state.shape[-1:]):
+        raise ShapeError(f"x {tuple(x.shape)} and the initial state {tuple(state.shape)} disagree")
     dtype = arrays[0].dtype
     if dtype in _HALVES:
         return _by_hand(loop, stepwise, [None if x is None else x.float() for x in arrays]).to(

@@ -6,6 +6,8 @@ from typing import Any
 
 from torch.nn import functional as F
 
+from ember_ml.backend.windows import check_steps
+
 _CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 
 
@@ -15,6 +17,7 @@ def flat(padding: Any) -> list[int]:
 
 
 def conv_general(x, weight, bias, stride, padding, dilation, groups):
+    check_steps(stride, dilation, groups)
     lows = [low for low, high in padding if low == high]
     if len(lows) < len(padding):
         x, lows = F.pad(x, flat(padding)), [0] * len(padding)
