@@ -69,7 +69,9 @@ def _traced(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
     """Return the elements at the fractions in a tensor, stacked along a new first axis."""
     wide = float64 if ordered.dtype is float64 else DEFAULT_FLOAT
     length = float(ordered.shape[-1] - 1)
-    position = ops.multiply(ops.clip(ops.astype(shares, wide), 0.0, 1.0), length)
+    shares = ops.astype(shares, wide)
+    valid = ops.logical_and(ops.greater_equal(shares, 0.0), ops.less_equal(shares, 1.0))
+    position = ops.multiply(ops.where(valid, shares, 0.0), length)
     below, above = ops.floor(position), ops.ceil(position)
     weight = ops.astype(METHODS[method](position, below, ops.round), ordered.dtype)
     low = ops.take(ordered, ops.astype(below, DEFAULT_INT), axis=-1)
@@ -77,7 +79,7 @@ def _traced(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
     mixed = ops.add(ops.multiply(low, ops.subtract(1, weight)), ops.multiply(high, weight))
     mixed = ops.where(ops.equal(weight, 1), high, mixed)
     mixed = ops.where(ops.logical_or(ops.equal(weight, 0), ops.equal(low, high)), low, mixed)
-    return ops.moveaxis(mixed, -1, 0)
+    return ops.moveaxis(ops.where(valid, mixed, ops.nan), -1, 0)
 
 
 def _quantile(
@@ -114,6 +116,8 @@ def quantile(
     Args:
         x: Input tensor.
         q: Fraction in [0, 1], or a vector of fractions, which becomes the first axis of the result.
+            Numbers out of range are an error; in a tensor, whose values are not read, the result
+            is NaN.
         axis: Axis or axes to reduce. Default: all axes.
         keepdims: Whether to keep the reduced axes with length 1.
         method: Interpolation between two elements: "linear", "lower", "higher", "midpoint" or
@@ -136,6 +140,8 @@ def percentile(
     Args:
         x: Input tensor.
         q: Percentage in [0, 100], or a vector of them, which becomes the first axis of the result.
+            Numbers out of range are an error; in a tensor, whose values are not read, the result
+            is NaN.
         axis: Axis or axes to reduce. Default: all axes.
         keepdims: Whether to keep the reduced axes with length 1.
         method: Interpolation between two elements: "linear", "lower", "higher", "midpoint" or

@@ -19,6 +19,7 @@ from tests.conformance.table import Case, Sample, rows_by_op
 
 Arguments = dict[str, Any]
 ROW = "as in the table"
+STORED = "stored as"
 
 
 class Probe(NamedTuple):
@@ -144,8 +145,9 @@ def _result(value: Any) -> Any:
         return [_result(part) for part in value]
     if not isinstance(value, EmberTensor):
         return type(value).__name__
-    value.tolist()
-    return f"{value.dtype}{list(value.shape)}"
+    stored = value.numpy().dtype.name
+    text = f"{value.dtype}{list(value.shape)}"
+    return text if stored == value.dtype else f"{text}, {STORED} {stored}"
 
 
 def call(key: str, arguments: Arguments) -> Any:

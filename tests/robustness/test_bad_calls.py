@@ -18,7 +18,7 @@ from ember_ml import use_backend
 from ember_ml._core.errors import IndexOutOfRangeError
 from ember_ml._core.op import OPS
 from ember_ml.backend import available
-from tests.robustness.probes import Probe, outcome, probes
+from tests.robustness.probes import STORED, Probe, outcome, probes
 
 LINES = (Path(__file__).parent / "known_differences.txt").read_text().splitlines()
 REASONS = dict(line.split("  # ") for line in LINES)
@@ -56,6 +56,10 @@ def test_every_backend_reacts_alike(family: str) -> None:
                 calls = [each for each, got in zip(calls, found, strict=True) if got != UNCHECKED]
                 found = [got for got in found if got != UNCHECKED]
             outcomes[name] = found
+            wrong = [
+                f"{p.label}: {got}" for p, got in zip(calls, found, strict=True) if STORED in got
+            ]
+            assert not wrong, f"{name} reports another dtype than it stores:\n" + "\n".join(wrong)
     rows = list(zip(calls, zip(*outcomes.values(), strict=True), strict=True))
     differ = {probe.label: each for probe, each in rows if len(set(each)) > 1}
     new = [f"{label}: {each}" for label, each in differ.items() if label not in KNOWN]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml._core import rules
+from ember_ml._core import rules, runtime
 from ember_ml._core.dispatch import IndexLike, MaskLike, composite, host_checked
-from ember_ml._core.dtype import DEFAULT_INT, INTEGER_RANGES
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.dtype import DEFAULT_INT
+from ember_ml._core.errors import ArgumentError, IndexOutOfRangeError, ShapeError
 from ember_ml._core.indexing import check_range, host_array, host_shape, normalize_axis, whole
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import along, in_float32
@@ -25,24 +25,38 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 def _picked(
     op: str, scores: Tensor, classes: Tensor, weight: Tensor | None, ignore_index: int, axis: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the negative scores of the targets, their weights, and the mask of valid targets."""
+    """Return the negative scores of the targets, their weights, and the mask of valid targets.
+
+    A class out of range raises an error where indices are checked. On a lazy backend, which does
+    not check them, its score is NaN.
+    """
     if classes.shape != _without(scores.shape, axis):
         raise ShapeError(
             f"{op}: targets have shape {classes.shape}; expected {_without(scores.shape, axis)}, "
             f"the shape of the scores {scores.shape} without axis {axis}"
         )
-    low, high = INTEGER_RANGES[classes.dtype]
-    ignore_index = whole(op, "ignore_index", ignore_index)
-    if not low <= ignore_index <= high:
-        classes = ops.astype(classes, DEFAULT_INT)
-    counts = classes != ignore_index
-    safe = ops.where(counts, classes, 0)
-    picked = ops.take_along_axis(scores, ops.expand_dims(safe, axis=axis), axis=axis)
+    classes, length = ops.astype(classes, DEFAULT_INT), scores.shape[axis]
+    counts = classes != whole(op, "ignore_index", ignore_index)
+    is_lazy = runtime.LOADED[scores.backend].IS_LAZY
+    known = (classes >= 0) & (classes < length) if is_lazy else None
+    if known is not None:
+        safe = ops.where(counts & known, classes, 0)
+    else:  # a negative class must not count from the end
+        safe = ops.where(counts, ops.where(classes < 0, -length - 1, classes), 0)
+    try:
+        picked = ops.take_along_axis(scores, ops.expand_dims(safe, axis=axis), axis=axis)
+    except IndexOutOfRangeError:
+        raise IndexOutOfRangeError(
+            f"{op}: a target is neither one of {length} classes nor ignore_index={ignore_index}"
+        ) from None
     share = ops.astype(counts, scores.dtype)
     if weight is not None:
         along(op, "weight", weight, scores, axis)
         share = share * ops.reshape(ops.take(weight, ops.reshape(safe, (-1,)), axis=0), safe.shape)
-    return ops.where(counts, -ops.squeeze(picked, axis=axis), 0.0) * share, share, counts
+    loss = -ops.squeeze(picked, axis=axis)
+    if known is not None:
+        loss = ops.where(known, loss, float("nan"))
+    return ops.where(counts, loss, 0.0) * share, share, counts
 
 
 def _reduce_weighted(op: str, loss: Tensor, share: Tensor, reduction: str) -> Tensor:

@@ -72,7 +72,7 @@ def extents(kernel: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
 
 def pairs(op: str, padding: Padding, rank: int) -> Pairs:
     """Return (before, after) for each spatial axis from an integer, one per axis, or pairs."""
-    if type(padding) is int and padding >= 0:
+    if type(padding) is int and 0 <= padding <= LONGEST:
         return ((padding, padding),) * rank
     if isinstance(padding, str):
         raise ArgumentError(f"{op}: padding must be integers; got {padding!r}")
@@ -106,6 +106,10 @@ def resolve_padding(
         )
     sides = pairs(op, 0 if padding == "valid" else padding, len(lengths))
     for length, (low, high), span in zip(lengths, sides, spans, strict=True):
+        if low + length + high > LONGEST:
+            raise ArgumentError(
+                f"{op}: padding={padding} extends an axis of {length} to more than {LONGEST}"
+            )
         if low + length + high < span:
             raise ShapeError(
                 f"{op}: a window of {span} exceeds an axis of {length} with padding={padding}"

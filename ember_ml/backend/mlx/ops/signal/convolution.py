@@ -7,7 +7,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.windows import check_steps
+from ember_ml.backend.windows import check_memory, check_steps
 
 Native = Callable[[Any, Any], Any]
 
@@ -69,6 +69,8 @@ def with_channels(x: mx.array, weight: mx.array, groups: int, axis: int) -> tupl
 
 def conv_general(x, weight, bias, stride, padding, dilation, groups):
     check_steps(stride, dilation, groups)
+    padded = [n + low + high for n, (low, high) in zip(x.shape[2:], padding, strict=True)]
+    check_memory((*x.shape[:2], *padded), x.dtype.size)
     if x.shape[1] == 0:
         x, weight = with_channels(x, weight, groups, 1)
     if len(x) == 0:

@@ -36,6 +36,8 @@ def _crop(y: mx.array, padding: Any) -> mx.array:
 
 def conv_transpose_general(x, weight, bias, stride, padding, dilation, groups):
     check_steps(stride, dilation, groups)
+    # MLX allocates `stride` elements for each one of x, even for a single one
+    stride = [s if n > 1 else 1 for n, s in zip(x.shape[2:], stride, strict=True)]
     axes = zip(x.shape[2:], stride, weight.shape[2:], dilation, strict=True)
     whole = [(n - 1) * s + d * (k - 1) + 1 for n, s, k, d in axes]
     check_memory((len(x), groups * weight.shape[1], *whole), x.dtype.size)
