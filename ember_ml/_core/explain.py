@@ -28,8 +28,7 @@ _DTYPE = re.compile(
 )
 _MEMORY = re.compile(
     r"not enough memory|can't allocate|unable to allocate|array is too big|maximum allowed size"
-    r"|maximum allowed dimension|storage size calculation overflowed"
-    r"|numel: integer multiplication overflow",
+    r"|maximum allowed dimension|storage size calculation overflowed with sizes=\[[\d, ]*\]",
     re.IGNORECASE,
 )
 # A TypeError is about shapes only if it says how they disagree: JAX raises it for bad shapes.
