@@ -64,7 +64,7 @@ Rates = Annotated[
     list[float] | None,
     typer.Option(
         "--lr",
-        help="Learning rate; repeatable, the best one on the validation split counts.",
+        help="Learning rate; repeatable. The best one on the validation split is used.",
         show_default="the scale's",
     ),
 ]

@@ -180,8 +180,8 @@ class DataLoader:
             stack.callback(workers.close)
             yield from workers.batches()
 
-    def settle(self) -> None:
-        """Move to the position where the next loop starts: the next epoch if one was left early."""
+    def leave_epoch(self) -> None:
+        """Move to the start of the next epoch if the last loop ended within this one."""
         progress = self._progress.begun()
         self._progress = Progress(progress.epoch, progress.batches)
 

@@ -67,7 +67,7 @@ class Evaluator(Callback):
         run: Config of the run.
         data: Validation split.
         observe: Called with each evaluation.
-        checkpoint: Folder to save the training in after evaluations. Default: it is not saved.
+        checkpoint: Folder to save the run in after evaluations. Default: it is not saved.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Evaluator(Callback):
         self._resumed = self._saved = time.monotonic()
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """Evaluate after every `evaluate_every` steps, and save the training."""
+        """Evaluate after every `evaluate_every` steps, and save the run."""
         self._losses.append(record["loss"])
         if trainer.step % self.run.evaluate_every == 0 or trainer.step == self.run.steps:
             self.evaluate(trainer)

@@ -144,7 +144,7 @@ def _start(run: RunConfig, task: Task, evaluator: Evaluator) -> Trainer:
         return trainer
     try:
         trainer.resume(checkpoint)
-    except (EmberError, OSError, KeyError, ValueError):  # of other code, or damaged: start over
+    except (EmberError, OSError, KeyError, ValueError):  # damaged, or of another version
         evaluator.curve.clear()
         trainer = make_trainer(run, make_model(run), task.vocab_size)
         trainer.callbacks.append(evaluator)

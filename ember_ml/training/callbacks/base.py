@@ -48,7 +48,7 @@ class Callback:
         """Run after an epoch and its evaluation."""
 
     def on_fit_end(self, trainer: Trainer) -> None:
-        """Run after the last step, also if an error ended the training."""
+        """Run after the last step, also if an error ended training."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state to save in checkpoints, as plain data."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Checkpoint(Callback):
-    """Saves checkpoints, to resume the training or to load the model.
+    """Saves checkpoints, to resume training or to load the model.
 
     `last` is the newest checkpoint; with `monitor`, `best` is the best one: of the epochs and, with
     `fit(validate_every=n)` and a "val_..." value, of all evaluations. `ember_ml.load` returns the

@@ -59,7 +59,7 @@ class EarlyStopping(Callback):
                 trainer.should_stop = True
             else:
                 self.waited = 0
-        if self._decided != trainer.step:  # of another training
+        if self._decided != trainer.step:  # of another run
             self._decided = 0
         self._stopped = self._resumed = False
 

@@ -55,7 +55,7 @@ class Interrupt:
         self._process = os.getpid()
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         """Whether training should stop."""
         return self.signal is not None
 
@@ -75,7 +75,7 @@ class Interrupt:
             signal.signal(number, self._before[number])
             signal.raise_signal(number)
             return
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
         self.signal = number
 
@@ -89,5 +89,5 @@ class Interrupt:
             signal.signal(number, before)
         if self.signal == signal.SIGTERM and callable(self._before.get(signal.SIGTERM)):
             signal.raise_signal(signal.SIGTERM)  # the program's own handler runs after ours
-        if self.asked and isinstance(error, Exception):  # it must not hide the signal
+        if self.requested and isinstance(error, Exception):  # it must not hide the signal
             raise self.error() from error

@@ -1,14 +1,17 @@
-"""Detection of NaN and infinite values in a batch, its loss and its gradients."""
+"""Detection of NaN and infinite values in a batch, and the state to which a trainer rolls back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core import tree
 from ember_ml._core.errors import EmberError
 from ember_ml._core.tensor import EmberTensor, Tensor
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer.trainer import Trainer
 
 SHOWN = 5
 """Maximum number of names or indices in a message."""
@@ -143,3 +146,33 @@ def _listed(names: list[str]) -> str:
     """Return the first names and the number of others."""
     shown = ", ".join(names[:SHOWN])
     return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
+
+
+class Snapshot:
+    """Parameters, buffers, optimizer state and average of a trainer.
+
+    Args:
+        trainer: The trainer.
+    """
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.step = trainer.step
+        self._model = trainer.model.state_dict()
+        self._optimizer = trainer.optimizer.state_dict()
+        self._ema = None if trainer.ema is None else trainer.ema.state_dict()
+
+    def is_finite(self) -> bool:
+        """Return whether all floating-point values of the model are finite."""
+        floats = {name: x for name, x in self._model.items() if x.dtype.is_floating}
+        return not not_finite(floats)
+
+    def restore(self, trainer: Trainer) -> None:
+        """Restore the values; the numbers of steps and epochs and the data's position stay.
+
+        Args:
+            trainer: The trainer.
+        """
+        trainer.model.load_state_dict(self._model)
+        trainer.optimizer.load_state_dict(self._optimizer)
+        if trainer.ema is not None and self._ema is not None:
+            trainer.ema.load_state_dict(self._ema)

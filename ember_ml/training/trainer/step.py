@@ -14,8 +14,7 @@ from ember_ml.training.clipping import clip_by_norm, clip_by_value, global_norm
 from ember_ml.training.trainer.accumulation import Accumulation
 from ember_ml.training.trainer.compile_policy import CompilePolicy
 from ember_ml.training.trainer.compiled_step import CompiledStep
-from ember_ml.training.trainer.gradients import BatchResult, Gradients, LossGradients
-from ember_ml.training.trainer.loss_scale import LossScale
+from ember_ml.training.trainer.gradients import BatchResult, Gradients, LossGradients, LossScale
 from ember_ml.training.trainer.nonfinite import NonFiniteError, explain
 
 if TYPE_CHECKING:

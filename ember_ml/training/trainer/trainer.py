@@ -36,9 +36,13 @@ from ember_ml.training.trainer.interrupt import Interrupt
 from ember_ml.training.trainer.keywords import with_suggestions
 from ember_ml.training.trainer.limits import Limit, Start, limit_of
 from ember_ml.training.trainer.monitoring import check_monitors
-from ember_ml.training.trainer.nonfinite import BatchPlace, NonFiniteError, NonFiniteWarning
+from ember_ml.training.trainer.nonfinite import (
+    BatchPlace,
+    NonFiniteError,
+    NonFiniteWarning,
+    Snapshot,
+)
 from ember_ml.training.trainer.outputs import metrics_of
-from ember_ml.training.trainer.snapshot import Snapshot
 from ember_ml.training.trainer.sources import DataLike
 from ember_ml.training.trainer.step import StepResult, StepRunner
 from ember_ml.training.trainer.train_metrics import TrainMetrics
@@ -301,7 +305,7 @@ class Trainer:
         self._resume_loader(loader, data)
         if is_done and self.resumed_start is not None and self.step > start.step:
             warnings.warn(
-                f"fit: the resumed training is at epoch {self.epoch} and step {self.step} and has "
+                f"fit: the resumed run is at epoch {self.epoch} and step {self.step} and has "
                 "nothing left to do in this call; to train longer, pass a larger number, or "
                 "until_epoch or until_step",
                 stacklevel=2,
@@ -324,7 +328,7 @@ class Trainer:
             with Interrupt(bool(self._checkpoint_folders())) as interrupt:
                 while not (self.should_stop or limit.reached(self.epoch, self.step)):
                     self._run_epoch(loader, validation, batch_size, limit, interrupt)
-                    if interrupt.asked:
+                    if interrupt.requested:
                         self.interrupted = self.should_stop = True
                 if self.interrupted:
                     self._save_interrupted()
@@ -358,14 +362,14 @@ class Trainer:
         return (data, targets), validation
 
     def _resume_loader(self, loader: DataLoader, data: DataLike) -> None:
-        """Continue where the saved training, or the last `fit` with the same data, ended."""
+        """Continue where the saved run, or the last `fit` with the same data, ended."""
         source = sources.source_of(data)
         known = self._source
         same = len(source) == len(known) and all(map(operator.is_, source, known))
         if self.loader_state is not None:
             if isinstance(loader, sources.BatchLoader) and loader.is_generator:
                 warnings.warn(
-                    "fit: a generator cannot be moved to the position of the saved training; it "
+                    "fit: a generator cannot be moved to the position of the saved run; it "
                     "continues with the generator's next batch",
                     stacklevel=3,
                 )
@@ -378,7 +382,7 @@ class Trainer:
         elif self.loader is not None and same and loader.plan == self.loader.plan:
             loader.load_state_dict(self.loader.state_dict())
         else:
-            loader.settle()
+            loader.leave_epoch()
             self._runner.drop_remainder()
             if self.train_metrics is not None:
                 self.train_metrics.end_epoch()
@@ -425,7 +429,7 @@ class Trainer:
             record |= self._validated(self._validate[1], self._validate[2])
         self.history.add_step(record)
         self._notify("on_step_end", record)
-        return stop.asked or self.should_stop or limit.reached(self.epoch, self.step)
+        return stop.requested or self.should_stop or limit.reached(self.epoch, self.step)
 
     def _end_epoch(
         self, started: float, losses: list[float], validation: DataLike | None, size: int
