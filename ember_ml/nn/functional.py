@@ -9,10 +9,11 @@ from typing import Any, ParamSpec
 
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.private_values import make_private, make_public
 from ember_ml._core.tensor import Tensor, TensorLike, rebind, snapshots
 from ember_ml.autodiff.transforms.gradients import differentiate as gradients_of
 from ember_ml.nn import _traversal
-from ember_ml.nn._exclusive import exclusive
+from ember_ml.nn._exclusive import exclusive, is_compiling
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Variable
 from ember_ml.nn.state_dict import saved_variables
@@ -23,18 +24,25 @@ P = ParamSpec("P")
 
 @contextlib.contextmanager
 def substitute(variables: Sequence[Variable], values: Sequence[Tensor]) -> Iterator[None]:
-    """Replace the values of variables within the block.
+    """Replace the values of variables within the block, for this thread only.
+
+    Other threads see the values from before, and get a `ConcurrentUseError` if they change them.
 
     Args:
         variables: Parameters or buffers.
         values: One tensor per variable, of any dtype and backend.
     """
+    if not variables:
+        yield
+        return
+    private = [] if is_compiling(variables[0]) else make_private(variables)
     before = snapshots(variables)
     try:
         rebind(variables, values)
         yield
     finally:
         rebind(variables, before)
+        make_public(private)
 
 
 def current_values(variables: Sequence[Variable]) -> list[Tensor]:
@@ -89,8 +97,8 @@ def functional_call(
     """Return the output of a module called with other values for its parameters and buffers.
 
     The values of the module are restored afterwards, and changes of its buffers are lost. Another
-    thread that calls this function or `value_and_grad` for the same module waits. It must not call
-    the module itself meanwhile.
+    thread that calls this function or `value_and_grad` for the same module waits. One that calls
+    the module itself sees the module's own values.
 
     Args:
         module: The module to call.

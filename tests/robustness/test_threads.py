@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -14,15 +13,19 @@ import numpy as np
 import pytest
 
 from ember_ml import nn, ops
+from ember_ml._core.errors import ConcurrentUseError
 from ember_ml.backend import use_backend
 from ember_ml.nn.models import LanguageModel
 from ember_ml.nn.module import inference_mode
 from ember_ml.training import Trainer
 from tests.backends import eager
+from tests.robustness.scale import amount
 
 THREADS = 8
-PROCESSES = int(os.environ.get("EMBER_ROBUSTNESS_PROCESSES", "3"))
-"""Number of fresh processes; `make robustness` starts more."""
+PROCESSES = amount(1, 10)
+"""Number of fresh processes."""
+ROUNDS = amount(40, 2000)
+"""Number of forward passes next to gradients."""
 
 T = TypeVar("T")
 
@@ -157,6 +160,102 @@ def test_threads_compute_gradients_of_one_model(backend: str) -> None:
             np.testing.assert_allclose(mine, other, rtol=1e-6)
     for name, value in model.state_dict().items():
         np.testing.assert_array_equal(value.numpy(), before[name])
+
+
+def network() -> nn.Module:
+    ops.random.set_seed(0)
+    return nn.Sequential(nn.layers.Dense(3, 8), nn.layers.BatchNorm(8), nn.layers.Dense(8, 1))
+
+
+def in_gradient(model: nn.Module, x: Any, inside: Callable[[], object]) -> None:
+    nn.value_and_grad(model, lambda: (ops.mean(model(x) ** 2), inside())[0])()
+
+
+def in_functional_call(model: nn.Module, x: Any, inside: Callable[[], object]) -> None:
+    model[0].register_forward_hook(lambda *_: inside() and None)
+    zeros = {name: ops.zeros_like(value) for name, value in model.named_parameters()}
+    nn.functional_call(model, zeros, x)
+
+
+def in_training(model: nn.Module, x: Any, inside: Callable[[], object]) -> None:
+    class Waiting(Trainer):
+        def compute(self, batch: object) -> Any:
+            inside()
+            return super().compute(batch)
+
+    trainer = Waiting(model, "mse", optimizer="sgd", progress=False)
+    trainer.fit((x.numpy(), x.numpy()[:, :1]), steps=1)
+
+
+def in_evaluation(model: nn.Module, x: Any, inside: Callable[[], object]) -> None:
+    trainer = Trainer(model, "mse", ema=0.9, progress=False)
+    with trainer.evaluating():
+        for parameter in model.parameters():
+            parameter.assign(ops.zeros_like(parameter))
+        inside()
+
+
+@pytest.mark.parametrize(
+    "block",
+    [in_gradient, in_functional_call, in_training, in_evaluation],
+)
+def test_other_threads_see_the_values_of_the_model(
+    backend: str, block: Callable[[nn.Module, Any, Callable[[], object]], None]
+) -> None:
+    model = network()
+    x = ops.random.normal((5, 3), seed=0)
+    with inference_mode(model.modules()):
+        expected = model(x).numpy()
+    begun, seen = threading.Event(), threading.Event()
+
+    here = threading.get_ident()
+
+    def inside() -> None:
+        if threading.get_ident() != here:
+            begun.set()
+            assert seen.wait(20)
+
+    def run() -> None:
+        with use_backend(backend):
+            block(model, x, inside)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(run)
+        try:
+            assert begun.wait(20)
+            with inference_mode(model.modules()):
+                np.testing.assert_array_equal(model(x).numpy(), expected)
+            with pytest.raises(ConcurrentUseError, match="cannot be changed while another thread"):
+                model.parameters()[0].assign(ops.zeros((8, 3)))
+            if block is not in_evaluation:  # which replaces no buffers
+                with pytest.raises(ConcurrentUseError, match="inference mode"):
+                    model(x)  # in training mode: it updates the running statistics
+        finally:
+            seen.set()
+        other.result(60)
+    assert all(
+        type(each) in (nn.Parameter, nn.Buffer) for each in (*model.parameters(), *model.buffers())
+    )
+    model.parameters()[0].assign(ops.zeros((8, 3)))
+
+
+def test_forward_passes_next_to_gradients(backend: str) -> None:
+    model = nn.layers.MLP(3, [8], 1)
+    x = ops.random.normal((5, 3), seed=0)
+    expected = model(x).numpy()
+    step = nn.value_and_grad(model, lambda: ops.mean(model(x) ** 2))
+    wanted = [g.numpy() for g in step()[1].values()]
+
+    def use(number: int) -> list[list[Any]]:
+        with use_backend(backend):
+            if number % 2:
+                return [[model(x).numpy()] for _ in range(ROUNDS)]
+            return [[g.numpy() for g in step()[1].values()] for _ in range(ROUNDS)]
+
+    for number, results in enumerate(together(use, 4)):
+        for result in results:
+            for mine, other in zip(result, [expected] if number % 2 else wanted, strict=True):
+                np.testing.assert_allclose(mine, other, rtol=1e-6)
 
 
 @pytest.mark.parametrize("backend", eager())  # a lazy array belongs to the thread that made it
