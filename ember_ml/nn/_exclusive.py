@@ -11,37 +11,44 @@ from ember_ml._core.errors import ConcurrentUseError
 from ember_ml.nn.parameter import Variable
 
 
-class _Owners:
+class Owners:
     """Threads that use variables exclusively."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0
         self._threads: dict[int, int] = {}
 
     def acquire(self, ids: frozenset[int]) -> frozenset[int]:
         """Wait for the variables, and return those that this thread did not hold already."""
         me = threading.get_ident()
-        with self._changed:
+        with self._lock:
             while any(self._threads[at] != me for at in self._threads.keys() & ids):
                 if me in self._threads.values():  # the other thread may wait for this one
                     raise ConcurrentUseError(
                         "the parameters are in use by another thread, which computes gradients or "
                         "evaluates with other weights; give each thread its own copy of the model"
                     )
-                self._changed.wait()
+                self._waiting += 1
+                try:
+                    self._changed.wait()
+                finally:
+                    self._waiting -= 1
             new = ids - self._threads.keys()
             self._threads.update(dict.fromkeys(new, me))
             return new
 
     def release(self, ids: frozenset[int]) -> None:
         """Let other threads use the variables."""
-        with self._changed:
+        with self._lock:
             for at in ids:
                 del self._threads[at]
-            self._changed.notify_all()
+            if self._waiting:
+                self._changed.notify_all()
 
 
-_owners = _Owners()
+OWNERS = Owners()
 
 
 @contextlib.contextmanager
@@ -57,11 +64,11 @@ def exclusive(variables: Sequence[Variable]) -> Iterator[None]:
     if not variables or is_compiling(variables[0]):
         yield  # the block becomes part of a compiled program, which replaces no values
         return
-    acquired = _owners.acquire(frozenset(map(id, variables)))
+    acquired = OWNERS.acquire(frozenset(map(id, variables)))
     try:
         yield
     finally:
-        _owners.release(acquired)
+        OWNERS.release(acquired)
 
 
 def is_compiling(variable: Variable) -> bool:

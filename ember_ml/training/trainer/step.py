@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml._core import runtime
 from ember_ml._core.tensor import Tensor, native_arrays
-from ember_ml.nn._exclusive import exclusive
+from ember_ml.nn._exclusive import OWNERS
 from ember_ml.training.callbacks import Callback
 from ember_ml.training.clipping import clip_by_norm, clip_by_value, global_norm
 from ember_ml.training.trainer.accumulation import Accumulation
@@ -79,8 +79,11 @@ class StepRunner:
 
     def __call__(self, batch: object) -> StepResult | None:
         """Return the result of the step, if the batch completed one."""
-        with exclusive([*self._optimizer.parameters, *self._buffers]):
+        acquired = OWNERS.acquire(frozenset(map(id, (*self._optimizer.parameters, *self._buffers))))
+        try:
             return self._run(batch)
+        finally:
+            OWNERS.release(acquired)
 
     def _run(self, batch: object) -> StepResult | None:
         self._optimizer.add_unfrozen()
@@ -100,9 +103,9 @@ class StepRunner:
         self._measure(batch, result.outputs)
         if self.scale is not None and scale is not None:
             self.scale.succeeded()
-            result = _unscaled(result, scale)
+            result, norm = _unscaled(result, scale), norm / scale
         if self._config.accumulate == 1:
-            return self._update(loss, result.gradients, result.norm)
+            return self._update(loss, result.gradients, result.norm, norm)
         assert result.weight is not None
         self.group.add(loss, result.gradients, float(result.weight))
         self._evaluate(self.group.arrays())
@@ -165,7 +168,10 @@ class StepRunner:
             return StepResult(group.left_out_loss, math.nan, updated=False)
         return self._update(group.loss, group.gradients, global_norm(group.gradients))
 
-    def _update(self, loss: float, grads: Gradients, norm: Tensor) -> StepResult:
+    def _update(
+        self, loss: float, grads: Gradients, norm: Tensor, length: float | None = None
+    ) -> StepResult:
+        """Update the parameters; `length` is the norm as a number, if it was read."""
         observers = self._observers()
         if observers:
             named = self._named(grads)
@@ -173,7 +179,7 @@ class StepRunner:
                 callback.on_gradients(self._trainer, named)
         self._optimizer.step(self._clipped(grads, norm))
         self._evaluate(native_arrays(self._optimizer.parameters))
-        return StepResult(loss, float(norm), updated=True)
+        return StepResult(loss, float(norm) if length is None else length, updated=True)
 
     def _observers(self) -> list[Callback]:
         """Return the callbacks that define `on_gradients`."""
