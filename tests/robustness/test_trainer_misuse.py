@@ -193,3 +193,16 @@ def test_a_file_of_the_user_does_not_hide_a_signal(
         trainer(Run(in_the_way), Checkpoint(tmp_path)).fit((X, Y), epochs=2)
     assert "could not be saved" in capsys.readouterr().out
     assert (tmp_path / "last" / "config.json").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("on_numpy")
+@pytest.mark.parametrize("content", ["", "junk"])
+def test_a_truncated_log_does_not_prevent_later_saves(content: str, tmp_path: Path) -> None:
+    ours = trainer(Checkpoint(tmp_path, every_steps=1))
+    ours.fit((X, Y), steps=4, batch_size=5)
+    (tmp_path / "last" / "history.jsonl").write_text(content)
+    with pytest.warns(UserWarning, match="was truncated"):
+        ours.fit((X, Y), steps=2, batch_size=5)
+    again = trainer().resume(tmp_path / "last")
+    assert again.step == 6
+    assert again.history.losses == ours.history.losses

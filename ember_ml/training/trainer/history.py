@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -97,6 +98,12 @@ class History:
 
     def position(self) -> dict[str, Any]:
         """Write all records but the newest to the log; return its position and the newest ones."""
+        if self._log.is_truncated():
+            warnings.warn(
+                f"{self._log.path} was truncated: the log starts again with the records in memory",
+                stacklevel=2,
+            )
+            self._restart_log(HistoryLog())
         self._write_log("step", self.steps)
         self._write_log("epoch", self.epochs)
         return {

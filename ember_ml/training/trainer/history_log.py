@@ -80,6 +80,15 @@ class HistoryLog:
         self._buffer: BinaryIO | None = None  # what follows
         self._sizes: dict[tuple[int, int], int] = {}  # of files that contain this log only
 
+    @property
+    def path(self) -> Path | None:
+        """File of the last save; None if nothing is saved."""
+        return self._saved_path
+
+    def is_truncated(self) -> bool:
+        """Return whether somebody removed records from the file of the last save."""
+        return self._saved is not None and os.fstat(self._saved.fileno()).st_size < self._saved_size
+
     def append(self, kind: str, record: Mapping[str, float]) -> None:
         """Add a record.
 
