@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, ParamSpec, TypeVar
 
@@ -15,7 +14,10 @@ from torch.utils.checkpoint import set_checkpoint_early_stop
 
 from ember_ml._core.errors import UnsupportedOpError
 from ember_ml._core.recording import NestedTransform
-from ember_ml.backend.torch.custom import custom_vjp as custom_vjp
+from ember_ml.backend.torch import custom
+from ember_ml.backend.torch.compiling import check_custom_gradient, check_transform
+from ember_ml.backend.torch.compiling import compile as compile
+from ember_ml.backend.torch.custom import Forward, Pullback
 from ember_ml.backend.torch.nesting import in_transform, nesting, tracing
 
 ENGINE: Final = "graph"
@@ -143,6 +145,7 @@ def value_and_grad(
 ) -> tuple[torch.Tensor, list[torch.Tensor], list[torch.Tensor]]:
     """Return value, aux and the gradients of `value, aux = function(*primals)`."""
     _leave_checkpoint()
+    check_transform()
     if torch.compiler.is_compiling() or in_transform():
         argnums = tuple(range(len(primals)))
         tracing.gradients += torch.compiler.is_compiling()
@@ -169,6 +172,17 @@ def value_and_grad(
     if not nested:
         value, aux = value.detach(), [data.detach() for data in aux]
     return value, aux, grads
+
+
+def custom_vjp(
+    forward: Forward, pullback: Pullback, primals: Sequence[torch.Tensor]
+) -> Sequence[torch.Tensor]:
+    """Return `forward(*primals)` with the gradients `pullback(primals, cotangents, rerun)`.
+
+    The compiler would differentiate `forward` instead, if it traced both.
+    """
+    check_custom_gradient()
+    return custom.custom_vjp(forward, pullback, primals)
 
 
 def _leave_checkpoint() -> None:
@@ -204,6 +218,7 @@ def vjp(
 ) -> tuple[list[torch.Tensor], Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]]:
     """Return the outputs and the pullback, from cotangents to gradients."""
     _leave_checkpoint()
+    check_transform()
     if not torch.compiler.is_compiling():
         outputs, pullback = torch.func.vjp(_marked(function), *primals)
         return outputs, _naming_ops(pullback)
@@ -218,6 +233,7 @@ def vmap(
 ) -> list[torch.Tensor]:
     """Map the function over an axis of each array; return the outputs, batched along axis 0."""
     _leave_checkpoint()
+    check_transform()
     return torch.func.vmap(_marked(function), tuple(axes), 0, randomness="different")(*arrays)
 
 
@@ -232,23 +248,6 @@ def is_tracing_error(error: BaseException) -> bool:
         return False
     text = str(error)
     return "vmap:" in text or "atching rule" in text or "doesn't have storage" in text
-
-
-def compile(function: Function, **options: object) -> Function:
-    """Return the function, compiled for fixed shapes by default.
-
-    Its code object is a copy: torch limits how often one code object is recompiled. Shapes are
-    fixed because the caller compiles once per shape, and because torch would otherwise trace later
-    functions with symbolic sizes, which batched gradients of slices do not support.
-    """
-    copied = types.FunctionType(
-        function.__code__.replace(),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    return torch.compile(copied, **{"dynamic": False, **options})
 
 
 def checkpoint(function: Function, arrays: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -23,10 +22,24 @@ def det(x: torch.Tensor) -> torch.Tensor:
 
 
 def _det(x: torch.Tensor) -> torch.Tensor:
+    if torch.compiler.is_compiling():
+        return _traced_det(x)
+
     def pull(arrays: Any, cotangents: Any, again: bool) -> list[torch.Tensor]:
         return [cotangents[0][..., None, None] * _cofactors(arrays[0])]
 
     return custom_vjp(lambda x: (torch.linalg.det(x),), pull, (x,))[0]
+
+
+def _traced_det(x: torch.Tensor) -> torch.Tensor:
+    """Return the interpolated determinant: the compiler does not trace custom gradients."""
+    if x.shape[-1] == 0:
+        return torch.linalg.det(x)
+    nodes, weights = _interpolation(x.shape[-1] + 1, x)
+    shift = _shift(x.detach(), nodes)
+    assert shift is not None
+    sign, log_size = torch.linalg.slogdet(x + nodes * shift)
+    return (sign * log_size.exp() * weights[..., 0, 0]).sum(0)
 
 
 def _regular_det(x: torch.Tensor) -> torch.Tensor:
@@ -51,34 +64,34 @@ def _cofactors(x: torch.Tensor) -> torch.Tensor:
     """
     if x.shape[-1] == 0:
         return torch.zeros_like(x)
-    shift = _shift(x.detach())
+    nodes, weights = _interpolation(x.shape[-1], x)
+    shift = _shift(x.detach(), nodes)
     if shift is None:
         return _regular_cofactors(x)
-    nodes, weights = _interpolation(x.shape[-1])
-    placed = (-1, *[1] * x.ndim)
-    steps = torch.tensor(nodes, dtype=shift.dtype, device=x.device).reshape(placed)
-    at_nodes = _regular_cofactors(x + steps * shift)
-    return (at_nodes * torch.tensor(weights, dtype=x.dtype, device=x.device).reshape(placed)).sum(0)
+    return (_regular_cofactors(x + nodes * shift) * weights).sum(0)
 
 
-def _shift(x: torch.Tensor) -> torch.Tensor | None:
+def _shift(x: torch.Tensor, nodes: torch.Tensor) -> torch.Tensor | None:
     """Return the distance from x to the node 1; None if no matrix is nearly singular."""
     u, s, vh = torch.linalg.svd(torch.where(torch.isfinite(x), x, 0.0))
     largest = s.amax(-1, keepdim=True)
     small = s <= _SMALL * largest
     if not torch.compiler.is_compiling() and not unwrapped(small).any():
         return None
-    nodes, _ = _interpolation(x.shape[-1])
-    nearest = min(abs(node) for node in nodes)
-    length = torch.where(largest > 0, largest * (5 * _SMALL / nearest), 1.0)
+    length = torch.where(largest > 0, largest * (5 * _SMALL / nodes.abs().amin()), 1.0)
     return (u * torch.where(small, length, 0.0)[..., None, :].to(x.dtype)) @ vh
 
 
-def _interpolation(degree: int) -> tuple[Sequence[float], Sequence[float]]:
-    """Return Chebyshev nodes, 0 not among them, and the weights of a polynomial's value at 0."""
-    count = degree + degree % 2
+def _interpolation(count: int, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return Chebyshev nodes and the weights of a polynomial's value at 0, before the axes of x.
+
+    The number of nodes is even, so that 0 is not among them.
+    """
+    count += count % 2
     angles = [(2 * at + 1) * math.pi / (2 * count) for at in range(count)]
     nodes = [math.cos(angle) for angle in angles]
     terms = [(-1) ** at * math.tan(angle) for at, angle in enumerate(angles)]
     total = math.fsum(terms)
-    return nodes, [term / total for term in terms]
+    pair = torch.tensor([nodes, [term / total for term in terms]], device=x.device, dtype=x.dtype)
+    rows, columns = pair.reshape(2, -1, *[1] * x.ndim)
+    return rows, columns

@@ -17,12 +17,14 @@ class Nesting(threading.local):
         transforms: Nested `torch.func` transforms.
         checkpoints: Nested checkpointed functions.
         once: Whether the current graph is differentiated once and then dropped.
+        in_parts: Whether a function runs that is compiled in parts.
     """
 
     gradients = 0
     transforms = 0
     checkpoints = 0
     once = False
+    in_parts = False
 
 
 nesting = Nesting()

@@ -76,6 +76,16 @@ def test_third_derivatives_of_det_are_permutation_signs(rank: int, backend: str)
     np.testing.assert_allclose(got, np.einsum("ikm,jln->ijklmn", signs, signs), atol=1e-11)
 
 
+@pytest.mark.parametrize("rank", [2, 3])
+def test_the_compiled_hessian_of_det(
+    rank: int, backend: str, trace: Callable[[Function], Function]
+) -> None:
+    dtype = widest(backend)
+    x = of_rank(rank)
+    got = trace(hessian(linearalg.det))(convert_to_tensor(x, dtype=dtype)).numpy()
+    np.testing.assert_allclose(got, expected_hessian(x), atol=2e2 * np.finfo(dtype).eps)
+
+
 def symmetric(x: EmberTensor) -> EmberTensor:
     return ops.matmul(x, ops.matrix_transpose(x)) + convert_to_tensor(
         np.diag([1.0, 2.5, 4.0]), dtype=x.dtype, backend=x.backend

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
 
 from ember_ml.backend.torch import cast
-from ember_ml.backend.torch.custom import custom_vjp, fused_once
+from ember_ml.backend.torch.custom import custom_vjp
+from ember_ml.backend.torch.nesting import is_tracked
 from ember_ml.backend.torch.ops.recurrence import linear_recurrence
 
 
@@ -44,15 +44,11 @@ def cummin(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
 def logcumsumexp(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
     """Return the cumulative log-sum-exp."""
     x, axis = _along(x, axis)
-    return fused_once(
-        functools.partial(torch.logcumsumexp, dim=axis),
-        functools.partial(_logcumsumexp, axis=axis),
-        (x,),
-    )
+    return _logcumsumexp(x, axis) if is_tracked(x) else torch.logcumsumexp(x, axis)
 
 
 def _logcumsumexp(x: torch.Tensor, axis: int) -> torch.Tensor:
-    """Use a gradient without torch's logarithm of the result's gradient, which may be zero."""
+    """Use a gradient without the logarithm of the result's gradient, right at zeros and at -inf."""
 
     def pull(arrays: Any, cotangents: Any, again: bool) -> list[torch.Tensor]:
         (x,), (g,) = arrays, cotangents

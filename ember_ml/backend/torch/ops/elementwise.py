@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import abs as abs
 from torch import add as add
@@ -10,13 +12,33 @@ from torch import lerp as lerp
 from torch import multiply as multiply
 from torch import negative as negative
 from torch import positive as positive
-from torch import pow as pow
 from torch import reciprocal as reciprocal
 from torch import square as square
 from torch import subtract as subtract
 
 from ember_ml.backend.interface import Variants
+from ember_ml.backend.torch.custom import custom_vjp
+from ember_ml.backend.torch.nesting import is_tracked, nesting
 from ember_ml.backend.torch.scalars import left, right
+
+
+def pow(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return x**y; torch's second derivatives are NaN at 0**0."""
+    if nesting.once or not is_tracked(x, y) or torch.compiler.is_compiling():
+        return torch.pow(x, y)
+    return custom_vjp(lambda x, y: (torch.pow(x, y),), _pow_vjp, torch.broadcast_tensors(x, y))[0]
+
+
+def _pow_vjp(arrays: Any, cotangents: Any, again: bool) -> list[torch.Tensor]:
+    (x, y), (g,) = arrays, cotangents
+    base = y * pow(x, torch.where(y == 0, 1, y - 1))
+    exponent = pow(x, y) * torch.where(x == 0, 0, torch.log(torch.where(x == 0, 1, x)))
+    return [g * base.conj(), g * exponent.conj()]
+
+
+def _number_pow(number: float, y: torch.Tensor) -> torch.Tensor:
+    return torch.pow(number, y) if number else left(pow)(number, y)
+
 
 float_power = pow
 
@@ -74,22 +96,22 @@ VARIANTS = Variants(
     right_scalars={
         "add": add,
         "divide": divide,
-        "float_power": pow,
+        "float_power": torch.pow,
         "floor_divide": right(floor_divide),
         "fmod": right(fmod),
         "multiply": multiply,
-        "pow": pow,
+        "pow": torch.pow,
         "remainder": right(remainder),
         "subtract": subtract,
     },
     left_scalars={
         "add": lambda s, t: torch.add(t, s),
         "divide": left(divide),
-        "float_power": pow,
+        "float_power": _number_pow,
         "floor_divide": left(floor_divide),
         "fmod": left(fmod),
         "multiply": lambda s, t: torch.multiply(t, s),
-        "pow": pow,
+        "pow": _number_pow,
         "remainder": left(remainder),
         "subtract": torch.sub,
     },
