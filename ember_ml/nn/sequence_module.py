@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+from ember_ml.nn._inputs import as_tensors
 from ember_ml.nn.module import Module
 
 State: TypeAlias = Any
@@ -36,6 +38,11 @@ class SequenceModule(Module):
         """
         raise NotImplementedError(f"{type(self).__name__} does not define forward()")
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "step" in vars(cls):
+            cls.step = _with_tensors(vars(cls)["step"])  # type: ignore[method-assign]
+
     def initial_state(self, batch: int) -> State:
         """Return the state before the first position.
 
@@ -52,6 +59,18 @@ class SequenceModule(Module):
             state: The result of `initial_state` or of the last step.
         """
         raise NotImplementedError(f"{type(self).__name__} has no recurrent form")
+
+
+def _with_tensors(step: Callable[..., tuple[Tensor, State]]) -> Callable[..., Any]:
+    """Return a `step` that takes arrays of other frameworks, as calling a module does."""
+
+    @functools.wraps(step)
+    def call(self: SequenceModule, x: Any, *args: Any, **options: Any) -> tuple[Tensor, State]:
+        if not isinstance(x, EmberTensor):
+            (x,) = as_tensors(self, (x,))
+        return step(self, x, *args, **options)
+
+    return call
 
 
 def all_causal(modules: Iterable[Module]) -> bool:

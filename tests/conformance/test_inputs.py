@@ -107,6 +107,18 @@ def test_float64_steps_equal_the_parallel_form(entry: Entry) -> None:
             np.testing.assert_allclose(stepped.numpy(), layer(x).numpy(), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("entry", STEPPED, ids=lambda entry: entry.name)
+def test_steps_take_arrays_of_every_framework(entry: Entry, backend: str) -> None:
+    layer = test_layers.make(entry)
+    x = test_layers.sequence(layer, 2, 1)[:, 0]
+    expected, _ = layer.step(array(x), layer.initial_state(2))
+    wide = [x.astype("float64")] if x.dtype.kind == "f" else []
+    for given in (*arrays(x), *wide):
+        output, _ = layer.step(given, layer.initial_state(2))
+        assert (output.backend, output.dtype) == (expected.backend, expected.dtype), type(given)
+        np.testing.assert_allclose(output.numpy(), expected.numpy(), 1e-5, 1e-5)
+
+
 @pytest.mark.parametrize("backend", PRECISE)
 def test_a_tensor_keeps_its_dtype(backend: str) -> None:
     with use_backend(backend):
