@@ -186,7 +186,10 @@ def find_folder(path: str | os.PathLike[str], wait: float = WAIT) -> Path:
     if not os.path.exists(target) and os.path.isdir(old):
         return old
     if (target / COMMITTED).is_dir():
-        with contextlib.suppress(OSError), held(target, wait=wait):  # or it is not writable
+        with (
+            contextlib.suppress(OSError),
+            held(target, wait=wait),
+        ):  # a folder that is not writable is read from COMMITTED
             _publish(target)
     return target
 

@@ -195,7 +195,7 @@ class ProgramLog(Log):
         if by_rules and op.vjps is None and op.body is not None:
             args, kwargs = _aligned(op, args, kwargs)
             return op.body(*args, **kwargs)
-        if by_rules and self.backend not in op.natives:  # one step, whatever its body calls
+        if by_rules and self.backend not in op.natives:  # record one step, not the ops of the body
             args, kwargs = _aligned(op, args, kwargs)
             with recording.only():
                 out = op.plain(*args, **kwargs)

@@ -75,7 +75,7 @@ class Entry:
         from ember_ml.configs.derive import derive
 
         with _deriving:
-            own = self.__dict__.get("config")  # of another thread
+            own = self.__dict__.get("config")  # another thread may have derived it
             return derive(self) if own is None else own
 
 

@@ -36,7 +36,7 @@ class CSVLogger(Callback):
 
     A value that comes later, such as one of the first evaluation, becomes a column of its own.
     A resumed training continues its file.
-    A file of another training is renamed, with a warning.
+    A file of another run is renamed, with a warning.
 
     Args:
         path: The file.

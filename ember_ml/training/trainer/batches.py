@@ -36,7 +36,7 @@ def split(batch: object, with_targets: bool, takes_mask: bool = False) -> Parts:
     A tuple is (inputs, targets) or (inputs, targets, weights), a dict has the keys `KEYS`. A tuple
     of inputs is passed to the model as several arguments. The mask of a dict is a padding mask: it
     is for a model that takes one, and for the loss if it fits the targets. The third part of a
-    tuple and `sample_weight` are for the loss only.
+    tuple and `sample_weight` are not passed to the model.
 
     Args:
         batch: The batch.
@@ -128,7 +128,7 @@ def _first_mask(part: Any, extent: Any, is_length: bool) -> Tensor | None:
 
 def weight_of(batch: object, mask: Tensor | None) -> float:
     """Return the weight of a batch in a mean: the sum of its mask, or its number of examples."""
-    if isinstance(mask, EmberTensor):  # not one for each of several outputs
+    if isinstance(mask, EmberTensor):  # a dict or tuple has a mask for each output
         return float(ops.sum(ops.astype(mask, "float32")))
     first = next((x for x in tree.leaves_of(batch) if isinstance(x, EmberTensor)), None)
     return float(first.shape[0]) if first is not None and first.ndim else 1.0
@@ -162,7 +162,9 @@ def loss_weight(batch: object, with_targets: bool, takes_mask: bool = False) -> 
 def _loss_mask(batch: Mapping[str, Any], takes_mask: bool) -> Any:
     """Return the weights of the loss; of a mask that the model takes, only if it fits."""
     weight, mask = batch.get("sample_weight"), batch.get("mask")
-    if weight is not None or isinstance(batch, _Padded):  # which has one for each part
+    if weight is not None or isinstance(
+        batch, _Padded
+    ):  # the masks of `pad_collate` are already separate
         return weight
     return None if takes_mask and _is_for_inputs_only(mask, batch.get("targets")) else mask
 

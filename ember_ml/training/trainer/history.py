@@ -54,7 +54,9 @@ class History:
         """Return the losses of an epoch's steps, if it is the last one."""
         newest = itertools.takewhile(lambda r: r["epoch"] == epoch, reversed(self.steps))
         losses = [record["loss"] for record in newest][::-1]
-        if len(losses) == len(self.steps) < self._count("step", self.steps):  # it began earlier
+        if (
+            len(losses) == len(self.steps) < self._count("step", self.steps)
+        ):  # the epoch began before the records in memory
             return [r["loss"] for r in self.all_steps() if r["epoch"] == epoch]
         return losses
 

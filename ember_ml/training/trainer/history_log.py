@@ -74,10 +74,10 @@ class HistoryLog:
 
     def __init__(self) -> None:
         self.position = Position()
-        self._saved: BinaryIO | None = None  # the first _saved_size bytes are ours
+        self._saved: BinaryIO | None = None  # the first _saved_size bytes belong to this log
         self._saved_size = 0
         self._saved_path: Path | None = None
-        self._buffer: BinaryIO | None = None  # what follows
+        self._buffer: BinaryIO | None = None  # records since then
         self._sizes: dict[tuple[int, int], int] = {}  # of files that contain this log only
 
     @property
@@ -245,7 +245,7 @@ def read(path: Path, position: Position) -> HistoryLog:
         for text in log._lines(checked()):
             counts[parse(text)[0]] += 1
     except OSError:
-        pass  # it is too short
+        pass  # the file is too short, so the sizes below differ
     if Position(size, crc32, counts["step"], counts["epoch"]) != position:
         raise ValueError(f"its first {position.size} bytes are not the records that were saved")
     return log

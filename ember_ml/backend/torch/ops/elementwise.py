@@ -73,7 +73,7 @@ def gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def lcm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Divide by a positive divisor: torch's own divides the smallest integer by -1 and dies."""
+    """Divide by a positive divisor: torch's own crashes for the smallest integer and -1."""
     return torch.abs(floor_divide(x, gcd(x, y))) * torch.abs(y)
 
 
