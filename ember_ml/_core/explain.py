@@ -36,7 +36,7 @@ _DISAGREE = r"(?:incompatible|mismatch|broadcast|differ|same|equal|unchanged)"
 _SHAPES_DISAGREE = re.compile(rf"{_DISAGREE}.*\bshapes?\b|\bshapes?\b.*{_DISAGREE}", re.IGNORECASE)
 
 _AXES = ("axis", "axes", "dim", "axis1", "axis2", "source", "destination")
-_ABOUT_SHAPES = frozenset({*_AXES, "shape", "dtype", "device"})
+_ABOUT_SHAPES = frozenset({*_AXES, "shape", "dtype", "device", "subscripts"})
 
 
 def lacks_memory(error: Exception) -> bool:

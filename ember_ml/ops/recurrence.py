@@ -5,8 +5,8 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
-from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.backend.recurrences import geometry
 
 __all__ = ["linear_recurrence"]
 
@@ -41,8 +41,7 @@ def linear_recurrence(
         >>> h.tolist(), final.item()
         ([1.0, 1.5, 4.0], 4.0)
     """
-    shape = ops.broadcast_shapes(a.shape, b.shape)
-    axis = normalize_axis("linear_recurrence", axis, len(shape))
+    shape, _, axis = geometry(a.shape, b.shape, None if h0 is None else h0.shape, axis)
     factors = ops.unstack(ops.broadcast_to(a, shape), axis)
     inputs = ops.unstack(ops.broadcast_to(b, shape), axis)
     state = ops.zeros_like(ops.sum(ops.broadcast_to(b, shape), axis))
