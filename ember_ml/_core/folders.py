@@ -186,10 +186,8 @@ def find_folder(path: str | os.PathLike[str], wait: float = WAIT) -> Path:
     if not os.path.exists(target) and os.path.isdir(old):
         return old
     if (target / COMMITTED).is_dir():
-        with (
-            contextlib.suppress(OSError),
-            held(target, wait=wait),
-        ):  # a folder that is not writable is read from COMMITTED
+        # a reader of a folder that is not writable uses the staged files
+        with contextlib.suppress(OSError), held(target, wait=wait):
             _publish(target)
     return target
 

@@ -162,9 +162,7 @@ def loss_weight(batch: object, with_targets: bool, takes_mask: bool = False) -> 
 def _loss_mask(batch: Mapping[str, Any], takes_mask: bool) -> Any:
     """Return the weights of the loss; of a mask that the model takes, only if it fits."""
     weight, mask = batch.get("sample_weight"), batch.get("mask")
-    if weight is not None or isinstance(
-        batch, _Padded
-    ):  # the masks of `pad_collate` are already separate
+    if weight is not None or isinstance(batch, _Padded):  # whose mask is for the inputs only
         return weight
     return None if takes_mask and _is_for_inputs_only(mask, batch.get("targets")) else mask
 

@@ -54,9 +54,8 @@ class History:
         """Return the losses of an epoch's steps, if it is the last one."""
         newest = itertools.takewhile(lambda r: r["epoch"] == epoch, reversed(self.steps))
         losses = [record["loss"] for record in newest][::-1]
-        if (
-            len(losses) == len(self.steps) < self._count("step", self.steps)
-        ):  # the epoch began before the records in memory
+        # the epoch began before the records in memory
+        if len(losses) == len(self.steps) < self._count("step", self.steps):
             return [r["loss"] for r in self.all_steps() if r["epoch"] == epoch]
         return losses
 
