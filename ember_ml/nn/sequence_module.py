@@ -65,10 +65,10 @@ def _with_tensors(step: Callable[..., tuple[Tensor, State]]) -> Callable[..., An
     """Return a `step` that takes arrays of other frameworks, as calling a module does."""
 
     @functools.wraps(step)
-    def call(self: SequenceModule, x: Any, *args: Any, **options: Any) -> tuple[Tensor, State]:
-        if not isinstance(x, EmberTensor):
-            (x,) = as_tensors(self, (x,))
-        return step(self, x, *args, **options)
+    def call(self: SequenceModule, *args: Any, **options: Any) -> tuple[Tensor, State]:
+        if args and not isinstance(args[0], EmberTensor):
+            args = (*as_tensors(self, args[:1]), *args[1:])
+        return step(self, *args, **options)
 
     return call
 

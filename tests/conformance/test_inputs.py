@@ -9,6 +9,7 @@ import pytest
 
 from ember_ml import nn, ops, registry
 from ember_ml.backend import available, use_backend
+from ember_ml.nn.sequence_module import SequenceModule
 from ember_ml.nn.tensor import array
 from ember_ml.registry import Entry
 from tests.backends import has_dtype, is_lazy, with_dtype
@@ -120,6 +121,18 @@ def test_steps_take_arrays_of_every_framework(entry: Entry, backend: str) -> Non
 
 
 @pytest.mark.parametrize("backend", PRECISE)
+def test_a_step_may_name_its_input(backend: str) -> None:
+    class Last(SequenceModule):
+        def step(self, token, state):
+            return token + state, token
+
+    with use_backend(backend):
+        one = ops.ones((1, 2))
+        output, state = Last().step(token=one, state=one)
+    assert (output == 2.0).all()
+    assert state is one
+
+
 def test_a_tensor_keeps_its_dtype(backend: str) -> None:
     with use_backend(backend):
         layer = nn.layers.Dense(2, 3)
