@@ -75,9 +75,9 @@ def unwrapped(x: torch.Tensor) -> torch.Tensor:
 
 def is_tracked(*arrays: torch.Tensor | None) -> bool:
     """Return whether gradients flow through one of the arrays."""
-    given = [x for x in arrays if x is not None]
-    if any(x.requires_grad for x in given):
-        return True
+    for x in arrays:
+        if x is not None and x.requires_grad:
+            return True
     if torch.compiler.is_compiling():
-        return tracing.gradients > 0 and bool(given)
+        return tracing.gradients > 0 and any(x is not None for x in arrays)
     return torch._C._are_functorch_transforms_active() and bool(levels(*arrays))

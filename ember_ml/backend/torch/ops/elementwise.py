@@ -21,9 +21,13 @@ from ember_ml.backend.torch.custom import custom_vjp
 from ember_ml.backend.torch.nesting import is_tracked, nesting
 from ember_ml.backend.torch.scalars import left, right
 
+_in_torch_func = torch._C._are_functorch_transforms_active
+
 
 def pow(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Return x**y; torch's second derivatives are NaN at 0**0."""
+    if not (x.requires_grad or y.requires_grad or _in_torch_func()):
+        return torch.pow(x, y)
     if nesting.once or not is_tracked(x, y) or torch.compiler.is_compiling():
         return torch.pow(x, y)
     return custom_vjp(lambda x, y: (torch.pow(x, y),), _pow_vjp, torch.broadcast_tensors(x, y))[0]

@@ -9,7 +9,7 @@ import torch
 
 from ember_ml._core.errors import AxisError
 from ember_ml.backend.torch.custom import fused_once
-from ember_ml.backend.torch.nesting import nesting
+from ember_ml.backend.torch.nesting import is_tracked, nesting
 
 _HALVES = (torch.float16, torch.bfloat16)
 
@@ -28,7 +28,7 @@ def layer_norm(
     axis: int = -1,
 ) -> torch.Tensor:
     shape = _trailing(x, axis)
-    if nesting.once:
+    if nesting.once or not is_tracked(x, weight, bias):
         return torch.layer_norm(x, shape, weight, bias, eps)
 
     def fused(x: Any, weight: Any, bias: Any) -> torch.Tensor:
