@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec
 
@@ -27,6 +28,7 @@ def substitute(variables: Sequence[Variable], values: Sequence[Tensor]) -> Itera
     """Replace the values of variables within the block, for this thread only.
 
     Other threads see the values from before, and get a `ConcurrentUseError` if they change them.
+    If there are none, a thread that is started within the block sees the replaced values.
 
     Args:
         variables: Parameters or buffers.
@@ -35,7 +37,8 @@ def substitute(variables: Sequence[Variable], values: Sequence[Tensor]) -> Itera
     if not variables:
         yield
         return
-    private = [] if is_compiling(variables[0]) else make_private(variables)
+    alone = threading.active_count() == 1  # no other thread can see the values
+    private = [] if alone or is_compiling(variables[0]) else make_private(variables)
     before = snapshots(variables)
     try:
         rebind(variables, values)
