@@ -120,7 +120,6 @@ def test_steps_take_arrays_of_every_framework(entry: Entry, backend: str) -> Non
         np.testing.assert_allclose(output.numpy(), expected.numpy(), 1e-5, 1e-5)
 
 
-@pytest.mark.parametrize("backend", PRECISE)
 def test_a_step_may_name_its_input(backend: str) -> None:
     class Last(SequenceModule):
         def step(self, token, state):
@@ -133,6 +132,7 @@ def test_a_step_may_name_its_input(backend: str) -> None:
     assert state is one
 
 
+@pytest.mark.parametrize("backend", PRECISE)
 def test_a_tensor_keeps_its_dtype(backend: str) -> None:
     with use_backend(backend):
         layer = nn.layers.Dense(2, 3)

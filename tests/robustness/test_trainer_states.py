@@ -113,7 +113,7 @@ class TrainerStates(RuleBasedStateMachine):
 
     def _fit(self, **limits: int) -> None:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "fit: the resumed training")
+            warnings.filterwarnings("ignore", "fit: the resumed run")
             self.trainer.fit(self.loaders[self.data], **limits)
 
     @rule(steps=st.integers(1, 5))

@@ -61,7 +61,8 @@ class Preset(LanguageModel):
         **options: Unpack[PresetOptions],
     ) -> None:
         shared = {key: value for key, value in options.items() if key in _BLOCK_OPTIONS}
-        deferred.reserve(8 * num_layers, f"a model of {num_layers} layers")
+        # the config of a layer has about 1 kB
+        deferred.reserve(256 * num_layers, f"a model of {num_layers} layers")
         layers = [{**block, **shared}] * num_layers
         super().__init__(layers, vocab_size, hidden_size, positions=positions, **options)
 
