@@ -52,7 +52,7 @@ def _sample(name: str, rows: list[pytest.Item]) -> list[pytest.Item]:
     """Return rows spread over the first backend's, and one row of another backend."""
     backends = [getattr(item, "callspec", None) for item in rows]
     names = [spec.params.get("backend") if spec is not None else None for spec in backends]
-    if name.startswith("tests/integration/") and names[0] is None:
+    if name.startswith(("tests/integration/", "tests/robustness/")) and names[0] is None:
         return []  # these start processes, clusters and browsers
     first = next(iter(BACKENDS))
     near = [item for item, each in zip(rows, names, strict=True) if each in (None, first)]
