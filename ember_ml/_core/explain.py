@@ -35,6 +35,11 @@ _MEMORY = re.compile(
 _DISAGREE = r"(?:incompatible|mismatch|broadcast|differ|same|equal|unchanged)"
 _SHAPES_DISAGREE = re.compile(rf"{_DISAGREE}.*\bshapes?\b|\bshapes?\b.*{_DISAGREE}", re.IGNORECASE)
 
+_OF_FRAMEWORKS = (
+    *(ArithmeticError, AttributeError, IndexError, NotImplementedError),
+    *(RuntimeError, TypeError, ValueError),
+)
+"""Exceptions of frameworks that are translated; others are raised unchanged."""
 _AXES = ("axis", "axes", "dim", "axis1", "axis2", "source", "destination")
 _ABOUT_SHAPES = frozenset({*_AXES, "shape", "dtype", "device", "subscripts"})
 
@@ -62,7 +67,7 @@ def call_text(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return f"{op.label}({', '.join(parts)})"
 
 
-def _whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     try:
         operator.index(value)
     except TypeError:
@@ -70,34 +75,38 @@ def _whole(value: Any) -> bool:
     return True
 
 
-def _all_whole(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str) and all(map(_whole, value))
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _number(value: Any) -> bool:
-    return hasattr(value, "__float__") or _whole(value)
+def _are_integers(value: Any) -> bool:
+    return _is_sequence(value) and all(map(_is_integer, value))
 
 
-def _two_lists(value: Any) -> bool:
-    is_pair = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
-    return is_pair and all(_whole(part) or _all_whole(part) for part in value)
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__float__") or _is_integer(value)
+
+
+def _are_two_sequences(value: Any) -> bool:
+    is_pair = _is_sequence(value) and len(value) == 2
+    return is_pair and all(_is_integer(part) or _are_integers(part) for part in value)
 
 
 _CHECKS = {
-    "int": ("an integer", _whole),
-    "float": ("a number", _number),
+    "int": ("an integer", _is_integer),
+    "float": ("a number", _is_number),
     "str": ("a string", lambda value: isinstance(value, str)),
-    "Sequence[int]": ("integers", _all_whole),
-    "tuple[int, ...]": ("integers", _all_whole),
+    "Sequence[int]": ("integers", _are_integers),
+    "tuple[int, ...]": ("integers", _are_integers),
     "bool | int | float | complex": (
         "a number",
-        lambda value: hasattr(value, "__complex__") or _number(value),
+        lambda value: hasattr(value, "__complex__") or _is_number(value),
     ),
     "int | tuple[Sequence[int], Sequence[int]]": (
         "an integer or two sequences of integers",
-        lambda value: _whole(value) or _two_lists(value),
+        lambda value: _is_integer(value) or _are_two_sequences(value),
     ),
-    "int | Sequence[int]": ("integers", lambda value: _whole(value) or _all_whole(value)),
+    "int | Sequence[int]": ("integers", lambda value: _is_integer(value) or _are_integers(value)),
 }
 """Declared type -> (its description, check of a value). Other types are not checked."""
 _ALIASES = {
@@ -138,8 +147,8 @@ def _bad_axis(arguments: dict[str, Any]) -> str | None:
         for axis in given:
             if isinstance(axis, int) and not -tensor.ndim <= axis < tensor.ndim:
                 return f"{name}={axis} is out of range for the shape {tensor.shape}"
-        whole = [axis % tensor.ndim for axis in given if isinstance(axis, int) and tensor.ndim]
-        if len(set(whole)) < len(whole):
+        axes = [axis % tensor.ndim for axis in given if isinstance(axis, int) and tensor.ndim]
+        if len(set(axes)) < len(axes):
             return f"{name}={tuple(given)} repeats an axis"
     return None
 
@@ -207,9 +216,3 @@ def explain(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], error: Except
         kind = ArgumentError if _has_settings(op, arguments) else ShapeError
         return kind(f"{call}: {text}")
     return error
-
-
-_OF_FRAMEWORKS = (
-    *(ArithmeticError, AttributeError, IndexError, NotImplementedError),
-    *(RuntimeError, TypeError, ValueError),
-)

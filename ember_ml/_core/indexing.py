@@ -197,7 +197,7 @@ def native_key(key: Any, backend: str, shape: Sequence[int]) -> Any:
     return normalize(key, backend, shape)
 
 
-def whole(op: str, name: str, value: Any) -> int:
+def as_integer(op: str, name: str, value: Any) -> int:
     """Return an argument as a Python integer; raise an error that names op and argument."""
     try:
         return operator.index(value)

@@ -8,7 +8,7 @@ from ember_ml._core import rules, runtime
 from ember_ml._core.convert import as_backend
 from ember_ml._core.dispatch import Op, around, binary, composite, op, unary
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.indexing import normalize_axes, normalize_axis, whole
+from ember_ml._core.indexing import as_integer, normalize_axes, normalize_axis
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml._core.types import Axis, ShapeLike
 from ember_ml.backend.axes import listed
@@ -335,7 +335,7 @@ def rot90(x: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
         axes: Plane of rotation: from the first axis toward the second.
     """
     first, second = normalize_axes("rot90", axes, x.ndim)
-    k = whole("rot90", "k", k)
+    k = as_integer("rot90", "k", k)
     if k % 4 == 0:
         return reshape(x, x.shape)
     if k % 4 == 2:

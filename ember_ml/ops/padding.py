@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from ember_ml._core.convert import check_number
 from ember_ml._core.dispatch import composite, op
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.indexing import whole
+from ember_ml._core.indexing import as_integer
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.indexing import index
 from ember_ml.ops.joining import concat
@@ -72,7 +72,7 @@ def _pairs(pad_width: Widths, ndim: int) -> list[tuple[int, ...]]:
         if len(widths) == 1 and isinstance(widths[0], int):
             widths = widths * 2
         nested = [widths] if len(widths) == 2 and isinstance(widths[0], int) else widths
-        pairs = [tuple([whole("pad", "pad_width", one) for one in pair]) for pair in nested]
+        pairs = [tuple([as_integer("pad", "pad_width", one) for one in pair]) for pair in nested]
         if any(len(pair) != 2 for pair in pairs):
             raise ArgumentError(f"pad: pad_width must be pairs (before, after); got {pad_width}")
         pairs = pairs * ndim if len(pairs) == 1 else pairs

@@ -9,7 +9,7 @@ from ember_ml._core import rules, runtime
 from ember_ml._core.dispatch import IndexLike, MaskLike, composite, host_checked
 from ember_ml._core.dtype import DEFAULT_INT
 from ember_ml._core.errors import ArgumentError, IndexOutOfRangeError, ShapeError
-from ember_ml._core.indexing import check_range, host_array, host_shape, normalize_axis, whole
+from ember_ml._core.indexing import as_integer, check_range, host_array, host_shape, normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import along, in_float32
 from ember_ml.ops.nn.losses import reduce, same_shape
@@ -36,7 +36,7 @@ def _picked(
             f"the shape of the scores {scores.shape} without axis {axis}"
         )
     classes, length = ops.astype(classes, DEFAULT_INT), scores.shape[axis]
-    counts = classes != whole(op, "ignore_index", ignore_index)
+    counts = classes != as_integer(op, "ignore_index", ignore_index)
     is_lazy = runtime.LOADED[scores.backend].IS_LAZY
     known = (classes >= 0) & (classes < length) if is_lazy else None
     if known is not None:

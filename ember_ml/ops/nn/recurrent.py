@@ -5,7 +5,7 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core.dispatch import IndexLike, composite
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.indexing import whole
+from ember_ml._core.indexing import as_integer
 from ember_ml._core.rules import DTypeRule
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import in_float32
@@ -229,7 +229,7 @@ def synapses(
         >>> synapses(v, ones[0], 0.0 * ones[0], ones, [0, 1, 1], [1, 0, 1], 2).tolist()
         [1.0, 1.5]
     """
-    if whole("synapses", "size", size) < 0:
+    if as_integer("synapses", "size", size) < 0:
         raise ArgumentError(f"synapses: size must be at least 0; got {size}")
     if weights.ndim != 2 or sources.ndim != 1 or destinations.ndim != 1 or 0 in v.shape[-1:]:
         raise ShapeError(

@@ -17,7 +17,7 @@ from ember_ml._core.dtype import (
     int64,
 )
 from ember_ml._core.errors import ArgumentTypeError, AxisError, ShapeError
-from ember_ml._core.indexing import whole
+from ember_ml._core.indexing import as_integer
 from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor, TensorLike
 from ember_ml._core.types import ShapeLike
 from ember_ml.ops.random._draw import Seed, as_shape, check, draw
@@ -45,7 +45,7 @@ def randint(
         seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     low, high = (0, low) if high is None else (low, high)
-    low, high = whole("randint", "low", low), whole("randint", "high", high)
+    low, high = as_integer("randint", "low", low), as_integer("randint", "high", high)
     check("randint", low < high, "low must be below high", low=low, high=high)
     target = DEFAULT_INT if dtype is None else as_dtype(dtype)
     if not target.is_integer:
