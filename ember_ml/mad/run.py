@@ -145,10 +145,7 @@ def _start(run: RunConfig, task: Task, evaluator: Evaluator) -> Trainer:
     try:
         trainer.resume(checkpoint)
     except (EmberError, OSError, KeyError, ValueError):  # damaged, or of another version
-        evaluator.curve.clear()
-        trainer = make_trainer(run, make_model(run), task.vocab_size)
-        trainer.callbacks.append(evaluator)
-        return trainer
+        return trainer  # which `resume` has not changed
     if evaluator.observe is not None and evaluator.curve:
         evaluator.observe(evaluator.curve[-1])
     return trainer

@@ -1,4 +1,4 @@
-"""InterruptedRunError runs continue from their own checkpoint."""
+"""Interrupted runs continue from their own checkpoint."""
 
 from __future__ import annotations
 
