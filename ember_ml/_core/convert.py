@@ -69,6 +69,18 @@ def native_backend(data: Any) -> str | None:
     return runtime.backend_of(data)
 
 
+def is_framework_array(value: object) -> bool:
+    """Return whether a value is a tensor or an array of a framework; scalars and lists are not."""
+    return isinstance(value, EmberTensor) or native_backend(value) is not None
+
+
+def first_element(value: object) -> object:
+    """Return the first element of nested lists; another value, or an empty list, as it is."""
+    while isinstance(value, list) and value:
+        value = value[0]
+    return value
+
+
 def _from_host(
     data: Any, backend: str, dtype: EmberDType | None, device: str | None, copy: bool | None
 ) -> EmberTensor:

@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ember_ml._core.dtype import PYTHON_TYPES
+from ember_ml._core.convert import is_framework_array
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml.data import host_arrays
-from ember_ml.data.conversion import Indices, Pytree, is_numeric, to_host
+from ember_ml.data.conversion import Indices, Pytree, to_host
 from ember_ml.data.dataset import Dataset
 from ember_ml.data.errors import check_index
 
@@ -95,7 +95,7 @@ def is_nest(value: object) -> bool:
     if not isinstance(value, tuple) or not value:
         return False
     first = value[0]
-    return is_nest(first) or (is_numeric(first) and type(first) not in PYTHON_TYPES)
+    return is_nest(first) or is_framework_array(first)
 
 
 def _to_host(value: object) -> Arrays:

@@ -8,7 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ember_ml._core import runtime, tree
-from ember_ml._core.convert import convert_floats, convert_to_tensor, native_backend
+from ember_ml._core.convert import (
+    convert_floats,
+    convert_to_tensor,
+    is_framework_array,
+    native_backend,
+)
 from ember_ml._core.dtype import PYTHON_TYPES, EmberDType
 from ember_ml._core.tensor import EmberTensor, wrap
 from ember_ml._core.types import NativeDType
@@ -31,12 +36,7 @@ def is_numeric(leaf: object) -> bool:
     Args:
         leaf: Leaf of a pytree.
     """
-    return (
-        isinstance(leaf, EmberTensor)
-        or type(leaf) in PYTHON_TYPES
-        or isinstance(leaf, (np.ndarray, np.generic))
-        or native_backend(leaf) is not None
-    )
+    return type(leaf) in PYTHON_TYPES or isinstance(leaf, np.generic) or is_framework_array(leaf)
 
 
 def to_host(data: object) -> np.ndarray:

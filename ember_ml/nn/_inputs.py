@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from ember_ml._core.convert import convert_floats, convert_to_tensor, native_backend
+from ember_ml._core.convert import (
+    convert_floats,
+    convert_to_tensor,
+    first_element,
+    native_backend,
+)
+from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.tensor import EmberTensor
 
 if TYPE_CHECKING:
     from ember_ml.nn.module import Module
     from ember_ml.nn.parameter import Variable
 
-_NUMBERS = (bool, int, float, complex)
-_OTHERS = frozenset({*_NUMBERS, str, tuple, dict, type(None)})
+_OTHERS = frozenset({*PYTHON_TYPES, str, tuple, dict, type(None)})
 """Types of arguments that are passed as they are, such as flags and states."""
 
 
@@ -28,27 +33,20 @@ def as_tensors(module: Module, values: Collection[Any]) -> tuple[Any, ...]:
         module: The module that is called.
         values: The arguments.
     """
-    arrays = list(map(_is_array, values))
+    arrays = list(map(_needs_conversion, values))
     if not any(arrays):
         return tuple(values)
     like = _first_variable(module)
     pairs = zip(values, arrays, strict=True)
-    return tuple([_converted(value, like) if is_array else value for value, is_array in pairs])
+    return tuple([_converted(value, like) if array else value for value, array in pairs])
 
 
-def _is_array(value: object) -> bool:
+def _needs_conversion(value: object) -> bool:
     if isinstance(value, EmberTensor) or type(value) in _OTHERS:
         return False
-    return _is_list_of_numbers(value) or native_backend(value) is not None
-
-
-def _is_list_of_numbers(value: object) -> bool:
-    """Return whether a value is a list whose first element is a number, at any depth."""
-    while type(value) is list and value:
-        value = value[0]
-        if type(value) in _NUMBERS:
-            return True
-    return False
+    if type(value) is list:
+        return type(first_element(value)) in PYTHON_TYPES
+    return native_backend(value) is not None
 
 
 def _first_variable(module: Module) -> Variable | None:

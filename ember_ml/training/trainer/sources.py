@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ember_ml._core import tree
+from ember_ml._core.convert import first_element, is_framework_array
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import TensorLike
 from ember_ml.data import ArrayDataset, DataLoader, Dataset, IterableDataset
@@ -107,7 +108,7 @@ def loader(data: DataLike, batch_size: int, *, shuffle: bool, seed: int) -> Data
         return DataLoader(BatchList(data), 1, collate=_only)  # type: ignore[arg-type]
     if isinstance(data, (tuple, list)):
         return DataLoader(ArrayDataset(*data), batch_size, shuffle=shuffle, seed=seed)
-    if isinstance(data, Mapping) or _is_array(data):
+    if isinstance(data, Mapping) or is_framework_array(data):
         return DataLoader(ArrayDataset(data), batch_size, shuffle=shuffle, seed=seed)
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
         return BatchLoader(data)
@@ -147,19 +148,14 @@ def is_list_of_batches(data: object) -> bool:
     if not isinstance(data, list) or not data:
         return False
     first = data[0]
-    inner = isinstance(first, list) and bool(first) and (is_nest(first[0]) or _is_array(first[0]))
-    return isinstance(first, (tuple, Mapping)) or inner
+    if not isinstance(first, list):
+        return isinstance(first, (tuple, Mapping))
+    return bool(first) and (is_nest(first[0]) or is_framework_array(first[0]))
 
 
 def is_array(data: object) -> bool:
     """Return whether data is one array: of any framework, a tensor or nested lists of numbers."""
-    if isinstance(data, list) and data:
-        return is_array(data[0])
-    return is_numeric(data)
-
-
-def _is_array(value: object) -> bool:
-    return not isinstance(value, (bool, int, float, complex)) and is_numeric(value)
+    return is_numeric(first_element(data))
 
 
 def source_of(data: DataLike) -> list[object]:

@@ -66,6 +66,12 @@ def test_inputs_and_targets_as_two_arguments(backend: str) -> None:
     assert "val_loss" in pair.history.epochs[-1]
 
 
+def test_a_list_of_lists_of_scalars_is_inputs_and_targets() -> None:
+    for kind in (float, np.float32, np.float64):
+        assert not sources.is_list_of_batches([[kind(1), kind(2)], [kind(3), kind(4)]])
+        assert len(ArrayDataset((kind(1), kind(2)))) == 2
+
+
 def test_a_generator_is_read_once() -> None:
     with pytest.raises(ValueError, match="generator has no more batches"):
         trainer().fit(iter(BATCHES), steps=100)
