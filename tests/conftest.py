@@ -74,6 +74,13 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
         yield name
 
 
+@pytest.fixture
+def on_numpy() -> Iterator[None]:
+    """Run the test on NumPy alone, where the backend makes no difference."""
+    with use_backend("numpy"):
+        yield
+
+
 TRACING = {"torch": {"backend": "eager", "fullgraph": True}}
 """Options with which a slow compiler only traces."""
 

@@ -11,16 +11,10 @@ import pytest
 
 import ember_ml
 from ember_ml import nn
-from ember_ml.backend import use_backend
 from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.training import Trainer
 
-
-@pytest.fixture(autouse=True)
-def on_numpy():
-    """Run on one backend: the files are the same on all of them."""
-    with use_backend("numpy"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_numpy")
 
 
 def model() -> nn.Module:

@@ -7,30 +7,18 @@ import os
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from ember_ml import nn, ops
-from ember_ml.backend import use_backend
 from ember_ml.nn.checkpoint import CheckpointError
-from ember_ml.training import Trainer
 from ember_ml.training.callbacks import Checkpoint, LRMonitor
 from ember_ml.training.trainer import history
+from tests.robustness import regression
+from tests.robustness.regression import trainer
 from tests.robustness.scale import FULL, amount
 
-X = np.random.default_rng(0).standard_normal((24, 3)).astype("float32")
-Y = X.sum(axis=1, keepdims=True)
+pytestmark = pytest.mark.usefixtures("on_numpy")
 
-
-@pytest.fixture(autouse=True)
-def on_numpy():
-    with use_backend("numpy"):
-        yield
-
-
-def trainer(*callbacks) -> Trainer:
-    ops.random.set_seed(1)
-    return Trainer(nn.layers.Dense(3, 1), "mse", seed=1, callbacks=callbacks, progress=False)
+X, Y = regression.X[:24], regression.Y[:24]
 
 
 def record(step: int) -> dict[str, float]:

@@ -14,39 +14,15 @@ import time
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from ember_ml import nn, ops
 from ember_ml.backend import use_backend
-from ember_ml.training import Trainer, TrainingInterrupted, TrainingTerminated
+from ember_ml.training import TrainingInterrupted, TrainingTerminated
 from ember_ml.training.callbacks import Callback, Checkpoint, CSVLogger
+from tests.robustness.regression import X, Y, trainer
 from tests.robustness.scale import amount
 
-X = np.random.default_rng(0).standard_normal((40, 3)).astype("float32")
-Y = X.sum(axis=1, keepdims=True)
-
-
-@pytest.fixture(autouse=True)
-def on_numpy():
-    with use_backend("numpy"):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def usual_handlers():
-    """Replace handlers that other programs installed in this process, as Ray does."""
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-def trainer(*callbacks: Callback) -> Trainer:
-    ops.random.set_seed(1)
-    model = nn.layers.Dense(3, 1)
-    return Trainer(model, "mse", optimizer="adamw", seed=1, callbacks=callbacks, progress=False)
+pytestmark = pytest.mark.usefixtures("on_numpy", "default_signal_handlers")
 
 
 class At(Callback):

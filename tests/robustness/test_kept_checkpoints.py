@@ -5,29 +5,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from ember_ml import nn, ops
 from ember_ml._core.errors import FolderError
-from ember_ml.backend import use_backend
 from ember_ml.training import Trainer
 from ember_ml.training.callbacks import Callback, Checkpoint, CSVLogger
+from tests.robustness import regression
+from tests.robustness.regression import X, Y
 
-X = np.random.default_rng(0).standard_normal((40, 3)).astype("float32")
-Y = X.sum(axis=1, keepdims=True)
-
-
-@pytest.fixture(autouse=True)
-def on_numpy():
-    with use_backend("numpy"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_numpy")
 
 
 def trainer(folder: Path, keep: int = 2) -> Trainer:
-    ops.random.set_seed(1)
-    callbacks = [Checkpoint(folder, every_steps=1, keep=keep)]
-    return Trainer(nn.layers.Dense(3, 1), "mse", seed=1, callbacks=callbacks, progress=False)
+    return regression.trainer(Checkpoint(folder, every_steps=1, keep=keep))
 
 
 def steps(folder: Path) -> list[str]:

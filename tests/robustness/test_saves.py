@@ -29,15 +29,10 @@ from ember_ml.nn.state_dict import StateDictError
 from ember_ml.training import Trainer
 from tests.robustness.scale import FULL, amount
 
+pytestmark = pytest.mark.usefixtures("on_numpy")
+
 MODEL_FILES = {"checksums.json", "config.json", "model.safetensors"}
 TRAINING_FILES = {"training.json", "training.safetensors"}
-
-
-@pytest.fixture(autouse=True)
-def on_numpy():
-    """Run on one backend: the files are the same on all of them."""
-    with use_backend("numpy"):
-        yield
 
 
 def language_model() -> nn.Module:

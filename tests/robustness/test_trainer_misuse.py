@@ -10,23 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ember_ml import nn, ops
+from ember_ml import ops
 from ember_ml._core.errors import ArgumentError, ConcurrentUseError
-from ember_ml.backend import use_backend
 from ember_ml.data import ArrayDataset, DataLoader
 from ember_ml.training import Trainer
 from ember_ml.training.callbacks import Callback, Checkpoint
 from ember_ml.training.trainer.interrupt import TrainingInterrupted, TrainingTerminated
 from ember_ml.training.trainer.nonfinite import NonFiniteWarning
+from tests.robustness.regression import X, Y, trainer
 
-X = np.random.default_rng(0).standard_normal((40, 3)).astype("float32")
-Y = X.sum(axis=1, keepdims=True)
-
-
-def trainer(*callbacks: Callback, **options) -> Trainer:
-    ops.random.set_seed(1)
-    model = nn.layers.Dense(3, 1)
-    return Trainer(model, "mse", seed=1, callbacks=callbacks, progress=False, **options)
+pytestmark = pytest.mark.usefixtures("default_signal_handlers")
 
 
 def weights(of: Trainer) -> list[list[float]]:
@@ -48,22 +41,6 @@ class Run(Callback):
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         if trainer.step == 2:
             self.function(trainer)
-
-
-@pytest.fixture
-def on_numpy():
-    with use_backend("numpy"):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def usual_handlers():
-    """Install the usual handlers: a process in the background ignores SIGINT."""
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.mark.usefixtures("backend")

@@ -7,18 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ember_ml.backend import use_backend
 from ember_ml.data import ArrayDataset, DataLoader
 from ember_ml.training.callbacks import Callback, Checkpoint
 from tests.unit.training.classifiers import X, Y, trainer
 
+pytestmark = pytest.mark.usefixtures("on_numpy")
+
 OTHER = np.random.default_rng(9).standard_normal((48, 5)).astype("float32")
-
-
-@pytest.fixture(autouse=True)
-def on_numpy():
-    with use_backend("numpy"):
-        yield
 
 
 @pytest.mark.parametrize("first", [{"epochs": 2}, {"steps": 4}])

@@ -6,24 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from ember_ml.backend import use_backend
 from ember_ml.data import DataLoader, IterableDataset
 from ember_ml.registry import available
 from ember_ml.training import schedules
 from ember_ml.training.callbacks import Checkpoint
 from tests.unit.training.classifiers import X, Y, trainer
 
+pytestmark = pytest.mark.usefixtures("on_numpy")
+
 WITH_LENGTH = [
     entry.name.partition("/")[2]
     for entry in available("schedules")
     if "total_steps" in entry.config.model_fields
 ]
-
-
-@pytest.fixture(autouse=True)
-def on_numpy():
-    with use_backend("numpy"):
-        yield
 
 
 def factors(ours) -> list[float]:

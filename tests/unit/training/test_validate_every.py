@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ember_ml.backend import use_backend
 from ember_ml.training import Trainer
 from ember_ml.training.callbacks import Callback, Checkpoint, CSVLogger, EarlyStopping, Progress
 from tests.unit.training.classifiers import X, Y, mlp, trainer
 
-
-@pytest.fixture(autouse=True)
-def on_numpy() -> Iterator[None]:
-    with use_backend("numpy"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_numpy")
 
 
 class Given(Trainer):
