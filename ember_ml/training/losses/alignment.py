@@ -8,8 +8,7 @@ from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import Count
 from ember_ml.registry import register
-from ember_ml.training.losses.base import Loss, LossLike, Reduction
-from ember_ml.training.losses.reduction import weighted, wide
+from ember_ml.training.losses.base import Loss, LossLike, Reduction, weighted, wide
 
 
 def ctc(

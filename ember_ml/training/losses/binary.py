@@ -7,8 +7,7 @@ from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import NonNegative, Real
 from ember_ml.ops.nn.losses import reduce as reduced
 from ember_ml.registry import register
-from ember_ml.training.losses.base import Loss, Reduction
-from ember_ml.training.losses.reduction import pair, weighted
+from ember_ml.training.losses.base import Loss, Reduction, pair, weighted
 
 
 def binary_cross_entropy(

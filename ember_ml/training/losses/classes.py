@@ -10,8 +10,7 @@ from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import NonNegative, Probability
 from ember_ml.registry import register
-from ember_ml.training.losses.base import Loss, Reduction
-from ember_ml.training.losses.reduction import pair, reduce, weighted, wide
+from ember_ml.training.losses.base import Loss, Reduction, pair, reduce, weighted, wide
 
 
 def cross_entropy(

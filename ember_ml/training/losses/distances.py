@@ -7,8 +7,7 @@ from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import NonNegative, Positive
 from ember_ml.ops.nn.losses import reduce as reduced
 from ember_ml.registry import register
-from ember_ml.training.losses.base import Loss, Reduction
-from ember_ml.training.losses.reduction import pair, weighted
+from ember_ml.training.losses.base import Loss, Reduction, pair, weighted
 
 _FAR = 20.0  # where cosh(x) is exp(x) / 2 to the last bit, and its square is far from overflow
 

@@ -10,8 +10,7 @@ from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import Positive
 from ember_ml.ops.nn.losses import reduce as reduced
 from ember_ml.registry import register
-from ember_ml.training.losses.base import Loss, Reduction
-from ember_ml.training.losses.reduction import REDUCTIONS, pair, weighted
+from ember_ml.training.losses.base import REDUCTIONS, Loss, Reduction, pair, weighted
 
 
 def kl_div(

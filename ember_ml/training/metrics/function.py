@@ -13,8 +13,7 @@ from ember_ml._core import tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
-from ember_ml.training.losses.reduction import spread, wide
-from ember_ml.training.losses.weights import reported_weights
+from ember_ml.training.losses.base import reported_weights, spread, wide
 from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics.base import Metric
 from ember_ml.training.metrics.state import Values

@@ -7,7 +7,7 @@ import math
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.registry import register
-from ember_ml.training.losses.reduction import wide
+from ember_ml.training.losses.base import wide
 from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics.base import Metric
 from ember_ml.training.metrics.state import State, Values

@@ -9,7 +9,7 @@ from ember_ml._core.dtype import int64
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.registry import register
-from ember_ml.training.losses.reduction import wide
+from ember_ml.training.losses.base import wide
 from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics import state as states
 from ember_ml.training.metrics.base import Metric

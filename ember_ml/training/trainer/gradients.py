@@ -16,7 +16,7 @@ from ember_ml.autodiff.transforms.compiling import CompileCache
 from ember_ml.nn.functional import current_values, differentiate, substitute
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
-from ember_ml.training.losses.weights import reported_weights
+from ember_ml.training.losses.base import reported_weights
 from ember_ml.training.optimizer.plan import kernels
 
 Compute: TypeAlias = Callable[[object], tuple[Tensor, object]]
