@@ -137,6 +137,10 @@ def align(
     op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the call with all tensor arguments on one backend and all operands in one dtype."""
+    if op.host_check is not None:
+        given = op.signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        op.host_check(op.name, given.arguments)
     args, kwargs = _positional(op, args, kwargs)
     for role, optional, value in zip(op.roles, op.optional, args, strict=False):
         if role == "sequence" and not isinstance(value, (list, tuple)):

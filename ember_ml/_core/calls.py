@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from ember_ml._core import runtime
+from ember_ml._core.dtype import EmberDType
 from ember_ml._core.errors import EmberError
 from ember_ml._core.op import OPS, Op
 from ember_ml._core.recording import current
@@ -25,6 +26,7 @@ from ember_ml._core.tensor import EmberTensor, wrap
 _new = object.__new__
 _tag_of = runtime.TAG_OF
 _integer_tags = runtime.INTEGER_TAGS
+_native_of = runtime.NATIVE
 _INT32 = 2**31
 _MISSING: Any = object()
 _RAW = (TypeError, ValueError, LookupError, AttributeError, ZeroDivisionError)
@@ -282,14 +284,18 @@ def _native_dtype(
     args: tuple[Any, ...], kwargs: dict[str, Any], at: int, backend: str
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments with the dtype replaced by the backend's."""
-    from ember_ml._core.convert import as_dtype
+    given = args[at] if len(args) > at else kwargs.get("dtype")
+    if given is None:
+        return args, kwargs
+    name = given.name if type(given) is EmberDType else given
+    native = _native_of[backend].get(name) if type(name) is str else None
+    if native is None:
+        from ember_ml._core.convert import as_dtype
 
-    if len(args) > at and args[at] is not None:
-        native = runtime.native_dtype(backend, as_dtype(args[at]))
+        native = runtime.native_dtype(backend, as_dtype(given))
+    if len(args) > at:
         return (*args[:at], native, *args[at + 1 :]), kwargs
-    if kwargs.get("dtype") is not None:
-        return args, {**kwargs, "dtype": runtime.native_dtype(backend, as_dtype(kwargs["dtype"]))}
-    return args, kwargs
+    return args, {**kwargs, "dtype": native}
 
 
 def several(op: Op, tapes: Tapes) -> Callable[..., Any]:

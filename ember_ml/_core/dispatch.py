@@ -23,7 +23,6 @@ from ember_ml._core.op import OPS as OPS
 from ember_ml._core.op import Op as Op
 from ember_ml._core.op import enter
 from ember_ml._core.rules import DTypeRule
-from ember_ml._core.tensor import EmberTensor
 from ember_ml._core.tensor import IndexLike as IndexLike
 from ember_ml._core.tensor import MaskLike as MaskLike
 
@@ -133,26 +132,15 @@ def around(build: Callable[[Op], Callable[..., Any]]) -> Callable[[F], F]:
     return decorate
 
 
-def host_checked(
-    check: Callable[[str, dict[str, Any]], None], position: int = 1
-) -> Callable[[F], F]:
-    """Check calls of an op whose argument at a position is host data, not a tensor.
+def host_checked(check: Callable[[str, dict[str, Any]], None]) -> Callable[[F], F]:
+    """Check the host data among an op's arguments before it is converted to tensors.
 
     Args:
         check: Called with the op's name and its arguments by name.
-        position: Position of the argument.
     """
 
-    def build(op: Op) -> Callable[..., Any]:
-        name, dispatch = op.name, op.function
+    def decorate(function: F) -> F:
+        function.op.host_check = check  # type: ignore[attr-defined]
+        return function
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if len(args) <= position or type(args[position]) is not EmberTensor:
-                given = op.signature.bind(*args, **kwargs)
-                given.apply_defaults()
-                check(name, given.arguments)
-            return dispatch(*args, **kwargs)
-
-        return call
-
-    return around(build)
+    return decorate

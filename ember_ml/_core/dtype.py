@@ -11,34 +11,27 @@ class EmberDType:
     """Type of a tensor's elements, such as `tensor.float32`.
 
     There is one object per dtype. It equals its own name: `x.dtype == "float32"` works too.
+
+    Attributes:
+        name: Name of the dtype.
+        kind: One of `KINDS`.
+        bits: Size of an element in bits.
+        itemsize: Size of an element in bytes.
+        is_integer: Whether this is a signed or unsigned integer type (bool is not).
+        is_floating: Whether this is a real floating-point type.
+        is_complex: Whether this is a complex type.
     """
 
-    __slots__ = ("bits", "kind", "name")
+    __slots__ = ("bits", "is_complex", "is_floating", "is_integer", "itemsize", "kind", "name")
 
     def __init__(self, name: str, kind: str, bits: int) -> None:
         self.name = name
         self.kind = kind
         self.bits = bits
-
-    @property
-    def itemsize(self) -> int:
-        """Size of an element in bytes."""
-        return self.bits // 8
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether this is a signed or unsigned integer type (bool is not)."""
-        return self.kind in ("int", "uint")
-
-    @property
-    def is_floating(self) -> bool:
-        """Whether this is a real floating-point type."""
-        return self.kind == "float"
-
-    @property
-    def is_complex(self) -> bool:
-        """Whether this is a complex type."""
-        return self.kind == "complex"
+        self.itemsize = bits // 8
+        self.is_integer = kind in ("int", "uint")
+        self.is_floating = kind == "float"
+        self.is_complex = kind == "complex"
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, str) and other == self.name)

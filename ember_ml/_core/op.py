@@ -19,7 +19,7 @@ from ember_ml._core.tensor import (
     MaskLike,
     TensorLike,
     TensorsLike,
-    wrap,
+    wrap_all,
 )
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Op:
         function: Function that users call.
         plain: The same without recording on tapes.
         vjps: VJP rule of the gradient, if there is one (`ember_ml.autodiff.rules`).
+        host_check: Check of a call's name and arguments before they are converted, if any.
         output: Function that wraps a native result of several arrays; None for a single array.
     """
 
@@ -87,6 +88,7 @@ class Op:
         "declared",
         "family",
         "function",
+        "host_check",
         "kernels",
         "key",
         "kind",
@@ -123,6 +125,7 @@ class Op:
         self.function: Callable[..., Any] = declared
         self.plain: Callable[..., Any] = declared
         self.vjps: Any = None
+        self.host_check: Callable[[str, dict[str, Any]], None] | None = None
 
     @property
     def signature(self) -> inspect.Signature:
@@ -146,7 +149,7 @@ class Op:
             native = self.body
         else:
             return
-        dtypes = [dtype for dtype in runtime.NATIVE[backend] if self.rule.takes(dtype)]
+        dtypes = [dtype for dtype in runtime.dtypes_of(backend) if self.rule.takes(dtype)]
         variants: Variants | None = getattr(family, "VARIANTS", None)
         own = {} if variants is None else variants.by_dtype.get(self.name, {})
         for dtype in dtypes:
@@ -217,10 +220,10 @@ def _output(declared: Callable[..., Any]) -> Callable[[Any, str], Any] | None:
     if result is None:
         result = eval(annotation, declared.__globals__)
     kind = typing.get_origin(result)
-    if kind is tuple:
-        return lambda out, backend: tuple([wrap(part, backend) for part in out])
     if kind is list:
-        return lambda out, backend: [wrap(part, backend) for part in out]
+        return wrap_all
+    if kind is tuple:
+        return lambda out, backend: tuple(wrap_all(out, backend))
     if isinstance(result, type) and issubclass(result, tuple):  # a NamedTuple
-        return lambda out, backend: result(*[wrap(part, backend) for part in out])
+        return lambda out, backend: result(*wrap_all(out, backend))
     return lambda out, backend: out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +33,8 @@ INTEGER_TAGS: set[str] = set()
 READERS: dict[str, Callable[[Any, Any], Any]] = {}
 """Backend -> function that reads a key of ints, slices, None and Ellipsis."""
 
-NATIVE: dict[str, dict[EmberDType, Any]] = {}
-"""Backend -> EmberDType -> native dtype."""
+NATIVE: dict[str, Mapping[str, Any]] = {}
+"""Backend -> name of a dtype -> native dtype."""
 
 _BACKEND_OF_TYPE: dict[type, str] = {}
 """Native array type -> backend, of the types seen so far."""
@@ -59,11 +59,12 @@ def load(name: str) -> Backend:
     with _lock:
         if name not in LOADED:
             module = selection.import_backend(name)
-            NATIVE[name] = {DTYPES[key]: native for key, native in module.DTYPES.items()}
-            DTYPE_OF.update({native: DTYPES[key] for key, native in module.DTYPES.items()})
-            TAG_OF[name] = {native: tag(name, dtype) for dtype, native in NATIVE[name].items()}
-            DTYPE_OF_TAG.update({tag(name, dtype): dtype for dtype in NATIVE[name]})
-            INTEGER_TAGS.update(tag(name, dtype) for dtype in NATIVE[name] if dtype.is_integer)
+            NATIVE[name] = module.DTYPES
+            dtypes = dtypes_of(name)
+            DTYPE_OF.update({NATIVE[name][dtype.name]: dtype for dtype in dtypes})
+            TAG_OF[name] = {NATIVE[name][dtype.name]: tag(name, dtype) for dtype in dtypes}
+            DTYPE_OF_TAG.update({tag(name, dtype): dtype for dtype in dtypes})
+            INTEGER_TAGS.update(tag(name, dtype) for dtype in dtypes if dtype.is_integer)
             READERS[name] = module.read_plain
             for hook in on_load:
                 hook(name)
@@ -98,12 +99,17 @@ def host() -> ModuleType:
     return host
 
 
+def dtypes_of(backend: str) -> list[EmberDType]:
+    """Return the dtypes that a backend has."""
+    return [DTYPES[name] for name in NATIVE[backend]]
+
+
 def native_dtype(backend: str, dtype: EmberDType) -> Any:
     """Return the backend's dtype object; raise `UnsupportedDTypeError` if it has none."""
     try:
-        return NATIVE[backend][dtype]
+        return NATIVE[backend][dtype.name]
     except KeyError:
-        names = ", ".join(known.name for known in NATIVE[backend])
+        names = ", ".join(NATIVE[backend])
         raise UnsupportedDTypeError(
             f"the {backend} backend has no {dtype}; it has {names}"
         ) from None

@@ -301,6 +301,11 @@ def wrap(data: Any, backend: str) -> EmberTensor:
     return tensor
 
 
+def wrap_all(arrays: Iterable[Any], backend: str) -> list[EmberTensor]:
+    """Return tensors around native arrays of a loaded backend."""
+    return [wrap(data, backend) for data in arrays]
+
+
 def snapshots(tensors: Iterable[EmberTensor]) -> list[EmberTensor]:
     """Return plain tensors with the current arrays of tensors, which later changes leave alone."""
     copies = []

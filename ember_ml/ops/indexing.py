@@ -391,7 +391,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     return nonzero(logical_not(tri(n, m, k=k - 1, dtype="bool")))
 
 
-@host_checked(_check_flat, position=0)
+@host_checked(_check_flat)
 @op(rule=rules.INTEGER)
 def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ...]:
     """Return flat indices as indices along each axis of a shape.

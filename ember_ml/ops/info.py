@@ -77,7 +77,7 @@ class NamespaceInfo:
         _devices.resolve(backend, device)
         return {
             dtype.name: dtype
-            for dtype in runtime.NATIVE[backend]
+            for dtype in runtime.dtypes_of(backend)
             if dtype.name in STANDARD_DTYPES and (kind is None or isdtype(dtype, kind))
         }
 

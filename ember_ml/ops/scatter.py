@@ -282,7 +282,7 @@ def scatter_mul(
     return scatter(values, indices, dim_size, "mul", axis)
 
 
-@host_checked(_check_tuples, position=0)
+@host_checked(_check_tuples)
 @composite
 def scatter_nd(indices: IndexLike, updates: TensorLike, shape: Sequence[int]) -> Tensor:
     """Return zeros with updates[i] added at tuple(indices[i]).

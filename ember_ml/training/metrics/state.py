@@ -68,7 +68,7 @@ def _move(x: Tensor, backend: str) -> Tensor:
 def _supported(dtype: str, backend: str) -> EmberDType:
     runtime.load(backend)
     wanted = as_dtype(dtype)
-    return wanted if wanted in runtime.NATIVE[backend] else float32
+    return wanted if wanted.name in runtime.NATIVE[backend] else float32
 
 
 def check_shapes(metric: str, first: State, second: State) -> None:
