@@ -11,9 +11,9 @@ from ember_ml._core import recording, runtime, tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike, wrap
 from ember_ml._core.types import NativeArray
+from ember_ml.ops._arguments import normalize_axis
 from ember_ml.ops._pytrees import (
     T,
     agree,

@@ -8,8 +8,9 @@ from ember_ml._core.convert import as_backend
 from ember_ml._core.dispatch import composite, op
 from ember_ml._core.dtype import PYTHON_TYPES, promote_scalar
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.indexing import host_shape, normalize_axis
+from ember_ml._core.indexing import host_shape
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
+from ember_ml.ops._arguments import normalize_axis
 from ember_ml.ops.dtypes import floating
 
 __all__ = [

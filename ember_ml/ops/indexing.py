@@ -12,8 +12,9 @@ from ember_ml._core.convert import as_backend
 from ember_ml._core.dispatch import IndexLike, MaskLike, Op, around, composite, host_checked, op
 from ember_ml._core.dtype import PYTHON_TYPES, bool_, promote_scalar
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.indexing import check_range, host_array, host_shape, native_key, normalize_axis
+from ember_ml._core.indexing import check_range, host_array, host_shape, native_key
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike, TensorsLike, wrap
+from ember_ml.ops._arguments import normalize_axis
 from ember_ml.ops.comparison import logical_not
 from ember_ml.ops.creation import tri
 from ember_ml.ops.dtypes import astype

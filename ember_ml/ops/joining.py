@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from ember_ml._core.dispatch import composite, op
 from ember_ml._core.errors import ArgumentError, IndexOutOfRangeError, ShapeError
-from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike, TensorsLike
+from ember_ml.ops._arguments import normalize_axis
 from ember_ml.ops.indexing import index, like, take
 from ember_ml.ops.manipulation import (
     atleast_1d,

@@ -8,10 +8,10 @@ from ember_ml._core import rules, runtime
 from ember_ml._core.convert import as_backend
 from ember_ml._core.dispatch import Op, around, binary, composite, op, unary
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.indexing import as_integer, normalize_axes, normalize_axis
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml._core.types import Axis, ShapeLike
 from ember_ml.backend.axes import listed
+from ember_ml.ops._arguments import as_integer, normalize_axes, normalize_axis
 
 __all__ = [
     "atleast_1d",

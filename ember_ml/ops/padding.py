@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 from ember_ml._core.convert import check_number
 from ember_ml._core.dispatch import composite, op
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.indexing import as_integer
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops._arguments import as_integer
 from ember_ml.ops.indexing import index
 from ember_ml.ops.joining import concat
 from ember_ml.ops.manipulation import broadcast_to, flip

@@ -11,10 +11,10 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.dtype import DEFAULT_FLOAT, DEFAULT_INT, float64
 from ember_ml._core.errors import ArgumentError
-from ember_ml._core.indexing import normalize_axes
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml._core.types import Axis
 from ember_ml.backend.axes import folded_shape, listed
+from ember_ml.ops._arguments import normalize_axes
 from ember_ml.ops.dtypes import floating
 
 __all__ = ["median", "percentile", "quantile"]

@@ -9,8 +9,9 @@ from typing import Any
 from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, Op, around, composite, host_checked, op
 from ember_ml._core.errors import ArgumentError, IndexOutOfRangeError, ShapeError
-from ember_ml._core.indexing import check_range, host_array, normalize_axis
+from ember_ml._core.indexing import check_range, host_array
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+from ember_ml.ops._arguments import normalize_axis
 from ember_ml.ops.indexing import index, ravel_multi_index
 from ember_ml.ops.manipulation import moveaxis, reshape
 from ember_ml.ops.reduction import max, min

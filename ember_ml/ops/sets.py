@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ember_ml._core.dispatch import composite, op, unary
-from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops._arguments import normalize_axis
 from ember_ml.ops.comparison import equal
 from ember_ml.ops.gradients import stop_gradient
 from ember_ml.ops.indexing import flatnonzero, index, take

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias, TypeVar, Union, cast
 from ember_ml import ops
 from ember_ml._core import recording, tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.fallback import check_tracing_error
@@ -21,6 +20,7 @@ from ember_ml.autodiff.transforms.arguments import (
     wrapped,
 )
 from ember_ml.autodiff.values import Values, one_backend
+from ember_ml.ops._arguments import normalize_axis
 
 F = TypeVar("F", bound=Callable[..., Any])
 AxisTree: TypeAlias = Union[int, "Sequence[AxisTree]", "Mapping[str, AxisTree]", None]

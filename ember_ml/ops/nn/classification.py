@@ -9,8 +9,9 @@ from ember_ml._core import rules, runtime
 from ember_ml._core.dispatch import IndexLike, MaskLike, composite, host_checked
 from ember_ml._core.dtype import DEFAULT_INT
 from ember_ml._core.errors import ArgumentError, IndexOutOfRangeError, ShapeError
-from ember_ml._core.indexing import as_integer, check_range, host_array, host_shape, normalize_axis
+from ember_ml._core.indexing import check_range, host_array, host_shape
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops._arguments import as_integer, normalize_axis
 from ember_ml.ops._composite import along, in_float32
 from ember_ml.ops.nn.losses import reduce, same_shape
 from ember_ml.ops.nn.probabilities import log_softmax

@@ -6,8 +6,8 @@ from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ShapeError
-from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops._arguments import normalize_axis
 from ember_ml.ops._composite import along, check_real, in_float32, root
 
 __all__ = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core.dispatch import IndexLike, composite
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.indexing import as_integer
 from ember_ml._core.rules import DTypeRule
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.ops._arguments import as_integer
 from ember_ml.ops._composite import in_float32
 
 __all__ = ["closed_form", "gru", "liquid", "lstm", "synapses"]

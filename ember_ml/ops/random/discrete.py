@@ -17,9 +17,9 @@ from ember_ml._core.dtype import (
     int64,
 )
 from ember_ml._core.errors import ArgumentTypeError, AxisError, ShapeError
-from ember_ml._core.indexing import as_integer
 from ember_ml._core.tensor import DTypeLike, EmberTensor, Tensor, TensorLike
 from ember_ml._core.types import ShapeLike
+from ember_ml.ops._arguments import as_integer
 from ember_ml.ops.random._draw import Seed, as_shape, check, draw
 
 __all__ = ["bernoulli", "categorical", "choice", "permutation", "poisson", "randint", "shuffle"]

@@ -6,9 +6,9 @@ from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import int64
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
-from ember_ml._core.indexing import normalize_axis
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import NonNegative, Probability
+from ember_ml.ops._arguments import normalize_axis
 from ember_ml.registry import register
 from ember_ml.training.losses.base import Loss, Reduction, pair, reduce, weighted, wide
 
