@@ -292,6 +292,16 @@ def placements(tensors: Iterable[EmberTensor]) -> list[str]:
     return [x._tag for x in tensors]
 
 
+def one_backend(name: str, tensors: Iterable[EmberTensor]) -> str:
+    """Return the backend of tensors; raise an error that names the caller if there are several."""
+    backends = sorted({x._backend for x in tensors})
+    if len(backends) != 1:
+        raise ArgumentTypeError(
+            f"{name}: the arguments are on {' and '.join(backends)}; move them to one backend"
+        )
+    return backends[0]
+
+
 def wrap(data: Any, backend: str) -> EmberTensor:
     """Return a tensor around a native array of a loaded backend."""
     tensor = _new(EmberTensor)

@@ -9,7 +9,6 @@ from typing import TypeAlias
 from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml._core.types import NativeArray
 
@@ -45,20 +44,6 @@ def is_differentiable_tag(tag: str) -> bool:
 def is_differentiable(x: Tensor) -> bool:
     """Return whether tensors of this dtype have gradients."""
     return x._tag in DIFFERENTIABLE_TAGS or is_differentiable_tag(x._tag)
-
-
-def one_backend(name: str, tensors: Sequence[Tensor]) -> str:
-    """Return the backend of all tensors; raise an error if there are several, or no tensors."""
-    backends = sorted({x._backend for x in tensors})
-    if len(backends) > 1:
-        raise ArgumentTypeError(
-            f"{name}: the arguments are on {' and '.join(backends)}; move them to one backend"
-        )
-    if not backends:
-        raise ArgumentTypeError(
-            f"{name}: there is no floating-point tensor to differentiate with respect to"
-        )
-    return backends[0]
 
 
 def basis(x: Tensor, shape: Sequence[int]) -> Tensor:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from ember_ml._core import runtime, tree
 from ember_ml._core.convert import convert_to_tensor, native_backend
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, UnsupportedOpError
-from ember_ml._core.tensor import EmberTensor, Tensor, wrap
-from ember_ml._core.types import NativeArray
-from ember_ml.autodiff.values import Values, is_differentiable, one_backend
+from ember_ml._core.tensor import EmberTensor, one_backend
+from ember_ml.autodiff.values import Values, is_differentiable
 
 if TYPE_CHECKING:
     from ember_ml.backend.interface import Autodiff
@@ -162,16 +161,6 @@ class Results:
                 )
             tensors.append(g)
         return tensors
-
-
-def natives(tensors: Sequence[Tensor]) -> list[NativeArray]:
-    """Return the native arrays of tensors."""
-    return [x._data for x in tensors]
-
-
-def wrapped(arrays: Sequence[NativeArray], backend: str) -> Values:
-    """Return native arrays as tensors."""
-    return [wrap(data, backend) for data in arrays]
 
 
 def engine(backend: str) -> Autodiff:

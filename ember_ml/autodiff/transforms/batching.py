@@ -9,17 +9,15 @@ from typing import Any, TypeAlias, TypeVar, Union, cast
 from ember_ml import ops
 from ember_ml._core import recording, tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml._core.tensor import EmberTensor, Tensor, native_arrays, one_backend, wrap_all
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.fallback import check_tracing_error
 from ember_ml.autodiff.transforms.arguments import (
     as_tensor,
     engine,
     named_in_errors,
-    natives,
-    wrapped,
 )
-from ember_ml.autodiff.values import Values, one_backend
+from ember_ml.autodiff.values import Values
 from ember_ml.ops._arguments import normalize_axis
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,18 +82,18 @@ def _batched(
 
     def function(*arrays: NativeArray) -> list[NativeArray]:
         nonlocal structure
-        leaves, structure = tree.flatten(run(wrapped(arrays, backend)))
-        return natives([_tensor(leaf, backend) for leaf in leaves])
+        leaves, structure = tree.flatten(run(wrap_all(arrays, backend)))
+        return native_arrays([_tensor(leaf, backend) for leaf in leaves])
 
     if native is not None and not recording.tapes():
         try:
-            results = native(function, axes, natives(tensors))
+            results = native(function, axes, native_arrays(tensors))
         except Exception as error:
             check_tracing_error(
                 error, engine(backend), f"vmap computes the examples one by one on {backend}"
             )
         else:
-            return structure, wrapped(results, backend)
+            return structure, wrap_all(results, backend)
     if size == 0:
         raise ShapeError("vmap: the batch is empty, so the function cannot be called")
     rows = []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ember_ml._core import recording
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.tensor import Tensor, native_arrays, wrap_all
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.extraction import Procedure, Program, capture
 from ember_ml.autodiff.record import Scope
@@ -16,8 +16,6 @@ from ember_ml.autodiff.transforms.arguments import (
     Arguments,
     Results,
     engine,
-    natives,
-    wrapped,
 )
 from ember_ml.autodiff.values import Values, is_differentiable
 
@@ -66,10 +64,10 @@ def checkpoint(fn: F) -> F:
             if native.CHECKPOINT_SEES_CLOSURES:
 
                 def function(*arrays: NativeArray) -> list[NativeArray]:
-                    return natives(run(wrapped(arrays, given.backend)))
+                    return native_arrays(run(wrap_all(arrays, given.backend)))
 
-                outputs = native.checkpoint(function, natives(given.tensors))
-                return results.unflatten(wrapped(outputs, given.backend))
+                outputs = native.checkpoint(function, native_arrays(given.tensors))
+                return results.unflatten(wrap_all(outputs, given.backend))
         try:
             program, values, computed = capture(run, given.tensors, given.backend)
         except recording.NestedTransform:
@@ -84,9 +82,9 @@ def _natively(native: Checkpoint, program: Program, values: Values, backend: str
     indices = [index for index, x in enumerate(values) if is_differentiable(x)]
 
     def function(*arrays: NativeArray) -> list[NativeArray]:
-        return natives(program.call(_replaced(values, indices, wrapped(arrays, backend))))
+        return native_arrays(program.call(_replaced(values, indices, wrap_all(arrays, backend))))
 
-    return wrapped(native(function, natives([values[index] for index in indices])), backend)
+    return wrap_all(native(function, native_arrays([values[index] for index in indices])), backend)
 
 
 def _replaced(values: Values, indices: list[int], tensors: Values) -> Values:

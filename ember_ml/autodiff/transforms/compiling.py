@@ -8,15 +8,13 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from ember_ml._core import recording, runtime, tree
 from ember_ml._core.errors import ArgumentError
-from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml._core.tensor import EmberTensor, Tensor, native_arrays, one_backend, wrap_all
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.transforms.arguments import (
     as_tensor,
     engine,
-    natives,
-    wrapped,
 )
-from ember_ml.autodiff.values import Values, one_backend
+from ember_ml.autodiff.values import Values
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,7 +70,7 @@ class Compiled(Generic[P, R]):
         if self.skipped:
             return self._fn(*args, **kwargs)
         outputs, template = self._cache(backend, [], given)
-        return template.fill(wrapped(outputs, backend))
+        return template.fill(wrap_all(outputs, backend))
 
 
 def _obstacle(backend: str) -> str:
@@ -153,7 +151,7 @@ class CompileCache:
         if compiled is None:
             compiled = self._compiled[key] = self._compile(backend, len(arrays), template)
         run, result = compiled
-        return run(*arrays, *natives(tensors)), result[0]
+        return run(*arrays, *native_arrays(tensors)), result[0]
 
     def _compile(
         self, backend: str, count: int, template: Template
@@ -162,10 +160,10 @@ class CompileCache:
         result: list[Any] = [None]
 
         def run(*arrays: NativeArray) -> list[NativeArray]:
-            tensors = wrapped(arrays, backend)
+            tensors = wrap_all(arrays, backend)
             out = self._function(tensors[:count], template.fill(tensors[count:]))
             outputs, result[0] = template_of(out)
-            return natives(outputs)
+            return native_arrays(outputs)
 
         compile_native = engine(backend).compile
         assert compile_native is not None

@@ -10,7 +10,7 @@ from ember_ml import ops
 from ember_ml._core import recording, tree
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml._core.tensor import EmberTensor, Tensor, native_arrays, wrap_all
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.extraction import Procedure, ValuesFunction, capture
 from ember_ml.autodiff.rules import VJPRule
@@ -18,8 +18,6 @@ from ember_ml.autodiff.transforms.arguments import (
     Arguments,
     Results,
     engine,
-    natives,
-    wrapped,
 )
 from ember_ml.autodiff.values import Values
 
@@ -125,18 +123,18 @@ class _Call:
 
         def outputs(*arrays: NativeArray) -> list[NativeArray]:
             with recording.only():
-                return natives(forward([*wrapped(arrays, backend), *tensors[count:]]))
+                return native_arrays(forward([*wrap_all(arrays, backend), *tensors[count:]]))
 
         def pullback(
             primals: Sequence[NativeArray], cotangents: Sequence[NativeArray], nested: bool
         ) -> list[NativeArray]:
             again = nested if rerun is None else rerun
             with recording.only():
-                values = wrapped(primals, backend)
-                grads = self._gradients(values, wrapped(cotangents, backend), again)
-                return natives(_filled(grads, values))
+                values = wrap_all(primals, backend)
+                grads = self._gradients(values, wrap_all(cotangents, backend), again)
+                return native_arrays(_filled(grads, values))
 
-        return wrapped(native(outputs, pullback, natives(tensors[:count])), backend)
+        return wrap_all(native(outputs, pullback, native_arrays(tensors[:count])), backend)
 
     def _captured_pullback(self) -> tuple[ValuesFunction, Values]:
         """Return the pullback as a function of (tensors, cotangents, inputs), and its inputs."""
@@ -167,19 +165,19 @@ class _Call:
 
         def outputs(*arrays: NativeArray) -> list[NativeArray]:
             with recording.only():
-                return natives(forward(wrapped(arrays[:end], backend)))
+                return native_arrays(forward(wrap_all(arrays[:end], backend)))
 
         def pullback(
             primals: Sequence[NativeArray], cotangents: Sequence[NativeArray], nested: bool
         ) -> list[NativeArray]:
             with recording.only():
-                values = wrapped(primals, backend)
-                given = [*values[:count], *wrapped(cotangents, backend), *values[end:]]
-                return natives([*pull(given), *map(ops.zeros_like, values[count:])])
+                values = wrap_all(primals, backend)
+                given = [*values[:count], *wrap_all(cotangents, backend), *values[end:]]
+                return native_arrays([*pull(given), *map(ops.zeros_like, values[count:])])
 
         native = engine(backend).custom_vjp
         assert native is not None
-        return wrapped(native(outputs, pullback, natives(tensors)), backend)
+        return wrap_all(native(outputs, pullback, native_arrays(tensors)), backend)
 
     def _rule(
         self, g: tuple[Tensor, ...], out: object, values: Values

@@ -9,11 +9,11 @@ from typing import Any, Concatenate, Literal, TypeVar, overload
 from ember_ml import ops
 from ember_ml._core import recording, runtime, tree
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
-from ember_ml._core.tensor import EmberTensor, Tensor, wrap
+from ember_ml._core.tensor import EmberTensor, Tensor, native_arrays, one_backend, wrap, wrap_all
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.record import Scope
 from ember_ml.autodiff.transforms.arguments import Arguments, as_tensor, named_in_errors
-from ember_ml.autodiff.values import Values, one_backend
+from ember_ml.autodiff.values import Values
 
 Arg = TypeVar("Arg")
 Aux = TypeVar("Aux")
@@ -143,10 +143,15 @@ def differentiate(
     Returns:
         The value, aux, and one gradient per tensor.
     """
+    if not tensors:
+        raise ArgumentTypeError(
+            f"{name}: there is no floating-point tensor to differentiate with respect to"
+        )
     backend = one_backend(name, tensors)
-    autodiff = runtime.load(backend).autodiff
+    autodiff = runtime.LOADED[backend].autodiff
     native = autodiff.value_and_grad
-    if native is None or recording.tapes() or autodiff.differentiates_by_rules():
+    on_tape = recording.OPEN and recording.current()
+    if native is None or on_tape or autodiff.differentiates_by_rules():
         with Scope(tensors) as scope:
             result, aux = run(scope.sources)
         value = _scalar(result, backend, name)
@@ -157,20 +162,20 @@ def differentiate(
     def function(*arrays: NativeArray) -> tuple[NativeArray, list[NativeArray]]:
         """Run on native arrays; the tensors in aux are results, so that they are detached."""
         nonlocal leaves, structure
-        value, aux = run([wrap(data, backend) for data in arrays])
+        value, aux = run(wrap_all(arrays, backend))
         leaves, structure = tree.flatten(aux)
         return _scalar(value, backend, name)._data, [
             x._data for x in leaves if isinstance(x, EmberTensor) and x._backend == backend
         ]
 
-    data, outputs, grads = native(function, [x._data for x in tensors])
+    data, outputs, grads = native(function, native_arrays(tensors))
     arrays = iter(outputs)
     aux_leaves = [
         wrap(next(arrays), backend) if isinstance(x, EmberTensor) and x._backend == backend else x
         for x in leaves
     ]
     aux = tree.unflatten(structure, aux_leaves)
-    return wrap(data, backend), aux, [wrap(g, backend) for g in grads]
+    return wrap(data, backend), aux, wrap_all(grads, backend)
 
 
 def _split(result: object, name: str) -> tuple[object, object]:

@@ -9,6 +9,7 @@ from ember_ml import ops
 from ember_ml._core import recording
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from ember_ml._core.tensor import native_arrays, wrap_all
 from ember_ml._core.types import NativeArray
 from ember_ml.autodiff.extraction import ValuesFunction
 from ember_ml.autodiff.record import Scope
@@ -17,8 +18,6 @@ from ember_ml.autodiff.transforms.arguments import (
     Results,
     engine,
     named_in_errors,
-    natives,
-    wrapped,
 )
 from ember_ml.autodiff.values import Values
 
@@ -67,12 +66,12 @@ def flat_vjp(
 
     def function(*arrays: NativeArray) -> list[NativeArray]:
         nonlocal results
-        results = _checked(Results(run(wrapped(arrays, backend))))
-        return natives(results.tensors)
+        results = _checked(Results(run(wrap_all(arrays, backend))))
+        return native_arrays(results.tensors)
 
-    outputs, pull = native(function, natives(tensors))
-    results.tensors = wrapped(outputs, backend)
-    return results, lambda cotangents: wrapped(pull(natives(cotangents)), backend)
+    outputs, pull = native(function, native_arrays(tensors))
+    results.tensors = wrap_all(outputs, backend)
+    return results, lambda cotangents: wrap_all(pull(native_arrays(cotangents)), backend)
 
 
 def _checked(results: Results) -> Results:
@@ -133,14 +132,14 @@ def flat_jvp(
 
     def function(*arrays: NativeArray) -> list[NativeArray]:
         nonlocal results
-        results = Results(run(wrapped(arrays, backend)))
-        return natives(results.tensors)
+        results = Results(run(wrap_all(arrays, backend)))
+        return native_arrays(results.tensors)
 
-    both = native(function, natives(tensors), natives(tangents))
+    both = native(function, native_arrays(tensors), native_arrays(tangents))
     if both is None:  # an op has no JVP
         return _jvp_by_vjp(run, tensors, tangents, backend)
-    results.tensors = wrapped(both[0], backend)
-    derivatives = zip(wrapped(both[1], backend), results.tensors, strict=True)
+    results.tensors = wrap_all(both[0], backend)
+    derivatives = zip(wrap_all(both[1], backend), results.tensors, strict=True)
     return results, [convert_to_tensor(v, dtype=x.dtype) for v, x in derivatives]
 
 

@@ -15,10 +15,16 @@ from torch.utils.checkpoint import set_checkpoint_early_stop
 from ember_ml._core.errors import UnsupportedOpError
 from ember_ml._core.recording import NestedTransform
 from ember_ml.backend.torch import custom
-from ember_ml.backend.torch.compiling import check_custom_gradient, check_transform
 from ember_ml.backend.torch.compiling import compile as compile
 from ember_ml.backend.torch.custom import Forward, Pullback
-from ember_ml.backend.torch.nesting import in_transform, nesting, tracing
+from ember_ml.backend.torch.nesting import (
+    check_custom_gradient,
+    check_transform,
+    in_transform,
+    leave_checkpoint,
+    nesting,
+    tracing,
+)
 
 ENGINE: Final = "graph"
 WITHOUT_GRADIENT: frozenset[str] = frozenset()
@@ -98,7 +104,7 @@ def gradient(
         create: Whether the gradients are differentiated again.
         batched: Whether the cotangents have a leading batch axis.
     """
-    _leave_checkpoint()
+    leave_checkpoint()
     grads = _autograd(
         outputs,
         inputs,
@@ -144,7 +150,6 @@ def value_and_grad(
     primals: Sequence[torch.Tensor],
 ) -> tuple[torch.Tensor, list[torch.Tensor], list[torch.Tensor]]:
     """Return value, aux and the gradients of `value, aux = function(*primals)`."""
-    _leave_checkpoint()
     check_transform()
     if torch.compiler.is_compiling() or in_transform():
         argnums = tuple(range(len(primals)))
@@ -185,12 +190,6 @@ def custom_vjp(
     return custom.custom_vjp(forward, pullback, primals)
 
 
-def _leave_checkpoint() -> None:
-    """Raise if a checkpointed function runs: its hooks would take this transform's own graph."""
-    if nesting.checkpoints:
-        raise NestedTransform
-
-
 @contextlib.contextmanager
 def _transforming() -> Iterator[None]:
     before = nesting.once
@@ -217,7 +216,6 @@ def vjp(
     function: Function, primals: Sequence[torch.Tensor]
 ) -> tuple[list[torch.Tensor], Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]]:
     """Return the outputs and the pullback, from cotangents to gradients."""
-    _leave_checkpoint()
     check_transform()
     if not torch.compiler.is_compiling():
         outputs, pullback = torch.func.vjp(_marked(function), *primals)
@@ -232,7 +230,6 @@ def vmap(
     function: Function, axes: Sequence[int | None], arrays: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
     """Map the function over an axis of each array; return the outputs, batched along axis 0."""
-    _leave_checkpoint()
     check_transform()
     return torch.func.vmap(_marked(function), tuple(axes), 0, randomness="different")(*arrays)
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import torch
 
-from ember_ml._core.errors import UnsupportedOpError
 from ember_ml.backend.torch.nesting import nesting, tracing
 
 Function = Callable[..., list[torch.Tensor]]
@@ -81,26 +80,3 @@ class _Attempts:
             stacklevel=4,
         )
         return outputs
-
-
-def check_transform() -> None:
-    """Raise if a transform starts in a function that is compiled in parts."""
-    if torch.compiler.is_compiling():
-        torch._dynamo.comptime.comptime(_check_parts)
-    elif nesting.in_parts:
-        _check_parts(None)
-
-
-def _check_parts(_: object) -> None:
-    if nesting.in_parts:
-        raise UnsupportedOpError("torch compiles a function that calls a transform only whole")
-
-
-def check_custom_gradient() -> None:
-    """Raise in a gradient that is compiled: the compiler ignores custom gradients there."""
-    if torch.compiler.is_compiling() and tracing.gradients:
-        torch._dynamo.comptime.comptime(_refuse_custom)
-
-
-def _refuse_custom(_: object) -> None:
-    raise UnsupportedOpError("torch does not compile the gradient of a custom gradient")

@@ -1,10 +1,13 @@
-"""Counts of the running gradients and transforms."""
+"""Counts of the running gradients and transforms, and checks of what may start inside them."""
 
 from __future__ import annotations
 
 import threading
 
 import torch
+
+from ember_ml._core.errors import UnsupportedOpError
+from ember_ml._core.recording import NestedTransform
 
 _functorch = torch._C._functorch
 
@@ -48,6 +51,36 @@ tracing = Tracing()
 def in_transform() -> bool:
     """Return whether this thread runs a transform of `torch.func`, ours or the user's."""
     return nesting.transforms > 0 or torch._C._are_functorch_transforms_active()
+
+
+def check_transform() -> None:
+    """Raise if no transform can start here: in a checkpoint, or in code compiled in parts."""
+    leave_checkpoint()
+    if torch.compiler.is_compiling():
+        torch._dynamo.comptime.comptime(_check_parts)
+    elif nesting.in_parts:
+        _check_parts(None)
+
+
+def leave_checkpoint() -> None:
+    """Raise if a checkpointed function runs: its hooks would take a transform's own graph."""
+    if nesting.checkpoints:
+        raise NestedTransform
+
+
+def _check_parts(_: object) -> None:
+    if nesting.in_parts:
+        raise UnsupportedOpError("torch compiles a function that calls a transform only whole")
+
+
+def check_custom_gradient() -> None:
+    """Raise in a gradient that is compiled: the compiler ignores custom gradients there."""
+    if torch.compiler.is_compiling() and tracing.gradients:
+        torch._dynamo.comptime.comptime(_refuse_custom)
+
+
+def _refuse_custom(_: object) -> None:
+    raise UnsupportedOpError("torch does not compile the gradient of a custom gradient")
 
 
 def levels(*arrays: torch.Tensor | None) -> set[int]:

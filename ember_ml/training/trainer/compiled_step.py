@@ -9,8 +9,7 @@ from typing import TypeVar
 from ember_ml import ops
 from ember_ml._core import recording, runtime
 from ember_ml._core.dtype import float32
-from ember_ml._core.tensor import Tensor, native_arrays
-from ember_ml.autodiff.transforms.arguments import wrapped
+from ember_ml._core.tensor import Tensor, native_arrays, wrap_all
 from ember_ml.autodiff.transforms.compiling import CompileCache, Template
 from ember_ml.backend.interface import Array
 from ember_ml.training.optimizer import Optimizer
@@ -82,7 +81,7 @@ class CompiledStep:
                 self._store(params, buffers, state)
             self._optimizer.count_step()
         has_outputs = len(rest) > parts
-        outputs = template.fill(wrapped(arrays, self._backend))[2] if has_outputs else None
+        outputs = template.fill(wrap_all(arrays, self._backend))[2] if has_outputs else None
         return value, norm, outputs
 
     def _run(self, batch: object) -> tuple[list[Array], Template]:
@@ -132,8 +131,8 @@ class CompiledStep:
             native_arrays(state),
             native_arrays(scalars),
         )
-        new = [*wrapped(new_params, self._backend), *result.buffers]
-        new += wrapped(new_state, self._backend)
+        new = [*wrap_all(new_params, self._backend), *result.buffers]
+        new += wrap_all(new_state, self._backend)
         if self._selects:
             finite = ops.logical_and(ops.isfinite(result.loss), ops.isfinite(result.norm))
             old = (*params, *buffers, *state)
@@ -145,4 +144,4 @@ class CompiledStep:
         if self._selects or self._clips_norm:
             return [result.norm]
         gradients = native_arrays([g for g in result.gradients if g is not None])
-        return wrapped(self._kernels.norm_parts(gradients), self._backend)
+        return wrap_all(self._kernels.norm_parts(gradients), self._backend)

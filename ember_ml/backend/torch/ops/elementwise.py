@@ -19,7 +19,7 @@ from torch import subtract as subtract
 from ember_ml.backend.interface import Variants
 from ember_ml.backend.torch.custom import custom_vjp
 from ember_ml.backend.torch.nesting import is_tracked, nesting
-from ember_ml.backend.torch.scalars import left, right
+from ember_ml.backend.torch.ops._scalars import left, right
 
 _in_torch_func = torch._C._are_functorch_transforms_active
 

@@ -16,7 +16,7 @@ from torch import rsqrt as rsqrt
 from torch import sqrt as sqrt
 
 from ember_ml.backend.interface import Variants
-from ember_ml.backend.torch.scalars import left, right
+from ember_ml.backend.torch.ops._scalars import left, right
 
 
 def expm1(x: torch.Tensor) -> torch.Tensor:

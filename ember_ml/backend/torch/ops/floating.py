@@ -8,7 +8,7 @@ from torch import frexp as frexp
 from torch import signbit as signbit
 
 from ember_ml.backend.interface import Variants
-from ember_ml.backend.torch.scalars import left, right
+from ember_ml.backend.torch.ops._scalars import left, right
 
 
 def nan_to_num(

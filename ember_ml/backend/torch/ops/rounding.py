@@ -13,7 +13,7 @@ from torch import trunc as trunc
 
 from ember_ml.backend.integers import round_to_decimals
 from ember_ml.backend.interface import Variants
-from ember_ml.backend.torch.scalars import left, right
+from ember_ml.backend.torch.ops._scalars import left, right
 
 
 def round(x: torch.Tensor, decimals: int = 0) -> torch.Tensor:

@@ -19,7 +19,7 @@ from torch.special import entr as entr
 from torch.special import xlog1py as xlog1py
 
 from ember_ml.backend.interface import Variants
-from ember_ml.backend.torch.scalars import left, right
+from ember_ml.backend.torch.ops._scalars import left, right
 
 
 def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from torch import sinh as sinh
 from torch import tan as tan
 
 from ember_ml.backend.interface import Variants
-from ember_ml.backend.torch.scalars import left, right
+from ember_ml.backend.torch.ops._scalars import left, right
 
 
 def acos(x: torch.Tensor) -> torch.Tensor:
