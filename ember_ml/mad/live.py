@@ -42,15 +42,15 @@ class Progress:
     def update(self, event: Event) -> None:
         """Record an event."""
         self._pace.update(event)
-        if isinstance(event.what, float):
+        if isinstance(event.payload, float):
             return
         name = run_name(event.run)
-        if isinstance(event.what, Result):
-            self.done[name] = Done(event.run, event.what)
-        elif isinstance(event.what, str):
-            self.failed[name] = Failed(event.run, event.what)
-        if isinstance(event.what, Point) or event.what is None:
-            self.active[name] = event.run, event.what
+        if isinstance(event.payload, Result):
+            self.done[name] = Done(event.run, event.payload)
+        elif isinstance(event.payload, str):
+            self.failed[name] = Failed(event.run, event.payload)
+        if isinstance(event.payload, Point) or event.payload is None:
+            self.active[name] = event.run, event.payload
         else:
             self.active.pop(name, None)
 
@@ -209,9 +209,9 @@ def _print_lines(progress: Progress, events: Iterable[Event], console: Console) 
     console.print(progress.title())
     for event in events:
         progress.update(event)
-        if isinstance(event.what, (Result, str)):
-            what = event.what
-            text = f"{100 * what.accuracy:.1f} %" if isinstance(what, Result) else "failed"
+        if isinstance(event.payload, (Result, str)):
+            outcome = event.payload
+            text = f"{100 * outcome.accuracy:.1f} %" if isinstance(outcome, Result) else "failed"
             _print(
                 console,
                 f"{event.run.architecture} on {task_of(event.run)}: {text} "

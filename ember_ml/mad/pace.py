@@ -65,30 +65,30 @@ class Pace:
     def update(self, event: Event) -> None:
         """Record an event of a run."""
         name, now = run_name(event.run), time.monotonic()
-        if isinstance(event.what, float):
-            self._measured[_group(event.run)] = event.what
-        elif event.what is None:
+        if isinstance(event.payload, float):
+            self._measured[_group(event.run)] = event.payload
+        elif event.payload is None:
             self._waiting.pop(name, None)
             self._active[name] = _Active(event.run, now)
             self._workers = max(self._workers, len(self._active))
-        elif isinstance(event.what, Point):
+        elif isinstance(event.payload, Point):
             self._waiting.pop(name, None)
-            self._active.setdefault(name, _Active(event.run, now)).update(event.what.step, now)
+            self._active.setdefault(name, _Active(event.run, now)).update(event.payload.step, now)
         else:
-            self._finish(event.run, event.what)
+            self._finish(event.run, event.payload)
 
-    def _finish(self, run: RunConfig, what: Result | str) -> None:
+    def _finish(self, run: RunConfig, outcome: Result | str) -> None:
         self._waiting.pop(run_name(run), None)
         active = self._active.pop(run_name(run), None)
-        if not isinstance(what, Result):
+        if not isinstance(outcome, Result):
             return
-        self._add_steps(run, what.steps)
+        self._add_steps(run, outcome.steps)
         resumed = (
             active is not None
             and active.first is not None
             and (active.first[1] > run.evaluate_every)
         )
-        cost = active.seconds_per_step() if resumed and active else what.seconds / what.steps
+        cost = active.seconds_per_step() if resumed and active else outcome.seconds / outcome.steps
         if cost is not None:
             self._costs.setdefault(_group(run), []).append(cost)
 

@@ -27,7 +27,7 @@ class Event(NamedTuple):
     """Progress of a run."""
 
     run: RunConfig
-    what: Point | Result | str | float | None
+    payload: Point | Result | str | float | None
     """None: it started. Point: an evaluation. Result: it is done. str: the error it failed with.
     float: seconds of a training step, measured before the runs to estimate their time."""
 
@@ -141,15 +141,15 @@ class _Worker:
         job = self.run
         assert job is not None, "the worker has no run"
         try:
-            what: Point | Result | str | float = self.pipe.recv()
+            payload: Point | Result | str | float = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
-            what = f"its process died (exit code {self.process.exitcode})"
-        if not isinstance(what, Point):
+            payload = f"its process died (exit code {self.process.exitcode})"
+        if not isinstance(payload, Point):
             self.run = None
         if isinstance(job, Probe):
-            return None if isinstance(what, str) else Event(job.run, what)
-        return Event(job, what)
+            return None if isinstance(payload, str) else Event(job.run, payload)
+        return Event(job, payload)
 
     def kill(self) -> None:
         """End the process and close the pipe."""

@@ -95,10 +95,10 @@ class Sweep:
         with self.store.locked():
             remaining = self.remaining()
             for event in pool(remaining) if remaining else ():
-                if isinstance(event.what, Result):
-                    self.store.write(event.run, event.what)
-                elif isinstance(event.what, str):
-                    self.store.write_failure(event.run, event.what)
+                if isinstance(event.payload, Result):
+                    self.store.write(event.run, event.payload)
+                elif isinstance(event.payload, str):
+                    self.store.write_failure(event.run, event.payload)
                 yield event
 
     def open(self) -> None:

@@ -1,4 +1,4 @@
-"""Sweeps: stopped, killed, gone on with; what fails, and what is refused."""
+"""Sweeps that are stopped, killed and continued; failed runs and refused arguments."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_on_a_ray_cluster(undisturbed, fragile: str, tmp_path: Path) -> None:
     sweep = Sweep([*ARCHITECTURES, fragile], tmp_path / "s", **options)
     events: dict[str, list] = {run.architecture: [] for run in sweep.runs}
     for event in sweep.events(RayPool(None, "numpy")):
-        events[event.run.architecture].append(event.what)
+        events[event.run.architecture].append(event.payload)
     assert results(tmp_path / "s") == {
         name: result for name, result in undisturbed.items() if name.startswith("compression")
     }
@@ -114,14 +114,14 @@ def test_a_cluster_that_is_not_there(address: str, said: str) -> None:
         next(RayPool(address, "numpy")(runs))
 
 
-def pool_of(what):
+def pool_of(outcome):
     """Return a pool in this process whose runs have the given outcomes."""
     from ember_ml.mad.pool import Event
 
     def pool(runs):
         for run in runs:
             yield Event(run, None)
-            yield Event(run, what(run))
+            yield Event(run, outcome(run))
 
     return pool
 
@@ -172,7 +172,7 @@ def test_a_process_that_dies_takes_only_its_run(tmp_path: Path) -> None:
     )
     killed = []
     for event in sweep.events(ProcessPool(1, "numpy")):
-        if event.what is None and not killed:
+        if event.payload is None and not killed:
             (child,) = _children()
             os.kill(child, signal.SIGKILL)
             killed.append(event.run)
