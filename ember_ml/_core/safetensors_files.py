@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from io import FileIO
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -98,12 +97,7 @@ class SafetensorsFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._file.close()
 
     def read(self) -> Reading:
@@ -132,12 +126,7 @@ class Reading:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._executor.shutdown()
 
     def tensors(self) -> Iterator[tuple[str, TensorInfo]]:

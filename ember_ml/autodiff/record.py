@@ -83,7 +83,7 @@ class Scope:
             self._log.watch(x)
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *exception: object) -> None:
         recording.remove(self)
 
     def log(self, backend: str) -> Log | None:

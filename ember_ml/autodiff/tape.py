@@ -7,7 +7,6 @@ import functools
 import math
 import warnings
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, overload
 
 from ember_ml import ops
@@ -93,12 +92,7 @@ class GradientTape:
         self._start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._recording:
             self._stop()
 

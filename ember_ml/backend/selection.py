@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ember_ml._core.errors import (
@@ -220,12 +219,7 @@ class use_backend:  # noqa: N801  (a context manager, named as a function)
         _scopes.set((*_scopes.get(), self.backend))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         global _open_scopes
         _scopes.set(_scopes.get()[:-1])
         with _lock:

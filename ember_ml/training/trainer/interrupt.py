@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 
@@ -79,12 +79,7 @@ class Interrupt:
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
         self.signal = number
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
         if self.signal == signal.SIGTERM and callable(self._before.get(signal.SIGTERM)):
