@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from ember_ml._core.op import Op
     from ember_ml._core.random_stream import Stream
 
-_BROADCASTABLE = frozenset(
-    {
-        "beta",
-        "cauchy",
-        "exponential",
-        "gamma",
-        "gumbel",
-        "laplace",
-        "normal",
-        "orthogonal",
-        "truncated_normal",
-        "uniform",
-    }
-)
-"""Distributions for which one sample can represent a draw of any shape."""
 _SMALL = 4096
 """Number of elements up to which a result that depends on a placeholder keeps its memory."""
 _OVERHEAD = 512
@@ -126,7 +111,14 @@ class Deferral:
             self._placeholders[id(variable)] = variable
 
     def draw(
-        self, name: str, shape: Any, parameters: tuple[Any, ...], dtype: str, stream: Stream | None
+        self,
+        name: str,
+        shape: Any,
+        parameters: tuple[Any, ...],
+        dtype: str,
+        stream: Stream | None,
+        *,
+        continuous: bool,
     ) -> Any:
         """Return the host array of a random draw, or a single sample of it.
 
@@ -136,10 +128,12 @@ class Deferral:
             parameters: Parameters of the distribution.
             dtype: Name of the dtype.
             stream: Stream of an explicit seed. Default: a stream that no other code reads.
+            continuous: Whether the distribution is continuous. One sample then replaces the draw,
+                unless there is an explicit seed.
         """
         lengths = shape if isinstance(shape, tuple) else (shape,)
         self._count(4 * math.prod(lengths), f"a random draw of shape {lengths}")
-        if stream is None and name in _BROADCASTABLE:
+        if stream is None and continuous:
             shape = (1,) * len(lengths)
         return getattr(stream or self._stream, name)(shape, *parameters, dtype=dtype)
 

@@ -51,7 +51,8 @@ def draw(
     kind = runtime.native_dtype(backend, target)
     if recording.OPEN and (deferral := deferred.current()) is not None:
         own = None if seed is None or _is_default(seed) else stream(seed)
-        array = deferral.draw(name, shape, parameters, target.name, own)
+        continuous = name not in _INTEGER_DRAWS
+        array = deferral.draw(name, shape, parameters, target.name, own, continuous=continuous)
         out = wrap(runtime.LOADED[backend].from_host(array, kind, place, None), backend)
         return out if out.shape == shape else deferral.placeholder(out, shape)
     if seed is None:
