@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
 import json
@@ -137,11 +136,6 @@ class Browser:
         keys = {"key": key, "code": code, "windowsVirtualKeyCode": number}
         self.call("Input.dispatchKeyEvent", type="keyDown", text=typed, **keys)
         self.call("Input.dispatchKeyEvent", type="keyUp", **keys)
-
-    def picture(self, path: Path, whole: bool = True) -> None:
-        """Write a PNG of the page."""
-        found = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(found["data"]))
 
     def complaints(self) -> list[str]:
         """Errors and warnings of the page since it was opened."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from ember_ml import ops
 from ember_ml._core import deferred
 from ember_ml._core.tensor import Tensor
@@ -21,9 +19,6 @@ from ember_ml.nn.layers.sequence_mixing.base import (
 )
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
-
-Projections: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-"""Receptance, key, value, gate and log decay."""
 
 
 def token_shift(x: Tensor) -> Tensor:
