@@ -94,7 +94,7 @@ def check_first(index: int, backend: str, dtype: str) -> None:
     if case.key in CONSTANT:
         assert got is None or all(g is None for g in got), f"{case.key} is declared constant"
         return
-    want = gradients.expected(index, dtype)  # confirmed by differences: None is no gradient
+    want = gradients.expected(index, dtype)  # checked by finite differences; None: no gradient
     assert (got is None) == (want is None), f"{got} where the reference is {want}"
     if got is None:  # the results are not floating
         return

@@ -82,7 +82,7 @@ def _dtypes(array: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _numbers(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield other values of a parameter that is no tensor."""
+    """Yield other values of a non-tensor parameter."""
     if name in ("axis", "axes", "axis1", "axis2", "source", "destination"):
         for other in (0, -1, 7, -7, (0, 0), (0, 7), 0.5, "a", None):
             yield repr(other), other
