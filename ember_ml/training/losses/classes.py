@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import int64
@@ -44,20 +46,27 @@ def cross_entropy(
     _check_classes(x, y, axis)
     y = ops.astype(y, int64)  # ignore_index fits no uint8
     factors = _factors(class_weight, x)
-    options = ignore_index, label_smoothing
-
-    def share() -> Tensor:
-        return _share(y, ignore_index, factors, x)
-
-    def loss(how: str) -> Tensor:
-        if how != "mean":
-            return ops.cross_entropy(x, y, factors, *options, how, axis)
-        total = ops.cross_entropy(x, y, factors, *options, "sum", axis)
-        if factors is not None:
-            return reduce(total, share(), "mean")
-        return total / ops.maximum(ops.sum(y != ignore_index, dtype=x.dtype), 1.0)
-
+    loss = functools.partial(_reduced, x, y, factors, ignore_index, label_smoothing, axis)
+    share = functools.partial(_share, x, y, factors, ignore_index)
     return weighted("cross_entropy", loss, reduction, sample_weight, share=share)
+
+
+def _reduced(
+    x: Tensor,
+    y: Tensor,
+    factors: Tensor | None,
+    ignore_index: int,
+    label_smoothing: float,
+    axis: int,
+    reduction: str,
+) -> Tensor:
+    """Return the cross-entropy; a mean is that of the targets that are not ignored, or 0."""
+    if reduction != "mean":
+        return ops.cross_entropy(x, y, factors, ignore_index, label_smoothing, reduction, axis)
+    total = ops.cross_entropy(x, y, factors, ignore_index, label_smoothing, "sum", axis)
+    if factors is not None:
+        return reduce(total, _share(x, y, factors, ignore_index), "mean")
+    return total / ops.maximum(ops.sum(y != ignore_index, dtype=x.dtype), 1.0)
 
 
 def _check_classes(x: Tensor, y: Tensor, axis: int) -> None:
@@ -81,10 +90,10 @@ def _factors(class_weight: TensorLike | None, like: Tensor) -> Tensor | None:
     return convert_to_tensor(class_weight, dtype=like.dtype, backend=like.backend)
 
 
-def _share(y: Tensor, ignore_index: int, factors: Tensor | None, like: Tensor) -> Tensor:
-    """Return the weight of each target in a mean."""
+def _share(x: Tensor, y: Tensor, factors: Tensor | None, ignore_index: int) -> Tensor:
+    """Return the weight of each target in a mean, in the dtype of x."""
     counts = y != ignore_index
-    share = ops.astype(counts, like.dtype)
+    share = ops.astype(counts, x.dtype)
     if factors is None:
         return share
     picked = ops.take(factors, ops.reshape(ops.where(counts, y, 0), (-1,)), axis=0)
