@@ -26,7 +26,10 @@ T = TypeVar("T")
 
 def _as_int(value: Any) -> Any:
     """Convert another library's integer to a Python integer."""
-    return value if isinstance(value, bool) or not hasattr(value, "__index__") else index(value)
+    try:
+        return value if isinstance(value, bool) else index(value)
+    except TypeError:
+        return value  # which the field refuses
 
 
 LARGEST = 2**63 - 1

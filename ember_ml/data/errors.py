@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 from ember_ml._core.errors import (
     ArgumentError,
@@ -49,7 +50,10 @@ def check_index(where: str, value: object, length: int) -> int:
     return number % length
 
 
-def _integer(where: str, name: str, value: object) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(f"{where}: {name} must be an integer, not {value!r}")
-    return operator.index(value)
+def _integer(where: str, name: str, value: Any) -> int:
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:  # also of an array that is not an integer
+        pass
+    raise ArgumentTypeError(f"{where}: {name} must be an integer, not {value!r:.60}")

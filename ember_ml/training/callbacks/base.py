@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsFloat
 
-from ember_ml._core.errors import ArgumentError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import Tensor
+from ember_ml.data.errors import check_integer
 from ember_ml.registry.base import close_matches
 
 if TYPE_CHECKING:
@@ -68,12 +69,18 @@ class Best:
     """
 
     def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
-        if mode not in ("min", "max"):
-            raise ArgumentError(f"mode must be 'min' or 'max', not {mode!r}")
+        if not isinstance(monitor, str):
+            raise ArgumentTypeError(
+                f"monitor must be the name of a value, such as 'val_loss', not {monitor!r:.60}"
+            )
+        if not (isinstance(mode, str) and mode in ("min", "max")):
+            raise ArgumentError(f"mode must be 'min' or 'max', not {mode!r:.60}")
+        if not (isinstance(min_delta, SupportsFloat) and _is_finite(min_delta)):
+            raise ArgumentError(f"min_delta must be a finite number, not {min_delta!r:.60}")
         self.monitor = monitor
         self.value: float | None = None
         self._sign = 1.0 if mode == "min" else -1.0
-        self._min_delta = min_delta
+        self._min_delta = float(min_delta)
 
     def is_validated(self, record: dict[str, float]) -> bool:
         """Return whether the record of a step has the monitored value from an evaluation."""
@@ -96,3 +103,22 @@ class Best:
         if better:
             self.value = value
         return better
+
+
+def check_interval(callback: str, every_steps: int | None) -> int | None:
+    """Return the number of steps between two actions of a callback; None if it has none.
+
+    Args:
+        callback: Name of the callback in the error.
+        every_steps: Number to check.
+    """
+    if every_steps is None:
+        return None
+    return check_integer(callback, "every_steps", every_steps, least=1)
+
+
+def _is_finite(value: SupportsFloat) -> bool:
+    try:
+        return math.isfinite(value)
+    except (TypeError, ValueError):  # an array
+        return False

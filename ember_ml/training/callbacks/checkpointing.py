@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.folders import check_target, remove_folder
+from ember_ml.data.errors import check_integer
 from ember_ml.nn.checkpoint import KIND, CheckpointError, open_checkpoint, read_json
-from ember_ml.training.callbacks.base import Best, Callback
+from ember_ml.training.callbacks.base import Best, Callback, check_interval
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
@@ -47,13 +48,9 @@ class Checkpoint(Callback):
         monitor: str | None = None,
         mode: str = "min",
     ) -> None:
-        if every_steps is not None and every_steps < 1:
-            raise ArgumentError(f"Checkpoint: every_steps must be at least 1, not {every_steps}")
-        if keep < 0:
-            raise ArgumentError(f"Checkpoint: keep must not be negative, but is {keep}")
         self.folder = Path(folder)
-        self.every_steps = every_steps
-        self.keep = keep
+        self.every_steps = check_interval("Checkpoint", every_steps)
+        self.keep = check_integer("Checkpoint", "keep", keep, least=0)
         self.best = None if monitor is None else Best(monitor, mode)
         self._kept: list[str] = []
         self._run = secrets.token_hex(8)  # identifies the checkpoints of this run

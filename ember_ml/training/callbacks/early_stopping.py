@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
+from ember_ml.data.errors import check_integer
 from ember_ml.training.callbacks.base import Best, Callback
 
 if TYPE_CHECKING:
@@ -37,10 +37,8 @@ class EarlyStopping(Callback):
         min_delta: float = 0.0,
         restore_best: bool = False,
     ) -> None:
-        if patience < 0:
-            raise ArgumentError(f"EarlyStopping: patience must not be negative, but is {patience}")
         self.best = Best(monitor, mode, min_delta)
-        self.patience = patience
+        self.patience = check_integer("EarlyStopping", "patience", patience, least=0)
         self.restore_best = restore_best
         self.waited = 0
         self._decided = 0  # step of the last decision

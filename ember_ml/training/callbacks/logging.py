@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ember_ml._core.errors import EmberError
 from ember_ml._core.files import write_atomically
 from ember_ml._core.requirements import install_command
-from ember_ml.training.callbacks.base import Callback
+from ember_ml.data.errors import check_integer
+from ember_ml.training.callbacks.base import Callback, check_interval
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
@@ -46,7 +47,7 @@ class CSVLogger(Callback):
 
     def __init__(self, path: str | os.PathLike[str], *, every_steps: int | None = None) -> None:
         self.path = Path(path)
-        self.every_steps = every_steps
+        self.every_steps = check_interval("CSVLogger", every_steps)
         self._columns: list[str] | None = None
 
     def on_fit_start(self, trainer: Trainer) -> None:
@@ -145,7 +146,7 @@ class TensorBoardLogger(Callback):
 
     def __init__(self, folder: str | os.PathLike[str], *, every_steps: int = 1) -> None:
         self.folder = Path(folder)
-        self.every_steps = every_steps
+        self.every_steps = check_integer("TensorBoardLogger", "every_steps", every_steps, least=1)
         self._writer: Any = None
 
     def on_fit_start(self, trainer: Trainer) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+import operator
+from typing import Any, NamedTuple
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml.data import DataLoader
@@ -66,14 +67,23 @@ def limit_of(
         "until_step": until_step,
     }
     for name, value in given.items():
-        if value is not None and (not hasattr(value, "__index__") or value < 0):
-            raise ArgumentError(f"fit: {name} must be an integer of at least 0, not {value!r}")
+        if value is not None and (not _is_integer(value) or value < 0):
+            raise ArgumentError(f"fit: {name} must be an integer of at least 0, not {value!r:.60}")
     if all(value is None for value in given.values()):
         epochs = 1
     return Limit(
         min(_end(start.epoch, epochs), _end(0, until_epoch)),
         min(_end(start.step, steps), _end(0, until_step)),
     )
+
+
+def _is_integer(value: Any) -> bool:
+    """Return whether a value is one integer, of any library."""
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
 
 
 def _end(start: int, count: int | None) -> float:

@@ -13,6 +13,7 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.folders import Log
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs import Config
+from ember_ml.configs.fields import ComponentLike
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.nn import checkpoint
 from ember_ml.nn.module import Module
@@ -20,6 +21,7 @@ from ember_ml.registry import build
 from ember_ml.training.losses.base import LossLike
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.schedules import Schedule
+from ember_ml.training.schedules.base import ScheduleLike
 from ember_ml.training.trainer import history_log
 from ember_ml.training.trainer.outputs import OutputLosses
 
@@ -70,7 +72,27 @@ def loss(config: TrainerConfig) -> LossLike | None:
         return OutputLosses(config.loss, config.loss_weights)
     if config.loss_weights:
         raise ArgumentError("Trainer: loss_weights needs a loss for each output")
-    return None if config.loss is None else cast("LossLike", build("losses", config.loss))
+    return None if config.loss is None else cast("LossLike", _callable("loss", config.loss))
+
+
+def schedule(config: TrainerConfig) -> ScheduleLike | None:
+    """Return the learning rate schedule."""
+    if config.schedule is None:
+        return None
+    return cast("ScheduleLike", _callable("schedule", config.schedule))
+
+
+_KINDS = {"loss": "losses", "schedule": "schedules"}
+
+
+def _callable(name: str, value: ComponentLike) -> object:
+    """Return a component that is called; raise an error if it cannot be."""
+    built = build(_KINDS[name], value)
+    if not callable(built):
+        raise ArgumentTypeError(
+            f"Trainer: the {name} must be a name, a config or a function, not {built!r:.60}"
+        )
+    return built
 
 
 def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:

@@ -21,16 +21,17 @@ from ember_ml.backend import use_backend
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.data import DataLoader
+from ember_ml.data.errors import check_integer
 from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
 from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.nn.module import Module
-from ember_ml.registry import build
 from ember_ml.training.callbacks import Callback, Checkpoint, Progress
 from ember_ml.training.ema import EMA
 from ember_ml.training.metrics import Metric
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.schedules import Schedule
 from ember_ml.training.trainer import batches, evaluation, resuming, sources, state
+from ember_ml.training.trainer.checks import check_callbacks, check_validation, factor_of
 from ember_ml.training.trainer.history import History
 from ember_ml.training.trainer.interrupt import Interrupt
 from ember_ml.training.trainer.keywords import with_suggestions
@@ -164,11 +165,9 @@ class Trainer:
         self.loss = state.loss(self.config)
         self.metrics = metrics_of(self.config.metrics)
         self.train_metrics = TrainMetrics(self.metrics) if self.config.train_metrics else None
-        self.schedule = (
-            None if self.config.schedule is None else build("schedules", self.config.schedule)
-        )
+        self.schedule = state.schedule(self.config)
         self.ema = None if self.config.ema is None else EMA(model, self.config.ema)
-        self.callbacks = [*callbacks, *([Progress()] if progress else [])]
+        self.callbacks = [*check_callbacks(callbacks), *([Progress()] if progress else [])]
         self.history = History()
         self.step = 0
         self.epoch = 0
@@ -285,10 +284,10 @@ class Trainer:
                 "trainer, or call fit again after it has ended"
             )
         data, validation = self._with_targets(data, targets, validation)
-        if validate_every is not None and (validate_every < 1 or validation is None):
-            raise ArgumentError(
-                f"fit: validate_every={validate_every} must be at least 1 and needs validation data"
-            )
+        if validate_every is not None:
+            validate_every = check_integer("fit", "validate_every", validate_every, least=1)
+            if validation is None:
+                raise ArgumentError(f"fit: validate_every={validate_every} needs validation data")
         self._validate = None
         if validate_every is not None and validation is not None:
             self._validate = validate_every, validation, batch_size
@@ -301,7 +300,10 @@ class Trainer:
         sources.check_generators(data, validation, epochs_left, limit.steps, validate_every)
         check_monitors(self, validation is not None)
         self._check_parameters()
+        batch_size = check_integer("fit", "batch_size", batch_size, least=1)
         loader = sources.loader(data, batch_size, shuffle=True, seed=self.config.seed or 0)
+        if validation is not None:
+            check_validation(self, validation, batch_size)
         self._resume_loader(loader, data)
         if is_done and self.resumed_start is not None and self.step > start.step:
             warnings.warn(
@@ -327,6 +329,7 @@ class Trainer:
             self._notify("on_fit_start")
             with Interrupt(bool(self._checkpoint_folders())) as interrupt:
                 while not (self.should_stop or limit.reached(self.epoch, self.step)):
+                    self._check_parameters()
                     self._run_epoch(loader, validation, batch_size, limit, interrupt)
                     if interrupt.requested:
                         self.interrupted = self.should_stop = True
@@ -468,7 +471,7 @@ class Trainer:
             batch: A batch of the data.
         """
         if self.schedule is not None:
-            self.optimizer.factor = self.schedule(self.step)
+            self.optimizer.factor = factor_of(self.schedule, self.step)
         return self._record(self._runner(batch))
 
     def _record(self, result: StepResult | None) -> dict[str, float] | None:

@@ -1,0 +1,78 @@
+"""Checks of the arguments of a trainer, before the first step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, EmberError
+from ember_ml.training.callbacks import Callback
+from ember_ml.training.schedules.base import ScheduleLike
+from ember_ml.training.trainer import sources
+from ember_ml.training.trainer.sources import DataLike
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer.trainer import Trainer
+
+
+def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
+    """Return the callbacks as a list; raise an error if one is not an object of a callback class.
+
+    Args:
+        callbacks: Callbacks of a trainer.
+    """
+    expected = "Trainer: callbacks must be a list of Callback objects"
+    try:
+        given = list(callbacks)
+    except TypeError:
+        raise ArgumentTypeError(f"{expected}, not {callbacks!r:.60}") from None
+    for callback in given:
+        if isinstance(callback, type) and issubclass(callback, Callback):
+            raise ArgumentTypeError(
+                f"{expected}, not classes; create one with {callback.__name__}(...)"
+            )
+        if not isinstance(callback, Callback):
+            raise ArgumentTypeError(f"{expected}, but one of them is {callback!r:.60}")
+    return given
+
+
+def check_validation(trainer: Trainer, validation: DataLike, batch_size: int) -> None:
+    """Raise an error if the validation data has no batches, or no targets.
+
+    Args:
+        trainer: The trainer.
+        validation: The validation data.
+        batch_size: Batch size of data that is not in batches.
+    """
+    try:
+        loader = sources.loader(validation, batch_size, shuffle=False, seed=0)
+    except EmberError as error:
+        raise type(error)(f"fit: validation: {error}") from None
+    if loader.num_batches == 0:
+        raise ArgumentError("fit: validation: the data has no batches")
+    needs_targets = trainer.loss is not None and not trainer.overrides_compute()
+    if needs_targets and sources.is_array(validation):
+        raise ArgumentError("fit: validation: the data has no targets; pass (inputs, targets)")
+
+
+def factor_of(schedule: ScheduleLike, step: int) -> float:
+    """Return the factor of a schedule on the learning rate; raise an error if it is not valid.
+
+    Args:
+        schedule: The schedule.
+        step: Number of steps done.
+    """
+    value = schedule(step)
+    try:
+        factor = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"the schedule returned {value!r:.60} for step {step}; it must be a number"
+        ) from None
+    if not 0.0 <= factor < math.inf:
+        raise ArgumentError(
+            f"the schedule returned {factor} for step {step}; a factor on the learning rate must "
+            "be finite and at least 0"
+        )
+    return factor
