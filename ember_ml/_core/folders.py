@@ -21,7 +21,7 @@ from ember_ml._core import checksums
 from ember_ml._core.checksums import Manifest
 from ember_ml._core.earlier_folders import clean_up, old_folder
 from ember_ml._core.errors import FolderError
-from ember_ml._core.files import sync_folder
+from ember_ml._core.files import read_regular, sync_folder
 from ember_ml._core.locks import WAIT, held
 
 COMMITTED = ".ember-save"
@@ -87,7 +87,7 @@ class Folder:
             FileNotFoundError: If there is no such file.
             FolderError: If the content is not what was saved.
         """
-        content = self.file(name).read_bytes()
+        content = read_regular(self.file(name))
         self.verify(name, content)
         return content
 
@@ -143,7 +143,7 @@ class Folder:
     def _checksums(self) -> Manifest | None:
         if self._manifest is None:
             try:
-                self._manifest = checksums.parse(self.file(checksums.NAME).read_bytes())
+                self._manifest = checksums.parse(read_regular(self.file(checksums.NAME)))
             except FileNotFoundError:
                 return None
             except (OSError, ValueError) as error:
@@ -168,7 +168,7 @@ def open_folder(path: str | os.PathLike[str]) -> Iterator[Folder]:
         with contextlib.suppress(FileNotFoundError):
             stack.enter_context(held(target, shared=True))
         staged = target / COMMITTED
-        yield Folder(target, staged if staged.is_dir() else None)
+        yield Folder(target, staged if _is_committed(staged) else None)
 
 
 def find_folder(path: str | os.PathLike[str], wait: float = WAIT) -> Path:
@@ -185,7 +185,7 @@ def find_folder(path: str | os.PathLike[str], wait: float = WAIT) -> Path:
     old = old_folder(target)
     if not os.path.exists(target) and os.path.isdir(old):
         return old
-    if (target / COMMITTED).is_dir():
+    if _is_committed(target / COMMITTED):
         # a reader of a folder that is not writable uses the staged files
         with contextlib.suppress(OSError), held(target, wait=wait):
             _publish(target)
@@ -309,6 +309,9 @@ def _staging(target: Path, manifest: Manifest, kind: Kind) -> Iterator[Path]:
 def _stale(target: Path, manifest: Manifest, kind: Kind) -> set[str]:
     """Return the files of an earlier save to remove; raise an error for other files."""
     present = {name for name in kind.files | manifest.names if os.path.lexists(target / name)}
+    staged = target / COMMITTED
+    if os.path.lexists(staged) and not _is_committed(staged):
+        raise FolderError(f"{staged} was not written by a save; move or delete it")
     own = _own_names(target, kind)
     foreign = sorted((present & manifest.names) - own)
     if foreign:
@@ -327,7 +330,7 @@ def _stale(target: Path, manifest: Manifest, kind: Kind) -> set[str]:
 def _own_names(target: Path, kind: Kind) -> frozenset[str]:
     """Return the names of the files that an earlier save of the kind wrote."""
     try:
-        manifest = checksums.parse((target / checksums.NAME).read_bytes())
+        manifest = checksums.parse(read_regular(target / checksums.NAME))
     except (OSError, ValueError):
         recognized = kind.recognizes(target)
         return kind.files | {checksums.NAME} if recognized else frozenset()
@@ -348,7 +351,7 @@ def _recover(target: Path) -> None:
 def _publish(target: Path) -> None:
     """Move the files of a committed save to their place; the lock of the folder is held."""
     staged = target / COMMITTED
-    if not staged.is_dir():
+    if not _is_committed(staged):
         return
     names, stale = _staged_names(staged), _stale_names(staged)
     for name in stale:
@@ -362,11 +365,16 @@ def _publish(target: Path) -> None:
         staged.rmdir()
 
 
+def _is_committed(staged: Path) -> bool:
+    """Return whether there is a committed save; a link to another folder is not one."""
+    return staged.is_dir() and not staged.is_symlink()
+
+
 def _staged_names(staged: Path) -> list[str]:
     """Return the files of a committed save; raise an error if there are others."""
     names = [name for name in os.listdir(staged) if name != _STALE]
     try:
-        listed = checksums.parse((staged / checksums.NAME).read_bytes()).names if names else ()
+        listed = checksums.parse(read_regular(staged / checksums.NAME)).names if names else ()
     except (OSError, ValueError):
         listed = ()
     foreign = sorted(set(names).difference(listed))
@@ -385,7 +393,7 @@ def _manifest_last(names: Iterable[str]) -> list[str]:
 def _stale_names(staged: Path) -> list[str]:
     """Return the files that a committed save removes."""
     try:
-        names = json.loads((staged / _STALE).read_bytes())
+        names = json.loads(read_regular(staged / _STALE))
     except FileNotFoundError:
         return []
     except (ValueError, RecursionError):

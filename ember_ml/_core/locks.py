@@ -59,7 +59,7 @@ def held(path: Path, *, shared: bool = False, wait: float = WAIT) -> Iterator[bo
     deadline = time.monotonic() + wait
     while True:
         try:
-            handle = os.open(path, os.O_RDONLY)
+            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not block
         except PermissionError:  # a folder whose entries cannot be listed
             yield False
             return

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ember_ml._core.errors import EmberError
+from ember_ml._core.files import open_regular
 
 DTYPES = {
     "F64": "float64",
@@ -83,7 +84,7 @@ class SafetensorsFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by close)
+        self._file = open_regular(path)
         try:
             self.size = os.fstat(self._file.fileno()).st_size
             self._head = _read_head(self._file, self.size)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ember_ml._core import locks
 from ember_ml._core.errors import EmberError
-from ember_ml._core.files import write_atomically
+from ember_ml._core.files import read_regular, write_atomically
 from ember_ml._core.folders import Folder, Kind, find_folder, holds, open_folder, write_folder
 from ember_ml._core.version import VERSION
 from ember_ml.configs.errors import ConfigError
@@ -272,7 +272,7 @@ def _to_json(data: object) -> bytes:
 def _read(path: Path) -> dict[str, Any] | None:
     """Return the mapping in a JSON file; None if there is no such file."""
     try:
-        return _mapping(path.read_bytes(), path)
+        return _mapping(read_regular(path), path)
     except FileNotFoundError:
         return None
     except OSError as error:

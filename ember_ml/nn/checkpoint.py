@@ -19,6 +19,7 @@ from ember_ml._core.checksums import Entry
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.deferred import SizeLimitError, deferred
 from ember_ml._core.errors import EmberError, FolderError
+from ember_ml._core.files import read_regular
 from ember_ml._core.folders import Folder, Kind, Log, open_folder, write_folder
 from ember_ml._core.safetensors_files import (
     Reading,
@@ -103,7 +104,7 @@ def save(
 def _is_earlier_checkpoint(folder: Path) -> bool:
     """Return whether a folder without checksums is a checkpoint of an earlier version."""
     try:
-        about = json.loads((folder / "config.json").read_bytes())
+        about = json.loads(read_regular(folder / "config.json"))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(about, dict) and {"format", "ember_ml", "class"} <= about.keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import tempfile
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from ember_ml._core.files import open_regular
 from ember_ml._core.locks import held
 
 NAME = "history.jsonl"
@@ -135,7 +137,7 @@ class HistoryLog:
     def _append_to(self, log: Path) -> bool:
         """Append to a log if nobody else has changed it; return whether it was possible."""
         try:
-            with held(log), open(log, "r+b") as file:
+            with held(log), io.BufferedRandom(open_regular(log, "r+b")) as file:
                 size = self._own_size(file)
                 if size is None:
                     return False
@@ -182,7 +184,7 @@ class HistoryLog:
 
     def _remember(self, path: Path, final: Path) -> None:
         """Read earlier records from a file from now on."""
-        saved = self._close_with_self(open(path, "rb"))  # noqa: SIM115
+        saved = self._close_with_self(io.BufferedReader(open_regular(path)))
         for earlier in (self._saved, self._buffer):
             if earlier is not None:
                 earlier.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ember_ml._core.errors import ArgumentTypeError, FolderError
+from ember_ml._core.files import read_regular
 from ember_ml._core.folders import Kind, write_folder
 from ember_ml.nn.layers.sequence_mixing.attention import SelfAttention
 from ember_ml.nn.layers.sequence_mixing.mamba import Mamba
@@ -83,7 +84,7 @@ def _is_earlier_export(folder: Path) -> bool:
 def _read_config(folder: Path) -> dict[str, Any]:
     """Return the config in a folder; nothing if there is none, or if it cannot be read."""
     try:
-        values = json.loads((folder / CONFIG).read_bytes())
+        values = json.loads(read_regular(folder / CONFIG))
     except (OSError, ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}

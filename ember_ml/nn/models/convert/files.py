@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ember_ml._core import runtime
+from ember_ml._core.files import read_regular
 from ember_ml._core.safetensors_files import SafetensorsError
 from ember_ml._core.tensor import Tensor
 from ember_ml._core.types import NativeArray
@@ -23,7 +24,7 @@ Arrays = dict[str, tuple[NativeArray, str]]
 def read_json(path: Path) -> dict[str, Any]:
     """Return the content of a JSON file that holds an object."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_regular(path))
     except FileNotFoundError:
         raise ConversionError(
             f"{path.parent} is not a checkpoint of transformers", [f"there is no {path.name}"]
