@@ -87,7 +87,7 @@ class Deferral:
         elif name in ("eye", "tri", "identity"):
             sizes = [n for n in numbers[:2] if isinstance(n, int)]
             elements = math.prod(sizes) if len(sizes) == 2 else sizes[0] ** 2
-        elif name in ("zeros", "ones", "empty", "full"):
+        elif name in ("zeros", "ones", "empty"):
             shape = kwargs.get("shape", args[0] if args else ())
             elements = math.prod(tree.leaves_of(shape))
         else:  # linspace and its siblings
@@ -176,7 +176,7 @@ def _elements(op: Op, operands: Sequence[EmberTensor], rest: tuple[Any, ...]) ->
     shapes = [x.shape for x in operands]
     if op.name in ("outer", "kron"):
         return math.prod(math.prod(shape) for shape in shapes)
-    if op.name in ("tile", "repeat", "pad"):
+    if op.name in ("filled", "tile", "repeat", "pad"):
         counts = [n for n in tree.leaves_of(rest) if isinstance(n, int) and n > 0]
         return math.prod(counts) * sum(math.prod(shape) for shape in shapes)
     if op.name == "matmul" and all(len(shape) > 1 for shape in shapes):

@@ -25,9 +25,12 @@ class Variable(EmberTensor):
         dtype: DTypeLike | None = None,
         device: str | None = None,
     ) -> None:
+        deferral = deferred.current() if recording.OPEN else None
+        if deferral is not None and isinstance(data, EmberTensor):
+            deferral.reserve(data.size, f"a variable of shape {data.shape}")  # it may be a view
         super().__init__(data, dtype=dtype, device=device)
         self.name = name
-        if recording.OPEN and (deferral := deferred.current()) is not None:
+        if deferral is not None:
             deferral.claim(self, data)
 
     def assign(self, value: TensorLike) -> Self:

@@ -27,7 +27,7 @@ Damage = Callable[[bytes, random.Random], bytes]
 
 SECONDS = 20
 """Time after which a read counts as hanging."""
-SPARE = 256 << 20
+SPARE = 160 << 20
 """Bytes of memory that reads may use beyond three times the size of the file."""
 
 

@@ -175,6 +175,7 @@ HUGE: dict[str, dict[str, Any]] = {
         "vocab_size": 10,
         "hidden_size": 512,
     },
+    "filled": {"type": "layers/s4d", "features": 30_000, "d_state": 100_000},
     "positions": {
         "type": "models/transformer",
         "vocab_size": 10,
