@@ -458,8 +458,8 @@ class Optimization(Protocol):
     def clip_factor(self, norm: Array, most: float) -> Array:
         """Return min(1, most / norm), 0-d."""
 
-    def scale_by(self, xs: Arrays, factor: Array) -> list[Array]:
-        """Return factor * x in the dtype of x; the factor is a 0-d array."""
+    def scale_by(self, xs: Arrays, factor: Array | float) -> list[Array]:
+        """Return factor * x in the dtype of x; the factor is a number or a 0-d array."""
 
     def trust_ratios(self, xs: Arrays, ys: Arrays) -> list[Array]:
         """Return x / y of 0-d arrays; 1 where one of them is zero."""

@@ -75,12 +75,13 @@ def differentiate(
         cast: Applied to `values` inside the differentiated function.
     """
     floating = [at for at, x in enumerate(values) if x.dtype.kind in ("float", "complex")]
+    variables = [*parameters, *buffers]
 
     def run(tensors: list[Tensor]) -> tuple[Any, Any]:
-        used = list(values)
+        used = [*values, *buffer_values]
         for at, x in zip(floating, tensors, strict=True):
             used[at] = x if cast is None else cast(x)
-        with substitute(buffers, buffer_values), substitute(parameters, used):
+        with substitute(variables, used):
             loss, aux = compute()
             return loss, (aux, current_values(buffers))
 

@@ -13,6 +13,9 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.training.optimizer.plan import kernels
 
+EPSILON = 1e-6
+"""Added to a norm before dividing by it, as in torch and in `Optimization.clip_factor`."""
+
 Gradients = TypeVar("Gradients", bound=Mapping[str, Any] | Sequence[Any])
 
 
@@ -31,13 +34,15 @@ def global_norm(grads: Mapping[str, Any] | Sequence[Any]) -> Tensor:
     return Tensor.from_native(kernels(backend).global_norm(arrays), backend)
 
 
-def clip_by_norm(grads: Gradients, max_norm: float, norm: Tensor | None = None) -> Gradients:
+def clip_by_norm(
+    grads: Gradients, max_norm: float, norm: Tensor | float | None = None
+) -> Gradients:
     """Return the gradients scaled down to a norm of at most `max_norm`.
 
     Args:
         grads: The gradients.
         max_norm: Maximum norm of all gradients together.
-        norm: Result of `global_norm`, if it is known. Default: computed here.
+        norm: Result of `global_norm`, or that number, if it is known. Default: computed here.
 
     Example:
         >>> from ember_ml.training.clipping import clip_by_norm
@@ -48,8 +53,10 @@ def clip_by_norm(grads: Gradients, max_norm: float, norm: Tensor | None = None) 
     _check_limit("clip_by_norm", "max_norm", max_norm)
     arrays, backend = _arrays("clip_by_norm", grads)
     k = kernels(backend)
-    length = k.global_norm(arrays) if norm is None else norm.native
-    factor = k.clip_factor(length, max_norm)
+    if isinstance(norm, (int, float)):
+        factor = min(max_norm / (norm + EPSILON), 1.0)
+    else:
+        factor = k.clip_factor(k.global_norm(arrays) if norm is None else norm.native, max_norm)
     return _rebuilt(grads, k.scale_by(arrays, factor), backend)
 
 

@@ -193,8 +193,8 @@ def clip_factor(norm: mx.array, most: float) -> mx.array:
     return mx.minimum(most / (norm + 1e-6), 1.0)
 
 
-def scale_by(xs: Arrays, factor: mx.array) -> list[mx.array]:
-    """Return factor * x in the dtype of x; the factor is a 0-d array."""
+def scale_by(xs: Arrays, factor: mx.array | float) -> list[mx.array]:
+    """Return factor * x in the dtype of x; the factor is a number or a 0-d array."""
     return [(x * factor).astype(x.dtype) for x in xs]
 
 

@@ -174,8 +174,8 @@ def clip_factor(norm: np.ndarray, most: float) -> np.ndarray:
     return _asarray(np.minimum(most / (norm + 1e-6), 1.0))
 
 
-def scale_by(xs: Arrays, factor: np.ndarray) -> list[np.ndarray]:
-    """Return factor * x in the dtype of x; the factor is a 0-d array."""
+def scale_by(xs: Arrays, factor: np.ndarray | float) -> list[np.ndarray]:
+    """Return factor * x in the dtype of x; the factor is a number or a 0-d array."""
     return [_asarray(x * factor).astype(x.dtype, copy=False) for x in xs]
 
 

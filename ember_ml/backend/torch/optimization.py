@@ -247,13 +247,22 @@ def global_norm(xs: Arrays) -> torch.Tensor:
 
 
 def norm_parts(xs: Arrays) -> list[torch.Tensor]:
-    """Return the norm of all arrays together, for `read_norm`."""
-    return [global_norm(xs)]
+    """Return arrays that the host can read quickly, or the norm of all, for `read_norm`."""
+    readable = all(x.is_cpu and x.dtype is torch.float32 for x in xs)
+    if not readable or torch.compiler.is_compiling():
+        return [global_norm(xs)]
+    small = [x for x in xs if x.numel() <= SMALL]
+    large = [x for x in xs if x.numel() > SMALL]
+    return [_flatten_dense_tensors(small), *large] if small else large
 
 
 def read_norm(parts: Arrays) -> float:
-    """Return the norm as a number."""
-    return float(parts[0])
+    """Return the norm as a number, computed on the host."""
+    total = 0.0
+    for part in parts:
+        flat = part.numpy(force=True).ravel("K")
+        total += float(np.dot(flat, flat))
+    return math.sqrt(total) if total >= 0.0 else math.nan
 
 
 def clip_factor(norm: torch.Tensor, most: float) -> torch.Tensor:
@@ -264,8 +273,8 @@ def clip_factor(norm: torch.Tensor, most: float) -> torch.Tensor:
     return torch.clamp(most / (norm + 1e-6), max=1.0)
 
 
-def scale_by(xs: Arrays, factor: torch.Tensor) -> list[torch.Tensor]:
-    """Return factor * x in the dtype of x; the factor is a 0-d array."""
+def scale_by(xs: Arrays, factor: torch.Tensor | float) -> list[torch.Tensor]:
+    """Return factor * x in the dtype of x; the factor is a number or a 0-d array."""
     return list(torch._foreach_mul(xs, factor))
 
 
@@ -344,7 +353,13 @@ def _dense(xs: Arrays) -> list[torch.Tensor]:
 
 
 def _steps(params: Arrays, step: float) -> list[torch.Tensor]:
-    return [torch.full((), step, device=params[0].device)] * len(params)
+    return [_step(step, params[0].device)] * len(params)
+
+
+@functools.lru_cache(maxsize=8)
+def _step(step: float, device: torch.device) -> torch.Tensor:
+    """Return the number of a step, which the kernels read, for all parameters of a device."""
+    return torch.full((), step, device=device)
 
 
 def _fused_adam(

@@ -12,9 +12,10 @@ from ember_ml._core.dtype import float32
 from ember_ml._core.tensor import Tensor, native_arrays, wrap_all
 from ember_ml.autodiff.transforms.compiling import CompileCache, Template
 from ember_ml.backend.interface import Array
+from ember_ml.training.clipping import global_norm
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.optimizer.plan import kernels
-from ember_ml.training.trainer.gradients import BatchResult, Gradients, LossGradients
+from ember_ml.training.trainer.gradients import Gradients, LossGradients
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ class CompiledStep:
         self,
         gradients: LossGradients,
         optimizer: Optimizer,
-        clip: Callable[[Gradients, Tensor], Gradients],
+        clip: Callable[[Gradients, Tensor | None], Gradients],
         clips_norm: bool,
     ) -> None:
         self._gradients = gradients
@@ -123,7 +124,8 @@ class CompiledStep:
     ) -> tuple[list[Tensor], list[Tensor], object]:
         params, buffers, state, scalars = self._split(tensors)
         result = self._gradients.differentiate(params, buffers, batch)
-        clipped = self._clip(result.gradients, result.norm)
+        norm = global_norm(result.gradients) if self._selects or self._clips_norm else None
+        clipped = self._clip(result.gradients, norm)
         gradients = [g for g in clipped if g is not None]
         new_params, new_state = self._optimizer.update(
             native_arrays(params),
@@ -133,15 +135,9 @@ class CompiledStep:
         )
         new = [*wrap_all(new_params, self._backend), *result.buffers]
         new += wrap_all(new_state, self._backend)
-        if self._selects:
-            finite = ops.logical_and(ops.isfinite(result.loss), ops.isfinite(result.norm))
+        if self._selects and norm is not None:
+            finite = ops.logical_and(ops.isfinite(result.loss), ops.isfinite(norm))
             old = (*params, *buffers, *state)
             new = [ops.where(finite, x, y) for x, y in zip(new, old, strict=True)]
-        return [*new, result.loss], self._norm_parts(result), result.outputs
-
-    def _norm_parts(self, result: BatchResult) -> list[Tensor]:
-        """Return what to read the norm of the gradients from."""
-        if self._selects or self._clips_norm:
-            return [result.norm]
-        gradients = native_arrays([g for g in result.gradients if g is not None])
-        return wrap_all(self._kernels.norm_parts(gradients), self._backend)
+        parts = self._kernels.norm_parts(result.arrays()) if norm is None else [norm.native]
+        return [*new, result.loss], wrap_all(parts, self._backend), result.outputs

@@ -13,11 +13,11 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import EmberTensor, Tensor, native_arrays
 from ember_ml.autodiff.transforms.compiling import CompileCache
+from ember_ml.backend.interface import Array
 from ember_ml.nn.functional import current_values, differentiate, substitute
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.training.losses.base import reported_weights
-from ember_ml.training.optimizer.plan import kernels
 
 Compute: TypeAlias = Callable[[object], tuple[Tensor, object]]
 """batch -> (loss, outputs)."""
@@ -38,8 +38,6 @@ class BatchResult(NamedTuple):
     """Loss and gradients of a batch, and the new values of the buffers."""
 
     loss: Tensor
-    norm: Tensor
-    """Norm of all gradients together."""
     weight: Tensor | None
     """Weight of the loss in a mean over batches; negative for a sum. None if it is not needed."""
     gradients: Gradients
@@ -47,12 +45,9 @@ class BatchResult(NamedTuple):
     outputs: object = None
     """Outputs of the model, if they are needed."""
 
-
-def _norm(gradients: Sequence[Tensor | None]) -> Tensor:
-    """Return the norm of all gradients together; `global_norm` without its checks."""
-    present = [g for g in gradients if g is not None]
-    backend = present[0].backend
-    return Tensor.from_native(kernels(backend).global_norm(native_arrays(present)), backend)
+    def arrays(self) -> list[Array]:
+        """Return the native arrays of the gradients."""
+        return native_arrays([g for g in self.gradients if g is not None])
 
 
 class LossGradients:
@@ -110,12 +105,12 @@ class LossGradients:
             arrays.append(convert_to_tensor(scale, dtype="float32", backend=backend).native)
         results, template = self._compiled(backend, arrays, batch, self.mode())
         tensors = [Tensor.from_native(data, backend) for data in results]
-        (loss, norm, *rest), outputs = template.fill(tensors)
+        (loss, *rest), outputs = template.fill(tensors)
         weight = None if self._weigh is None else rest.pop(0)
         trainable = self._trainable()
         grads = dict(zip(trainable, rest, strict=False))
         ordered = [grads.get(at) for at in range(len(self.parameters))]
-        return BatchResult(loss, norm, weight, ordered, rest[len(trainable) :], outputs)
+        return BatchResult(loss, weight, ordered, rest[len(trainable) :], outputs)
 
     def mode(self) -> tuple[bool, ...]:
         """Return the modes of the modules and which parameters are trainable."""
@@ -137,7 +132,7 @@ class LossGradients:
         result = self.differentiate(tensors[:first], tensors[first:second], batch, scale)
         grads = [g for g in result.gradients if g is not None]
         weight = [] if result.weight is None else [result.weight]
-        return [result.loss, result.norm, *weight, *grads, *result.buffers], result.outputs
+        return [result.loss, *weight, *grads, *result.buffers], result.outputs
 
     def differentiate(
         self,
@@ -158,7 +153,7 @@ class LossGradients:
             [values[at] for at in trainable],
             self.buffers,
             buffers,
-            self._cast,
+            None if self._precision == "float32" else self._cast,
         )
         grads: Gradients = [None] * len(values)
         for at, g in zip(trainable, gradients, strict=True):
@@ -167,7 +162,7 @@ class LossGradients:
             weight = _separate(weight)
         if self._keep_outputs:
             outputs = tree.map_leaves(lambda x: _separate(x) if _is_float(x) else x, outputs)
-        return BatchResult(loss, _norm(gradients), weight, grads, new_buffers, outputs)
+        return BatchResult(loss, weight, grads, new_buffers, outputs)
 
     def _losses(
         self,

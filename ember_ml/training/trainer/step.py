@@ -10,7 +10,8 @@ from ember_ml._core import runtime
 from ember_ml._core.tensor import Tensor, native_arrays
 from ember_ml.nn._exclusive import OWNERS
 from ember_ml.training.callbacks import Callback
-from ember_ml.training.clipping import clip_by_norm, clip_by_value, global_norm
+from ember_ml.training.clipping import clip_by_norm, clip_by_value
+from ember_ml.training.optimizer.plan import kernels
 from ember_ml.training.trainer.accumulation import Accumulation
 from ember_ml.training.trainer.compile_policy import CompilePolicy
 from ember_ml.training.trainer.compiled_step import CompiledStep
@@ -49,7 +50,8 @@ class StepRunner:
     def _prepare_for(self, backend: str) -> None:
         """Prepare for the backend of the model, which may have moved."""
         trainer, config = self._trainer, self._config
-        engine = runtime.load(backend).autodiff
+        module = runtime.load(backend)
+        engine = module.autodiff
         default = engine.COMPILES_QUICKLY and not trainer.overrides_compute()
         wanted = default if config.compile is None else config.compile
         compiles = wanted and not engine.COMPILE_UNAVAILABLE
@@ -73,13 +75,16 @@ class StepRunner:
         )
         self._backend = backend
         self._parameters = self._optimizer.parameters
+        self._kernels = kernels(backend)
+        self._is_lazy = module.IS_LAZY
         self._evaluate = engine.evaluate
-        variables = (*self._optimizer.parameters, *self._buffers)
+        variables = (*self._parameters, *self._buffers)
+        self._variables = frozenset(map(id, variables))
         self._evaluate(native_arrays(variables))  # for any thread
 
     def __call__(self, batch: object) -> StepResult | None:
         """Return the result of the step, if the batch completed one."""
-        acquired = OWNERS.acquire(frozenset(map(id, (*self._optimizer.parameters, *self._buffers))))
+        acquired = OWNERS.acquire(self._variables)
         try:
             return self._run(batch)
         finally:
@@ -103,9 +108,10 @@ class StepRunner:
         self._measure(batch, result.outputs)
         if self.scale is not None and scale is not None:
             self.scale.succeeded()
-            result, norm = _unscaled(result, scale), norm / scale
+            grads = [None if g is None else g / scale for g in result.gradients]
+            result, norm = result._replace(gradients=grads), norm / scale
         if self._config.accumulate == 1:
-            return self._update(loss, result.gradients, result.norm, norm)
+            return self._update(loss, result.gradients, norm)
         assert result.weight is not None
         self.group.add(loss, result.gradients, float(result.weight))
         self._evaluate(self.group.arrays())
@@ -120,10 +126,13 @@ class StepRunner:
 
     def _read(self, result: BatchResult) -> tuple[float, float]:
         """Return the loss and the norm of the gradients, after evaluating them together."""
-        grads = [g for g in result.gradients if g is not None]
-        weight = [] if result.weight is None else [result.weight]
-        self._evaluate(native_arrays((result.loss, result.norm, *weight, *grads, *result.buffers)))
-        return float(result.loss), float(result.norm)
+        gradients = result.arrays()
+        parts = self._kernels.norm_parts(gradients)
+        if self._is_lazy:
+            weight = [] if result.weight is None else [result.weight]
+            others = native_arrays((result.loss, *weight, *result.buffers))
+            self._evaluate([*others, *parts, *gradients])
+        return float(result.loss), self._kernels.read_norm(parts)
 
     def _run_whole(self, step: CompiledStep, batch: object) -> StepResult:
         loss, norm, outputs = step(batch)
@@ -166,20 +175,21 @@ class StepRunner:
         self.drop_remainder()
         if not group.used:
             return StepResult(group.left_out_loss, math.nan, updated=False)
-        return self._update(group.loss, group.gradients, global_norm(group.gradients))
+        parts = self._kernels.norm_parts(group.arrays())
+        self._evaluate(parts)
+        return self._update(group.loss, group.gradients, self._kernels.read_norm(parts))
 
-    def _update(
-        self, loss: float, grads: Gradients, norm: Tensor, length: float | None = None
-    ) -> StepResult:
-        """Update the parameters; `length` is the norm as a number, if it was read."""
+    def _update(self, loss: float, grads: Gradients, norm: float) -> StepResult:
+        """Update the parameters; `norm` is that of all gradients together."""
         observers = self._observers()
         if observers:
             named = self._named(grads)
             for callback in observers:
                 callback.on_gradients(self._trainer, named)
         self._optimizer.step(self._clipped(grads, norm))
-        self._evaluate(native_arrays(self._optimizer.parameters))
-        return StepResult(loss, float(norm) if length is None else length, updated=True)
+        if self._is_lazy:
+            self._evaluate(native_arrays(self._parameters))
+        return StepResult(loss, norm, updated=True)
 
     def _observers(self) -> list[Callback]:
         """Return the callbacks that define `on_gradients`."""
@@ -193,7 +203,7 @@ class StepRunner:
         named = zip(self._optimizer.names, grads, strict=True)
         return {name: grad for name, grad in named if grad is not None}
 
-    def _clipped(self, grads: Gradients, norm: Tensor | None) -> Gradients:
+    def _clipped(self, grads: Gradients, norm: Tensor | float | None) -> Gradients:
         if self._config.clip_value is not None:
             grads, norm = clip_by_value(grads, self._config.clip_value), None
         if self._config.clip_norm is not None:
@@ -221,9 +231,3 @@ class StepRunner:
         optimizer = self._optimizer
         named = dict(zip(optimizer.names, optimizer.parameters, strict=True))
         self.group.load_state_dict(state, tensors, named)
-
-
-def _unscaled(result: BatchResult, scale: float) -> BatchResult:
-    """Return the result with gradients divided by the loss scale."""
-    grads = [None if g is None else g / scale for g in result.gradients]
-    return result._replace(gradients=grads, norm=result.norm / scale)

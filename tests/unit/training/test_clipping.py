@@ -42,9 +42,11 @@ def test_by_norm(backend: str, most: float) -> None:
     expected = by_torch(lambda params: torch.nn.utils.clip_grad_norm_(params, most))
     close(clip_by_norm(grads, most), expected)
     named = {f"p{at}": grad for at, grad in enumerate(grads)}
-    clipped = clip_by_norm(named, most, norm=global_norm(named))
-    assert list(clipped) == list(named)
-    close(clipped.values(), expected)
+    norm = global_norm(named)
+    for known in (norm, float(norm)):
+        clipped = clip_by_norm(named, most, norm=known)
+        assert list(clipped) == list(named)
+        close(clipped.values(), expected)
     close(grads, arrays())
 
 
