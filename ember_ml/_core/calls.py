@@ -54,7 +54,7 @@ def recover(
 def explained(
     key: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> NoReturn:
-    """Raise the error of a composite's body: its own errors, or those of Python in its place."""
+    """Raise an error of a composite's body; errors of Python are replaced by an explanation."""
     from ember_ml._core import explain
 
     if isinstance(error, EmberError):

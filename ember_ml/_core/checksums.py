@@ -26,7 +26,7 @@ class Manifest(NamedTuple):
     Attributes:
         kind: Kind of the folder, such as "checkpoint".
         files: File name -> size and checksum.
-        logs: Names of files that grow, which have no checksum here.
+        logs: Names of append-only files, which have no checksum here.
     """
 
     kind: str
@@ -57,7 +57,7 @@ def manifest(kind: str, files: Mapping[str, Buffer], logs: Iterable[str] = ()) -
     Args:
         kind: Kind of the folder.
         files: File name -> content.
-        logs: Names of files that grow.
+        logs: Names of append-only files.
     """
     return Manifest(kind, {name: entry(content) for name, content in files.items()}, tuple(logs))
 

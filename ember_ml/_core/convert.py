@@ -45,10 +45,10 @@ def as_dtype(value: DTypeLike) -> EmberDType:
 
 
 def check_number(value: float, dtype: EmberDType) -> None:
-    """Raise an OverflowError if a number does not fit an integer dtype; NaN fits none.
+    """Raise an OverflowError if a number is NaN or out of range for an integer dtype.
 
     Args:
-        value: Python number. The fraction of a float does not count: it is dropped.
+        value: Python number. The fractional part of a float is ignored.
         dtype: Dtype that the number is cast to.
     """
     if dtype in INTEGER_RANGES:
@@ -75,7 +75,7 @@ def is_framework_array(value: object) -> bool:
 
 
 def first_element(value: object) -> object:
-    """Return the first element of nested lists; another value, or an empty list, as it is."""
+    """Return the first element of nested lists; other values and [] are returned unchanged."""
     while isinstance(value, list) and value:
         value = value[0]
     return value

@@ -1,4 +1,4 @@
-"""Creation of models without their initial values, for values that a file then provides.
+"""Creation of models whose values are then loaded from a file, without initializing them.
 
 Inside `deferred(limit)`, random draws return placeholders: one sample, broadcast to the shape
 without memory. Everything else that constructors compute is computed. Values that depend on a
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from ember_ml._core.random_stream import Stream
 
 _SMALL = 4096
-"""Number of elements up to which a result that depends on a placeholder keeps its memory."""
+"""Maximum number of elements of a stored result that depends on a placeholder."""
 _OVERHEAD = 512
-"""Minimum size in bytes of a draw or a variable in the sum, which bounds their number."""
+"""Minimum number of bytes to count for a draw or a variable, which bounds their number."""
 _VARIABLES_PER_TENSOR = 8
 _SPARE_VARIABLES = 1000
 """Limit on the number of variables, some of which may be buffers that are not saved."""
 
 
 class SizeLimitError(EmberError, MemoryError):
-    """Values larger than what the file to load can hold."""
+    """Values that are larger than the file to load."""
 
 
 class Deferral:
@@ -155,7 +155,7 @@ class Deferral:
         return tree.map_leaves(self._replaced, out)
 
     def _replaced(self, x: object) -> object:
-        """Return a value that depends on a placeholder as one."""
+        """Replace a result that depends on a placeholder by a placeholder."""
         if not isinstance(x, EmberTensor):
             return x
         if x.size > _SMALL and not runtime.LOADED[x.backend].IS_LAZY:

@@ -1,7 +1,7 @@
-"""Folders that a crash of an earlier version left, which replaced whole folders.
+"""Recovery of folders after a crash of an earlier version, which replaced whole folders.
 
 That version wrote the new folder as `.NAME.new-XXXXXXXX` and renamed the old one to `.NAME.old`.
-Folders of the user with such names stay as they are.
+Other folders with such names are not touched.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ def old_folder(target: Path) -> Path:
 
 
 def clean_up(target: Path, files: frozenset[str], recognizes: Callable[[Path], bool]) -> None:
-    """Restore the old folder if the new one is missing, and remove what the crash left.
+    """Restore the old folder if the new one is missing, and remove temporary folders.
 
     Args:
         target: The folder.
-        files: Names of the files that earlier versions wrote. Folders with others stay.
+        files: Names of the files that earlier versions wrote. Other folders are kept.
         recognizes: Returns whether a folder was written by an earlier version.
     """
     old = old_folder(target)
@@ -39,7 +39,7 @@ def clean_up(target: Path, files: frozenset[str], recognizes: Callable[[Path], b
 
 
 def _has_only(folder: Path, files: frozenset[str]) -> bool:
-    """Return whether a path is a folder that has no other entries than these files."""
+    """Return whether a path is a folder that contains only these files."""
     is_folder = folder.is_dir() and not folder.is_symlink()
     return is_folder and all(
         name in files and (folder / name).is_file() for name in os.listdir(folder)

@@ -56,7 +56,7 @@ class FolderError(EmberError, ValueError):
 
 
 class ConcurrentUseError(EmberError, RuntimeError):
-    """Model that another thread is using in a way that excludes this use."""
+    """Conflicting use of a model or a trainer, for example by another thread."""
 
 
 class LinAlgError(EmberError, ValueError):

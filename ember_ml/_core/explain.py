@@ -118,7 +118,7 @@ _ALIASES = {
 
 
 def _bad_type(op: Op, arguments: dict[str, Any]) -> str | None:
-    """Return which argument is not of its declared type; None if all are."""
+    """Describe an argument that does not have its declared type; None if all have it."""
     parameters = op.signature.parameters
     for name, value in arguments.items():
         annotation = str(parameters[name].annotation)
@@ -132,7 +132,7 @@ def _bad_type(op: Op, arguments: dict[str, Any]) -> str | None:
 
 
 def _bad_axis(arguments: dict[str, Any]) -> str | None:
-    """Return what is wrong with an axis argument; None if nothing is."""
+    """Describe an invalid axis argument; None if all are valid."""
     tensor = next(iter(arguments.values()), None)
     if isinstance(tensor, (list, tuple)) and tensor:
         tensor = tensor[0]
@@ -154,7 +154,7 @@ def _bad_axis(arguments: dict[str, Any]) -> str | None:
 
 
 def _has_settings(op: Op, arguments: dict[str, Any]) -> bool:
-    """Return whether the call sets a parameter that is neither a tensor nor about shapes."""
+    """Return whether the call sets a parameter other than tensors, flags and shapes."""
     names = set(arguments) - set(op.names[: len(op.roles)]) - _ABOUT_SHAPES
     return any(type(arguments[name]) is not bool for name in names)
 

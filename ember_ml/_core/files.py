@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file atomically: readers see the old or the new content, also after a crash.
+    """Write a file atomically: readers see the old or the new content, even after a crash.
 
     Args:
         path: The file, or a link to it. Missing parent folders are created.

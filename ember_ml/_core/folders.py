@@ -46,7 +46,7 @@ class Kind(NamedTuple):
 
 
 class Log(NamedTuple):
-    """File that grows from save to save.
+    """Append-only file that each save extends.
 
     Attributes:
         name: File name.
@@ -198,16 +198,16 @@ def write_folder(
     kind: Kind,
     log: Log | None = None,
 ) -> None:
-    """Write files to a folder atomically: readers see all old or all new ones, also after a crash.
+    """Write files to a folder atomically: readers see all old or all new ones, even after a crash.
 
-    Files that no save wrote stay as they are. Writers of one folder wait for each other.
+    Files not written by a save are not touched. Writers of one folder wait for each other.
 
     Args:
         path: The folder, or a link to it. Missing parent folders are created.
         files: File name -> content.
         kind: Kind of the folder. Files of an earlier save of this kind that are not in `files` are
             removed.
-        log: File that grows from save to save.
+        log: Append-only file that the save extends.
 
     Raises:
         FolderError: If the folder has a file of one of these names that no such save wrote.
@@ -241,7 +241,7 @@ def write_folder(
 
 
 def check_target(path: str | os.PathLike[str], kind: Kind) -> None:
-    """Raise the error that a save would raise because of files in the folder that no save wrote.
+    """Raise a FolderError if a save would overwrite files that were not written by a save.
 
     Args:
         path: The folder, or a link to it. It need not exist.
@@ -340,7 +340,7 @@ def _own_names(target: Path, kind: Kind) -> frozenset[str]:
 
 
 def _recover(target: Path) -> None:
-    """Complete a committed save, and remove what killed writers left."""
+    """Complete a committed save, and remove the files of killed writers."""
     _publish(target)
     for new in target.glob(f"{_NEW}*"):
         with contextlib.suppress(OSError), held(new, wait=0.0) as is_dead:

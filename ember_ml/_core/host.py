@@ -73,7 +73,7 @@ def _parse_sequence(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any],
 
 
 def check_range(array: np.ndarray[Any, Any], dtype: EmberDType) -> None:
-    """Raise an OverflowError if a number does not fit an integer dtype; NaN fits none."""
+    """Raise an OverflowError if a number is NaN or out of range for an integer dtype."""
     if not dtype.is_integer or array.dtype.kind not in "iuf" or not array.size:
         return
     if array.dtype.kind != "f" and np.can_cast(array.dtype, dtype.name):

@@ -39,7 +39,7 @@ def locked(path: Path) -> Iterator[bool]:
 def held(path: Path, *, shared: bool = False, wait: float = WAIT) -> Iterator[bool]:
     """Wait for the lock of a folder or file, and hold it within the `with` block.
 
-    The block receives whether there is a lock at all: some systems and disks do not have them.
+    The value of the block is False if the system or the disk does not support locks.
 
     Args:
         path: An existing folder or file. It need not be writable.
@@ -77,7 +77,7 @@ def held(path: Path, *, shared: bool = False, wait: float = WAIT) -> Iterator[bo
 
 
 def _wait(lock: Callable[[], None], deadline: float, path: Path) -> bool:
-    """Return whether there is a lock, once it is acquired."""
+    """Wait for a lock; return False if locks are not supported."""
     pause = 0.001
     while (acquired := _acquire(lock)) is False:
         if time.monotonic() >= deadline:
@@ -88,7 +88,7 @@ def _wait(lock: Callable[[], None], deadline: float, path: Path) -> bool:
 
 
 def _acquire(lock: Callable[[], None]) -> bool | None:
-    """Return whether the lock was free; None if there are no locks here."""
+    """Return whether the lock was free; None if locks are not supported."""
     try:
         lock()
     except BlockingIOError:

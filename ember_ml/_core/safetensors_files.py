@@ -102,7 +102,7 @@ class SafetensorsFile:
         self._file.close()
 
     def read(self) -> Reading:
-        """Start to read the tensors, one after the other."""
+        """Start reading the tensors in the order of the file."""
         return Reading(self)
 
 
