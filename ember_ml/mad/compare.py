@@ -57,12 +57,12 @@ class Standing(NamedTuple):
 
 
 def compare(one: Iterable[Cell], other: Iterable[Cell], average: str = "micro") -> Comparison:
-    """Compare two architectures on the tasks, settings and seeds that both have results of.
+    """Compare two architectures on the tasks, settings and seeds for which both have results.
 
     With several seeds, the differences by seed are averaged over the tasks, and the interval is
     Student's: unlike the bootstrap it is not too narrow for two or three seeds. With one seed,
-    the test examples are the observations. Results written without counts by example are compared
-    as if they were tested on different examples.
+    the test examples are the observations. Results without counts per example are compared as if
+    they were tested on different examples.
 
     Args:
         one: Scores of the first architecture.

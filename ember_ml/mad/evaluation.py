@@ -101,7 +101,7 @@ class Evaluator(Callback):
                 self._save(trainer, self.checkpoint)
 
     def _save(self, trainer: Trainer, checkpoint: Path) -> None:
-        with contextlib.suppress(OSError):  # a full disk costs the checkpoint, not the run
+        with contextlib.suppress(OSError):  # without a checkpoint, the run can still finish
             trainer.save(checkpoint)
         self._resumed = self._saved = time.monotonic()
 

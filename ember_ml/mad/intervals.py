@@ -13,7 +13,7 @@ Interval = tuple[float, float]
 MAX_EXACT = 6
 """Largest number of seeds for which the bootstrap enumerates all resamples."""
 RESAMPLES = 9999
-"""Number of random resamples of more seeds."""
+"""Number of random resamples if there are more seeds."""
 TAILS = (0.025, 0.975)
 Z = 1.959964
 """97.5 % quantile of the normal distribution."""
@@ -98,7 +98,7 @@ def difference_interval(
 
 
 def t_interval(values: Sequence[float]) -> Interval:
-    """Return Student's interval of a mean, which holds for few values too.
+    """Return Student's t interval of a mean, which is also valid for few values.
 
     Args:
         values: Two or more values, such as the differences between two architectures by seed.
@@ -124,5 +124,5 @@ def t_quantile(freedom: int) -> float:
 
 
 def _within(low: float, high: float, smallest: float, largest: float) -> Interval:
-    """Return the bounds, clipped to a range that rounding may leave."""
+    """Clip the bounds to a range that they may exceed by rounding."""
     return max(low, smallest), min(high, largest)

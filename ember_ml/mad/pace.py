@@ -1,4 +1,4 @@
-"""Estimate of the time that a sweep still needs."""
+"""Estimate of the remaining time of a sweep."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ember_ml.mad.store import run_name, setting_of
 
 T = TypeVar("T")
 MIN_STEPS_TO_PROBE = 100
-"""Steps of a run from which it is worth measuring the time of a step first."""
+"""Minimum number of steps of a run for which the time of a step is measured beforehand."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """Environment variables that set the number of threads of linear algebra libraries."""
 
@@ -28,8 +28,8 @@ class Event(NamedTuple):
 
     run: RunConfig
     payload: Point | Result | str | float | None
-    """None: it started. Point: an evaluation. Result: it is done. str: the error it failed with.
-    float: seconds of a training step, measured before the runs to estimate their time."""
+    """None: the run started. Point: an evaluation. Result: the run is done. str: the error that
+    ended the run. float: seconds of a training step, measured before the runs start."""
 
 
 class ProcessPool:

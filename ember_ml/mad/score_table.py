@@ -28,7 +28,7 @@ class TableCell(NamedTuple):
     """Whether some of its runs failed."""
 
     def render(self, *, intervals: bool) -> Text:
-        """Return the text, with the interval if there is one and it is wanted."""
+        """Return the text, with the interval if there is one and it is requested."""
         from rich.text import Text
 
         text = Text(self.text, self.style, overflow="fold")

@@ -16,7 +16,7 @@ from ember_ml.mad.store import setting_of as setting_of
 from ember_ml.mad.store import task_of as task_of
 
 MAX_PERMUTED = 7
-"""Largest number of architectures for which `chance` tries all orders."""
+"""Largest number of architectures for which `chance` enumerates all permutations."""
 SHARED = ("hidden_size", "norm", "batch_size", "stop_at")
 """Fields that all compared runs have in common."""
 AVERAGES = ("micro", "macro")
@@ -51,7 +51,7 @@ def cells(done: Iterable[Done]) -> list[Cell]:
     """Return the scores of every architecture on every task that has results.
 
     For each setting and seed, the learning rate and weight decay with the best validation accuracy
-    count. A task's score is the mean over its settings.
+    are used. A task's score is the mean over its settings.
 
     Args:
         done: Runs with results, such as `Store.done()`.
@@ -104,7 +104,7 @@ def score(chosen: Sequence[Done], average: str = "micro") -> Score:
     """Return the mean of runs on one task over settings and seeds, with its interval.
 
     The interval of several seeds is a bootstrap over them. With one seed it is Wilson's, with the
-    test examples as observations; it does not cover what another seed would change.
+    test examples as observations; it does not cover the variation between seeds.
 
     Args:
         chosen: Selected runs.

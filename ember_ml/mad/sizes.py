@@ -116,7 +116,7 @@ def size_warnings(sizes: Iterable[Size]) -> list[str]:
             sentences.append(
                 f"unequal sizes: the {name} differ by a factor of up to {worst.ratio:.2f} (on "
                 f"{worst.smallest.task}, {_side(worst.smallest, what)} and "
-                f"{_side(worst.largest, what)}); a larger model may score better for its size alone"
+                f"{_side(worst.largest, what)}); a larger model may score better due to its size"
             )
     return sentences
 

@@ -30,7 +30,7 @@ _RUN = Kind(
     "mad-run",
     "a run",
     frozenset(("config.json", "curve.csv", "examples.csv", "result.json")),
-    lambda folder: True,  # the store alone writes to the folders of its runs
+    lambda folder: True,  # only the store writes to the folders of its runs
 )
 EXAMPLE_COLUMNS = ("correct", "targets")
 """Fields of a result that have one value for each test example."""
@@ -254,7 +254,7 @@ def _explain_read_errors(path: Path) -> Iterator[None]:
 
 
 def _flat(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a sweep, with those of its settings in the same mapping."""
+    """Return the values of a sweep merged with its settings."""
     settings = about.get("settings") or {}
     return {key: value for key, value in about.items() if key != "settings"} | settings
 

@@ -33,14 +33,14 @@ def ranking_section(report: Report) -> str:
     bars = "".join(_bars(report, average) for average in AVERAGES)
     over = f"the {len(tasks)} tasks" if len(tasks) > 1 else f"the task {text(tasks[0])}"
     note = (
-        f"Mean test accuracy in percent, over {over} that every architecture has results of. "
+        f"Mean test accuracy in percent, over {over} for which every architecture has results. "
         f"{intervals_note(report)} {TIES_NOTE}"
     )
     return section("ranking", "Ranking", SWITCH + bars, note)
 
 
 def intervals_note(report: Report) -> str:
-    """Return a sentence about the intervals, which says what one or few seeds do not cover."""
+    """Return a sentence about the intervals, and about their limits with one or few seeds."""
     counts = [cell.accuracy.seeds for cell in report.cells.values()]
     if max(counts) == 1:
         return (

@@ -193,7 +193,7 @@ def test_ranking_has_the_tasks_of_all(tmp_path: Path) -> None:
         return None if late else outcome(run)
 
     page = Page(write_report(write_sweep(tmp_path, some)))
-    assert "over the task memorization that every" in page.text("section", "p")
+    assert "over the task memorization for which every" in page.text("section", "p")
     assert "mamba+swiglu on compression: 1 run" in page.text("section", "li")
     assert "5 of 6 runs done" in page.text("header")
 
