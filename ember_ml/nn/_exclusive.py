@@ -21,7 +21,7 @@ class Owners:
         self._threads: dict[int, int] = {}
 
     def acquire(self, ids: frozenset[int]) -> frozenset[int]:
-        """Wait for the variables, and return those that this thread did not hold already."""
+        """Acquire the variables, and return those that this thread did not hold already."""
         me = threading.get_ident()
         with self._lock:
             while any(self._threads[at] != me for at in self._threads.keys() & ids):
@@ -53,10 +53,10 @@ OWNERS = Owners()
 
 @contextlib.contextmanager
 def exclusive(variables: Sequence[Variable]) -> Iterator[None]:
-    """Exclude other threads from blocks with the same variables.
+    """Let one thread at a time enter blocks with the same variables.
 
-    For blocks that replace values of variables, which all threads see. Another thread waits, or
-    gets a `ConcurrentUseError` if it is itself inside such a block with other variables.
+    For blocks that replace values of variables for all threads. Another thread waits, or gets a
+    `ConcurrentUseError` if it is itself inside such a block with other variables.
 
     Args:
         variables: Parameters and buffers.

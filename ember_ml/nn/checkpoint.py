@@ -58,15 +58,15 @@ def save(
 ) -> None:
     """Write a model to a folder; an existing checkpoint is replaced atomically.
 
-    Other files in the folder stay as they are. The old checkpoint can be read until the new one is
-    complete, also after a crash. Processes that save to one folder wait for each other.
+    Other files in the folder are not touched. The old checkpoint can be read until the new one is
+    complete, even after a crash. Processes that save to one folder wait for each other.
 
     Args:
         model: The model. If its class is not registered, or if it holds functions or unregistered
             modules, `load` needs `into`.
         path: The folder, or a link to it.
         training: State of a trainer: plain data, and tensors by name.
-        log: File of the trainer that grows from save to save.
+        log: Append-only file of the trainer that the save extends.
 
     Raises:
         CheckpointError: If the folder has a file that no checkpoint wrote where the save writes
@@ -255,7 +255,7 @@ def _create(folder: Folder, about: Mapping[str, Any]) -> Module:
         ) from error
     if not isinstance(model, Module):
         raise CheckpointError(
-            f"{source}: the config is of a {type(model).__name__}, not of a model"
+            f"{source}: the config describes a {type(model).__name__}, not a model"
         )
     return model
 

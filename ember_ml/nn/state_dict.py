@@ -84,7 +84,7 @@ def load_state_dict(module: Module, state: Mapping[str, TensorLike], strict: boo
 
 
 def _converted(variable: Variable, value: TensorLike) -> Tensor:
-    """Return a value in the dtype and on the backend of a variable, in memory of its own."""
+    """Return a value in the dtype and on the backend of a variable, as a new array."""
     dtype = getattr(value, "dtype", None)
     if dtype is not None and not _fits(as_dtype(dtype), variable.dtype):
         raise ArgumentTypeError(f"has dtype {variable.dtype}, the value has {as_dtype(dtype)}")
@@ -96,12 +96,12 @@ def _converted(variable: Variable, value: TensorLike) -> Tensor:
 
 
 def _fits(dtype: EmberDType, target: EmberDType) -> bool:
-    """Return whether values of a dtype lose at most precision in another."""
+    """Return whether a cast between two dtypes loses nothing but precision."""
     return _KINDS.index(_kind(dtype)) <= _KINDS.index(_kind(target))
 
 
 def replace_values(variables: Mapping[str, Variable], values: Mapping[str, Tensor]) -> None:
-    """Give variables new values of their shapes, with the dtype and backend of the values.
+    """Assign new values of the same shapes; variables take the dtype and backend of the values.
 
     Args:
         variables: Name -> variable.

@@ -118,7 +118,7 @@ class Checkpoint(Callback):
                 saved = read_json(folder, "training.json")["callbacks"]
                 return any(state.get("run") == self._run for _, state in saved)
         except (CheckpointError, KeyError, TypeError, ValueError, AttributeError):
-            return False  # somebody replaced or damaged it
+            return False  # it was replaced or damaged
 
     def state_dict(self) -> dict[str, Any]:
         """Return the best value, the names of the `step-...` folders and the name of this run."""
@@ -140,7 +140,7 @@ _STEP = re.compile(r"step-\d+")
 
 
 def _try_save(trainer: Trainer, path: Path) -> bool:
-    """Save, or warn if the disk is full or a foreign file is in the way; return whether it was."""
+    """Save, or warn if the disk is full or a foreign file is in the way; return the success."""
     try:
         trainer.save(path)
     except (OSError, CheckpointError) as error:

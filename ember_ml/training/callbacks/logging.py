@@ -35,7 +35,7 @@ class LRMonitor(Callback):
 class CSVLogger(Callback):
     """Writes a row for each epoch, or every `every_steps` steps, to a CSV file.
 
-    A value that comes later, such as one of the first evaluation, becomes a column of its own.
+    A value that appears later, such as one from the first evaluation, becomes a new column.
     A resumed training continues its file.
     A file of another run is renamed, with a warning.
 

@@ -22,7 +22,7 @@ class DecayedValues(NamedTuple):
 
 @register("optimizers/lion")
 class Lion(Optimizer):
-    r"""Sign of a moving average: steps of one size for all elements.
+    r"""Lion: sign of a moving average of the gradients, a step of equal size for all elements.
 
     .. math::
         p \leftarrow p - \gamma (\mathrm{sign}(\beta_1 m + (1 - \beta_1) g) + \lambda p), \quad

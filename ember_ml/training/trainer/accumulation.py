@@ -44,7 +44,7 @@ class Accumulation:
         self.left_out_loss = loss
 
     def discard(self) -> None:
-        """Leave out the batches so far."""
+        """Discard the batches so far."""
         self.used, self.loss, self.gradients, self._weight = 0, 0.0, [], 0.0
 
     def add(self, loss: float, gradients: Gradients, weight: float) -> None:

@@ -1,4 +1,4 @@
-"""Decision when a training step is compiled."""
+"""Policy that decides when to compile a training step."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ember_ml._core.tensor import EmberTensor
 REPEATS = 50
 """Number of uncompiled batches of the same shapes before the first compiled one."""
 REMAINING = 200
-"""Number of steps that must be left, if the end is known, for compilation to pay."""
+"""Number of steps that must be left, if the end is known, for compilation to pay off."""
 
 
 class CompilePolicy:
     """Compiles a step only after batches of the same shapes have repeated, if enough steps remain.
 
-    Compiling takes seconds to a minute, which short runs and changing shapes do not get back.
+    Compiling takes seconds to a minute, which does not pay off for short runs or changing shapes.
 
     Args:
         at_once: Whether to compile from the first batch on.

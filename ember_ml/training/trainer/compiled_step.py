@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 HELD = 2**24
-"""Maximum number of elements of all parameters up to which a step keeps the old arrays."""
+"""Maximum total size of the parameters, in elements, for which a step keeps the old arrays."""
 
 
 class CompiledStep:

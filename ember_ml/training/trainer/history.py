@@ -64,11 +64,11 @@ class History:
         return [record[name] for record in self.epochs if name in record]
 
     def all_steps(self) -> Iterator[Record]:
-        """Iterate over the records of all steps, also those that are no longer in memory."""
+        """Iterate over the records of all steps, including those that are no longer in memory."""
         return self._all("step", self.steps)
 
     def all_epochs(self) -> Iterator[Record]:
-        """Iterate over the records of all epochs, also those that are no longer in memory."""
+        """Iterate over the records of all epochs, including those that are no longer in memory."""
         return self._all("epoch", self.epochs)
 
     def _all(self, kind: str, recent: list[Record]) -> Iterator[Record]:

@@ -20,7 +20,7 @@ NAME = "history.jsonl"
 _CHUNK = 1 << 20
 """Bytes that are read at a time."""
 _MAX_IN_MEMORY = 1 << 20
-"""Bytes of new records from which on the buffer is a temporary file."""
+"""Size in bytes above which the buffer of new records is a temporary file."""
 
 Record = dict[str, float]
 
@@ -46,7 +46,7 @@ def plain(record: Mapping[str, float]) -> Record:
 
 
 def _number(value: Any) -> float | str:
-    """Return what a callback added to a record as a float, or as text if it is not a number."""
+    """Return a value that a callback added to a record, as a float or else as text."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -71,7 +71,7 @@ class HistoryLog:
     """All serialized records of a history: those in a saved log, and those since in a buffer.
 
     A checkpoint stores the position of its last record. Later records are appended to the same
-    file, so saving costs as much as the new records, however many there were before.
+    file, so the cost of saving depends only on the number of new records.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class HistoryLog:
         return self._saved_path
 
     def is_truncated(self) -> bool:
-        """Return whether somebody removed records from the file of the last save."""
+        """Return whether records were removed from the file of the last save."""
         return self._saved is not None and os.fstat(self._saved.fileno()).st_size < self._saved_size
 
     def append(self, kind: str, record: Mapping[str, float]) -> None:
@@ -96,7 +96,7 @@ class HistoryLog:
 
         Args:
             kind: "step" or "epoch".
-            record: The record, which must not change any more.
+            record: The record, which must not change afterwards.
         """
         text = line(kind, record)
         if self._buffer is None:
@@ -135,7 +135,7 @@ class HistoryLog:
         self._remember(path, log)
 
     def _append_to(self, log: Path) -> bool:
-        """Append to a log if nobody else has changed it; return whether it was possible."""
+        """Append to a log unless another program changed it; return whether it was possible."""
         try:
             with held(log), io.BufferedRandom(open_regular(log, "r+b")) as file:
                 size = self._own_size(file)

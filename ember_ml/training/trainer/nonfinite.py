@@ -64,7 +64,7 @@ def explain(
     parameters: Mapping[str, Tensor],
     gradients: Callable[[], Mapping[str, Tensor]],
 ) -> NonFiniteError:
-    """Return the error for a batch, which says what is not finite.
+    """Return the error for a batch, which names the non-finite values.
 
     Args:
         step: Number of the step.

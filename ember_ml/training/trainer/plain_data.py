@@ -99,7 +99,7 @@ class _Fields:
         """Return an integer that is not negative."""
         value: int = self.get(name, int)
         if value < 0:
-            raise CheckpointError(f"{self._where}: {name!r} must not be negative, not {value}")
+            raise CheckpointError(f"{self._where}: {name!r} must not be negative; got {value}")
         return value
 
     def names(self, name: str) -> None:
@@ -116,7 +116,7 @@ class _Fields:
 
 
 def check_types(where: str, own: object, saved: object) -> None:
-    """Raise a CheckpointError if saved values are of other types than an object's own.
+    """Raise a CheckpointError if the types of saved values differ from those of an object.
 
     Args:
         where: What the values belong to, for the error message.

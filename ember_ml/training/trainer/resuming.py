@@ -82,7 +82,7 @@ class _Part(NamedTuple):
 
 
 def _parts(trainer: Trainer, data: Mapping[str, Any]) -> list[_Part]:
-    """Return the schedule, the loss scale and the callbacks that the checkpoint has a state of."""
+    """Return the schedule, the loss scale and the callbacks that have a state in the checkpoint."""
     parts = []
     schedule, saved = trainer.schedule, data["schedule"]
     if isinstance(schedule, Schedule) and saved and saved["class"] == type(schedule).__name__:

@@ -134,7 +134,7 @@ def check_generators(
     again = "it can be read once; pass a list of batches or a DataLoader"
     if isinstance(data, Iterator) and 1 < epochs < math.inf == steps:
         raise ArgumentError(
-            f"fit: a generator does not have the batches of {epochs} epochs: {again}"
+            f"fit: a generator cannot provide the batches of {epochs} epochs: {again}"
         )
     if isinstance(validation, Iterator) and (epochs > 1 or every is not None):
         raise ArgumentError(f"fit: a generator is not enough for several evaluations: {again}")

@@ -143,7 +143,7 @@ class StepRunner:
         return StepResult(loss, norm, updated=True)
 
     def _measure(self, batch: object, outputs: object) -> None:
-        """Add a batch to the training metrics, if they are wanted."""
+        """Add a batch to the training metrics, if they are enabled."""
         metrics = self._trainer.train_metrics
         if metrics is not None:
             metrics.add(self._trainer, batch, outputs)
@@ -158,7 +158,7 @@ class StepRunner:
         return self.complete() if self.group.count >= self._config.accumulate else None
 
     def _problem(self, batch: object, loss: float, grads: Gradients | None) -> NonFiniteError:
-        """Return the error that says what is not finite."""
+        """Return the error that names the non-finite values."""
         trainer = self._trainer
         parameters = {name: x.value() for name, x in trainer.model.named_parameters()}
 

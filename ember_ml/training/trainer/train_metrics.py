@@ -29,7 +29,7 @@ class TrainMetrics:
             if metric.name in _RESERVED:
                 raise ArgumentError(
                     f"Trainer: with train_metrics=True a metric must not be named {metric.name!r}, "
-                    "which records have already"
+                    "which is already a key of the records"
                 )
         self._step = _copies(metrics)
         self._epoch = _copies(metrics)

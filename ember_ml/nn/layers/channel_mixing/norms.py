@@ -15,7 +15,7 @@ from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.registry import register
 
 _tracking = threading.Lock()
-"""Held while running statistics change: batches of several threads are all counted."""
+"""Lock for updates of running statistics, so that batches of all threads are counted."""
 
 
 def _scale(features: int, affine: bool) -> Parameter | None:

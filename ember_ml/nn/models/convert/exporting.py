@@ -40,7 +40,7 @@ def export(model: Module, target: str | os.PathLike[str]) -> None:
             as a tokenizer's, stay.
 
     Raises:
-        FolderError: If the folder has a `config.json` or `model.safetensors` of another origin.
+        FolderError: If the folder has a `config.json` or `model.safetensors` that was not exported.
 
     Example:
         >>> import pathlib, tempfile
@@ -82,7 +82,7 @@ def _is_earlier_export(folder: Path) -> bool:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    """Return the config in a folder; nothing if there is none, or if it cannot be read."""
+    """Return the config in a folder; {} if there is none, or if it cannot be read."""
     try:
         values = json.loads(read_regular(folder / CONFIG))
     except (OSError, ValueError, RecursionError):
