@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from types import ModuleType
 
 REQUIREMENTS = {
     "numpy": "numpy>=2.1",
@@ -11,6 +13,12 @@ REQUIREMENTS = {
     "networkx": "networkx>=3.2",
     "tensorboard": "tensorboard>=2.18",
     "ray": "ray>=2.40",
+    "soundfile": "soundfile>=0.13",
+    "soxr": "soxr>=0.5",
+    "tokenizers": "tokenizers>=0.21",
+    "PIL": "pillow>=11",
+    "pyarrow": "pyarrow>=18",
+    "datasets": "datasets>=4",
 }
 """Import name of a package -> its requirement, as in the extras of the project."""
 
@@ -30,3 +38,17 @@ def install_command(package: str) -> str:
         "pip install 'networkx>=3.2'"
     """
     return f"pip install '{REQUIREMENTS[package]}'"
+
+
+def import_optional(package: str, purpose: str) -> ModuleType:
+    """Return an optional package; an ImportError names the command that installs it.
+
+    Args:
+        package: Import name of the package, or of a module in it.
+        purpose: What needs it, such as "data.audio".
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        command = install_command(package.partition(".")[0])
+        raise ImportError(f"{purpose} needs {package}; install it with: {command}") from error
