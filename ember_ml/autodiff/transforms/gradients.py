@@ -156,19 +156,9 @@ def differentiate(
             result, aux = run(scope.sources)
         value = _scalar(result, backend, name)
         return value, aux, scope.gradient([value], [ops.ones_like(value)])
-    leaves: list[object] = []
-    structure: Any = None
-
-    def function(*arrays: NativeArray) -> tuple[NativeArray, list[NativeArray]]:
-        """Run on native arrays; the tensors in aux are results, so that they are detached."""
-        nonlocal leaves, structure
-        value, aux = run(wrap_all(arrays, backend))
-        leaves, structure = tree.flatten(aux)
-        return _scalar(value, backend, name)._data, [
-            x._data for x in leaves if isinstance(x, EmberTensor) and x._backend == backend
-        ]
-
-    data, outputs, grads = native(function, native_arrays(tensors))
+    call = _NativeCall(run, backend, name)
+    data, outputs, grads = native(call.on_arrays, native_arrays(tensors))
+    leaves, structure = call.leaves, call.structure
     arrays = iter(outputs)
     aux_leaves = [
         wrap(next(arrays), backend) if isinstance(x, EmberTensor) and x._backend == backend else x
@@ -176,6 +166,28 @@ def differentiate(
     ]
     aux = tree.unflatten(structure, aux_leaves)
     return wrap(data, backend), aux, wrap_all(grads, backend)
+
+
+class _NativeCall:
+    """Function of tensors as one of native arrays, with the structure of its last aux."""
+
+    def __init__(
+        self, run: Callable[[Values], tuple[object, object]], backend: str, name: str
+    ) -> None:
+        self._run = run
+        self._backend = backend
+        self._name = name
+        self.leaves: list[object] = []
+        self.structure: Any = None
+
+    def on_arrays(self, *arrays: NativeArray) -> tuple[NativeArray, list[NativeArray]]:
+        """Run on native arrays; the tensors in aux are results, so that they are detached."""
+        backend = self._backend
+        value, aux = self._run(wrap_all(arrays, backend))
+        self.leaves, self.structure = tree.flatten(aux)
+        return _scalar(value, backend, self._name)._data, [
+            x._data for x in self.leaves if isinstance(x, EmberTensor) and x._backend == backend
+        ]
 
 
 def _split(result: object, name: str) -> tuple[object, object]:

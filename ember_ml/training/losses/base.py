@@ -11,7 +11,7 @@ from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import float32
 from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.configs import Config
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.ops.nn.losses import same_shape
@@ -76,7 +76,7 @@ def get(loss: ComponentLike) -> LossLike:
 
 def wide(prediction: TensorLike) -> Tensor:
     """Return a tensor, converted to float32 if it is half precision or of integers."""
-    x = convert_to_tensor(prediction)
+    x = prediction if isinstance(prediction, EmberTensor) else convert_to_tensor(prediction)
     is_wide = x.dtype.is_complex or (x.dtype.is_floating and x.dtype.bits > 16)
     return x if is_wide else ops.astype(x, float32)
 

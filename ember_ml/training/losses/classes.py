@@ -8,7 +8,7 @@ from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import int64
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
-from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.configs.fields import NonNegative, Probability
 from ember_ml.ops._arguments import normalize_axis
 from ember_ml.registry import register
@@ -42,7 +42,9 @@ def cross_entropy(
         sample_weight: Factor on the loss of each element, or a boolean mask.
     """
     x = wide(prediction)
-    y = convert_to_tensor(target, backend=x.backend)
+    y = target
+    if not isinstance(y, EmberTensor) or y.backend != x.backend:
+        y = convert_to_tensor(y, backend=x.backend)
     _check_classes(x, y, axis)
     y = ops.astype(y, int64)  # ignore_index fits no uint8
     factors = _factors(class_weight, x)
