@@ -152,7 +152,7 @@ def test_a_state_is_where_the_layer_is(entry: Entry, backend: str) -> None:
 
 
 @of_each_stepped
-def test_the_state_is_as_large_as_said(entry: Entry) -> None:
+def test_the_state_has_the_reported_size(entry: Entry) -> None:
     layer = make(entry)
     state, x = layer.initial_state(3), array(sequence(layer, 3, 1))[:, 0]
     for seen in range(1, 8):

@@ -269,7 +269,7 @@ def test_parameters_by_hand(backend: str) -> None:
 
 
 @pytest.mark.parametrize("pooling", ["last", "mean", "max"])
-def test_padding_does_not_change_what_is_said_of_a_sequence(pooling: str, backend: str) -> None:
+def test_padding_does_not_change_the_output_for_a_sequence(pooling: str, backend: str) -> None:
     ops.random.set_seed(5)
     layers = "gru attention[causal=false]"
     model = models.SequenceClassifier(layers, 3, VOCABULARY, hidden_size=16, pooling=pooling)

@@ -127,7 +127,7 @@ def test_characters(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert isinstance(nn.models.LanguageModel.load(tmp_path / "model"), nn.models.LanguageModel)
 
 
-def test_counted_bits_of_a_text_that_says_how_it_goes_on() -> None:
+def test_counted_bits_of_a_predictable_text() -> None:
     import characters
 
     train, test = "ab" * 500, "ab" * 50

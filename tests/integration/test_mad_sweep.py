@@ -101,16 +101,16 @@ def test_on_a_ray_cluster(undisturbed, fragile: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("127.0.0.1:1", r"at 127.0.0.1:1: .*refused"),
         ("nowhere", r"at nowhere: the address must be host:port"),
         ("auto", r"that this machine is part of"),
     ],
 )
-def test_a_cluster_that_is_not_there(address: str, said: str) -> None:
+def test_a_cluster_that_is_not_there(address: str, message: str) -> None:
     runs = Sweep(ARCHITECTURES, "unused", scale="tiny", backend="numpy").runs
-    with pytest.raises(ClusterError, match=f"no Ray cluster {said}"):
+    with pytest.raises(ClusterError, match=f"no Ray cluster {message}"):
         next(RayPool(address, "numpy")(runs))
 
 
@@ -225,7 +225,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "said"),
+    ("pattern", "message"),
     [
         (
             "attention[num_hads=3]+swiglu",
@@ -238,9 +238,9 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_it_begins(
-    pattern: str, said: str, tmp_path: Path
+    pattern: str, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match=f"^(architecture|pattern).*{said}"):
+    with pytest.raises(ValueError, match=f"^(architecture|pattern).*{message}"):
         Sweep([pattern], tmp_path / "s", scale="tiny")
     assert not (tmp_path / "s").exists()
 

@@ -143,11 +143,11 @@ def test_a_killed_save_leaves_a_checkpoint_that_loads(tmp_path: Path) -> None:
 
 
 def _saved_until_killed(saver: subprocess.Popen[str], rng: random.Random) -> int:
-    """Have a process save, kill it, and say how often it had said that it did."""
+    """Let a process save repeatedly, kill it, and return the number of saves that it reported."""
     saver.stdin.write("\n")
     saver.stdin.flush()
     child, saved = 0, 0
-    while not (child and saved):  # the first is whole
+    while not (child and saved):  # at least one save is complete
         word, *rest = saver.stdout.readline().split()
         child, saved = (int(rest[0]), saved) if rest else (child, int(word))
     time.sleep(rng.uniform(0.0, 0.02))

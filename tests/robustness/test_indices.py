@@ -36,7 +36,7 @@ def values(result: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(("key", "name"), INDEXED)
-def test_floats_are_no_indices(backend: str, key: str, name: str) -> None:
+def test_floats_are_not_indices(backend: str, key: str, name: str) -> None:
     given = arguments(key, name)
     for dtype in ("float32", "float16"):
         floats = convert_to_tensor(given[name].astype(dtype))
@@ -126,6 +126,6 @@ def test_positions_beyond_a_narrow_dtype(backend: str) -> None:
         lambda x: x[1.0:],
     ],
 )
-def test_floats_are_no_lengths_counts_or_axes(backend: str, call: Any) -> None:
+def test_floats_are_not_lengths_counts_or_axes(backend: str, call: Any) -> None:
     with pytest.raises(TypeError):
         call(ops.ones((2, 2)))

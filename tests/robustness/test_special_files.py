@@ -146,7 +146,7 @@ def test_a_file_in_the_place_of_a_committed_save_is_named(kind: str, tmp_path: P
     assert list(kinds_of(tmp_path / "last")) == [".ember-save"]
 
 
-def test_a_link_to_another_checkpoint_is_no_committed_save(tmp_path: Path) -> None:
+def test_a_link_to_another_checkpoint_is_not_a_committed_save(tmp_path: Path) -> None:
     mine, other = tmp_path / "mine", tmp_path / "other"
     trained().save(mine)
     longer = trained()

@@ -78,14 +78,14 @@ def test_the_minimum_improvement_is_a_finite_number(value: Any) -> None:
 
 @pytest.mark.parametrize("name", ["accumulate", "seed"])
 @pytest.mark.parametrize("value", [np.array([1, 2]), np.zeros(0, int)], ids=repr)
-def test_an_array_is_no_integer_of_a_config(name: str, value: object) -> None:
+def test_a_config_rejects_an_array_as_an_integer(name: str, value: object) -> None:
     with pytest.raises(EmberError, match=f"{name}: should be a valid integer"):
         trainer(**{name: value})
 
 
 @pytest.mark.parametrize("name", ["loss", "schedule"])
 @pytest.mark.parametrize("value", [object(), np.ones(2)], ids=["object", "array"])
-def test_what_cannot_be_called_is_no_loss_and_no_schedule(name: str, value: object) -> None:
+def test_a_loss_or_schedule_must_be_callable(name: str, value: object) -> None:
     with pytest.raises(TypeError, match=f"Trainer: the {name} must be a name"):
         trainer(**{name: value})
 

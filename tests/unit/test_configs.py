@@ -211,6 +211,6 @@ def test_sizes_may_be_integers_of_numpy() -> None:
     )
 
 
-def test_a_sequential_says_what_it_is_made_of() -> None:
+def test_the_config_of_a_sequential_lists_its_layers() -> None:
     config = SequentialConfig(layers=[DenseConfig(in_features=2, out_features=2)])
     assert nn.Sequential(nn.layers.Dense(2, 2)).config == config == config.create().config

@@ -130,7 +130,7 @@ def test_dtypes_of_every_framework_are_understood() -> None:
 
 
 @pytest.mark.parametrize("value", ["float33", "", None, object(), 3, list, np.dtype("O")])
-def test_what_is_no_dtype_raises(value: Any) -> None:
+def test_invalid_dtypes_raise(value: Any) -> None:
     with pytest.raises(TypeError, match="dtype"):
         as_dtype(value)
 

@@ -158,7 +158,7 @@ def test_bad_input(backend, name):
         call()
 
 
-def test_what_a_backend_lacks_is_said():
+def test_the_error_names_what_a_backend_lacks():
     from ember_ml import use_backend
 
     with (

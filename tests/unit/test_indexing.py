@@ -201,7 +201,7 @@ def test_an_index_is_an_integer(backend: str, key) -> None:
         x[key] = 0
 
 
-def test_a_float_tensor_is_no_index(backend: str) -> None:
+def test_a_float_tensor_is_not_an_index(backend: str) -> None:
     with pytest.raises(TypeError, match="float32"):
         convert_to_tensor(VALUES)[convert_to_tensor([0.0])]
 

@@ -128,7 +128,7 @@ def test_scales_of_addmm_keep_the_dtype(backend):
         contraction.addmm(x, x, x, alpha=0.5)
 
 
-def test_einsum_takes_spaces_and_what_is_no_tensor(backend):
+def test_einsum_accepts_spaces_and_non_tensors(backend):
     out = contraction.einsum("i j, j -> i", [[1, 2], [3, 4]], tensor([1.0, 10.0]))
     np.testing.assert_array_equal(out.numpy(), [21.0, 43.0])
     with pytest.raises(TypeError, match="string"):

@@ -107,17 +107,19 @@ def test_modules_and_files_named_in_the_environment_are_loaded(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("1 / 0", "division by zero"), (None, "No such file")], ids=["bad", "none"]
+    ("text", "message"),
+    [("1 / 0", "division by zero"), (None, "No such file")],
+    ids=["bad", "none"],
 )
 def test_a_named_file_that_cannot_be_imported_is_an_error(
-    text: str | None, said: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+    text: str | None, message: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if text is not None:
         (tmp_path / "mine.py").write_text(text)
     monkeypatch.setenv(plugins.VARIABLE, str(tmp_path / "mine.py"))
     own = Registry({"layers": []}, plugins="ember_ml.test_plugins")
     for _ in range(2):  # not only the first time
-        with pytest.raises(PluginError, match=f"mine.py.*{said}"):
+        with pytest.raises(PluginError, match=f"mine.py.*{message}"):
             own.available("layers")
 
 

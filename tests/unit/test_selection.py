@@ -81,7 +81,7 @@ with e.use_backend('numpy'):
 
 
 @pytest.mark.parametrize("content", [b"nonsense", b"", b"\xff\xfe", b"torch extra"])
-def test_unreadable_choice_is_no_error(tmp_path, content):
+def test_an_unreadable_choice_is_not_an_error(tmp_path, content):
     folder = tmp_path / ".ember"
     folder.mkdir()
     (folder / "backend").write_bytes(content)

@@ -26,7 +26,7 @@ from ember_ml.nn import Parameter, tensor
 pytestmark = pytest.mark.usefixtures("backend")
 
 
-def test_parameters_made_of_one_array_are_apart():
+def test_parameters_created_from_one_array_are_independent():
     start = tensor.array(1.0)
     a, b = Parameter(start), Parameter(start)
     target = Parameter(0.0, trainable=False)

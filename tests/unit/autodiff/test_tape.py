@@ -86,7 +86,7 @@ def test_entering_twice():
         tape.__enter__()
 
 
-def test_an_exited_tape_goes_on():
+def test_an_exited_tape_continues():
     x = tensor.array(3.0)
     tape = GradientTape()
     with tape:
@@ -159,7 +159,7 @@ def test_watching_integers():
     assert tape.gradient(y, x) is None
 
 
-def test_watching_what_is_no_tensor():
+def test_watching_a_non_tensor():
     with GradientTape() as tape, pytest.raises(ValueError, match="convert_to_tensor"):
         tape.watch(np.ones(3))
 

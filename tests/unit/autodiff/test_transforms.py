@@ -59,7 +59,7 @@ def test_value_and_grad():
     assert g.dtype is tensor.float32
 
 
-def test_nests_keywords_and_what_is_no_tensor():
+def test_nested_arguments_keywords_and_non_tensors():
     def f(params, scale, *, power):
         return ops.sum(params["w"] ** power) * scale * params["n"]
 

@@ -40,11 +40,11 @@ def test_the_module_is_the_command(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["ember", "--version"])
     with pytest.raises(SystemExit):
         main()
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     done = subprocess.run(
         [sys.executable, "-m", "ember_ml", "--version"], capture_output=True, text=True, check=True
     )
-    assert done.stdout == said == f"ember {ember_ml.__version__}\n"
+    assert done.stdout == output == f"ember {ember_ml.__version__}\n"
 
 
 def test_an_error_is_a_line():
@@ -82,7 +82,7 @@ def test_the_backend_before_and_after_the_command(name, backend):
     assert ember_ml.get_backend() == backend
 
 
-def test_what_is_said_after_the_command_wins():
+def test_options_after_the_command_take_precedence():
     found = ember_json("--backend", "numpy", "backends", "--backend", "torch")
     assert [each["name"] for each in found["backends"] if each["active"]] == ["torch"]
     before, after = (
@@ -98,7 +98,7 @@ def test_an_unknown_backend_or_device():
     assert "no device 'tpu'" in result.stderr
 
 
-def test_a_closed_pipe_is_no_error():
+def test_a_closed_pipe_is_not_an_error():
     one = subprocess.Popen(
         [sys.executable, "-m", "ember_ml", "layers", "--json"],
         stdout=subprocess.PIPE,

@@ -243,7 +243,7 @@ def test_changed_settings_have_a_folder_of_their_own(tmp_path, monkeypatch):
     assert folders == ["mad-tiny-numpy", "mad-tiny-width8-lr0.01-0.001-numpy"]
 
 
-def test_a_sweep_written_before_settings_were_stored_goes_on(tmp_path):
+def test_a_sweep_written_before_settings_were_stored_continues(tmp_path):
     words = ("mad", "run", "gru", "--task", "compress", *TINY, "--out", tmp_path)
     ember(*words)
     info = json.loads((tmp_path / "sweep.json").read_text())

@@ -37,9 +37,9 @@ def test_examples(tmp_path, monkeypatch):
     for text, lines in examples():
         words, _, code = text.partition("  # exit code ")
         result = ember(*shlex.split(words), code=int(code or 0))
-        said = (result.stdout + result.stderr).splitlines()
+        output = (result.stdout + result.stderr).splitlines()
         for line in lines:
-            assert line in said, text
+            assert line in output, text
 
 
 @pytest.mark.parametrize("word", sorted(set(re.findall(r"`(--[a-z-]+)[ `]", PAGE))))

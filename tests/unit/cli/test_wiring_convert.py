@@ -23,10 +23,10 @@ connections: [[input, encoder], [encoder, memory], [memory, head], [encoder, hea
 def test_a_wiring_of_neurons_by_name(tmp_path):
     out = tmp_path / "new" / "ncp.png"
     words = ("wiring", "draw", "auto_ncp", "units=12", "output_size=2", "--inputs", 3)
-    said = ember(*words, "--out", out).stdout
+    output = ember(*words, "--out", out).stdout
     wiring = AutoNCP(12, 2).build(3)
     count = wiring.synapse_count + wiring.sensory_synapse_count
-    assert said == f"{out}: AutoNCP, 3 inputs, 12 neurons, {count} synapses\n"
+    assert output == f"{out}: AutoNCP, 3 inputs, 12 neurons, {count} synapses\n"
     assert out.read_bytes().startswith(b"\x89PNG")
 
 
@@ -60,8 +60,8 @@ def test_errors(words, message, tmp_path, monkeypatch):
 def test_to_transformers_and_back(tmp_path, backend):
     model = MambaModel(16, 8, num_layers=1)
     model.save(tmp_path / "model")
-    said = ember("convert", tmp_path / "model", tmp_path / "hf", "--export").stdout
-    assert f"{model.num_parameters():,} parameters" in said
+    output = ember("convert", tmp_path / "model", tmp_path / "hf", "--export").stdout
+    assert f"{model.num_parameters():,} parameters" in output
     ember("convert", tmp_path / "hf", tmp_path / "back")
     tokens = tensor.array([[1, 2, 3]])
     back = ember_ml.load(tmp_path / "back")

@@ -112,14 +112,14 @@ def test_a_process_that_dies_is_an_error() -> None:
     assert workers_left() == []
 
 
-def test_what_cannot_be_sent_to_a_process_is_told() -> None:
+def test_an_unpicklable_dataset_is_reported() -> None:
     loader = DataLoader(Squares(4).map(lambda x: x), num_workers=2, worker_type="process")
     with pytest.raises(ArgumentTypeError, match="worker_type='thread'"):
         listed(loader)
     assert workers_left() == []
 
 
-def test_a_batch_that_cannot_be_sent_is_told() -> None:
+def test_an_unpicklable_batch_is_reported() -> None:
     loader = DataLoader(Squares(4), 2, collate=unsendable, num_workers=1, worker_type="process")
     with pytest.raises(WorkerError, match=r"batch 0 (.|\n)*unsendable"):
         listed(loader)

@@ -139,7 +139,7 @@ def test_the_mean_of_tasks_is_over_seeds(tmp_path):
     )
 
 
-def test_brackets_are_no_markup(tmp_path):
+def test_brackets_are_not_markup(tmp_path):
     progress = finished(sweep_of(tmp_path, ["attention[num_heads=2]+swiglu"]))
     assert "attention[num_heads=2]+swiglu" in drawn(progress, 200)
     assert "attention[num_heads=2]+swiglu" in drawn(progress, 40)
@@ -158,7 +158,7 @@ def watched(sweep, width=100, **outcome) -> str:
     return " ".join(console.file.getvalue().split())
 
 
-def test_one_seed_and_ties_are_told(tmp_path):
+def test_one_seed_and_ties_are_reported(tmp_path):
     """With one seed, two close architectures are tied, and the limits of one seed are stated."""
     scores = {"attention": 0.9, "mamba": 0.89, "hyena": 0.1}
     text = watched(sweep_of(tmp_path), **scores)
@@ -169,7 +169,7 @@ def test_one_seed_and_ties_are_told(tmp_path):
     assert "one seed" not in several
 
 
-def test_unequal_sizes_are_told_by_default(tmp_path):
+def test_unequal_sizes_are_reported_by_default(tmp_path):
     sweep = sweep_of(tmp_path, ["gru", "gru+swiglu+gru+swiglu+gru+swiglu+gru+swiglu"])
     text = watched(sweep, gru=0.5)
     assert text.count("warning: unequal sizes: the parameter counts differ by a factor of") == 2

@@ -131,7 +131,7 @@ def test_whiskers_and_ties(tmp_path: Path) -> None:
     assert second["interval"] == pytest.approx([0.78, 0.8])
 
 
-def test_one_seed_is_said_in_words(tmp_path: Path) -> None:
+def test_one_seed_is_mentioned(tmp_path: Path) -> None:
     page = Page(write_report(write_sweep(tmp_path, outcome)))
     assert "There is one seed." in page.text("section", "strong")
     assert "over the test examples alone" in page.text("section", "p")
@@ -367,7 +367,7 @@ def test_contrast_is_that_of_wcag() -> None:
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 
 
-def test_unequal_sizes_are_warned_of(tmp_path: Path) -> None:
+def test_unequal_sizes_cause_a_warning(tmp_path: Path) -> None:
     def sized(run):
         return result(0.5)._replace(parameters=1000 + 300 * (run.architecture[0] == "m"))
 

@@ -32,7 +32,7 @@ def test_the_best_on_the_validation_split_counts() -> None:
         assert cell.accuracy.mean == 0.5
 
 
-def test_equal_ones_are_told_apart_by_the_validation_split_too() -> None:
+def test_the_validation_split_decides_between_equal_settings() -> None:
     one = done(1e-3, 0.9, 0.6, loss=1.0, validation_loss=2.0)
     other = done(1e-4, 0.9, 0.4, loss=2.0, validation_loss=1.0)
     assert mad.cells([one, other])[0].chosen == mad.cells([other, one])[0].chosen == (other,)

@@ -170,7 +170,7 @@ def test_fuzzy_motifs(split: str) -> None:
     assert sizes == {(key, value) for key in keys for value in (1, 2, 3)}
 
 
-def test_fuzzy_padding_is_no_target() -> None:
+def test_fuzzy_padding_is_not_a_target() -> None:
     inputs, targets = rows("fuzzy-in-context-recall", "train")
     assert not (targets == 15).any()
     padded = inputs[:, 1:] == 15
@@ -183,7 +183,7 @@ def test_fuzzy_with_a_large_vocabulary_is_drawn_not_enumerated() -> None:
     assert len(np.unique(inputs)) > 900
 
 
-def test_the_map_of_memorization_has_numbers_of_its_own() -> None:
+def test_the_map_of_memorization_is_drawn_independently_of_the_examples() -> None:
     """Were they those of the first example, its first key would be near the lowest value's key."""
     near = 0
     for seed in range(20):

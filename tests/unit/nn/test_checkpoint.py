@@ -90,7 +90,7 @@ def test_a_model_of_another_class_is_refused(tmp_path: Path) -> None:
         Plain.load(tmp_path / "m")
 
 
-def test_what_is_no_checkpoint(tmp_path: Path) -> None:
+def test_paths_that_are_not_checkpoints(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="does not exist"):
         ember_ml.load(tmp_path / "none")
     (tmp_path / "empty").mkdir()

@@ -318,7 +318,7 @@ def test_what_is_not_supported_is_named(
     assert not (tmp_path / "out").exists()
 
 
-def test_several_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_several_problems_are_reported_at_once(tmp_path: Path) -> None:
     saved("gpt2", tmp_path / "in")
     rewrite(tmp_path / "in", add_cross_attention=True, scale_attn_weights=False)
     with pytest.raises(ConversionError) as caught:

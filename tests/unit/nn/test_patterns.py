@@ -60,7 +60,7 @@ def test_a_pattern_is_a_list(pattern: str, layers: list) -> None:
         ("mamba[n=[}]", "n"),
     ],
 )
-def test_what_is_no_pattern(pattern: str, message: str) -> None:
+def test_invalid_patterns(pattern: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as error:
         expand(pattern)
     assert len(str(error.value)) < 300

@@ -375,7 +375,7 @@ def test_each_way_to_hold_a_value(backend: str, kind: str) -> None:
     np.testing.assert_allclose(params[0].numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_arrays_that_parameters_were_made_of_stay(backend: str) -> None:
+def test_arrays_that_parameters_were_created_from_are_unchanged(backend: str) -> None:
     given = np.ones((2, 3), np.float32)
     source = torch.ones(2, 3)
     params = [Parameter(given, name="a"), Parameter(source, name="b")]
@@ -648,7 +648,7 @@ def test_without_a_gradient_a_parameter_stays(backend: str, name: str) -> None:
     assert late.state_dict()["extra"]["lags"] == {"p2": 3}
 
 
-def test_a_name_left_out_is_no_gradient(backend: str) -> None:
+def test_a_missing_name_means_no_gradient(backend: str) -> None:
     optimizer = SGD(parameters(start([(2,), (3,)])), learning_rate=1.0)
     optimizer.step({"p1": ops.ones(3)})
     assert np.array_equal(values_of(optimizer)[0], start([(2,), (3,)])[0])

@@ -196,7 +196,7 @@ def test_a_precision_that_a_backend_lacks_is_named() -> None:
         trainer(mlp(), precision="bfloat16").fit((X, Y), steps=1)
 
 
-def test_a_loss_that_is_no_number_names_the_parameter(backend: str) -> None:
+def test_the_error_for_a_nan_loss_names_the_parameter(backend: str) -> None:
     model = mlp()
     value = model.layers[1].weight.numpy().copy()
     value[0, 0] = math.nan
@@ -290,9 +290,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
     assert first.interrupted
     assert first.step == 5
     assert signal.getsignal(signal.SIGINT) is handler
-    said = capsys.readouterr().out
-    assert f"saved to {tmp_path}/last" in said.replace("\n", "")
-    assert "trainer.resume(" in said
+    output = capsys.readouterr().out
+    assert f"saved to {tmp_path}/last" in output.replace("\n", "")
+    assert "trainer.resume(" in output
     again = trainer().resume(tmp_path / "last")
     history = again.fit((X, Y), epochs=9, batch_size=16)
     assert history.losses == trainer().fit((X, Y), epochs=9, batch_size=16).losses

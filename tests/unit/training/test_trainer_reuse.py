@@ -44,7 +44,7 @@ def cross_entropy(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("first", [{"epochs": 2}, {"steps": 2}, {"steps": 3}, {"steps": 4}])
-def test_a_second_fit_goes_on_where_the_first_ended(first: dict) -> None:
+def test_a_second_fit_continues_where_the_first_ended(first: dict) -> None:
     whole = trainer().fit((X, Y), epochs=3, batch_size=16).losses
     arrays, loaded = trainer(), trainer()
     loader = DataLoader(ArrayDataset(X, Y), 16, shuffle=True)
@@ -55,7 +55,7 @@ def test_a_second_fit_goes_on_where_the_first_ended(first: dict) -> None:
     assert arrays.fit((X[:20], Y[:20]), epochs=2, batch_size=10).epochs[-1]["step"] == 13
 
 
-def test_a_resumed_training_refuses_another_loader_unless_told(tmp_path: Path) -> None:
+def test_resuming_with_another_loader_must_be_explicit(tmp_path: Path) -> None:
     first = trainer()
     first.fit((X, Y), steps=1)
     first.save(tmp_path / "a")
@@ -229,7 +229,7 @@ def test_resuming_with_other_parts(tmp_path: Path) -> None:
     assert again.evaluate((X, Y)) == first.evaluate((X, Y))  # no average of the first weights
 
 
-def test_a_csv_file_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_a_csv_file_continues_after_a_restart(tmp_path: Path) -> None:
     for epochs, options in ((3, {}), (5, {"resume": True})):
         ours = trainer(callbacks=[CSVLogger(tmp_path / "log.csv"), Checkpoint(tmp_path / "c")])
         if options:
