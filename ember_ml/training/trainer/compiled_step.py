@@ -1,15 +1,16 @@
-"""A whole training step in one compiled program."""
+"""A whole training step in one compiled program, and the policy when to compile."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
 from ember_ml import ops
-from ember_ml._core import recording, runtime
+from ember_ml._core import recording, runtime, tree
 from ember_ml._core.dtype import float32
-from ember_ml._core.tensor import Tensor, native_arrays, wrap_all
+from ember_ml._core.tensor import EmberTensor, Tensor, native_arrays, wrap_all
 from ember_ml.autodiff.transforms.compiling import CompileCache, Template
 from ember_ml.backend.interface import Array
 from ember_ml.training.clipping import global_norm
@@ -19,9 +20,12 @@ from ember_ml.training.trainer.gradients import Gradients, LossGradients
 
 T = TypeVar("T")
 
-
 HELD = 2**24
 """Maximum total size of the parameters, in elements, for which a step keeps the old arrays."""
+REPEATS = 50
+"""Number of uncompiled batches of the same shapes before the first compiled one."""
+REMAINING = 200
+"""Number of steps that must be left, if the end is known, for compilation to pay off."""
 
 
 class CompiledStep:
@@ -141,3 +145,41 @@ class CompiledStep:
             new = [ops.where(finite, x, y) for x, y in zip(new, old, strict=True)]
         parts = self._kernels.norm_parts(result.arrays()) if norm is None else [norm.native]
         return [*new, result.loss], wrap_all(parts, self._backend), result.outputs
+
+
+class CompilePolicy:
+    """Compiles a step only after batches of the same shapes have repeated, if enough steps remain.
+
+    Compiling takes seconds to a minute, which does not pay off for short runs or changing shapes.
+
+    Args:
+        at_once: Whether to compile from the first batch on.
+    """
+
+    def __init__(self, at_once: bool) -> None:
+        self._at_once = at_once
+        self._seen: Counter[tuple[object, ...]] = Counter()
+        self._compiled: set[tuple[object, ...]] = set()
+
+    def compiles(self, batch: object, remaining: int | None) -> bool:
+        """Return whether to compile the step of a batch.
+
+        Args:
+            batch: The batch.
+            remaining: Number of steps that are left; None if it is unknown.
+        """
+        if self._at_once:
+            return True
+        shapes = tuple([_kind(leaf) for leaf in tree.leaves_of(batch)])
+        if shapes in self._compiled:
+            return True
+        self._seen[shapes] += 1
+        pays = self._seen[shapes] > REPEATS and (remaining is None or remaining >= REMAINING)
+        if pays:
+            self._compiled.add(shapes)
+        return pays
+
+
+def _kind(leaf: object) -> object:
+    """Return what a compiled program depends on: shape and dtype of a tensor."""
+    return (leaf.shape, leaf.dtype.name) if isinstance(leaf, EmberTensor) else type(leaf)

@@ -13,8 +13,7 @@ from ember_ml.training.callbacks import Callback
 from ember_ml.training.clipping import clip_by_norm, clip_by_value
 from ember_ml.training.optimizer.plan import kernels
 from ember_ml.training.trainer.accumulation import Accumulation
-from ember_ml.training.trainer.compile_policy import CompilePolicy
-from ember_ml.training.trainer.compiled_step import CompiledStep
+from ember_ml.training.trainer.compiled_step import CompiledStep, CompilePolicy
 from ember_ml.training.trainer.gradients import BatchResult, Gradients, LossGradients, LossScale
 from ember_ml.training.trainer.nonfinite import NonFiniteError, explain
 

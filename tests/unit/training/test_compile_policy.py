@@ -10,8 +10,8 @@ import pytest
 from ember_ml import nn, ops
 from ember_ml.autodiff.transforms.compiling import CompileCache
 from ember_ml.training import Trainer
-from ember_ml.training.trainer import compile_policy
-from ember_ml.training.trainer.compile_policy import CompilePolicy
+from ember_ml.training.trainer import compiled_step
+from ember_ml.training.trainer.compiled_step import CompilePolicy
 
 X = np.random.default_rng(0).normal(size=(8, 4)).astype("float32")
 Y = np.arange(8) % 3
@@ -28,10 +28,10 @@ def trained(**options: Any) -> Trainer:
 
 
 def test_shapes_must_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_policy, "REPEATS", 3)
+    monkeypatch.setattr(compiled_step, "REPEATS", 3)
     policy = CompilePolicy(at_once=False)
     short, long = ops.ones((2, 3)), ops.ones((2, 4))
-    for _ in range(compile_policy.REPEATS):
+    for _ in range(compiled_step.REPEATS):
         assert not policy.compiles((short, "name"), None)
     assert not policy.compiles((long, "name"), None)
     assert policy.compiles((short, "name"), None)
@@ -39,18 +39,18 @@ def test_shapes_must_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_enough_steps_must_remain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_policy, "REMAINING", 200)
+    monkeypatch.setattr(compiled_step, "REMAINING", 200)
     policy = CompilePolicy(at_once=False)
     x = ops.ones((2, 3))
-    for _ in range(compile_policy.REPEATS + 5):
-        assert not policy.compiles(x, compile_policy.REMAINING - 1)
-    assert policy.compiles(x, compile_policy.REMAINING)
+    for _ in range(compiled_step.REPEATS + 5):
+        assert not policy.compiles(x, compiled_step.REMAINING - 1)
+    assert policy.compiles(x, compiled_step.REMAINING)
     assert policy.compiles(x, 1)  # it is compiled now
     assert CompilePolicy(at_once=True).compiles(x, 1)
 
 
 def test_a_short_run_compiles_nothing(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_policy, "REPEATS", 50)
+    monkeypatch.setattr(compiled_step, "REPEATS", 50)
     calls = []
     run = CompileCache.__call__
 
@@ -67,8 +67,8 @@ def test_the_change_to_compiled_steps_keeps_every_bit(
     backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uncompiled = trained(compile=False)
-    monkeypatch.setattr(compile_policy, "REPEATS", 2)
-    monkeypatch.setattr(compile_policy, "REMAINING", 1)
+    monkeypatch.setattr(compiled_step, "REPEATS", 2)
+    monkeypatch.setattr(compiled_step, "REMAINING", 1)
     changed = trained()
     assert changed.history.losses == uncompiled.history.losses
     for name, value in changed.model.state_dict().items():
