@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, EmberError
 from ember_ml.training.callbacks import Callback
+from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.schedules.base import ScheduleLike
 from ember_ml.training.trainer import sources
 from ember_ml.training.trainer.sources import DataLike
@@ -54,6 +55,25 @@ def check_validation(trainer: Trainer, validation: DataLike, batch_size: int) ->
     needs_targets = trainer.loss is not None and not trainer.overrides_compute()
     if needs_targets and sources.is_array(validation):
         raise ArgumentError("fit: validation: the data has no targets; pass (inputs, targets)")
+
+
+def check_parameters(trainer: Trainer) -> None:
+    """Raise an error if parameters were added to the model after the trainer was created.
+
+    Args:
+        trainer: The trainer.
+    """
+    if isinstance(trainer.config.optimizer, Optimizer):
+        return  # of parameters that the user chose
+    members = [pair for group in trainer.optimizer.groups for pair in group.members()]
+    known = {id(parameter) for _, parameter in members}
+    trainable = trainer.model.named_parameters(trainable=True)
+    added = [name for name, parameter in trainable if id(parameter) not in known]
+    if added:
+        raise ArgumentError(
+            f"fit: the optimizer does not have the parameters {', '.join(added[:5])}, which "
+            "were added to the model after the trainer was created; create a new trainer"
+        )
 
 
 def factor_of(schedule: ScheduleLike, step: int) -> float:

@@ -83,7 +83,8 @@ def predict(trainer: Trainer, data: DataLike, batch_size: int) -> Any:
     """Return the concatenated outputs of the model."""
     outputs = []
     with evaluating(trainer):
-        for batch in sources.inputs_loader(data, batch_size).once(trainer.dtype):
+        loader = sources.loader(data, batch_size, shuffle=False, seed=0)
+        for batch in loader.once(trainer.dtype):
             parts = batches.inputs_of(batch, trainer.takes_mask)
             outputs.append(tree.flatten(batches.apply(trainer.model, parts)))
     if not outputs:

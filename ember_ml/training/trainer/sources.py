@@ -158,18 +158,24 @@ def is_array(data: object) -> bool:
     return is_numeric(first_element(data))
 
 
+def with_targets(
+    data: DataLike, targets: DataLike, validation: DataLike | None, has_loss: bool
+) -> tuple[DataLike, DataLike | None]:
+    """Return data and validation data for the positional arguments of `fit`.
+
+    Args:
+        data: Inputs, or data with targets.
+        targets: Targets of the inputs, or validation data.
+        validation: Validation data, if `targets` are targets.
+        has_loss: Whether batches have targets.
+    """
+    if validation is None and not (has_loss and (is_array(targets) or is_array(data))):
+        return data, targets
+    return (data, targets), validation
+
+
 def source_of(data: DataLike) -> list[object]:
     """Return the objects that identify data: its dataset or its arrays."""
     if isinstance(data, DataLoader):
         return [data.dataset]
     return tree.leaves_of(data) if isinstance(data, (tuple, list, dict)) else [data]
-
-
-def inputs_loader(data: DataLike, batch_size: int) -> DataLoader:
-    """Return a loader for inputs, whose targets, if any, are ignored.
-
-    Args:
-        data: The data; nested lists of numbers are one array.
-        batch_size: Batch size of data that is not in batches.
-    """
-    return loader(data, batch_size, shuffle=False, seed=0)

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
-import operator
 import os
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any, Literal
 
 from ember_ml import ops
 from ember_ml._core.dtype import EmberDType
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ConcurrentUseError
 from ember_ml._core.tensor import Tensor
-from ember_ml.backend import use_backend
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.data import DataLoader
 from ember_ml.data.errors import check_integer
 from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
-from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.nn.module import Module
-from ember_ml.training.callbacks import Callback, Checkpoint, Progress
+from ember_ml.training.callbacks import Callback, Progress
 from ember_ml.training.ema import EMA
 from ember_ml.training.metrics import Metric
 from ember_ml.training.optimizer import Optimizer
-from ember_ml.training.schedules import Schedule
-from ember_ml.training.trainer import batches, evaluation, resuming, sources, state
-from ember_ml.training.trainer.checks import check_callbacks, check_validation, factor_of
+from ember_ml.training.trainer import batches, building, checkpoints, evaluation, sources
+from ember_ml.training.trainer.checks import check_callbacks, factor_of
+from ember_ml.training.trainer.fitting import Fit
 from ember_ml.training.trainer.history import History
-from ember_ml.training.trainer.interrupt import Interrupt
 from ember_ml.training.trainer.keywords import with_suggestions
-from ember_ml.training.trainer.limits import Limit, Start, limit_of
-from ember_ml.training.trainer.monitoring import check_monitors
+from ember_ml.training.trainer.limits import Start, limit_of
 from ember_ml.training.trainer.nonfinite import (
     BatchPlace,
     NonFiniteError,
@@ -47,8 +38,6 @@ from ember_ml.training.trainer.outputs import metrics_of
 from ember_ml.training.trainer.sources import DataLike
 from ember_ml.training.trainer.step import StepResult, StepRunner
 from ember_ml.training.trainer.train_metrics import TrainMetrics
-
-INTERRUPTED = "ember-interrupted"
 
 
 class Trainer:
@@ -135,37 +124,21 @@ class Trainer:
         callbacks: Sequence[Callback] = (),
         progress: bool = True,
     ) -> None:
+        given = locals()
         if not isinstance(model, Module):
             raise ArgumentTypeError(f"Trainer: the model must be a Module, not {model!r:.60}")
-        given = {
-            "loss": loss,
-            "optimizer": optimizer,
-            "learning_rate": learning_rate,
-            "loss_weights": loss_weights,
-            "metrics": metrics,
-            "train_metrics": train_metrics,
-            "schedule": schedule,
-            "precision": precision,
-            "accumulate": accumulate,
-            "clip_norm": clip_norm,
-            "clip_value": clip_value,
-            "ema": ema,
-            "on_nonfinite": on_nonfinite,
-            "compile": compile,
-            "seed": seed,
-        }
-        given = {name: value for name, value in given.items() if value is not None}
-        self.config = state.configured(config, given)
+        options = {name: given[name] for name in TrainerConfig.model_fields}
+        self.config = building.config_of(config, options, Trainer)
         if self.config.loss is None and model.default_loss is not None:
             self.config = self.config.override(loss=model.default_loss)
         self.model = model
         if self.config.seed is not None:
             ops.random.set_seed(self.config.seed)
-        self.optimizer = state.optimizer(self.config, model)
-        self.loss = state.loss(self.config)
+        self.optimizer = building.optimizer_of(self.config, model)
+        self.loss = building.loss_of(self.config)
         self.metrics = metrics_of(self.config.metrics)
         self.train_metrics = TrainMetrics(self.metrics) if self.config.train_metrics else None
-        self.schedule = state.schedule(self.config)
+        self.schedule = building.schedule_of(self.config)
         self.ema = None if self.config.ema is None else EMA(model, self.config.ema)
         self.callbacks = [*check_callbacks(callbacks), *([Progress()] if progress else [])]
         self.history = History()
@@ -181,8 +154,7 @@ class Trainer:
         self.resumed_start: Start | None = None
         self._source: list[object] = []
         self._snapshot: Snapshot | None = None
-        self._fits = False
-        self._validate: tuple[int, DataLike, int] | None = None
+        self._is_fitting = False
         self.takes_mask = batches.takes_mask(model)
         self._runner = StepRunner(self)
 
@@ -278,191 +250,24 @@ class Trainer:
                 are in the records of these steps, and callbacks that monitor one of them decide
                 there too. Default: only after each epoch.
         """
-        if self._fits:
+        if self._is_fitting:
             raise ConcurrentUseError(
                 "fit: the trainer is in fit already, in a callback or another thread; use another "
                 "trainer, or call fit again after it has ended"
             )
-        data, validation = self._with_targets(data, targets, validation)
+        if targets is not None:
+            has_loss = self.loss is not None
+            data, validation = sources.with_targets(data, targets, validation, has_loss)
         if validate_every is not None:
             validate_every = check_integer("fit", "validate_every", validate_every, least=1)
             if validation is None:
                 raise ArgumentError(f"fit: validate_every={validate_every} needs validation data")
-        self._validate = None
-        if validate_every is not None and validation is not None:
-            self._validate = validate_every, validation, batch_size
         start = self.resumed_start or Start(self.epoch, self.step)
         limit = limit_of(start, epochs, steps, until_epoch, until_step)
-        is_done = limit.reached(self.epoch, self.step)
-        if is_done and epochs is None and steps is None:
+        if epochs is None and steps is None and limit.reached(self.epoch, self.step):
             return self.history  # a later call may continue the saved one
-        epochs_left = limit.epochs - self.epoch
-        sources.check_generators(data, validation, epochs_left, limit.steps, validate_every)
-        check_monitors(self, validation is not None)
-        self._check_parameters()
-        batch_size = check_integer("fit", "batch_size", batch_size, least=1)
-        loader = sources.loader(data, batch_size, shuffle=True, seed=self.config.seed or 0)
-        if validation is not None:
-            check_validation(self, validation, batch_size)
-        self._resume_loader(loader, data)
-        if is_done and self.resumed_start is not None and self.step > start.step:
-            warnings.warn(
-                f"fit: the resumed run is at epoch {self.epoch} and step {self.step} and has "
-                "nothing left to do in this call; to train longer, pass a larger number, or "
-                "until_epoch or until_step",
-                stacklevel=2,
-            )
-        self.start, self.resumed_start = start, None
-        self.total_steps = limit.total(loader, self.config.accumulate, self.epoch, self.step)
-        if isinstance(self.schedule, Schedule):
-            self.schedule.set_span(start.step, self.total_steps)
-        self.should_stop = self.interrupted = False
-        self.model.train()
-        self.optimizer.train()
-        self._take_snapshot()
-        with use_backend(self.backend), contextlib.ExitStack() as ends:
-            self._fits = True
-            ends.callback(setattr, self, "_fits", False)
-            for callback in reversed(self.callbacks):  # each runs even if another one fails
-                ends.callback(callback.on_fit_end, self)
-            ends.callback(self.optimizer.eval)
-            self._notify("on_fit_start")
-            with Interrupt(bool(self._checkpoint_folders())) as interrupt:
-                while not (self.should_stop or limit.reached(self.epoch, self.step)):
-                    self._check_parameters()
-                    self._run_epoch(loader, validation, batch_size, limit, interrupt)
-                    if interrupt.requested:
-                        self.interrupted = self.should_stop = True
-                if self.interrupted:
-                    self._save_interrupted()
-        if self.interrupted:
-            raise interrupt.error()
+        Fit(self, data, validation, start, limit, batch_size, validate_every).run()
         return self.history
-
-    def _check_parameters(self) -> None:
-        """Raise an error if parameters were added to the model after the trainer was created."""
-        if isinstance(self.config.optimizer, Optimizer):
-            return  # of parameters that the user chose
-        members = [pair for group in self.optimizer.groups for pair in group.members()]
-        known = {id(parameter) for _, parameter in members}
-        trainable = self.model.named_parameters(trainable=True)
-        added = [name for name, parameter in trainable if id(parameter) not in known]
-        if added:
-            raise ArgumentError(
-                f"fit: the optimizer does not have the parameters {', '.join(added[:5])}, which "
-                "were added to the model after the trainer was created; create a new trainer"
-            )
-
-    def _with_targets(
-        self, data: DataLike, targets: DataLike | None, validation: DataLike | None
-    ) -> tuple[DataLike, DataLike | None]:
-        """Return data and validation data for the positional arguments of `fit`."""
-        if targets is None:
-            return data, validation
-        alone = self.loss is not None and (sources.is_array(targets) or sources.is_array(data))
-        if validation is None and not alone:
-            return data, targets
-        return (data, targets), validation
-
-    def _resume_loader(self, loader: DataLoader, data: DataLike) -> None:
-        """Continue where the saved run, or the last `fit` with the same data, ended."""
-        source = sources.source_of(data)
-        known = self._source
-        same = len(source) == len(known) and all(map(operator.is_, source, known))
-        if self.loader_state is not None:
-            if isinstance(loader, sources.BatchLoader) and loader.is_generator:
-                warnings.warn(
-                    "fit: a generator cannot be moved to the position of the saved run; it "
-                    "continues with the generator's next batch",
-                    stacklevel=3,
-                )
-            try:
-                loader.load_state_dict(self.loader_state)
-            except ArgumentError as error:
-                raise ArgumentError(
-                    f"fit: {error}; to continue with other data, set trainer.loader_state = None"
-                ) from None
-        elif self.loader is not None and same and loader.plan == self.loader.plan:
-            loader.load_state_dict(self.loader.state_dict())
-        else:
-            loader.leave_epoch()
-            self._runner.drop_remainder()
-            if self.train_metrics is not None:
-                self.train_metrics.end_epoch()
-        self.loader, self.loader_state, self._source = loader, None, source
-
-    def _run_epoch(
-        self,
-        loader: DataLoader,
-        validation: DataLike | None,
-        size: int,
-        limit: Limit,
-        stop: Interrupt,
-    ) -> None:
-        started, first, skipped = time.monotonic(), self.step, self.skipped
-        position = loader.state_dict()
-        resumed = position["batches"] > 0
-        for batch in loader.batches(self.dtype):
-            record = self.train_step(batch)
-            position = loader.state_dict() if self.config.accumulate > 1 else position
-            if record is not None and self._ends_at(record, limit, stop):
-                return
-        if self._runner.group.count:
-            following = loader.epoch
-            loader.load_state_dict(position)  # callbacks may save before the epoch ends
-            record = self._record(self._runner.complete())
-            if record is not None and self._ends_at(record, limit, stop):
-                return
-            loader.epoch = following
-        steps = self.step - first
-        if not (steps or resumed):
-            raise ArgumentError("fit: the data has no batches")
-        if steps and not resumed and self.skipped - skipped >= steps * self.config.accumulate:
-            raise NonFiniteError(
-                f"no batch of epoch {self.epoch} has a finite loss and finite gradients; see the "
-                "warnings for the reasons",
-                self.step,
-            )
-        self.epoch += 1
-        self._end_epoch(started, self.history.losses_of(self.epoch - 1), validation, size)
-
-    def _ends_at(self, record: dict[str, float], limit: Limit, stop: Interrupt) -> bool:
-        """Add the record of a step, and return whether training ends after it."""
-        if self._validate is not None and self.step % self._validate[0] == 0:
-            record |= self._validated(self._validate[1], self._validate[2])
-        self.history.add_step(record)
-        self._notify("on_step_end", record)
-        return stop.requested or self.should_stop or limit.reached(self.epoch, self.step)
-
-    def _end_epoch(
-        self, started: float, losses: list[float], validation: DataLike | None, size: int
-    ) -> None:
-        record = {"epoch": float(self.epoch), "step": float(self.step)}
-        finite = [loss for loss in losses if math.isfinite(loss)]  # others were skipped
-        if finite:
-            record["loss"] = math.fsum(finite) / len(finite)
-        if self.train_metrics is not None:
-            record |= self.train_metrics.end_epoch()
-        if validation is not None:
-            record |= self._validated_step() or self._validated(validation, size)
-        record["seconds"] = time.monotonic() - started
-        if isinstance(self.schedule, Schedule):
-            self.schedule.observe(record.get("val_loss", record.get("loss", math.nan)))
-        self.history.add_epoch(record)
-        self._take_snapshot()
-        self._notify("on_epoch_end", record)
-
-    def _validated_step(self) -> dict[str, float]:
-        """Return the numbers of the evaluation after the last step, if there was one."""
-        if self._validate is None or self.step % self._validate[0]:
-            return {}
-        return {name: x for name, x in self.history.steps[-1].items() if name.startswith("val_")}
-
-    def _validated(self, validation: DataLike, size: int) -> dict[str, float]:
-        """Return the numbers of an evaluation, as values of a record."""
-        results = self.evaluate(validation, batch_size=size)
-        numbers = {name: x for name, x in results.items() if isinstance(x, (int, float))}
-        return {f"val_{name}": x for name, x in numbers.items()}
 
     def train_step(self, batch: object) -> dict[str, float] | None:
         """Train on a batch, and return the record of the step if the batch completed one.
@@ -581,7 +386,7 @@ class Trainer:
         Args:
             path: The folder.
         """
-        state.save(self, path)
+        checkpoints.save(self, path)
         self._take_snapshot()
 
     def resume(self, path: str | os.PathLike[str]) -> Trainer:
@@ -596,32 +401,8 @@ class Trainer:
             CheckpointError: If a file is missing or damaged, or lacks a key.
             StateDictError: If tensors do not fit the model or the optimizer.
         """
-        if self._fits:
+        if self._is_fitting:
             raise ConcurrentUseError("resume: the trainer is in fit; resume after it has ended")
-        resuming.resume(self, path)
+        checkpoints.resume(self, path)
         self._snapshot = None
         return self
-
-    def _checkpoint_folders(self) -> list[Path]:
-        return [each.folder for each in self.callbacks if isinstance(each, Checkpoint)]
-
-    def _save_interrupted(self) -> None:
-        from rich.console import Console
-
-        folders = self._checkpoint_folders()
-        path = folders[0] / "last" if folders else state.unused_folder(INTERRUPTED)
-        try:
-            self.save(path)
-            text = (
-                f"Stopped at step {self.step} and saved to {path}. Continue: build the same "
-                f"trainer, call trainer.resume({str(path)!r}), then fit(...) as before."
-            )
-        except (OSError, CheckpointError) as error:
-            text = f"Stopped at step {self.step}, but {path} could not be saved: {error}"
-        Console().print(text, highlight=False, soft_wrap=True)
-
-    def _notify(self, event: str, *args: dict[str, float]) -> None:
-        for saves in (False, True):  # a checkpoint has the state of all callbacks
-            for callback in self.callbacks:
-                if callback.saves is saves:
-                    getattr(callback, event)(self, *args)

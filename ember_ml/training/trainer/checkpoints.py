@@ -1,4 +1,4 @@
-"""Restoring a trainer from a checkpoint: completely, or not at all."""
+"""Checkpoints of a trainer: everything that a run needs to continue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core.errors import EmberError
-from ember_ml._core.folders import Folder
+from ember_ml._core.folders import Folder, Log
 from ember_ml._core.tensor import Tensor
 from ember_ml.backend import use_backend
 from ember_ml.nn import checkpoint
@@ -25,6 +25,55 @@ if TYPE_CHECKING:
     from ember_ml.training.trainer.trainer import Trainer
 
 FILE = "training.json"
+
+
+def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
+    """Save the model with its weights for evaluation, and the training state."""
+    evaluation = not trainer.optimizer.training
+    with trainer.optimizer.training_values():
+        _save(trainer, path, evaluation)
+
+
+def _save(trainer: Trainer, path: str | os.PathLike[str], evaluation: bool) -> None:
+    saved = trainer.optimizer.state_dict()
+    optimizer_state = {key: value for key, value in saved.items() if key != "tensors"}
+    tensors = _prefixed("optimizer", saved["tensors"])
+    data: dict[str, Any] = {
+        "step": trainer.step,
+        "epoch": trainer.epoch,
+        "optimizer": optimizer_state,
+        "schedule": _schedule(trainer),
+        "loader": None if trainer.loader is None else trainer.loader.state_dict(),
+        "random": ops.random.get_state(),
+        "history": trainer.history.position(),
+        "callbacks": [
+            [type(callback).__name__, callback.state_dict()] for callback in trainer.callbacks
+        ],
+        "evaluation": evaluation,
+        "skipped": trainer.skipped,
+        "start": list(trainer.start),
+        "metrics": None if trainer.train_metrics is None else trainer.train_metrics.state_dict(),
+        "group": trainer._runner.group.state_dict(),
+        "scale": None if trainer._runner.scale is None else trainer._runner.scale.state_dict(),
+    }
+    tensors |= _prefixed("group", trainer._runner.tensors())
+    if trainer.ema is not None:
+        averaged = trainer.ema.state_dict()
+        tensors |= _prefixed("ema", averaged.pop("tensors"))
+        data["ema"] = averaged
+    weights = {name: x.value() for name, x in trainer.model.named_parameters()}
+    with trainer.evaluating() as others:
+        if others:
+            tensors |= _prefixed("weights", weights)
+        log = Log(history_log.NAME, trainer.history.log.write)
+        checkpoint.save(trainer.model, path, training=(data, tensors), log=log)
+
+
+def _schedule(trainer: Trainer) -> dict[str, Any] | None:
+    """Return the schedule's state with its class, which must be the same to restore it."""
+    if not isinstance(trainer.schedule, Schedule):
+        return None
+    return {"class": type(trainer.schedule).__name__, "state": trainer.schedule.state_dict()}
 
 
 def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
@@ -46,16 +95,16 @@ def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], w
     with plain_data.checkpoint_errors(f"{where}: optimizer"):
         own = trainer.optimizer._extra()
         plain_data.check_types(f"{where}: optimizer: extra", own, saved.get("extra", {}))
-        trainer.optimizer.load_state_dict({**saved, "tensors": _part("optimizer", tensors)})
-    trainer.model.load_state_dict(_part("weights", tensors), strict=False)
+        trainer.optimizer.load_state_dict({**saved, "tensors": _unprefixed("optimizer", tensors)})
+    trainer.model.load_state_dict(_unprefixed("weights", tensors), strict=False)
     if trainer.ema is not None and "ema" in data:
-        trainer.ema.load_state_dict({**data["ema"], "tensors": _part("ema", tensors)})
+        trainer.ema.load_state_dict({**data["ema"], "tensors": _unprefixed("ema", tensors)})
     elif trainer.ema is not None:
         trainer.ema.reset()
     for part in _parts(trainer, data):
-        plain_data.check_types(f"{where}: {part.name}", part.state(), part.saved)
+        plain_data.check_types(f"{where}: {part.name}", part.owner.state_dict(), part.saved)
         with plain_data.checkpoint_errors(f"{where}: {part.name}"):
-            part.load(part.saved)
+            part.owner.load_state_dict(part.saved)
     trainer.step, trainer.epoch = data["step"], data["epoch"]
     trainer.loader_state = data["loader"]
     if data.get("evaluation", False):
@@ -63,7 +112,7 @@ def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], w
     trainer.skipped = data.get("skipped", 0)
     trainer.start = trainer.resumed_start = Start(*data.get("start", (0, 0)))
     with plain_data.checkpoint_errors(f"{where}: group"):
-        trainer._runner.load_group(data.get("group"), _part("group", tensors))
+        trainer._runner.load_group(data.get("group"), _unprefixed("group", tensors))
     if trainer.train_metrics is not None and data.get("metrics") is not None:
         with plain_data.checkpoint_errors(f"{where}: metrics"), use_backend(trainer.backend):
             trainer.train_metrics.load_state_dict(data["metrics"])
@@ -75,9 +124,7 @@ class _Part(NamedTuple):
     """Object whose state is plain data."""
 
     name: str
-    owner: object
-    state: Callable[[], Mapping[str, Any]]
-    load: Callable[[Any], object]
+    owner: Any
     saved: dict[str, Any]
 
 
@@ -86,21 +133,17 @@ def _parts(trainer: Trainer, data: Mapping[str, Any]) -> list[_Part]:
     parts = []
     schedule, saved = trainer.schedule, data["schedule"]
     if isinstance(schedule, Schedule) and saved and saved["class"] == type(schedule).__name__:
-        parts.append(_part_of("schedule", schedule, saved["state"]))
+        parts.append(_Part("schedule", schedule, saved["state"]))
     if trainer._runner.scale is not None and data["scale"] is not None:
-        parts.append(_part_of("scale", trainer._runner.scale, data["scale"]))
+        parts.append(_Part("scale", trainer._runner.scale, data["scale"]))
     left = list(data["callbacks"])
     for callback in trainer.callbacks:  # each gets the first remaining state of its class
         name = type(callback).__name__
         match = next((each for each in left if each[0] == name), None)
         if match is not None:
             left.remove(match)
-            parts.append(_part_of(f"callbacks: {name}", callback, match[1]))
+            parts.append(_Part(f"callbacks: {name}", callback, match[1]))
     return parts
-
-
-def _part_of(name: str, owner: Any, saved: dict[str, Any]) -> _Part:
-    return _Part(name, owner, owner.state_dict, owner.load_state_dict, saved)
 
 
 @contextlib.contextmanager
@@ -177,6 +220,10 @@ def _history(folder: Folder, saved: Mapping[str, Any]) -> History:
         ) from None
 
 
-def _part(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _unprefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     head = f"{prefix}/"
     return {name.removeprefix(head): x for name, x in tensors.items() if name.startswith(head)}
+
+
+def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}/{name}": x for name, x in tensors.items()}

@@ -1,0 +1,80 @@
+"""The parts of a trainer that its config describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml.configs import Config
+from ember_ml.configs.fields import ComponentLike
+from ember_ml.configs.training import TrainerConfig
+from ember_ml.nn.module import Module
+from ember_ml.registry import build
+from ember_ml.training.losses.base import LossLike
+from ember_ml.training.optimizer import Optimizer
+from ember_ml.training.schedules.base import ScheduleLike
+from ember_ml.training.trainer.outputs import OutputLosses
+
+
+def config_of(
+    config: TrainerConfig | None, options: Mapping[str, Any], owner: type
+) -> TrainerConfig:
+    """Return the config with the options that are not None.
+
+    Args:
+        config: The config. Default: all defaults.
+        options: Values of fields; None leaves a field unchanged.
+        owner: Class that errors name.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if config is None:
+        return TrainerConfig.check(given, owner)
+    if not isinstance(config, TrainerConfig):
+        raise ArgumentTypeError(f"Trainer: config must be a TrainerConfig, not {config!r:.60}")
+    own = {name: getattr(config, name) for name in TrainerConfig.model_fields}
+    return TrainerConfig.check({**own, **given}, owner)
+
+
+def optimizer_of(config: TrainerConfig, model: Module) -> Optimizer:
+    """Return the optimizer of the model's parameters."""
+    chosen, rate = config.optimizer, config.learning_rate
+    fields = type(chosen).model_fields if isinstance(chosen, Config) else {}
+    if rate is not None and "learning_rate" in fields:  # groups may have their own
+        chosen = chosen.override(learning_rate=rate)
+        rate = None
+    built = build("optimizers", chosen, model)
+    if not isinstance(built, Optimizer):
+        raise ArgumentTypeError(f"Trainer: the optimizer must be an Optimizer, not {built!r:.60}")
+    if rate is not None:
+        built.learning_rate = rate
+    return built
+
+
+def loss_of(config: TrainerConfig) -> LossLike | None:
+    """Return the loss, or the weighted sum of the losses of several outputs."""
+    if isinstance(config.loss, Mapping):
+        return OutputLosses(config.loss, config.loss_weights)
+    if config.loss_weights:
+        raise ArgumentError("Trainer: loss_weights needs a loss for each output")
+    return None if config.loss is None else cast("LossLike", _callable("loss", config.loss))
+
+
+def schedule_of(config: TrainerConfig) -> ScheduleLike | None:
+    """Return the learning rate schedule."""
+    if config.schedule is None:
+        return None
+    return cast("ScheduleLike", _callable("schedule", config.schedule))
+
+
+_KINDS = {"loss": "losses", "schedule": "schedules"}
+
+
+def _callable(name: str, value: ComponentLike) -> object:
+    """Return a component that is called; raise an error if it cannot be."""
+    built = build(_KINDS[name], value)
+    if not callable(built):
+        raise ArgumentTypeError(
+            f"Trainer: the {name} must be a name, a config or a function, not {built!r:.60}"
+        )
+    return built
