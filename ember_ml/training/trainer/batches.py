@@ -209,9 +209,7 @@ def _refuse_unknown(model: Module, named: dict[str, Any]) -> None:
         ) from None
 
 
-def _named(batch: object) -> dict[str, Any]:
-    if not isinstance(batch, Mapping):
-        return {}
+def _named(batch: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in batch.items() if name not in KEYS}
 
 

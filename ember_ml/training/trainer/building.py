@@ -28,12 +28,11 @@ def config_of(
         owner: Class that errors name.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    if config is None:
-        return TrainerConfig.check(given, owner)
-    if not isinstance(config, TrainerConfig):
-        raise ArgumentTypeError(f"Trainer: config must be a TrainerConfig, not {config!r:.60}")
-    own = {name: getattr(config, name) for name in TrainerConfig.model_fields}
-    return TrainerConfig.check({**own, **given}, owner)
+    if config is not None:
+        if not isinstance(config, TrainerConfig):
+            raise ArgumentTypeError(f"Trainer: config must be a TrainerConfig, not {config!r:.60}")
+        given = {name: getattr(config, name) for name in TrainerConfig.model_fields} | given
+    return TrainerConfig.check(given, owner)
 
 
 def optimizer_of(config: TrainerConfig, model: Module) -> Optimizer:
@@ -57,22 +56,21 @@ def loss_of(config: TrainerConfig) -> LossLike | None:
         return OutputLosses(config.loss, config.loss_weights)
     if config.loss_weights:
         raise ArgumentError("Trainer: loss_weights needs a loss for each output")
-    return None if config.loss is None else cast("LossLike", _callable("loss", config.loss))
+    return (
+        None if config.loss is None else cast("LossLike", _callable("losses", "loss", config.loss))
+    )
 
 
 def schedule_of(config: TrainerConfig) -> ScheduleLike | None:
     """Return the learning rate schedule."""
     if config.schedule is None:
         return None
-    return cast("ScheduleLike", _callable("schedule", config.schedule))
+    return cast("ScheduleLike", _callable("schedules", "schedule", config.schedule))
 
 
-_KINDS = {"loss": "losses", "schedule": "schedules"}
-
-
-def _callable(name: str, value: ComponentLike) -> object:
+def _callable(kind: str, name: str, value: ComponentLike) -> object:
     """Return a component that is called; raise an error if it cannot be."""
-    built = build(_KINDS[name], value)
+    built = build(kind, value)
     if not callable(built):
         raise ArgumentTypeError(
             f"Trainer: the {name} must be a name, a config or a function, not {built!r:.60}"

@@ -7,7 +7,7 @@ import copy
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
 from ember_ml._core.errors import EmberError
@@ -35,14 +35,16 @@ def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
 
 
 def _save(trainer: Trainer, path: str | os.PathLike[str], evaluation: bool) -> None:
-    saved = trainer.optimizer.state_dict()
-    optimizer_state = {key: value for key, value in saved.items() if key != "tensors"}
-    tensors = _prefixed("optimizer", saved["tensors"])
+    optimizer_state: dict[str, Any] = {**trainer.optimizer.state_dict()}
+    tensors = _prefixed("optimizer", optimizer_state.pop("tensors"))
+    schedule = trainer.schedule if isinstance(trainer.schedule, Schedule) else None
     data: dict[str, Any] = {
         "step": trainer.step,
         "epoch": trainer.epoch,
         "optimizer": optimizer_state,
-        "schedule": _schedule(trainer),
+        "schedule": None
+        if schedule is None
+        else {"class": type(schedule).__name__, "state": schedule.state_dict()},
         "loader": None if trainer.loader is None else trainer.loader.state_dict(),
         "random": ops.random.get_state(),
         "history": trainer.history.position(),
@@ -67,13 +69,6 @@ def _save(trainer: Trainer, path: str | os.PathLike[str], evaluation: bool) -> N
             tensors |= _prefixed("weights", weights)
         log = Log(history_log.NAME, trainer.history.log.write)
         checkpoint.save(trainer.model, path, training=(data, tensors), log=log)
-
-
-def _schedule(trainer: Trainer) -> dict[str, Any] | None:
-    """Return the schedule's state with its class, which must be the same to restore it."""
-    if not isinstance(trainer.schedule, Schedule):
-        return None
-    return {"class": type(trainer.schedule).__name__, "state": trainer.schedule.state_dict()}
 
 
 def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
@@ -101,10 +96,10 @@ def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], w
         trainer.ema.load_state_dict({**data["ema"], "tensors": _unprefixed("ema", tensors)})
     elif trainer.ema is not None:
         trainer.ema.reset()
-    for part in _parts(trainer, data):
-        plain_data.check_types(f"{where}: {part.name}", part.owner.state_dict(), part.saved)
-        with plain_data.checkpoint_errors(f"{where}: {part.name}"):
-            part.owner.load_state_dict(part.saved)
+    for name, owner, state in _saved_states(trainer, data):
+        plain_data.check_types(f"{where}: {name}", owner.state_dict(), state)
+        with plain_data.checkpoint_errors(f"{where}: {name}"):
+            owner.load_state_dict(state)
     trainer.step, trainer.epoch = data["step"], data["epoch"]
     trainer.loader_state = data["loader"]
     if data.get("evaluation", False):
@@ -120,30 +115,22 @@ def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], w
         ops.random.set_state(data["random"])
 
 
-class _Part(NamedTuple):
-    """Object whose state is plain data."""
-
-    name: str
-    owner: Any
-    saved: dict[str, Any]
-
-
-def _parts(trainer: Trainer, data: Mapping[str, Any]) -> list[_Part]:
-    """Return the schedule, the loss scale and the callbacks that have a state in the checkpoint."""
-    parts = []
+def _saved_states(
+    trainer: Trainer, data: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """Yield name, object and saved state of the schedule, the loss scale and the callbacks."""
     schedule, saved = trainer.schedule, data["schedule"]
     if isinstance(schedule, Schedule) and saved and saved["class"] == type(schedule).__name__:
-        parts.append(_Part("schedule", schedule, saved["state"]))
+        yield "schedule", schedule, saved["state"]
     if trainer._runner.scale is not None and data["scale"] is not None:
-        parts.append(_Part("scale", trainer._runner.scale, data["scale"]))
+        yield "scale", trainer._runner.scale, data["scale"]
     left = list(data["callbacks"])
     for callback in trainer.callbacks:  # each gets the first remaining state of its class
         name = type(callback).__name__
         match = next((each for each in left if each[0] == name), None)
         if match is not None:
             left.remove(match)
-            parts.append(_Part(f"callbacks: {name}", callback, match[1]))
-    return parts
+            yield f"callbacks: {name}", callback, match[1]
 
 
 @contextlib.contextmanager

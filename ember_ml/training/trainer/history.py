@@ -24,6 +24,7 @@ class History:
     Attributes:
         steps: Record of each step: step, epoch, loss, learning_rate.
         epochs: Record of each epoch: epoch, step, loss, and the evaluation's "val_..." values.
+        log: Log of the records, which a checkpoint includes.
     """
 
     def __init__(self) -> None:
@@ -32,7 +33,7 @@ class History:
         self._restart_log(HistoryLog())
 
     def _restart_log(self, log: HistoryLog) -> None:
-        self._log = log
+        self.log = log
         self._logged = {"step": 0, "epoch": 0}  # how many records of the lists are in the log
 
     def add_step(self, record: Record) -> None:
@@ -74,12 +75,12 @@ class History:
     def _all(self, kind: str, recent: list[Record]) -> Iterator[Record]:
         earlier = self._count(kind, recent) - len(recent)
         if earlier:
-            yield from itertools.islice(self._log.records(kind), earlier)
+            yield from itertools.islice(self.log.records(kind), earlier)
         yield from list(recent)
 
     def _count(self, kind: str, recent: list[Record]) -> int:
         """Return the number of records of a kind."""
-        position = self._log.position
+        position = self.log.position
         logged = position.steps if kind == "step" else position.epochs
         return logged + len(recent) - self._logged[kind]
 
@@ -94,29 +95,24 @@ class History:
         """Write the records except the newest one, which may still change."""
         first = min(self._logged[kind], len(recent))
         for record in recent[first:-1]:
-            self._log.append(kind, record)
+            self.log.append(kind, record)
         self._logged[kind] = max(len(recent) - 1, first)
 
     def position(self) -> dict[str, Any]:
         """Write all records but the newest to the log; return its position and the newest ones."""
-        if self._log.is_truncated():
+        if self.log.is_truncated():
             warnings.warn(
-                f"{self._log.path} was truncated: the log starts again with the records in memory",
+                f"{self.log.path} was truncated: the log starts again with the records in memory",
                 stacklevel=2,
             )
             self._restart_log(HistoryLog())
         self._write_log("step", self.steps)
         self._write_log("epoch", self.epochs)
         return {
-            **self._log.position._asdict(),
+            **self.log.position._asdict(),
             "newest_steps": [plain(each) for each in self.steps[self._logged["step"] :]],
             "newest_epochs": [plain(each) for each in self.epochs[self._logged["epoch"] :]],
         }
-
-    @property
-    def log(self) -> HistoryLog:
-        """Log of the records, which a checkpoint includes."""
-        return self._log
 
     @classmethod
     def from_log(cls, log: HistoryLog, newest: Mapping[str, list[Record]]) -> History:

@@ -65,13 +65,10 @@ class StepRunner:
             keep_outputs=trainer.train_metrics is not None,
         )
         self._policy = CompilePolicy(at_once=config.compile is True) if compiles else None
-        whole = compiles and config.accumulate == 1 and self.scale is None
-        clips_norm = config.clip_norm is not None
-        self._whole = (
-            CompiledStep(self._gradients, self._optimizer, self._clipped, clips_norm)
-            if whole
-            else None
-        )
+        self._whole: CompiledStep | None = None
+        if compiles and config.accumulate == 1 and self.scale is None:
+            clips_norm = config.clip_norm is not None
+            self._whole = CompiledStep(self._gradients, self._optimizer, self._clipped, clips_norm)
         self._backend = backend
         self._parameters = self._optimizer.parameters
         self._kernels = kernels(backend)

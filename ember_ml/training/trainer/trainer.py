@@ -124,7 +124,7 @@ class Trainer:
         callbacks: Sequence[Callback] = (),
         progress: bool = True,
     ) -> None:
-        given = locals()
+        given = locals()  # the arguments; no other name is assigned yet
         if not isinstance(model, Module):
             raise ArgumentTypeError(f"Trainer: the model must be a Module, not {model!r:.60}")
         options = {name: given[name] for name in TrainerConfig.model_fields}
