@@ -56,22 +56,18 @@ def loss_of(config: TrainerConfig) -> LossLike | None:
         return OutputLosses(config.loss, config.loss_weights)
     if config.loss_weights:
         raise ArgumentError("Trainer: loss_weights needs a loss for each output")
-    return (
-        None if config.loss is None else cast("LossLike", _callable("losses", "loss", config.loss))
-    )
+    return cast("LossLike | None", _callable("losses", "loss", config.loss))
 
 
 def schedule_of(config: TrainerConfig) -> ScheduleLike | None:
     """Return the learning rate schedule."""
-    if config.schedule is None:
-        return None
-    return cast("ScheduleLike", _callable("schedules", "schedule", config.schedule))
+    return cast("ScheduleLike | None", _callable("schedules", "schedule", config.schedule))
 
 
-def _callable(kind: str, name: str, value: ComponentLike) -> object:
-    """Return a component that is called; raise an error if it cannot be."""
-    built = build(kind, value)
-    if not callable(built):
+def _callable(kind: str, name: str, value: ComponentLike | None) -> object:
+    """Return a component that is called, or None; raise an error if it cannot be called."""
+    built = None if value is None else build(kind, value)
+    if not (built is None or callable(built)):
         raise ArgumentTypeError(
             f"Trainer: the {name} must be a name, a config or a function, not {built!r:.60}"
         )
