@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters."""
+"""Modules as functions of their parameters, and exclusive use of these by one thread."""
 
 from __future__ import annotations
 
@@ -8,19 +8,84 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec
 
+from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ArgumentError, ConcurrentUseError, ShapeError
 from ember_ml._core.private_values import make_private, make_public
 from ember_ml._core.tensor import Tensor, TensorLike, rebind, snapshots
 from ember_ml.autodiff.transforms.gradients import differentiate as gradients_of
 from ember_ml.nn import _traversal
-from ember_ml.nn._exclusive import exclusive, is_compiling
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Variable
 from ember_ml.nn.state_dict import saved_variables
 from ember_ml.registry.base import close_matches
 
 P = ParamSpec("P")
+
+
+class Owners:
+    """Threads that use variables exclusively."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0
+        self._threads: dict[int, int] = {}
+
+    def acquire(self, ids: frozenset[int]) -> frozenset[int]:
+        """Acquire the variables, and return those that this thread did not hold already."""
+        me = threading.get_ident()
+        with self._lock:
+            while any(self._threads[at] != me for at in self._threads.keys() & ids):
+                if me in self._threads.values():  # the other thread may wait for this one
+                    raise ConcurrentUseError(
+                        "the parameters are in use by another thread, which computes gradients or "
+                        "evaluates with other weights; give each thread its own copy of the model"
+                    )
+                self._waiting += 1
+                try:
+                    self._changed.wait()
+                finally:
+                    self._waiting -= 1
+            new = ids - self._threads.keys()
+            self._threads.update(dict.fromkeys(new, me))
+            return new
+
+    def release(self, ids: frozenset[int]) -> None:
+        """Let other threads use the variables."""
+        with self._lock:
+            for at in ids:
+                del self._threads[at]
+            if self._waiting:
+                self._changed.notify_all()
+
+
+OWNERS = Owners()
+
+
+@contextlib.contextmanager
+def exclusive(variables: Sequence[Variable]) -> Iterator[None]:
+    """Let one thread at a time enter blocks with the same variables.
+
+    For blocks that replace values of variables for all threads. Another thread waits, or gets a
+    `ConcurrentUseError` if it is itself inside such a block with other variables.
+
+    Args:
+        variables: Parameters and buffers.
+    """
+    if not variables or is_compiling(variables[0]):
+        yield  # the block becomes part of a compiled program, which replaces no values
+        return
+    acquired = OWNERS.acquire(frozenset(map(id, variables)))
+    try:
+        yield
+    finally:
+        OWNERS.release(acquired)
+
+
+def is_compiling(variable: Variable) -> bool:
+    """Return whether the caller is traced by a compiler, which cannot compile locks."""
+    return runtime.LOADED[variable.backend].autodiff.is_compiling()
 
 
 @contextlib.contextmanager

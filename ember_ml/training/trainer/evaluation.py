@@ -11,8 +11,7 @@ from ember_ml import ops
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError
 from ember_ml.backend import use_backend
-from ember_ml.nn._exclusive import exclusive
-from ember_ml.nn.functional import current_values, substitute
+from ember_ml.nn.functional import current_values, exclusive, substitute
 from ember_ml.nn.module import inference_mode
 from ember_ml.training.trainer import batches, sources
 from ember_ml.training.trainer.outputs import OutputLosses

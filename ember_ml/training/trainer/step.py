@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml._core import runtime
 from ember_ml._core.tensor import Tensor, native_arrays
-from ember_ml.nn._exclusive import OWNERS
+from ember_ml.nn.functional import OWNERS
 from ember_ml.training.callbacks import Callback
 from ember_ml.training.clipping import clip_by_norm, clip_by_value
 from ember_ml.training.optimizer.plan import kernels

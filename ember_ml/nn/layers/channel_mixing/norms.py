@@ -9,7 +9,7 @@ from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Probability, Size
 from ember_ml.nn._checks import require_divisible
-from ember_ml.nn._exclusive import is_compiling
+from ember_ml.nn.functional import is_compiling
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.registry import register
