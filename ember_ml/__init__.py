@@ -19,6 +19,7 @@ from ember_ml.backend.devices import set_device as set_device
 if TYPE_CHECKING:
     from ember_ml import configs as configs
     from ember_ml import data as data
+    from ember_ml import features as features
     from ember_ml import mad as mad
     from ember_ml import registry as registry
     from ember_ml import training as training
@@ -32,6 +33,7 @@ __getattr__, __dir__ = _namespaces.attach(
     {
         "configs": "ember_ml.configs",
         "data": "ember_ml.data",
+        "features": "ember_ml.features",
         "load": "ember_ml.nn.checkpoint",
         "mad": "ember_ml.mad",
         "registry": "ember_ml.registry",

@@ -15,6 +15,7 @@ from ember_ml.configs.overrides import override as override
 if TYPE_CHECKING:
     import ember_ml.configs.activations
     import ember_ml.configs.blocks
+    import ember_ml.configs.features
     import ember_ml.configs.initializers
     import ember_ml.configs.layers
     import ember_ml.configs.losses
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import ember_ml.configs.wirings  # noqa: F401
 
 _PARTS = (
-    *("activations", "blocks", "initializers", "layers", "losses", "metrics", "models"),
-    *("optimizers", "schedules", "wirings"),
+    *("activations", "blocks", "features", "initializers", "layers", "losses", "metrics"),
+    *("models", "optimizers", "schedules", "wirings"),
 )
 __getattr__, __dir__ = _namespaces.attach(__name__, {part: f"{__name__}.{part}" for part in _PARTS})

@@ -1,5 +1,8 @@
 """Datasets, and a loader that yields batches of tensors."""
 
+from typing import TYPE_CHECKING
+
+from ember_ml._core import namespaces as _namespaces
 from ember_ml.data.arrays import ArrayDataset as ArrayDataset
 from ember_ml.data.collate import default_collate as default_collate
 from ember_ml.data.collate import pad_collate as pad_collate
@@ -15,3 +18,8 @@ from ember_ml.data.generated import random_stream as random_stream
 from ember_ml.data.loader import DataLoader as DataLoader
 from ember_ml.data.memory_map import MemoryMappedDataset as MemoryMappedDataset
 from ember_ml.data.stream import IterableDataset as IterableDataset
+
+if TYPE_CHECKING:
+    from ember_ml.data import features as features
+
+__getattr__, __dir__ = _namespaces.attach(__name__, {"features": f"{__name__}.features"})

@@ -17,6 +17,7 @@ from ember_ml.nn.state_dict import StateDictError as StateDictError
 if TYPE_CHECKING:
     from ember_ml.nn import activations as activations
     from ember_ml.nn import blocks as blocks
+    from ember_ml.nn import features as features
     from ember_ml.nn import initializers as initializers
     from ember_ml.nn import layers as layers
     from ember_ml.nn import models as models
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from ember_ml.nn.models.base import Model as Model
     from ember_ml.nn.sequential import Sequential as Sequential
 
-_PARTS = ("activations", "blocks", "initializers", "layers", "models", "modules", "wirings")
+_PARTS = (
+    *("activations", "blocks", "features", "initializers", "layers", "models", "modules"),
+    "wirings",
+)
 __getattr__, __dir__ = _namespaces.attach(
     __name__,
     {part: f"{__name__}.{part}" for part in _PARTS}

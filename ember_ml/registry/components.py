@@ -12,6 +12,7 @@ REGISTRY = Registry(
     {
         "activations": ["ember_ml.nn.activations"],
         "blocks": ["ember_ml.nn.blocks"],
+        "features": ["ember_ml.nn.features"],
         "initializers": ["ember_ml.nn.initializers"],
         "layers": ["ember_ml.nn.layers", "ember_ml.nn.sequential"],
         "losses": ["ember_ml.training.losses"],

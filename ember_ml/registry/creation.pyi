@@ -53,6 +53,7 @@ from ember_ml.nn.blocks.recurrent import LiquidBlock as blocks_LiquidBlock
 from ember_ml.nn.blocks.residual import ResidualBlock as blocks_ResidualBlock
 from ember_ml.nn.blocks.transformer import MLPBlock as blocks_MLPBlock
 from ember_ml.nn.blocks.transformer import TransformerBlock as blocks_TransformerBlock
+from ember_ml.nn.features.base import FeatureExtractor as features_FeatureExtractor
 from ember_ml.nn.initializers.constant import Constant as initializers_Constant
 from ember_ml.nn.initializers.constant import Identity as initializers_Identity
 from ember_ml.nn.initializers.constant import Ones as initializers_Ones
@@ -291,6 +292,8 @@ def create(name: typing.Literal['blocks/residual'], *args: typing.Any, **kwargs:
 def create(name: typing.Literal['blocks/rwkv'], *args: typing.Any, **kwargs: typing.Any) -> blocks_RWKVBlock: ...
 @typing.overload
 def create(name: typing.Literal['blocks/transformer'], *args: typing.Any, **kwargs: typing.Any) -> blocks_TransformerBlock: ...
+@typing.overload
+def create(name: typing.Literal['features/extractor'], *args: typing.Any, **kwargs: typing.Any) -> features_FeatureExtractor: ...
 @typing.overload
 def create(name: typing.Literal['initializers/constant'], *args: typing.Any, **kwargs: typing.Any) -> initializers_Constant: ...
 @typing.overload

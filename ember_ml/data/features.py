@@ -1,0 +1,3 @@
+"""Alias of `ember_ml.nn.features`."""
+
+from ember_ml.nn.features import *  # noqa: F403
