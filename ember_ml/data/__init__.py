@@ -14,9 +14,9 @@ from ember_ml.data.dataset import MapDataset as MapDataset
 from ember_ml.data.errors import DataFileError as DataFileError
 from ember_ml.data.errors import WorkerError as WorkerError
 from ember_ml.data.generated import GeneratedDataset as GeneratedDataset
-from ember_ml.data.generated import random_stream as random_stream
 from ember_ml.data.loader import DataLoader as DataLoader
 from ember_ml.data.memory_map import MemoryMappedDataset as MemoryMappedDataset
+from ember_ml.data.random import random_stream as random_stream
 from ember_ml.data.stream import IterableDataset as IterableDataset
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml.data import host_arrays
 from ember_ml.data.conversion import Indices, Pytree, to_host_tree
-from ember_ml.data.dataset import Dataset, check_dataset
+from ember_ml.data.dataset import Dataset, check_dataset, replaced
 from ember_ml.data.errors import check_index, check_integer
 
 
@@ -32,6 +32,14 @@ class Subset(Dataset):
     def __init__(self, dataset: Dataset, indices: Indices) -> None:
         self.dataset = check_dataset("Subset", dataset)
         self.indices = host_arrays.indices_of(indices, len(dataset), "Subset")
+
+    def for_epoch(self, epoch: int) -> Dataset:
+        """Return the subset of the dataset of an epoch.
+
+        Args:
+            epoch: Number of the epoch.
+        """
+        return replaced(self, dataset=self.dataset.for_epoch(epoch))
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -66,6 +74,17 @@ class ConcatDataset(Dataset):
         if not self.datasets:
             raise ArgumentError("ConcatDataset: pass at least one dataset")
         self._ends = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+
+    def for_epoch(self, epoch: int) -> Dataset:
+        """Return the concatenation of the datasets of an epoch.
+
+        Args:
+            epoch: Number of the epoch.
+        """
+        datasets = [dataset.for_epoch(epoch) for dataset in self.datasets]
+        if all(new is old for new, old in zip(datasets, self.datasets, strict=True)):
+            return self
+        return replaced(self, datasets=datasets)
 
     def __len__(self) -> int:
         return self._ends[-1]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Iterator
+import copy
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from ember_ml._core import tree
-from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.data.collate import default_collate
 from ember_ml.data.conversion import Indices, Pytree
 from ember_ml.data.errors import check_index
+from ember_ml.data.random import ExampleMap, RandomTransform, Transform
+
+Wrapper = TypeVar("Wrapper", bound="Dataset")
 
 
 class Dataset(abc.ABC):
@@ -44,14 +49,43 @@ class Dataset(abc.ABC):
         """
         return default_collate(examples(self, indices))
 
-    def map(self, function: Callable[[Pytree], Pytree], *, batched: bool = False) -> MapDataset:
-        """Return the dataset of `function(example)`.
+    def for_epoch(self, epoch: int) -> Dataset:
+        """Return the dataset as it is in an epoch; the dataset itself if epochs do not differ.
+
+        A loader reads each epoch through this method. A dataset of other datasets overrides it, and
+        calls it on each of them.
 
         Args:
-            function: Function from an example, passed as one argument, to an example.
-            batched: Whether to call the function with whole batches instead of single examples.
+            epoch: Number of the epoch.
         """
-        return MapDataset(self, function, batched=batched)
+        return self
+
+    def map(
+        self,
+        function: Transform | RandomTransform,
+        *,
+        batched: bool = False,
+        seed: int | None = None,
+    ) -> MapDataset:
+        """Return the dataset of `function(example)`, or of `function(example, rng)` with a seed.
+
+        Args:
+            function: Function from an example, passed as one argument, to an example. With a seed
+                it also takes a `numpy.random.Generator`.
+            batched: Whether to call the function with whole batches instead of single examples.
+            seed: Seed of a random transform. The generator depends only on (seed, epoch, index), so
+                order, batch size and number of workers do not change the examples, and resuming is
+                exact. Default: the function takes no generator.
+
+        Example:
+            >>> from ember_ml.data import ArrayDataset
+            >>> noisy = ArrayDataset([0.0, 0.0]).map(lambda x, rng: x + rng.normal(), seed=7)
+            >>> bool(noisy[1] == noisy.batch([1, 0])[0])
+            True
+            >>> bool(noisy[1] == noisy.for_epoch(1)[1])
+            False
+        """
+        return MapDataset(self, function, batched=batched, seed=seed)
 
     def __iter__(self) -> Iterator[Pytree]:
         return (self[index] for index in range(len(self)))
@@ -88,13 +122,30 @@ def check_dataset(where: str, dataset: object) -> Dataset:
     )
 
 
+def replaced(original: Wrapper, /, **parts: object) -> Wrapper:
+    """Return a copy of a dataset with other attributes; the dataset itself if they are the same.
+
+    Args:
+        original: Dataset to copy.
+        **parts: New values of attributes.
+    """
+    if all(getattr(original, name) is part for name, part in parts.items()):
+        return original
+    other = copy.copy(original)
+    other.__dict__.update(parts)
+    return other
+
+
 class MapDataset(Dataset):
     """Dataset with a function applied to each example.
 
     Args:
         dataset: The original dataset.
-        function: Function from an example, passed as one argument, to an example.
+        function: Function from an example, passed as one argument, to an example. With a seed it
+            also takes a `numpy.random.Generator`, which depends only on (seed, epoch, index).
         batched: Whether the function is called with whole batches instead of single examples.
+        seed: Seed of a random transform. Default: the function takes no generator. Transforms in a
+            row need different seeds to be independent.
 
     Example:
         >>> from ember_ml.data import ArrayDataset
@@ -103,21 +154,41 @@ class MapDataset(Dataset):
     """
 
     def __init__(
-        self, dataset: Dataset, function: Callable[[Pytree], Pytree], *, batched: bool = False
+        self,
+        dataset: Dataset,
+        function: Transform | RandomTransform,
+        *,
+        batched: bool = False,
+        seed: int | None = None,
     ) -> None:
         self.dataset = check_dataset("MapDataset", dataset)
-        if not callable(function):
-            raise ArgumentTypeError(f"MapDataset: function must be callable, not {function!r}")
-        self.function = function
+        self._map = ExampleMap("MapDataset", function, seed)
+        if batched and seed is not None:
+            raise ArgumentError(
+                "MapDataset: a random transform (seed) takes single examples; use batched=False"
+            )
+        self.function = self._map.function
         self.batched = batched
+
+    def for_epoch(self, epoch: int) -> Dataset:
+        """Return the dataset with the random generators of an epoch.
+
+        Args:
+            epoch: Number of the epoch.
+        """
+        return replaced(
+            self, dataset=self.dataset.for_epoch(epoch), _map=self._map.for_epoch(epoch)
+        )
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Pytree:
-        if not self.batched:
+        if not self.batched and self._map.seed is None:
             return self.function(self.dataset[index])
         index = check_index("MapDataset", index, len(self))
+        if not self.batched:
+            return self._map(self.dataset[index], index)
         return tree.map_leaves(lambda leaf: leaf[0], self.batch([index]))
 
     def batch(self, indices: Indices) -> Pytree:

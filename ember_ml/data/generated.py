@@ -12,16 +12,7 @@ from ember_ml.data import host_arrays
 from ember_ml.data.conversion import Indices, Pytree, to_host_tree
 from ember_ml.data.dataset import Dataset
 from ember_ml.data.errors import check_index, check_integer
-
-
-def random_stream(seed: int, index: int) -> np.random.Generator:
-    """Return the random generator of one example, which depends only on (seed, index).
-
-    Args:
-        seed: Seed of the dataset.
-        index: Index of the example.
-    """
-    return host_arrays.generator(seed, host_arrays.EXAMPLE, index)
+from ember_ml.data.random import random_stream
 
 
 class GeneratedDataset(Dataset):

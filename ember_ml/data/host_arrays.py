@@ -13,19 +13,19 @@ from ember_ml._core import host
 from ember_ml._core.dtype import DTYPES, promote
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 
-ORDER, SPLIT, EXAMPLE = range(3)
+ORDER, SPLIT, EXAMPLE, TRANSFORM = range(4)
 """Purposes of random numbers: one seed has an independent stream for each."""
 
 
-def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:
+def generator(seed: int, purpose: int, *numbers: int) -> np.random.Generator:
     """Return a random generator that depends only on the arguments.
 
     Args:
         seed: Seed.
-        purpose: `ORDER`, `SPLIT` or `EXAMPLE`.
-        number: Number of the epoch or example.
+        purpose: `ORDER`, `SPLIT`, `EXAMPLE` or `TRANSFORM`.
+        *numbers: Numbers of the epoch, the example or both. Default: 0.
     """
-    sequence = np.random.SeedSequence(seed, spawn_key=(purpose, number))
+    sequence = np.random.SeedSequence(seed, spawn_key=(purpose, *(numbers or (0,))))
     return np.random.Generator(np.random.PCG64(sequence))
 
 

@@ -29,9 +29,10 @@ class DataLoader:
     """Iterable of the batches of a dataset, as pytrees of tensors.
 
     The order of epoch e depends only on (seed, e): it is the same on every backend and with any
-    number of workers. Each loop over the loader is one epoch. After a loop that was left early, the
-    next loop starts the next epoch. To continue in the middle of an epoch, in this process or
-    another one, use `state_dict` and `load_state_dict`.
+    number of workers. So are random transforms: `dataset.map(transform, seed=...)`. Each loop over
+    the loader is one epoch. After a loop that was left early, the next loop starts the next epoch.
+    To continue in the middle of an epoch, in this process or another one, use `state_dict` and
+    `load_state_dict`.
 
     Args:
         dataset: A `Dataset`, or a stream (`IterableDataset`), which is resumed by skipping.
@@ -152,28 +153,29 @@ class DataLoader:
 
     def _host_batches(self, progress: Progress) -> Batches:
         """Return the remaining batches of the epoch as host arrays."""
-        plan, first = self.plan, progress.batches
-        order = plan.order(progress.epoch)
+        plan, epoch, first = self.plan, progress.epoch, progress.batches
+        order = plan.order(epoch)
         stream = plan.length is None
         end = None if stream else plan.batches
 
         def task(number: int) -> Task:
-            return Task(number, () if stream else plan.indices(order, number))
+            indices = () if stream else plan.indices(order, number)
+            return Task(epoch, number, indices, number == first)
 
         if self.num_workers == 0:
             numbers = itertools.count(first) if end is None else range(first, end)
-            return _read(self._reader(first), map(task, numbers))
-        return self._read_ahead(Desk(task, first, end, self.num_workers * self.prefetch), first)
+            return _read(self._reader(), map(task, numbers))
+        return self._read_ahead(Desk(task, first, end, self.num_workers * self.prefetch))
 
-    def _reader(self, first: int) -> Reader:
+    def _reader(self) -> Reader:
         if isinstance(self.dataset, IterableDataset):
-            return StreamReader(self.dataset, self.collate, self.plan, first)
+            return StreamReader(self.dataset, self.collate, self.plan)
         return IndexReader(self.dataset, self.collate)
 
-    def _read_ahead(self, desk: Desk, first: int) -> Batches:
+    def _read_ahead(self, desk: Desk) -> Batches:
         with contextlib.ExitStack() as stack:
             stack.callback(desk.close)
-            readers = [self._reader(first)] * self.num_workers
+            readers = [self._reader()] * self.num_workers
             if self.worker_type == "process":
                 readers = [_started(stack, reader) for reader in readers]
             workers = Workers(desk, readers)

@@ -23,10 +23,19 @@ class End(enum.Enum):
 
 
 class Task(NamedTuple):
-    """Batch to read: its number in the epoch, and the indices of its examples (none: a stream)."""
+    """Batch to read.
 
+    Args:
+        epoch: Number of the epoch.
+        number: Number of the batch in the epoch.
+        indices: Indices of its examples; empty for a stream.
+        opens: Whether this is the first batch of a loop.
+    """
+
+    epoch: int
     number: int
     indices: Indices
+    opens: bool
 
 
 class Reader(Protocol):
@@ -51,12 +60,20 @@ class IndexReader:
     def __init__(self, dataset: Dataset, collate: Collate | None) -> None:
         self.dataset = dataset
         self.collate = collate
+        self._current: tuple[int, Dataset] | None = None  # one value, because threads share it
 
     def __call__(self, task: Task) -> Pytree:
         """Return the batch of a task."""
+        dataset = self._of_epoch(task.epoch)
         if self.collate is None:
-            return self.dataset.batch(task.indices)
-        return self.collate(examples(self.dataset, task.indices))
+            return dataset.batch(task.indices)
+        return self.collate(examples(dataset, task.indices))
+
+    def _of_epoch(self, epoch: int) -> Dataset:
+        current = self._current
+        if current is None or current[0] != epoch:
+            self._current = current = epoch, self.dataset.for_epoch(epoch)
+        return current[1]
 
 
 class StreamReader:
@@ -66,23 +83,24 @@ class StreamReader:
         dataset: Stream to read.
         collate: Function from a list of examples to a batch. None: `default_collate`.
         plan: Batch size and shard.
-        start: Number of the first batch to read.
+        skip: Whether a loop that starts at batch n skips the first n batches of the stream.
     """
 
     def __init__(
-        self, dataset: IterableDataset, collate: Collate | None, plan: Plan, start: int
+        self, dataset: IterableDataset, collate: Collate | None, plan: Plan, *, skip: bool = True
     ) -> None:
         self.dataset = dataset
         self.collate = collate or default_collate
         self.plan = plan
-        self.start = start
-        self._examples: Iterator[Pytree] | None = None
+        self.skip = skip
+        self._examples: Iterator[Pytree] = iter(())
 
     def __call__(self, task: Task) -> Pytree | End:
         """Return the next batch, or `End.END` after the last one."""
         step = self.plan.step
-        if self._examples is None:
-            self._examples = itertools.islice(self.dataset, self.start * step, None)
+        if task.opens:
+            start = task.number * step if self.skip else 0
+            self._examples = self.dataset.for_epoch(task.epoch).iterate_from(start)
         items = list(itertools.islice(self._examples, step))
         if not items or (self.plan.drop_last and len(items) < step):
             return End.END

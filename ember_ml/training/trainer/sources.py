@@ -13,7 +13,7 @@ from ember_ml._core.tensor import TensorLike
 from ember_ml.data import ArrayDataset, DataLoader, Dataset, IterableDataset
 from ember_ml.data.arrays import is_nest
 from ember_ml.data.conversion import Pytree, is_numeric
-from ember_ml.data.reading import Reader
+from ember_ml.data.reading import Reader, StreamReader
 
 DataLike: TypeAlias = (
     DataLoader
@@ -53,7 +53,8 @@ class BatchLoader(DataLoader):
     def __init__(self, batches: Iterable[Pytree]) -> None:
         self.is_generator = isinstance(batches, Iterator)
         factory = _Once(batches) if self.is_generator else batches.__iter__
-        super().__init__(IterableDataset(factory), 1, collate=_only)
+        self._stream = IterableDataset(factory)
+        super().__init__(self._stream, 1, collate=_only)
         self._source = batches
 
     @property
@@ -64,8 +65,8 @@ class BatchLoader(DataLoader):
         except TypeError:
             return None
 
-    def _reader(self, first: int) -> Reader:
-        return super()._reader(0 if self.is_generator else first)
+    def _reader(self) -> Reader:
+        return StreamReader(self._stream, self.collate, self.plan, skip=not self.is_generator)
 
 
 class _Once:

@@ -67,6 +67,15 @@ def noise(index, rng):
     return {"index": index, "noise": rng.standard_normal(4).astype(np.float32)}
 
 
+def add_noise(x, rng):
+    """Random transform whose number of draws also depends on the generator."""
+    return x + rng.standard_normal(rng.integers(1, 4)).sum().astype(np.float32)
+
+
+def scale(x, rng):
+    return x * rng.random(dtype=np.float32)
+
+
 def count_to_ten():
     return iter(range(10))
 
