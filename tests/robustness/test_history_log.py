@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 from pathlib import Path
 
@@ -154,3 +155,40 @@ def test_checkpoints_with_the_history_inside_still_resume(tmp_path: Path) -> Non
     assert again.history.epochs == first.history.epochs
     again.save(tmp_path / "run")
     assert trainer().resume(tmp_path / "run").history.steps == first.history.steps
+
+
+def test_a_disk_that_is_full_leaves_the_log_as_it_was(tmp_path: Path) -> None:
+    ours = trainer()
+    for step in range(1, 201):
+        ours.history.add_step(record(step))
+    ours.save(tmp_path / "run")
+    log = tmp_path / "run" / "history.jsonl"
+    before = log.stat()
+    for step in range(201, 301):
+        ours.history.add_step(record(step))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (before.st_size + 100, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            ours.save(tmp_path / "run")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert log.stat().st_size == before.st_size
+    ours.save(tmp_path / "run")
+    assert log.stat().st_ino == before.st_ino  # it was appended to
+    assert len(list(trainer().resume(tmp_path / "run").history.all_steps())) == 300
+
+
+def test_a_run_does_not_overwrite_records_that_another_one_appended(tmp_path: Path) -> None:
+    first = trainer()
+    first.fit((X, Y), steps=2, batch_size=8)
+    first.save(tmp_path / "shared")
+    second = trainer().resume(tmp_path / "shared")
+    second.fit((X, Y), steps=6, batch_size=8)
+    second.save(tmp_path / "shared")
+    second.save(tmp_path / "own")  # a hard link to the same log
+    for _ in range(2):
+        first.fit((X, Y), steps=3, batch_size=4)
+        first.save(tmp_path / "shared")
+    assert trainer().resume(tmp_path / "own").history.losses == second.history.losses
+    assert trainer().resume(tmp_path / "shared").history.losses == first.history.losses

@@ -35,6 +35,7 @@ def trainer(folder: Path, seed: int) -> Trainer:
         optimizer="schedule_free_adamw",
         schedule={"type": "plateau"},
         ema=0.9,
+        accumulate=2,
         seed=seed,
         callbacks=[Checkpoint(folder, monitor="loss", keep=1), EarlyStopping("loss")],
         progress=False,
@@ -57,7 +58,9 @@ def everything(trainer: Trainer) -> str:
         "schedule": trainer.schedule.state_dict(),
         "callbacks": [each.state_dict() for each in trainer.callbacks],
         "history": [list(trainer.history.all_steps()), list(trainer.history.all_epochs())],
-        "position": [trainer.step, trainer.epoch, trainer.loader_state],
+        "position": [trainer.step, trainer.epoch, trainer.loader_state, trainer.skipped],
+        "start": [trainer.start, trainer.resumed_start],
+        "group": [trainer._runner.group.state_dict(), trainer._runner.tensors()],
         "random": ops.random.get_state(),
     }
     return json.dumps(state, default=plain, sort_keys=True)
@@ -83,6 +86,7 @@ def copied(checkpoint: Path, tmp_path: Path) -> Path:
 def target(tmp_path: Path, backend: str) -> Trainer:
     fresh = trainer(tmp_path, 2)
     fresh.fit((X, Y), steps=2, batch_size=8)
+    fresh.train_step((ops.asarray(X[:8]), ops.asarray(Y[:8])))  # the first half of a step
     return fresh
 
 
@@ -129,6 +133,14 @@ def refused_unchanged(target: Trainer, path: Path, what: str) -> bool:
         assert everything(target) == before, what
         return True
     return False
+
+
+def test_a_resume_that_is_refused_at_its_end_changes_nothing(copied: Path, target: Trainer) -> None:
+    file = copied / "training.json"
+    data = json.loads(file.read_text())
+    file.write_text(json.dumps({**data, "random": {}, "skipped": 5}))
+    assert target._runner.group.count == 1
+    assert refused_unchanged(target, copied, "random")
 
 
 def test_damaged_training_json(copied: Path, target: Trainer) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 import ember_ml
 from ember_ml import nn, ops
-from ember_ml._core import folders
+from ember_ml._core import folders, locks
 from ember_ml._core.errors import FolderError
 from ember_ml._core.files import write_atomically
 from ember_ml.backend import use_backend
@@ -361,3 +361,28 @@ def test_a_linked_file_keeps_its_link(tmp_path: Path) -> None:
     write_atomically(tmp_path / "link.txt", b"new")
     assert (tmp_path / "link.txt").is_symlink()
     assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_a_lock_is_that_of_the_folder_with_the_name(tmp_path: Path) -> None:
+    """A writer that waits for a folder, which is replaced meanwhile, locks the new folder."""
+    path, acquired, done = tmp_path / "run", threading.Event(), threading.Event()
+    path.mkdir()
+
+    def wait() -> None:
+        with locks.held(path):
+            acquired.set()
+            done.wait(60)
+
+    waiting = threading.Thread(target=wait)
+    with locks.held(path):
+        waiting.start()
+        time.sleep(0.1)
+        path.rename(tmp_path / "old")
+        path.mkdir()
+    assert acquired.wait(60)
+    try:
+        with pytest.raises(TimeoutError, match="is in use"), locks.held(path, wait=0.0):
+            pass
+    finally:
+        done.set()
+        waiting.join()

@@ -46,6 +46,27 @@ CASES = {
 }
 
 
+class Shifted(nn.Module):
+    """Model with parameters whose gradients are equal, and may share their memory."""
+
+    def __init__(self) -> None:
+        self.one = nn.Parameter(ops.zeros((5,)))
+        self.two = nn.Parameter(ops.zeros((5,)))
+
+    def forward(self, x):
+        return x + (self.one + self.two)
+
+
+def test_gradients_that_share_memory_are_accumulated_once(backend: str) -> None:
+    data = TOKENS.reshape(-1, 5), RNG.standard_normal((48, 5)).astype("float32")
+    options: dict[str, Any] = {"loss": "mse", "optimizer": "sgd", "learning_rate": 0.1}
+    whole, parts = trainer(Shifted(), **options), trainer(Shifted(), accumulate=3, **options)
+    whole.fit(DataLoader(ArrayDataset(*data), 48), epochs=2)
+    parts.fit(DataLoader(ArrayDataset(*data), 16), epochs=2)
+    for name, x in whole.model.state_dict().items():
+        assert np.allclose(x.numpy(), parts.model.state_dict()[name].numpy(), atol=1e-6)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_accumulated_batches_equal_a_large_one(case: str, backend: str) -> None:
     loss, data = CASES[case]

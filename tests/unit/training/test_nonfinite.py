@@ -128,8 +128,13 @@ class Root(nn.Module):
         return self.inner(x) + ops.sqrt(self.zero)
 
 
-def test_a_gradient_that_is_not_finite_is_seen_before_the_update(backend: str) -> None:
-    ours = trainer(Root())
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+def test_a_gradient_that_is_not_finite_is_seen_before_the_update(
+    compiled: bool, backend: str
+) -> None:
+    if compiled and not runtime.load(backend).autodiff.COMPILES_QUICKLY:
+        pytest.skip("compiling takes too long for a test, or is not available")
+    ours = trainer(Root(), compile=compiled)
     before = everything(ours)
     with pytest.raises(NonFiniteError, match=r"not finite: the gradients of zero\.") as caught:
         ours.fit((X, Y), steps=1)
