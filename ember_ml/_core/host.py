@@ -84,6 +84,16 @@ def check_range(array: np.ndarray[Any, Any], dtype: EmberDType) -> None:
             raise OverflowError(f"{number} does not fit {dtype} ({low} to {high})")
 
 
+def check_unmasked(data: object) -> None:
+    """Raise an ArgumentTypeError if data is an array of NumPy with masked elements."""
+    if type(data) is np.ndarray:
+        return
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        raise ArgumentTypeError(
+            "a tensor has no masked elements; use data.filled(value), and pass the mask as weights"
+        )
+
+
 def parse(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any], str]:
     """Return the data as a NumPy array, and its dtype (for Python numbers the default one).
 
@@ -99,6 +109,7 @@ def parse(data: Any, dtype: str | None) -> tuple[np.ndarray[Any, Any], str]:
     else:
         array = np.asarray(data)
         name = array.dtype.name
+        check_unmasked(data)
     if array.dtype.kind not in "biufc" or name not in DTYPES:
         raise ArgumentTypeError(f"a tensor takes numbers, not {array.dtype}: {data!r:.60}")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), name

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ember_ml._core.convert import is_framework_array
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml.data import host_arrays
 from ember_ml.data.conversion import Indices, Pytree, to_host
 from ember_ml.data.dataset import Dataset
@@ -78,8 +78,15 @@ class ArrayDataset(Columns):
     """
 
     def __init__(self, *arrays: object) -> None:
-        columns = tuple([_to_host(array) for array in arrays])
+        columns = tuple([self._converted(at, array) for at, array in enumerate(arrays)])
         self._set(columns[0] if len(columns) == 1 else columns)
+
+    def _converted(self, at: int, array: object) -> Arrays:
+        """Return an argument as host arrays; an error says which one it is."""
+        try:
+            return _to_host(array)
+        except (ArgumentTypeError, ShapeError) as error:
+            raise type(error)(f"{type(self).__name__}: array {at}: {error}") from None
 
 
 def is_nest(value: object) -> bool:

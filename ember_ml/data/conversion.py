@@ -42,13 +42,15 @@ def is_numeric(leaf: object) -> bool:
 def to_host(data: object) -> np.ndarray:
     """Return a tensor, an array of any framework, nested lists or a number as a host array.
 
+    Values in bfloat16, which NumPy does not have, become float32.
+
     Args:
         data: Numeric data in any of these forms.
     """
     if isinstance(data, EmberTensor):
-        return data.numpy()
+        return runtime.LOADED[data.backend].to_portable(data.native)
     owner = None if isinstance(data, np.ndarray) else native_backend(data)
-    return host_arrays.array_of(data if owner is None else runtime.LOADED[owner].to_host(data))
+    return host_arrays.array_of(data if owner is None else runtime.LOADED[owner].to_portable(data))
 
 
 def to_host_tree(pytree: Pytree) -> Pytree:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError, DeviceError
+from ember_ml._core.host import check_unmasked
 from ember_ml.backend.interface import Autodiff, Optimization, Random
 from ember_ml.backend.numpy import autodiff as _autodiff
 from ember_ml.backend.numpy.ops.random import native as _random
@@ -59,6 +60,7 @@ def to_device(data: np.ndarray, device: str) -> np.ndarray:
 
 def adopt(data: np.ndarray) -> np.ndarray:
     """Return a handle to a user's array that a tensor can own."""
+    check_unmasked(data)
     data = np.asarray(data).view()
     return data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("="))
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, native_arrays
 from ember_ml.nn.parameter import Parameter
 from ember_ml.training.optimizer.plan import kernels
-from ember_ml.training.trainer.gradients import Gradients
+from ember_ml.training.trainer.gradients import SUM, Gradients
 
 
 class Accumulation:
@@ -53,11 +54,15 @@ class Accumulation:
         Args:
             loss: Mean loss of the batch.
             gradients: Its gradients.
-            weight: Its weight; negative if the loss is a sum.
+            weight: Its weight; `SUM` if the loss is a sum.
         """
+        if weight < 0.0 and weight != SUM:
+            raise ArgumentError(
+                f"Trainer: the weights of a batch sum to {weight}; weights must not be negative"
+            )
         self.count += 1
         self.used += 1
-        if weight < 0.0:
+        if weight == SUM:
             self.loss += loss
             self._combine(gradients, None)
             return

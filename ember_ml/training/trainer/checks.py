@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -96,3 +98,21 @@ def factor_of(schedule: ScheduleLike, step: int) -> float:
             "be finite and at least 0"
         )
     return factor
+
+
+def warn_without_gradients(trainer: Trainer) -> None:
+    """Warn if all gradients of the last epoch are zero: nothing was learned.
+
+    Args:
+        trainer: The trainer.
+    """
+    epoch = float(trainer.epoch - 1)
+    records = itertools.takewhile(lambda x: x["epoch"] == epoch, reversed(trainer.history.steps))
+    norms = (record.get("grad_norm", math.nan) for record in records)
+    if trainer.history.steps and all(norm == 0.0 for norm in norms):
+        warnings.warn(
+            f"fit: all gradients of epoch {trainer.epoch - 1} are zero, so nothing was learned; "
+            "does the loss depend on the parameters, without NumPy or stop_gradient between them, "
+            "and do the targets have weights other than 0?",
+            stacklevel=6,
+        )

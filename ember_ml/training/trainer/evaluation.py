@@ -65,8 +65,11 @@ def evaluate(trainer: Trainer, data: DataLike, batch_size: int) -> dict[str, Any
 
 
 def _mean(values: list[float], weights: list[float]) -> float:
-    total = math.fsum(value * weight for value, weight in zip(values, weights, strict=True))
-    return total / (math.fsum(weights) or 1.0)
+    """Return the weighted mean of the batches that have a weight; NaN if none has."""
+    pairs = zip(values, weights, strict=True)
+    total = math.fsum(value * weight for value, weight in pairs if weight)
+    weight = math.fsum(weights)
+    return total / weight if weight else math.nan
 
 
 def _output_losses(trainer: Trainer, batch: object, outputs: Any) -> dict[str, float]:

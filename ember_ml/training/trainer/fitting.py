@@ -20,7 +20,11 @@ from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.training.callbacks import Checkpoint
 from ember_ml.training.schedules import Schedule
 from ember_ml.training.trainer import sources
-from ember_ml.training.trainer.checks import check_parameters, check_validation
+from ember_ml.training.trainer.checks import (
+    check_parameters,
+    check_validation,
+    warn_without_gradients,
+)
 from ember_ml.training.trainer.interrupt import Interrupt
 from ember_ml.training.trainer.limits import Limit, Start
 from ember_ml.training.trainer.monitoring import check_monitors
@@ -166,7 +170,7 @@ class Fit:
             loader.epoch = following
         steps = trainer.step - first
         if not (steps or resumed):
-            raise ArgumentError("fit: the data has no batches")
+            raise ArgumentError("fit: the data has no batches; a generator can be read once")
         if steps and not resumed and trainer.skipped - skipped >= steps * accumulate:
             raise NonFiniteError(
                 f"no batch of epoch {trainer.epoch} has a finite loss and finite gradients; see "
@@ -188,6 +192,7 @@ class Fit:
         trainer = self.trainer
         losses = trainer.history.losses_of(trainer.epoch)
         trainer.epoch += 1
+        warn_without_gradients(trainer)
         record = {"epoch": float(trainer.epoch), "step": float(trainer.step)}
         finite = [loss for loss in losses if math.isfinite(loss)]  # others were skipped
         if finite:

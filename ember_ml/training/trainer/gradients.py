@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ember_ml import ops
 from ember_ml._core import recording, tree
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.errors import ArgumentError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor, native_arrays
 from ember_ml.autodiff.transforms.compiling import CompileCache
 from ember_ml.backend.interface import Array
@@ -29,6 +30,8 @@ GROWTH_STEPS = 2000
 """Number of steps without overflow after which the loss scale doubles, as in PyTorch."""
 MAX_SCALE = 2.0**24
 """Largest loss scale."""
+SUM = -math.inf
+"""Weight of a batch whose loss is a sum."""
 
 
 _PLAIN: contextlib.nullcontext[None] = contextlib.nullcontext()
@@ -180,6 +183,11 @@ class LossGradients:
                 )
                 weights = stack.enter_context(reported_weights())
             loss, outputs = self._compute(batch)
+        if not isinstance(loss, EmberTensor):
+            raise ArgumentTypeError(
+                f"Trainer: the loss must be a scalar tensor, not {type(loss).__name__}; a number "
+                "has no gradient"
+            )
         outputs = self._widened(outputs) if self._keep_outputs else None
         loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
         if self._weigh is not None:
@@ -198,7 +206,7 @@ class LossGradients:
         """Return the reported weight of the loss, or the batch's if none is reported."""
         means = [weight for weight in weights if weight is not None]
         if weights and not means:
-            total: Tensor | float = -1.0
+            total: Tensor | float = SUM
         elif means:
             total = functools.reduce(lambda a, b: a + b, means)
         else:

@@ -80,6 +80,8 @@ def explain(
     if leaves:
         reason = f"not finite in this batch: {_listed(leaves)}"
         indices = rows if indices is not None else None
+    elif empty := _empty(batch):
+        reason = f"the batch has no examples: {_listed(empty)}"
     elif names := not_finite(parameters):
         reason = f"not finite: the values of {_listed(names)}"
     elif loss != loss or abs(loss) == float("inf"):
@@ -120,6 +122,16 @@ def _leaves(batch: object, indices: Sequence[int] | None) -> tuple[list[int], li
         else:
             described.append(name)
     return sorted(rows), described
+
+
+def _empty(batch: object) -> list[str]:
+    """Return a description of the leaves without elements."""
+    leaves, structure = tree.flatten(batch)
+    return [
+        f"{name} of shape {leaf.shape}"
+        for name, leaf in zip(_names(batch, structure), leaves, strict=True)
+        if isinstance(leaf, EmberTensor) and not leaf.size
+    ]
 
 
 def _names(batch: object, structure: tree.Structure) -> list[str]:
