@@ -80,10 +80,22 @@ def parse(content: bytes) -> Manifest:
             raise ValueError(f"it has format {data['format']!r}, expected {FORMAT}")
         if digest != _digest(data):
             raise ValueError("its own checksum is wrong")
+        names = (*data["files"], *data["logs"])
+        if not all(map(is_file_name, names)):
+            raise ValueError("it lists a file outside of the folder")
         files = {name: Entry(size, int(crc, 16)) for name, (size, crc) in data["files"].items()}
         return Manifest(data["kind"], files, tuple(data["logs"]))
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"its structure is wrong ({error!r})") from None
+
+
+def is_file_name(name: object) -> bool:
+    """Return whether a value is the name of a file in the folder itself.
+
+    Args:
+        name: Value to check.
+    """
+    return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\\0")
 
 
 def _digest(data: Mapping[str, object]) -> str:

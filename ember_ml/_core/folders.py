@@ -35,14 +35,17 @@ class Kind(NamedTuple):
     Attributes:
         name: Name in `checksums.json`, such as "checkpoint".
         title: Name in error messages, such as "an Ember checkpoint".
-        files: Names of all files that a save of this kind may write.
+        files: Names of the files that a save of this kind may write. A save may add others, which
+            are listed in its `checksums.json`.
         recognizes: Returns whether a folder without checksums was written by an earlier version.
+        extra_names: Returns the names of the other files that a save without checksums wrote.
     """
 
     name: str
     title: str
     files: frozenset[str]
     recognizes: Callable[[Path], bool]
+    extra_names: Callable[[Path], frozenset[str]] = lambda folder: frozenset()
 
 
 class Log(NamedTuple):
@@ -240,16 +243,18 @@ def write_folder(
         raise
 
 
-def check_target(path: str | os.PathLike[str], kind: Kind) -> None:
+def check_target(path: str | os.PathLike[str], kind: Kind, extra: Iterable[str] = ()) -> None:
     """Raise a FolderError if a save would overwrite files that were not written by a save.
 
     Args:
         path: The folder, or a link to it. It need not exist.
         kind: Kind of the folder.
+        extra: Names of files that the save writes in addition to those of the kind.
     """
     target = find_folder(os.path.realpath(path))
     _check_is_folder(target)
-    _stale(target, Manifest(kind.name, dict.fromkeys(kind.files, checksums.Entry(0, 0))), kind)
+    names = {*kind.files, *extra}
+    _stale(target, Manifest(kind.name, dict.fromkeys(names, checksums.Entry(0, 0))), kind)
 
 
 def remove_folder(path: str | os.PathLike[str], kind: Kind) -> None:
@@ -308,11 +313,12 @@ def _staging(target: Path, manifest: Manifest, kind: Kind) -> Iterator[Path]:
 
 def _stale(target: Path, manifest: Manifest, kind: Kind) -> set[str]:
     """Return the files of an earlier save to remove; raise an error for other files."""
-    present = {name for name in kind.files | manifest.names if os.path.lexists(target / name)}
+    own = _own_names(target, kind)
+    known = kind.files | manifest.names | own
+    present = {name for name in known if os.path.lexists(target / name)}
     staged = target / COMMITTED
     if os.path.lexists(staged) and not _is_committed(staged):
         raise FolderError(f"{staged} was not written by a save; move or delete it")
-    own = _own_names(target, kind)
     foreign = sorted((present & manifest.names) - own)
     if foreign:
         raise FolderError(
@@ -332,8 +338,9 @@ def _own_names(target: Path, kind: Kind) -> frozenset[str]:
     try:
         manifest = checksums.parse(read_regular(target / checksums.NAME))
     except (OSError, ValueError):
-        recognized = kind.recognizes(target)
-        return kind.files | {checksums.NAME} if recognized else frozenset()
+        if not kind.recognizes(target):
+            return frozenset()
+        return kind.files | kind.extra_names(target) | {checksums.NAME}
     if manifest.kind != kind.name:
         return frozenset()
     return manifest.names
@@ -398,14 +405,9 @@ def _stale_names(staged: Path) -> list[str]:
         return []
     except (ValueError, RecursionError):
         names = None
-    if not (isinstance(names, list) and all(map(_is_file_name, names))):
+    if not (isinstance(names, list) and all(map(checksums.is_file_name, names))):
         raise FolderError(f"{staged / _STALE} is damaged: it must be a list of file names")
     return names
-
-
-def _is_file_name(name: object) -> bool:
-    """Return whether a value is the name of a file in the folder itself."""
-    return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\\0")
 
 
 def _write(path: Path, content: bytes) -> None:

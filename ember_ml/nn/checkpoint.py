@@ -2,7 +2,8 @@
 
 A checkpoint is a folder with `config.json` (the model's class and config), `model.safetensors` (its
 values) and, if it was saved during training, `training.json`, `training.safetensors` and
-`history.jsonl`. `checksums.json` has the checksums of the files.
+`history.jsonl`. Modules with parts that are no tensors add files of their own
+(`Module.extra_files`). `checksums.json` has the checksums of the files.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from ember_ml._core import runtime
+from ember_ml._core import checksums, folders, runtime
 from ember_ml._core.checksums import Entry
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.deferred import SizeLimitError, deferred
@@ -31,6 +32,8 @@ from ember_ml._core.safetensors_files import (
 from ember_ml._core.tensor import Tensor, wrap
 from ember_ml._core.version import VERSION
 from ember_ml.backend import devices, use_backend
+from ember_ml.nn import _extra_files
+from ember_ml.nn._extra_files import ExtraFilesError
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Variable
 from ember_ml.nn.state_dict import check_file, replace_values, saved_variables
@@ -39,6 +42,8 @@ M = TypeVar("M", bound=Module)
 PathLike = str | os.PathLike[str]
 Place = tuple[str, str, str]
 """Backend, dtype name and device of a tensor."""
+Extra = Mapping[str, Mapping[str, bytes]]
+"""Dotted name of a module -> its extra files."""
 FORMAT = 1
 WEIGHTS = "model.safetensors"
 SPARE = 64 << 20
@@ -87,9 +92,13 @@ def save(
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
         "config": _config(model),
     }
+    extra, owners = _extra(model)
+    if owners:
+        about["files"] = owners
     files = {
         "config.json": _json(about),
         "model.safetensors": tensors_to_bytes(saved_variables(model)),
+        **extra,
     }
     if training is not None:
         data, tensors = training
@@ -101,13 +110,41 @@ def save(
         raise CheckpointError(str(error)) from None
 
 
+def check_target(model: Module, path: PathLike) -> None:
+    """Raise an error if saving a model to a folder would overwrite files that no save wrote.
+
+    Args:
+        model: The model.
+        path: The folder. It need not exist.
+    """
+    folders.check_target(path, KIND, _extra(model)[0])
+
+
+def _extra(model: Module) -> tuple[dict[str, bytes], dict[str, list[str]]]:
+    try:
+        return _extra_files.collect(model, (*_FILES, checksums.NAME))
+    except ExtraFilesError as error:
+        raise CheckpointError(str(error)) from None
+
+
 def _is_earlier_checkpoint(folder: Path) -> bool:
     """Return whether a folder without checksums is a checkpoint of an earlier version."""
+    return {"format", "ember_ml", "class"} <= _about(folder).keys()
+
+
+def _extra_names(folder: Path) -> frozenset[str]:
+    """Return the names of the extra files that `config.json` lists."""
+    owners = _about(folder).get("files", {})
+    return frozenset(filter(checksums.is_file_name, owners if isinstance(owners, dict) else ()))
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    """Return the content of `config.json`; empty if it cannot be read."""
     try:
         about = json.loads(read_regular(folder / "config.json"))
     except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(about, dict) and {"format", "ember_ml", "class"} <= about.keys()
+        return {}
+    return about if isinstance(about, dict) else {}
 
 
 _FILES = (
@@ -117,7 +154,9 @@ _FILES = (
     "training.safetensors",
     "history.jsonl",
 )
-KIND = Kind("checkpoint", "an Ember checkpoint", frozenset(_FILES), _is_earlier_checkpoint)
+KIND = Kind(
+    "checkpoint", "an Ember checkpoint", frozenset(_FILES), _is_earlier_checkpoint, _extra_names
+)
 
 
 def _config(model: Module) -> dict[str, Any] | None:
@@ -168,10 +207,29 @@ def load(path: PathLike, *, backend: str | None = None, into: Module | None = No
                 f"{folder.path / 'config.json'}: the checkpoint has format "
                 f"{about.get('format')!r:.60}; this version of Ember ML reads format {FORMAT}"
             )
+        extra = _read_extra(folder, about.get("files", {}))
         with open_tensors(folder, WEIGHTS) as file:
-            if into is not None:
-                return _load_into(into, folder, file)
-            return _load_new(folder, about, file, backend)
+            try:
+                if into is not None:
+                    return _load_into(into, folder, file, extra)
+                return _load_new(folder, about, file, backend, extra)
+            except ExtraFilesError as error:
+                raise CheckpointError(f"{folder.path}: {error}") from error.__cause__
+
+
+def _read_extra(folder: Folder, owners: object) -> dict[str, dict[str, bytes]]:
+    """Return the extra files of a checkpoint: dotted name of the module -> its files."""
+    files: dict[str, dict[str, bytes]] = {}
+    for name, owner in owners.items() if isinstance(owners, dict) else [("", owners)]:
+        match owner:
+            case [str(module), str(own)] if checksums.is_file_name(name):
+                files.setdefault(module, {})[own] = read_file(folder, name)
+            case _:
+                raise CheckpointError(
+                    f"{folder.path / 'config.json'}: files must map names of files in the folder "
+                    f"to [module, name], not {name!r:.80} to {owner!r:.80}"
+                )
+    return files
 
 
 @contextlib.contextmanager
@@ -188,21 +246,28 @@ def open_checkpoint(path: PathLike) -> Iterator[Folder]:
         raise CheckpointError(str(error)) from None
 
 
-def _load_into(model: Module, folder: Folder, file: SafetensorsFile) -> Module:
-    """Load the values into a model; if one does not fit, nothing is changed."""
+def _load_into(model: Module, folder: Folder, file: SafetensorsFile, extra: Extra) -> Module:
+    """Load files and values into a model; if one does not fit, nothing is changed."""
     if type(model).load_state_dict is not Module.load_state_dict:  # it may rename values
-        return model.load_state_dict(_read_all(folder, file))
+        with _extra_files.loaded(model, extra):
+            return model.load_state_dict(_read_all(folder, file))
     variables = saved_variables(model)
     check_file(type(model).__name__, variables, file.tensors)
     places = {name: (x.backend, x.dtype.name, x.device) for name, x in variables.items()}
-    replace_values(variables, _read(folder, file, places))
+    values = _read(folder, file, places)
+    with _extra_files.loaded(model, extra):
+        replace_values(variables, values)
     return model
 
 
 def _load_new(
-    folder: Folder, about: Mapping[str, Any], file: SafetensorsFile, backend: str | None
+    folder: Folder,
+    about: Mapping[str, Any],
+    file: SafetensorsFile,
+    backend: str | None,
+    extra: Extra,
 ) -> Module:
-    """Create the model of a checkpoint without initial values, and load the values into it.
+    """Create the model of a checkpoint without initial values, and load files and values into it.
 
     The values keep the dtypes of the file, if the backend has them.
     """
@@ -211,14 +276,15 @@ def _load_new(
         with deferred(limit, len(file.tensors)) as deferral:
             model = _create(folder, about)
         if type(model).load_state_dict is not Module.load_state_dict:  # it may rename values
-            return _create(folder, about).load_state_dict(_read_all(folder, file))
+            return _load_into(_create(folder, about), folder, file, extra)
         variables = saved_variables(model)
         check_file(type(model).__name__, variables, file.tensors)
         places = {name: _place(x, file.tensors[name].dtype) for name, x in variables.items()}
         values = _read(folder, file, places)
         if any(deferral.is_placeholder(x) for x in model.buffers() if not x.persistent):
             model = _create(folder, about)  # it draws values that are not saved
-    replace_values(saved_variables(model), values)
+    with _extra_files.loaded(model, extra):
+        replace_values(saved_variables(model), values)
     return model
 
 

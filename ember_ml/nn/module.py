@@ -9,7 +9,7 @@ from typing import Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
 from ember_ml._core.convert import as_dtype, convert_to_tensor
 from ember_ml._core.dtype import DTYPES
-from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml._core.types import DTypeLike
 from ember_ml.nn import _summary, _traversal, state_dict
@@ -284,6 +284,30 @@ class Module:
         """
         state_dict.load_state_dict(self, state, strict)
         return self
+
+    def extra_files(self) -> dict[str, bytes]:
+        """Return the files that a checkpoint has in addition to the values of this module alone.
+
+        Override it together with `load_extra_files` in a module with parts that are no tensors,
+        such as a tokenizer. Checkpoints write the files of all modules atomically, with checksums.
+
+        Returns:
+            File name, without a folder -> content; empty if there is nothing to save.
+        """
+        return {}
+
+    def load_extra_files(self, files: Mapping[str, bytes]) -> None:
+        """Restore what `extra_files` returned; if a file is not valid, raise and change nothing.
+
+        Args:
+            files: File name -> content, as `extra_files` returned them; empty if the checkpoint
+                has no files of this module.
+        """
+        if files:
+            raise ArgumentError(
+                f"{type(self).__name__} has no extra files, but got {', '.join(files)}; define "
+                "extra_files and load_extra_files"
+            )
 
     def register_forward_hook(self, hook: Callable[[Any, tuple[Any, ...], Any], object]) -> Handle:
         """Register a function to call after each forward, and return a handle to remove it.

@@ -11,7 +11,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -168,7 +168,9 @@ def test_leftovers_of_earlier_versions_are_recovered(tmp_path: Path) -> None:
     assert names(tmp_path) == {"m"}
 
 
-def save_and_die(path: Path, value: float, calls: int) -> bool:
+def save_and_die(
+    path: Path, value: float, calls: int, create: Callable[[], nn.Module] = language_model
+) -> bool:
     """Save in a new process that ends at its n-th file operation; return whether it got there."""
     child = os.fork()
     if not child:
@@ -186,7 +188,7 @@ def save_and_die(path: Path, value: float, calls: int) -> bool:
 
         for name in ("open", "mkdir", "replace", "rename", "unlink", "rmdir", "fsync"):
             setattr(os, name, dying(getattr(os, name)))
-        save_trainer(filled(language_model(), value), path)
+        save_trainer(filled(create(), value), path)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
@@ -227,6 +229,47 @@ def test_a_crash_at_any_file_operation_leaves_the_old_or_the_new(first, tmp_path
         crashes += 1
     assert crashes > 15
     assert seen == ({0.0, 1.0} if first is save_trainer else {1.0})
+
+
+class Numbered(layers.Dense):
+    """Layer whose weights are also in extra files: always in one, and in another if they are 1."""
+
+    def __init__(self) -> None:
+        super().__init__(2, 2)
+
+    def extra_files(self) -> dict[str, bytes]:
+        value = float(self.weight[0, 0])
+        return {"a.txt": str(value).encode(), **({"b.txt": b"1"} if value == 1.0 else {})}
+
+    def load_extra_files(self, files: Mapping[str, bytes]) -> None:
+        self.loaded = dict(files)
+
+
+@pytest.mark.parametrize("old", [0.0, 1.0])
+def test_a_crash_leaves_the_old_or_the_new_extra_files(old: float, tmp_path: Path) -> None:
+    crashes, seen = 0, set()
+    while True:
+        folder = tmp_path / "run"
+        shutil.rmtree(folder, ignore_errors=True)
+        save_trainer(filled(Numbered(), old), folder)
+        (folder / "notes.txt").write_text("mine")
+        died = save_and_die(folder, 1.0 - old, crashes, Numbered)
+        model = ember_ml.load(folder, into=filled(Numbered(), -1.0))
+        seen.add(float(model.weight[0, 0]))
+        assert model.loaded == model.extra_files()
+        save_trainer(filled(Numbered(), 2.0), folder)
+        assert names(folder) == {
+            *MODEL_FILES,
+            *TRAINING_FILES,
+            "history.jsonl",
+            "a.txt",
+            "notes.txt",
+        }
+        if not died:
+            break
+        crashes += 1
+    assert crashes > 15
+    assert seen == {0.0, 1.0}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs file permissions")

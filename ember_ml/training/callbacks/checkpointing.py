@@ -10,9 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml._core.folders import check_target, remove_folder
+from ember_ml._core.folders import remove_folder
 from ember_ml.data.errors import check_integer
-from ember_ml.nn.checkpoint import KIND, CheckpointError, open_checkpoint, read_json
+from ember_ml.nn.checkpoint import (
+    KIND,
+    CheckpointError,
+    check_target,
+    open_checkpoint,
+    read_json,
+)
 from ember_ml.training.callbacks.base import Best, Callback, check_interval
 
 if TYPE_CHECKING:
@@ -66,7 +72,7 @@ class Checkpoint(Callback):
         if not os.access(self.folder, os.W_OK):
             raise PermissionError(f"Checkpoint: {self.folder} is not writable")
         for name in ("last",) if self.best is None else ("last", "best"):
-            check_target(self.folder / name, KIND)
+            check_target(trainer.model, self.folder / name)
 
     def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         """Save every `every_steps` steps, and the best checkpoint after an evaluation."""

@@ -14,7 +14,7 @@ from ember_ml._core.errors import EmberError
 from ember_ml._core.folders import Folder, Log
 from ember_ml._core.tensor import Tensor
 from ember_ml.backend import use_backend
-from ember_ml.nn import checkpoint
+from ember_ml.nn import _extra_files, checkpoint
 from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.training.schedules import Schedule
 from ember_ml.training.trainer import history_log, plain_data
@@ -164,6 +164,7 @@ def _snapshot(trainer: Trainer) -> Callable[[], None]:
     position = trainer.step, trainer.epoch, trainer.loader_state
     start = trainer.skipped, trainer.start, trainer.resumed_start
     group = trainer._runner.group
+    undo_files = _extra_files.snapshot(trainer.model)
 
     def undo() -> None:
         for variable, value in zip(variables, values, strict=True):
@@ -177,6 +178,7 @@ def _snapshot(trainer: Trainer) -> Callable[[], None]:
         trainer.step, trainer.epoch, trainer.loader_state = position
         trainer.skipped, trainer.start, trainer.resumed_start = start
         trainer._runner.group = group
+        undo_files()
         ops.random.set_state(random)
 
     return undo
