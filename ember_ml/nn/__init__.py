@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ember_ml.nn import initializers as initializers
     from ember_ml.nn import layers as layers
     from ember_ml.nn import models as models
+    from ember_ml.nn import pipeline as pipeline
     from ember_ml.nn import wirings as wirings
     from ember_ml.nn.models.base import Model as Model
     from ember_ml.nn.sequential import Sequential as Sequential
