@@ -274,3 +274,49 @@ def _track() -> None:
     np.testing.assert_allclose(
         layer.running_mean.numpy(), mean * (1 - remaining), rtol=1e-5, atol=1e-6
     )
+
+
+READS: dict[str, Callable[[Any], object]] = {
+    "numpy": lambda x: x.numpy(),
+    "item": lambda x: x[0, 0].item(),
+    "float": lambda x: float(x[0, 0]),
+    "bool": lambda x: bool(x[0, 0]),
+    "tolist": lambda x: x.tolist(),
+    "text": repr,
+    "fit": lambda x: Trainer(nn.layers.Dense(2, 2), "mse", progress=False).fit((x, x), steps=1),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_lazy_result_of_another_thread_is_right_or_refused(read: str, backend: str) -> None:
+    values = np.arange(6.0, dtype="float32").reshape(3, 2)
+
+    def compute() -> Any:
+        with use_backend(backend):
+            return ops.asarray(values) * 2.0 + 1.0
+
+    def refused_or_right(x: Any) -> None:
+        with use_backend(backend):
+            try:
+                READS[read](x)
+            except ConcurrentUseError as error:
+                assert "another thread has not computed" in str(error)  # noqa: PT017
+            else:
+                np.testing.assert_array_equal(x.numpy(), values * 2.0 + 1.0)
+
+    with ThreadPoolExecutor(1) as pool:
+        refused_or_right(pool.submit(compute).result())
+        pool.submit(refused_or_right, compute()).result()
+
+
+def test_a_result_that_its_thread_has_computed_is_read_anywhere(backend: str) -> None:
+    def compute() -> Any:
+        with use_backend(backend):
+            x = ops.asarray([1.0, 2.0]) * 2.0
+            x.numpy()
+            return x
+
+    with ThreadPoolExecutor(1) as pool:
+        x = pool.submit(compute).result()
+    assert x.tolist() == [2.0, 4.0]
+    assert (x + 1.0).tolist() == [3.0, 5.0]

@@ -154,3 +154,26 @@ def test_a_callback_that_is_right_is_accepted(tmp_path: Path) -> None:
     stop = EarlyStopping("loss", patience=np.int64(3), min_delta=np.float32(0.1))
     trainer(checkpoint, stop).fit((X, Y), steps=np.int64(2), batch_size=np.int32(5))
     assert sorted(path.name for path in tmp_path.iterdir())[0] == "last"
+
+
+class Stateful(Callback):
+    """Has a state, whatever it is."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def state_dict(self) -> Any:
+        return self.state
+
+
+@pytest.mark.parametrize(
+    "state", [None, [1], {"a": object()}, {"a": np.ones(2)}, {(1, 2): 3}], ids=repr
+)
+def test_a_state_that_cannot_be_read_back_is_not_saved(state: Any, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"Stateful\.state_dict must return a dict of numbers"):
+        trainer(Stateful(state)).save(tmp_path / "checkpoint")
+    assert not (tmp_path / "checkpoint").exists()
+    ours = trainer(Stateful(state), Checkpoint(tmp_path / "run", every_steps=1))
+    with pytest.raises(TypeError, match=r"Stateful\.state_dict must return a dict of numbers"):
+        ours.fit((X, Y), steps=2)
+    assert ours.step == 0

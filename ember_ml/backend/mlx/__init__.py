@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ConcurrentUseError, DeviceError
 from ember_ml.backend.interface import Optimization, Random, ReplayAutodiff
 from ember_ml.backend.mlx import autodiff as _autodiff
 from ember_ml.backend.mlx import indexing as _indexing
@@ -116,7 +116,20 @@ def to_host(data: mx.array) -> np.ndarray:
     """Convert to a NumPy array, sharing memory where possible."""
     if data.dtype == mx.bfloat16:
         raise ArgumentTypeError("NumPy has no bfloat16; use x.astype('float32').numpy()")
-    return np.asarray(data)
+    try:
+        return np.asarray(data)
+    except RuntimeError as error:
+        raise _read_error(error) from error
+
+
+def _read_error(error: RuntimeError) -> RuntimeError:
+    """Return the error to raise for one of MLX: it names what to do with another thread's array."""
+    if "in current thread" not in str(error):
+        return error
+    return ConcurrentUseError(
+        "an array that another thread has not computed can be read in that thread only; compute "
+        "it there, for example with x.numpy(), before it is used in this thread"
+    )
 
 
 def to_portable(data: mx.array) -> np.ndarray:
@@ -152,7 +165,10 @@ def copy(data: mx.array) -> mx.array:
 
 def item(data: mx.array) -> mx.array:
     """Return the only element as a Python scalar."""
-    return data.item()
+    try:
+        return data.item()
+    except RuntimeError as error:
+        raise _read_error(error) from error
 
 
 def truth(data: mx.array) -> bool | None:
@@ -161,11 +177,16 @@ def truth(data: mx.array) -> bool | None:
         return bool(data.item())
     except ValueError:
         return None
+    except RuntimeError as error:
+        raise _read_error(error) from error
 
 
 def tolist(data: mx.array) -> mx.array:
     """Return nested lists of Python scalars."""
-    return data.tolist()
+    try:
+        return data.tolist()
+    except RuntimeError as error:
+        raise _read_error(error) from error
 
 
 def to_dlpack(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsFloat
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
@@ -103,6 +104,32 @@ class Best:
         if better:
             self.value = value
         return better
+
+
+def callback_states(callbacks: Sequence[Callback]) -> list[list[Any]]:
+    """Return the class name and the state of each callback, as a checkpoint stores them.
+
+    Args:
+        callbacks: Callbacks of a trainer.
+
+    Raises:
+        ArgumentTypeError: If a state could not be read back from a checkpoint.
+    """
+    return [[type(each).__name__, _plain_state(each)] for each in callbacks]
+
+
+def _plain_state(callback: Callback) -> dict[str, Any]:
+    state = callback.state_dict()
+    try:
+        if isinstance(state, dict):
+            json.dumps(state)
+            return state
+    except (TypeError, ValueError, RecursionError):
+        pass
+    raise ArgumentTypeError(
+        f"{type(callback).__name__}.state_dict must return a dict of numbers, text, lists and "
+        f"dicts, which a checkpoint can store, not {state!r:.60}"
+    )
 
 
 def check_interval(callback: str, every_steps: int | None) -> int | None:

@@ -19,7 +19,7 @@ from ember_ml.nn.checkpoint import (
     open_checkpoint,
     read_json,
 )
-from ember_ml.training.callbacks.base import Best, Callback, check_interval
+from ember_ml.training.callbacks.base import Best, Callback, callback_states, check_interval
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
@@ -67,6 +67,7 @@ class Checkpoint(Callback):
 
     def on_fit_start(self, trainer: Trainer) -> None:
         """Create the folder, and raise an error if checkpoints cannot be written to it."""
+        callback_states(trainer.callbacks)  # raises an error if one cannot be saved
         self.folder = self.folder.absolute()  # also if a callback changes the working directory
         self.folder.mkdir(parents=True, exist_ok=True)
         if not os.access(self.folder, os.W_OK):

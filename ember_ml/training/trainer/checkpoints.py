@@ -16,6 +16,7 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.backend import use_backend
 from ember_ml.nn import _extra_files, checkpoint
 from ember_ml.nn.checkpoint import CheckpointError
+from ember_ml.training.callbacks.base import callback_states
 from ember_ml.training.schedules import Schedule
 from ember_ml.training.trainer import history_log, plain_data
 from ember_ml.training.trainer.history import History
@@ -48,9 +49,7 @@ def _save(trainer: Trainer, path: str | os.PathLike[str], evaluation: bool) -> N
         "loader": None if trainer.loader is None else trainer.loader.state_dict(),
         "random": ops.random.get_state(),
         "history": trainer.history.position(),
-        "callbacks": [
-            [type(callback).__name__, callback.state_dict()] for callback in trainer.callbacks
-        ],
+        "callbacks": callback_states(trainer.callbacks),
         "evaluation": evaluation,
         "skipped": trainer.skipped,
         "start": list(trainer.start),
