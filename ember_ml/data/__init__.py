@@ -20,6 +20,9 @@ from ember_ml.data.random import random_stream as random_stream
 from ember_ml.data.stream import IterableDataset as IterableDataset
 
 if TYPE_CHECKING:
+    from ember_ml.data import audio as audio
     from ember_ml.data import features as features
 
-__getattr__, __dir__ = _namespaces.attach(__name__, {"features": f"{__name__}.features"})
+__getattr__, __dir__ = _namespaces.attach(
+    __name__, {name: f"{__name__}.{name}" for name in ("audio", "features")}
+)

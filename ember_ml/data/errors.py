@@ -18,7 +18,7 @@ class WorkerError(EmberError, RuntimeError):
 
 
 class DataFileError(EmberError, OSError):
-    """Raised for a data file that is missing or would be overwritten."""
+    """Raised for a data file that is missing, damaged, invalid or would be overwritten."""
 
 
 def check_integer(where: str, name: str, value: object, least: int) -> int:

@@ -1,0 +1,162 @@
+"""Datasets of audio files in folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ember_ml._core.errors import ArgumentError
+from ember_ml.data.audio.files import Audio, info, read
+from ember_ml.data.audio.length import Position, fit_length
+from ember_ml.data.audio.manifest import Recording, read_manifest
+from ember_ml.data.audio.samples import check_range, check_rate
+from ember_ml.data.dataset import Dataset
+from ember_ml.data.errors import DataFileError, check_index
+from ember_ml.data.memory_map import PathLike
+
+SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif", ".au")
+SUFFIX_LIST = ", ".join(SUFFIXES)
+
+
+class AudioFolder(Dataset):
+    """Dataset of audio files: the samples and the class of each.
+
+    An example is `(samples, label)`: float32, and the index of its class in `classes`. Without
+    labels in a manifest it is the samples alone. Without `duration`, lengths differ: batch them
+    with `pad_collate`.
+
+    Args:
+        root: Folder with one folder of audio files for each class. Files may be nested deeper.
+            With a manifest, the folder that all its files are in.
+        manifest: CSV file with a header, or JSON lines, with the columns "path", relative to
+            `root`, and optionally "label". Default: the folders are the classes.
+        sample_rate: Sample rate in Hz; files of other rates are resampled. Default: that of the
+            first file, and files of other rates are errors.
+        mono: Whether to average the channels. Default: True.
+        duration: Length in seconds to crop, or pad with zeros, all examples to. Default: the length
+            of each file.
+        position: Part of a longer file that is used, and place of a shorter one: "start", "center"
+            or "end". Default: "start".
+
+    Raises:
+        DataFileError: If there are no files, or a manifest is invalid or names a file outside of
+            the root.
+
+    Example:
+        >>> import tempfile
+        >>> from ember_ml.data import audio
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> for name in ("high", "low"):
+        ...     audio.write(f"{folder.name}/{name}/0.wav", [0.5] * 800, 8000)
+        >>> dataset = audio.AudioFolder(folder.name, duration=0.2)
+        >>> dataset.classes, len(dataset)
+        (('high', 'low'), 2)
+        >>> samples, label = dataset[1]
+        >>> samples.shape, label
+        ((1600,), 1)
+        >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        root: PathLike,
+        manifest: PathLike | None = None,
+        *,
+        sample_rate: int | None = None,
+        mono: bool = True,
+        duration: float | None = None,
+        position: Position = "start",
+    ) -> None:
+        self.root = Path(root).absolute()
+        if not self.root.is_dir():
+            raise DataFileError(f"AudioFolder: there is no folder {self.root}")
+        recordings = (
+            _scan(self.root)
+            if manifest is None
+            else read_manifest(Path(manifest).absolute(), self.root)
+        )
+        self.paths = tuple(recording.path for recording in recordings)
+        self.classes, self.labels = _classes(recordings)
+        self._resample = sample_rate is not None
+        self.sample_rate = (
+            info(self.paths[0]).sample_rate
+            if sample_rate is None
+            else check_rate("AudioFolder", "sample_rate", sample_rate)
+        )
+        self.mono = mono
+        self.length = None if duration is None else self._length(duration)
+        if position not in ("start", "center", "end"):
+            raise ArgumentError(
+                f"AudioFolder: position must be 'start', 'center' or 'end', not {position!r}"
+            )
+        self.position = position
+
+    def _length(self, duration: float) -> int:
+        seconds, _ = check_range("AudioFolder", "duration", duration, 0.0)
+        length = round(seconds * self.sample_rate)
+        if not length:
+            raise ArgumentError(
+                f"AudioFolder: duration={duration!r} s is less than a sample at "
+                f"{self.sample_rate} Hz"
+            )
+        return length
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> np.ndarray | tuple[np.ndarray, int]:
+        index = check_index("AudioFolder", index, len(self))
+        samples = self._read(self.paths[index]).samples
+        if self.length is not None:
+            samples = fit_length(samples, self.length, self.position)
+        return samples if self.labels is None else (samples, int(self.labels[index]))
+
+    def _read(self, path: Path) -> Audio:
+        audio = read(path, self.sample_rate if self._resample else None, mono=self.mono)
+        if audio.sample_rate != self.sample_rate:
+            raise DataFileError(
+                f"{path}: the sample rate is {audio.sample_rate} Hz, but the first file of the "
+                f"dataset has {self.sample_rate} Hz; pass sample_rate= to resample all files"
+            )
+        return audio
+
+    def __repr__(self) -> str:
+        return (
+            f"AudioFolder({str(self.root)!r}: {len(self)} files, {len(self.classes)} classes, "
+            f"{self.sample_rate} Hz)"
+        )
+
+
+def _scan(root: Path) -> list[Recording]:
+    """Return the audio files in the class folders of the root, sorted by class and path."""
+    recordings = []
+    entries = sorted(entry for entry in root.iterdir() if not entry.name.startswith("."))
+    for folder in filter(Path.is_dir, entries):
+        files = sorted(path for path in folder.rglob("*") if _is_audio(path, folder))
+        if not files:
+            raise DataFileError(
+                f"AudioFolder: the class folder {folder} contains no audio file ({SUFFIX_LIST})"
+            )
+        recordings += [Recording(path, folder.name) for path in files]
+    if not recordings:
+        raise DataFileError(
+            f"AudioFolder: {root} has no class folders with audio files ({SUFFIX_LIST}); list "
+            "files without classes in a manifest"
+        )
+    return recordings
+
+
+def _is_audio(path: Path, folder: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+    return not hidden and path.suffix.lower() in SUFFIXES and path.is_file()
+
+
+def _classes(recordings: list[Recording]) -> tuple[tuple[str, ...], np.ndarray | None]:
+    """Return the sorted names of the classes, and the class of each recording."""
+    labels = [recording.label for recording in recordings if recording.label is not None]
+    if not labels:
+        return (), None
+    names = tuple(sorted(set(labels)))
+    index = {name: number for number, name in enumerate(names)}
+    return names, np.array([index[label] for label in labels], np.int64)
