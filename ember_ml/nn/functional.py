@@ -110,7 +110,8 @@ def substitute(variables: Sequence[Variable], values: Sequence[Tensor]) -> Itera
         yield
     finally:
         rebind(variables, before)
-        make_public(private)
+        if private:
+            make_public(private)
 
 
 def current_values(variables: Sequence[Variable]) -> list[Tensor]:
