@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -159,3 +160,40 @@ def test_a_link_to_another_checkpoint_is_not_a_committed_save(tmp_path: Path) ->
         trained().save(mine)
     assert kinds_of(other) == before
     assert trained().resume(other).step == 5
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """Yield a folder of a user who is not root, whom permissions do not concern."""
+    with tempfile.TemporaryDirectory() as folder:
+        trained().save(Path(folder) / "root")  # imports what that user may not be able to read
+        trained().resume(Path(folder) / "root")
+        is_root = os.geteuid() == 0
+        if is_root:
+            os.chown(folder, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            yield Path(folder)
+        finally:
+            if is_root:
+                os.seteuid(0)
+
+
+NOBODY = 65534
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o000], ids=oct)
+def test_files_without_permissions_are_replaced(mode: int, unprivileged: Path) -> None:
+    ours = trained()
+    ours.save(unprivileged / "run")
+    for path in (unprivileged / "run").iterdir():
+        path.chmod(mode)
+    (unprivileged / "run" / "checksums.json").chmod(0o644)  # which says what a save wrote
+    ours.save(unprivileged / "other")
+    for steps in (4, 6):
+        ours.fit((X, Y), until_step=steps, batch_size=4)
+        for name in ("run", "other"):
+            ours.save(unprivileged / name)
+            again = trained().resume(unprivileged / name)
+            assert again.step == steps
+            assert again.history.losses == ours.history.losses

@@ -320,3 +320,23 @@ def test_a_result_that_its_thread_has_computed_is_read_anywhere(backend: str) ->
         x = pool.submit(compute).result()
     assert x.tolist() == [2.0, 4.0]
     assert (x + 1.0).tolist() == [3.0, 5.0]
+
+
+def test_fits_of_one_trainer_do_not_mix() -> None:
+    """Fits that start together run one after another, or all but one are refused."""
+    x = np.random.default_rng(0).standard_normal((20, 2)).astype("float32")
+    with use_backend("numpy"):
+        for _ in range(amount(5, 100)):
+            ours = Trainer(nn.layers.Dense(2, 2), "mse", progress=False)
+
+            def fit(_: int, ours: Trainer = ours) -> bool:
+                try:
+                    with use_backend("numpy"):
+                        ours.fit((x, x), steps=4, batch_size=5)
+                except ConcurrentUseError:
+                    return False
+                return True
+
+            ended = together(fit, 4)
+            assert any(ended)
+            assert ours.step == len(ours.history.losses) == 4 * sum(ended)

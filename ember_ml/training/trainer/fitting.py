@@ -7,13 +7,15 @@ import itertools
 import math
 import operator
 import os
+import threading
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ember_ml._core.errors import ArgumentError
+from ember_ml._core.errors import ArgumentError, ConcurrentUseError
 from ember_ml.backend import use_backend
 from ember_ml.data.errors import check_integer
 from ember_ml.nn.checkpoint import CheckpointError
@@ -36,6 +38,29 @@ if TYPE_CHECKING:
 
 INTERRUPTED = "ember-interrupted"
 """Folder of the checkpoint after a signal, if no callback saves checkpoints."""
+
+
+_START = threading.Lock()  # of all trainers, because one with a lock could not be copied
+
+
+@contextlib.contextmanager
+def single_fit(trainer: Trainer) -> Iterator[None]:
+    """Mark a trainer as in `fit`; raise a ConcurrentUseError if it is already.
+
+    Args:
+        trainer: The trainer.
+    """
+    with _START:
+        if trainer._is_fitting:
+            raise ConcurrentUseError(
+                "fit: the trainer is in fit already, in a callback or another thread; use another "
+                "trainer, or call fit again after it has ended"
+            )
+        trainer._is_fitting = True
+    try:
+        yield
+    finally:
+        trainer._is_fitting = False
 
 
 @dataclass(eq=False)
@@ -80,8 +105,6 @@ class Fit:
         self._move_loader()
         self._begin()
         with use_backend(trainer.backend), contextlib.ExitStack() as ends:
-            trainer._is_fitting = True
-            ends.callback(setattr, trainer, "_is_fitting", False)
             for callback in reversed(trainer.callbacks):  # each runs even if another one fails
                 ends.callback(callback.on_fit_end, trainer)
             ends.callback(trainer.optimizer.eval)

@@ -22,6 +22,8 @@ _CHUNK = 1 << 20
 _MAX_IN_MEMORY = 1 << 20
 """Size in bytes above which the buffer of new records is a temporary file."""
 
+_BY_EFFECTIVE_ID = os.access in os.supports_effective_ids
+
 Record = dict[str, float]
 
 
@@ -151,7 +153,7 @@ class HistoryLog:
                     with contextlib.suppress(OSError):
                         os.ftruncate(file.fileno(), size)
                     raise
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):  # a file that is read-only is replaced
             return False
         return True
 
@@ -170,6 +172,8 @@ class HistoryLog:
         try:
             if not os.path.samestat(os.stat(self._saved_path), os.fstat(self._saved.fileno())):
                 return False
+            if not os.access(self._saved_path, os.R_OK | os.W_OK, effective_ids=_BY_EFFECTIVE_ID):
+                return False  # later records could not be appended
             os.link(self._saved_path, staged)
         except OSError:  # it is gone, on another disk, or the disk has no links
             return False

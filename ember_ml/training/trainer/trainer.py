@@ -24,7 +24,7 @@ from ember_ml.training.metrics import Metric
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.trainer import batches, building, checkpoints, evaluation, sources
 from ember_ml.training.trainer.checks import check_callbacks, factor_of
-from ember_ml.training.trainer.fitting import Fit
+from ember_ml.training.trainer.fitting import Fit, single_fit
 from ember_ml.training.trainer.history import History
 from ember_ml.training.trainer.keywords import with_suggestions
 from ember_ml.training.trainer.limits import Start, limit_of
@@ -250,24 +250,22 @@ class Trainer:
                 are in the records of these steps, and callbacks that monitor one of them decide
                 there too. Default: only after each epoch.
         """
-        if self._is_fitting:
-            raise ConcurrentUseError(
-                "fit: the trainer is in fit already, in a callback or another thread; use another "
-                "trainer, or call fit again after it has ended"
-            )
-        if targets is not None:
-            has_loss = self.loss is not None
-            data, validation = sources.with_targets(data, targets, validation, has_loss)
-        if validate_every is not None:
-            validate_every = check_integer("fit", "validate_every", validate_every, least=1)
-            if validation is None:
-                raise ArgumentError(f"fit: validate_every={validate_every} needs validation data")
-        start = self.resumed_start or Start(self.epoch, self.step)
-        limit = limit_of(start, epochs, steps, until_epoch, until_step)
-        if epochs is None and steps is None and limit.reached(self.epoch, self.step):
-            return self.history  # a later call may continue the saved one
-        Fit(self, data, validation, start, limit, batch_size, validate_every).run()
-        return self.history
+        with single_fit(self):
+            if targets is not None:
+                has_loss = self.loss is not None
+                data, validation = sources.with_targets(data, targets, validation, has_loss)
+            if validate_every is not None:
+                validate_every = check_integer("fit", "validate_every", validate_every, least=1)
+                if validation is None:
+                    raise ArgumentError(
+                        f"fit: validate_every={validate_every} needs validation data"
+                    )
+            start = self.resumed_start or Start(self.epoch, self.step)
+            limit = limit_of(start, epochs, steps, until_epoch, until_step)
+            if epochs is None and steps is None and limit.reached(self.epoch, self.step):
+                return self.history  # a later call may continue the saved one
+            Fit(self, data, validation, start, limit, batch_size, validate_every).run()
+            return self.history
 
     def train_step(self, batch: object) -> dict[str, float] | None:
         """Train on a batch, and return the record of the step if the batch completed one.
