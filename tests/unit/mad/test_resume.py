@@ -89,9 +89,9 @@ def test_a_sweep_continues_its_runs(tmp_path: Path) -> None:
         interrupt(run, folder, after=1)
     assert sweep.store.has_checkpoint(run)
     steps = [
-        event.what.step
+        event.payload.step
         for event in sweep.events(ProcessPool(1, "numpy", checkpoints=sweep.store.checkpoints))
-        if isinstance(event.what, Point)
+        if isinstance(event.payload, Point)
     ]
     assert steps == [2, 4]
     assert not sweep.store.has_checkpoint(run)
