@@ -8,7 +8,7 @@ import numpy as np
 
 from ember_ml import nn
 from ember_ml.configs import Config
-from ember_ml.nn.layers import Embedding, GroupNorm
+from ember_ml.nn.layers import Embedding, GroupNorm, ImageLayer
 from ember_ml.registry import Entry
 
 NEEDED: dict[str, Any] = {
@@ -18,6 +18,7 @@ NEEDED: dict[str, Any] = {
     "in_features": 4,
     "inter_fanout": 2,
     "inter_neurons": 6,
+    "kernel_size": 3,
     "layer": {"type": "layers/swiglu", "features": 32},
     "layers": "attention swiglu",
     "motor_fanin": 2,
@@ -64,5 +65,7 @@ def inputs_of(layer: nn.Module) -> np.ndarray:
         return rng.integers(0, NEEDED["num_embeddings"], (2, 5))
     if isinstance(layer, GroupNorm):
         return rng.standard_normal((2, NEEDED["features"], 5)).astype(np.float32)
+    if isinstance(layer, ImageLayer):
+        return rng.standard_normal((2, 7, 6, NEEDED["in_features"])).astype(np.float32)
     features = getattr(layer, "features", NEEDED["in_features"])
     return rng.standard_normal((2, 5, features)).astype(np.float32)
