@@ -161,6 +161,12 @@ def get_backend() -> str:
     return _chosen or _resolve()
 
 
+def scoped_backend() -> str | None:
+    """Return the backend of the innermost `use_backend` scope; None outside of any scope."""
+    scopes = _scopes.get() if _open_scopes else ()
+    return scopes[-1] if scopes else None
+
+
 def selection_reason() -> str:
     """Return the reason why the active backend was selected."""
     name = get_backend()

@@ -1,6 +1,21 @@
 """Pipelines: stages that process data one after the other."""
 
+from typing import TYPE_CHECKING
+
 from ember_ml._core import namespaces as _namespaces
 
-_NAMES: dict[str, str] = {}
+if TYPE_CHECKING:
+    from ember_ml.nn.pipeline.asynchronous import AsyncPipeline as AsyncPipeline
+    from ember_ml.nn.pipeline.asynchronous import Batch as Batch
+    from ember_ml.nn.pipeline.asynchronous import DeadlineExceeded as DeadlineExceeded
+    from ember_ml.nn.pipeline.asynchronous import Failure as Failure
+    from ember_ml.nn.pipeline.asynchronous import Overloaded as Overloaded
+    from ember_ml.nn.pipeline.asynchronous import PipelineCallback as PipelineCallback
+    from ember_ml.nn.pipeline.asynchronous import PipelineClosed as PipelineClosed
+
+_ASYNCHRONOUS = (
+    *("AsyncPipeline", "Batch", "DeadlineExceeded", "Failure", "Overloaded", "PipelineCallback"),
+    "PipelineClosed",
+)
+_NAMES: dict[str, str] = dict.fromkeys(_ASYNCHRONOUS, f"{__name__}.asynchronous")
 __getattr__, __dir__ = _namespaces.attach(__name__, _NAMES)
