@@ -9,14 +9,14 @@ import numpy as np
 from ember_ml._core.errors import ArgumentError
 from ember_ml.data.audio.files import Audio, info, read
 from ember_ml.data.audio.length import Position, fit_length
-from ember_ml.data.audio.manifest import Recording, read_manifest
 from ember_ml.data.audio.samples import check_range, check_rate
+from ember_ml.data.class_folders import class_labels, scan_classes
 from ember_ml.data.dataset import Dataset
 from ember_ml.data.errors import DataFileError, check_index
+from ember_ml.data.manifest import read_manifest
 from ember_ml.data.memory_map import PathLike
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif", ".au")
-SUFFIX_LIST = ", ".join(SUFFIXES)
 
 
 class AudioFolder(Dataset):
@@ -71,13 +71,13 @@ class AudioFolder(Dataset):
         self.root = Path(root).absolute()
         if not self.root.is_dir():
             raise DataFileError(f"AudioFolder: there is no folder {self.root}")
-        recordings = (
-            _scan(self.root)
+        files = (
+            scan_classes("AudioFolder", self.root, SUFFIXES, "audio")
             if manifest is None
-            else read_manifest(Path(manifest).absolute(), self.root)
+            else read_manifest(Path(manifest).absolute(), self.root, "audio")
         )
-        self.paths = tuple(recording.path for recording in recordings)
-        self.classes, self.labels = _classes(recordings)
+        self.paths = tuple(file.path for file in files)
+        self.classes, self.labels = class_labels(files)
         self._resample = sample_rate is not None
         self.sample_rate = (
             info(self.paths[0]).sample_rate
@@ -126,37 +126,3 @@ class AudioFolder(Dataset):
             f"AudioFolder({str(self.root)!r}: {len(self)} files, {len(self.classes)} classes, "
             f"{self.sample_rate} Hz)"
         )
-
-
-def _scan(root: Path) -> list[Recording]:
-    """Return the audio files in the class folders of the root, sorted by class and path."""
-    recordings = []
-    entries = sorted(entry for entry in root.iterdir() if not entry.name.startswith("."))
-    for folder in filter(Path.is_dir, entries):
-        files = sorted(path for path in folder.rglob("*") if _is_audio(path, folder))
-        if not files:
-            raise DataFileError(
-                f"AudioFolder: the class folder {folder} contains no audio file ({SUFFIX_LIST})"
-            )
-        recordings += [Recording(path, folder.name) for path in files]
-    if not recordings:
-        raise DataFileError(
-            f"AudioFolder: {root} has no class folders with audio files ({SUFFIX_LIST}); list "
-            "files without classes in a manifest"
-        )
-    return recordings
-
-
-def _is_audio(path: Path, folder: Path) -> bool:
-    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-    return not hidden and path.suffix.lower() in SUFFIXES and path.is_file()
-
-
-def _classes(recordings: list[Recording]) -> tuple[tuple[str, ...], np.ndarray | None]:
-    """Return the sorted names of the classes, and the class of each recording."""
-    labels = [recording.label for recording in recordings if recording.label is not None]
-    if not labels:
-        return (), None
-    names = tuple(sorted(set(labels)))
-    index = {name: number for number, name in enumerate(names)}
-    return names, np.array([index[label] for label in labels], np.int64)

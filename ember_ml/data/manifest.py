@@ -1,4 +1,4 @@
-"""Manifests: lists of audio files with labels, as CSV or JSON lines."""
+"""Manifests: lists of files with labels, as CSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -7,50 +7,42 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from ember_ml._core.files import read_regular
+from ember_ml.data.class_folders import LabeledFile
 from ember_ml.data.errors import DataFileError
 
 
-class Recording(NamedTuple):
-    """Row of a manifest."""
-
-    path: Path
-    label: str | None
-
-
-def read_manifest(manifest: Path, root: Path) -> list[Recording]:
-    """Return the recordings of a manifest; each path must be a file inside of the root.
+def read_manifest(manifest: Path, root: Path, kind: str) -> list[LabeledFile]:
+    """Return the files of a manifest; each path must be a file inside of the root.
 
     Args:
         manifest: CSV file with a header, or JSON lines (.jsonl, .json), with "path" and, in all
             rows or in none, "label".
         root: Folder that relative paths start from.
+        kind: Kind of the files in errors, such as "audio".
     """
     inside = root.resolve()
-    recordings = []
-    for line, row in _rows(manifest):
-        recordings.append(_recording(manifest, line, row, root, inside))
-    if not recordings:
+    files = [_file(f"{manifest}:{line}", row, root, inside, kind) for line, row in _rows(manifest)]
+    if not files:
         raise DataFileError(f"{manifest}: the manifest has no rows")
-    labelled = [recording.label is not None for recording in recordings]
-    if any(labelled) and not all(labelled):
+    labeled = [file.label is not None for file in files]
+    if any(labeled) and not all(labeled):
         raise DataFileError(
             f"{manifest}: either all rows or none must have a label; "
-            f"{recordings[labelled.index(False)].path} has none"
+            f"{files[labeled.index(False)].path} has none"
         )
-    return recordings
+    return files
 
 
-def _recording(
-    manifest: Path, line: int, row: dict[str, object], root: Path, inside: Path
-) -> Recording:
-    where = f"{manifest}:{line}"
+def _file(where: str, row: dict[str, object], root: Path, inside: Path, kind: str) -> LabeledFile:
     name = row.get("path")
     if not isinstance(name, str) or not name or "\0" in name:
-        raise DataFileError(f"{where}: 'path' must name an audio file, not {name!r:.60}")
-    path = (root / name).resolve()  # follows links, so that none leads out of the root
+        raise DataFileError(f"{where}: 'path' must name the {kind} file, not {name!r:.60}")
+    try:
+        path = (root / name).resolve()  # follows links, so that none leads out of the root
+    except (OSError, RuntimeError):
+        raise DataFileError(f"{where}: the path {name!r} is a loop of symbolic links") from None
     if not path.is_relative_to(inside):
         raise DataFileError(f"{where}: the path {name!r} is outside of the folder {root}")
     if not path.is_file():
@@ -58,7 +50,7 @@ def _recording(
     label = row.get("label")
     if isinstance(label, (bool, float, list, dict)):
         raise DataFileError(f"{where}: 'label' must be a string or an integer, not {label!r:.60}")
-    return Recording(path, None if label is None or label == "" else str(label))
+    return LabeledFile(path, None if label is None or label == "" else str(label))
 
 
 def _rows(manifest: Path) -> Iterator[tuple[int, dict[str, object]]]:
