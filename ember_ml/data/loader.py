@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ember_ml._core import runtime
@@ -16,7 +16,7 @@ from ember_ml.data.conversion import Placer, Pytree
 from ember_ml.data.dataset import Dataset
 from ember_ml.data.errors import check_integer
 from ember_ml.data.plan import Plan, check_shard
-from ember_ml.data.processes import Remote
+from ember_ml.data.pool import Pools
 from ember_ml.data.reading import Collate, End, IndexReader, Reader, StreamReader, Task
 from ember_ml.data.state import Progress, checked_state
 from ember_ml.data.stream import IterableDataset
@@ -44,8 +44,10 @@ class DataLoader:
         num_workers: Number of background workers; 0 reads in the loop itself. At most 1 for a
             stream.
         worker_type: "thread", or "process" for Python code that holds the GIL. The dataset is sent
-            to the processes, which are started in each epoch, so it must be picklable.
+            to the processes when they start, so it must be picklable.
         prefetch: Number of batches that each worker reads ahead.
+        persistent: Whether worker processes stay for the next loop. They end with `close`, at the
+            end of a `with` block, or with the loader. Call `close` after a change of the dataset.
         shard: (index, count) of this machine among several. All machines have the same number of
             batches. Together, their batches of a step are the batch of one machine with `count`
             times the batch size. No example is read twice, except in a last step with fewer
@@ -73,6 +75,7 @@ class DataLoader:
         num_workers: int = 0,
         worker_type: str = "thread",
         prefetch: int = 2,
+        persistent: bool = True,
         shard: tuple[int, int] | None = None,
         backend: str | None = None,
     ) -> None:
@@ -101,7 +104,9 @@ class DataLoader:
         self.worker_type = worker_type
         self.prefetch = check_integer("DataLoader", "prefetch", prefetch, 1)
         self.backend = None if backend is None else selection.check_name(backend)
+        self.persistent = bool(persistent)
         self._progress = Progress()
+        self._pools = Pools()
 
     @property
     def epoch(self) -> int:
@@ -165,22 +170,42 @@ class DataLoader:
         if self.num_workers == 0:
             numbers = itertools.count(first) if end is None else range(first, end)
             return _read(self._reader(), map(task, numbers))
-        return self._read_ahead(Desk(task, first, end, self.num_workers * self.prefetch))
+        if self.worker_type == "process":
+            return self._read_in_processes(task, first, end)
+        return self._read_in_threads(Desk(task, first, end, self.num_workers * self.prefetch))
 
     def _reader(self) -> Reader:
         if isinstance(self.dataset, IterableDataset):
             return StreamReader(self.dataset, self.collate, self.plan)
         return IndexReader(self.dataset, self.collate)
 
-    def _read_ahead(self, desk: Desk) -> Batches:
-        with contextlib.ExitStack() as stack:
-            stack.callback(desk.close)
-            readers = [self._reader()] * self.num_workers
-            if self.worker_type == "process":
-                readers = [_started(stack, reader) for reader in readers]
-            workers = Workers(desk, readers)
-            stack.callback(workers.close)
+    def _read_in_threads(self, desk: Desk) -> Batches:
+        workers = Workers(desk, self._reader(), self.num_workers)
+        with contextlib.closing(workers):
             yield from workers.batches()
+
+    def _read_in_processes(
+        self, task: Callable[[int], Task], first: int, end: int | None
+    ) -> Batches:
+        settings = (self.dataset, self.collate, self.num_workers, self.prefetch)
+        pool = self._pools.take(self._reader, self.num_workers, self.prefetch, settings)
+        try:
+            yield from pool.batches(task, first, end)
+        finally:
+            self._pools.put_back(pool, keep=self.persistent)
+
+    def close(self) -> None:
+        """End the worker processes; the next loop starts new ones."""
+        self._pools.close()
+
+    def __enter__(self) -> DataLoader:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_pools": Pools()}  # a copy starts processes of its own
 
     def leave_epoch(self) -> None:
         """Move to the start of the next epoch if the last loop ended within this one."""
@@ -224,12 +249,6 @@ class DataLoader:
         plan = dataclasses.asdict(self.plan)
         plan["shards"] = plan.pop("shard")[1]
         return plan
-
-
-def _started(stack: contextlib.ExitStack, reader: Reader) -> Reader:
-    remote = Remote(reader)
-    stack.callback(remote.end)
-    return remote
 
 
 def _read(reader: Reader, tasks: Iterator[Task]) -> Batches:

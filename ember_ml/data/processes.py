@@ -1,44 +1,22 @@
-"""Reader in a worker process."""
+"""Worker processes of a loader."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
-import dataclasses
 import multiprocessing
 import signal
-import traceback
 from collections.abc import Iterator
-from multiprocessing.connection import Connection
-from pickle import PicklingError
 
-import numpy as np
-
-from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml.backend import selection
-from ember_ml.data.conversion import Pytree, to_host_tree
-from ember_ml.data.errors import WorkerError
-from ember_ml.data.reading import End, Reader, Task
-
-PATIENCE = 5.0
-"""Seconds to wait for a process or thread to finish by itself."""
+from ember_ml.data.failures import PATIENCE, Failure, Result
+from ember_ml.data.reading import Reader, Task
+from ember_ml.data.serving import UNSENDABLE, Request, serve
+from ember_ml.data.shared_memory import Receiver
 
 
-@dataclasses.dataclass
-class Slot:
-    """Placeholder in a message for an array whose bytes follow.
-
-    Args:
-        dtype: Dtype with byte order, as in `np.dtype.str`.
-        shape: Shape of the array.
-    """
-
-    dtype: str
-    shape: tuple[int, ...]
-
-
-class Remote:
-    """Reader that sends tasks to a worker process and receives host arrays.
+class Worker:
+    """Worker process, and the tasks it has not replied to yet.
 
     The process is spawned, not forked, because the threads of a framework do not survive a fork. It
     creates tensors on the NumPy backend. It exits when its connection is closed, also if this
@@ -46,18 +24,24 @@ class Remote:
 
     Args:
         reader: The reader to send to the process; must be picklable.
+        number: Number of the worker.
+        prefetch: Number of batches that it reads ahead.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, number: int, prefetch: int) -> None:
+        self.number = number
+        self.pending: collections.deque[tuple[int, Task]] = collections.deque()  # loop and task
+        self.has_replied = self.is_lost = False
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
+        self.receiver = Receiver(self.connection, limit=2 * prefetch + 2)
         self.process = context.Process(
-            target=_serve, args=(theirs, reader), name="ember-ml data worker", daemon=True
+            target=serve, args=(theirs, reader), name=f"ember-ml data worker {number}", daemon=True
         )
         try:
             with _interrupts_held():
                 self.process.start()
-        except (PicklingError, AttributeError, TypeError) as error:
+        except UNSENDABLE as error:
             self.connection.close()
             raise ArgumentTypeError(
                 "DataLoader: worker_type='process' requires a picklable dataset and collate "
@@ -66,39 +50,69 @@ class Remote:
         finally:
             theirs.close()
 
-    def __call__(self, task: Task) -> Pytree | End:
-        """Return the batch of a task, read by the process.
+    @property
+    def is_usable(self) -> bool:
+        """Whether the process is running and its connection is usable."""
+        return not self.is_lost and self.process.is_alive()
+
+    def send(self, loop: int, task: Task | None) -> None:
+        """Send a task, or cancel the tasks of a loop.
 
         Args:
-            task: Batch to read.
+            loop: Number of the loop.
+            task: Batch to read; None to cancel.
         """
+        if task is not None:
+            self.pending.append((loop, task))
         try:
-            self.connection.send(task)
-            good, result = _receive(self.connection)
+            self.connection.send(Request(loop, task, self.receiver.collect()))
+        except OSError:
+            self.is_lost = True
+
+    def receive(self) -> Result | None:
+        """Return the reply to the first pending task; None if it was cancelled."""
+        try:
+            if not self.is_lost:
+                reply = self.receiver.receive()
+                self.has_replied = True
+                return reply
         except (EOFError, OSError):
-            self.process.join(PATIENCE)
-            raise WorkerError(
-                f"the worker process exited with code {self.process.exitcode}; if it never "
-                "started, put the script's main code under `if __name__ == '__main__':`"
-            ) from None
-        if not good:
-            raise WorkerError(result)
-        return result
+            self.is_lost = True
+        return Failure(None, self._death())
+
+    def _death(self) -> str:
+        self.process.join(PATIENCE)
+        code = self.process.exitcode
+        name = f"worker {self.number} (process {self.process.pid})"
+        if code is not None and code < 0:
+            killed = signal.Signals(-code).name if -code in list(signal.Signals) else str(-code)
+            hint = ", perhaps because memory ran out" if killed == "SIGKILL" else ""
+            return f"{name} was killed by signal {killed}{hint}"
+        hint = "; put the script's main code under `if __name__ == '__main__':`"
+        return f"{name} exited with code {code}{'' if self.has_replied else hint}"
 
     def dismiss(self) -> None:
-        """Ask the process to exit, and wait for it."""
-        with contextlib.suppress(OSError):
-            self.connection.send(None)
-        self.process.join(PATIENCE)
+        """Ask the process to exit if it has nothing to do."""
+        with contextlib.suppress(OSError, EOFError):
+            while self.pending and not self.is_lost and self.connection.poll():
+                self.receive()
+                self.pending.popleft()
+            if self.has_replied and not self.pending and not self.is_lost:
+                self.connection.send(None)
+                return
+        self.is_lost = True
 
     def end(self) -> None:
-        """Terminate the process; kill it if it does not respond."""
+        """Wait for a process that was asked to exit; terminate it otherwise, or kill it."""
+        if not self.is_lost:
+            self.process.join(PATIENCE)
         if self.process.is_alive():
             self.process.terminate()
             self.process.join(PATIENCE)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
+        self.connection.close()
 
 
 @contextlib.contextmanager
@@ -115,66 +129,3 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _serve(connection: Connection, reader: Reader) -> None:
-    """Run the loop of the worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
-    selection.set_backend("numpy")
-    with contextlib.suppress(EOFError, OSError):
-        while (task := connection.recv()) is not None:
-            reply = _reply(reader, task)
-            try:
-                _send(connection, reply)
-            except (PicklingError, AttributeError, TypeError) as error:
-                connection.send((False, format_error(error)))
-
-
-def _reply(reader: Reader, task: Task) -> tuple[bool, Pytree | End]:
-    try:
-        result = reader(task)
-        return True, result if result is End.END else to_host_tree(result)
-    except BaseException as error:
-        return False, format_error(error)
-
-
-def format_error(error: BaseException) -> str:
-    """Return an error with its traceback as text.
-
-    Args:
-        error: Error that was raised.
-    """
-    return "".join(traceback.format_exception(error))
-
-
-def _send(connection: Connection, reply: Pytree) -> None:
-    """Send a pytree; its arrays are sent as raw bytes."""
-    arrays: list[np.ndarray] = []
-
-    def slot(leaf: object) -> object:
-        if not isinstance(leaf, np.ndarray) or leaf.dtype.kind not in "biufc" or not leaf.size:
-            return leaf
-        arrays.append(leaf)
-        return Slot(leaf.dtype.str, leaf.shape)
-
-    connection.send(tree.map_leaves(slot, reply))
-    for array in arrays:
-        connection.send_bytes(_bytes(array))
-
-
-def _receive(connection: Connection) -> Pytree:
-    """Return the pytree sent by `_send`."""
-
-    def fill(leaf: object) -> object:
-        if not isinstance(leaf, Slot):
-            return leaf
-        array = np.empty(leaf.shape, leaf.dtype)
-        connection.recv_bytes_into(_bytes(array))
-        return array
-
-    return tree.map_leaves(fill, connection.recv())
-
-
-def _bytes(array: np.ndarray) -> memoryview:
-    """Return the bytes of an array in C order, without a copy if it is contiguous."""
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))

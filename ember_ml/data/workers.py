@@ -1,27 +1,14 @@
-"""Background workers: threads that prefetch batches, each directly or through a process."""
+"""Worker threads of a loader."""
 
 from __future__ import annotations
 
 import contextvars
 import threading
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
 
 from ember_ml.data.conversion import Pytree, to_host_tree
-from ember_ml.data.errors import WorkerError
-from ember_ml.data.processes import PATIENCE, Remote, format_error
+from ember_ml.data.failures import PATIENCE, Failure, Result, format_error, worker_error
 from ember_ml.data.reading import End, Reader, Task
-
-
-class Failure(NamedTuple):
-    """Failure of a worker: the error, if raised in this process, and its traceback as text."""
-
-    error: BaseException | None
-    text: str
-
-
-Result: TypeAlias = Pytree | End | Failure
-"""Batch, end of the stream or failure."""
 
 
 class Desk:
@@ -102,13 +89,12 @@ class Workers:
 
     Args:
         desk: Queue of tasks and results.
-        readers: Reader of each thread; a `Remote` reads in a separate process.
+        reader: Reader of the batches.
+        count: Number of threads.
     """
 
-    def __init__(self, desk: Desk, readers: list[Reader]) -> None:
+    def __init__(self, desk: Desk, reader: Reader, count: int) -> None:
         self.desk = desk
-        self.remotes = [reader for reader in readers if isinstance(reader, Remote)]
-        self.finished = False
         self.threads = [
             threading.Thread(
                 # Each thread uses the backend that is active in the loop.
@@ -117,7 +103,7 @@ class Workers:
                 name=f"ember-ml data worker {number}",
                 daemon=True,
             )
-            for number, reader in enumerate(readers)
+            for number in range(count)
         ]
         for thread in self.threads:
             thread.start()
@@ -126,16 +112,12 @@ class Workers:
         """Yield every batch in order; raise the error of a worker."""
         for number, result in self.desk.results_in_order():
             if isinstance(result, Failure):
-                raise _error(self.desk.task(number), result) from result.error
+                raise worker_error(self.desk.task(number), result) from result.error
             yield result
-        self.finished = True
 
     def close(self) -> None:
         """Stop all workers, also those that are reading."""
         self.desk.close()
-        if not self.finished:  # threads that wait for their process then return
-            for remote in self.remotes:
-                remote.end()
         for thread in self.threads:
             # A garbage collection may call this method in a worker.
             if thread is not threading.current_thread():
@@ -145,25 +127,11 @@ class Workers:
 def _work(desk: Desk, reader: Reader) -> None:
     while (task := desk.take()) is not None:
         desk.leave(task.number, _outcome(reader, task))
-    if isinstance(reader, Remote):
-        reader.dismiss()
 
 
 def _outcome(reader: Reader, task: Task) -> Result:
     try:
         result = reader(task)
-        return result if result is End.END or isinstance(reader, Remote) else to_host_tree(result)
-    except WorkerError as error:
-        return Failure(None, str(error))
+        return result if result is End.END else to_host_tree(result)
     except BaseException as error:  # passed on to the loop that waits for the result
         return Failure(error, format_error(error))
-
-
-def _error(task: Task, failure: Failure) -> WorkerError:
-    examples = ""
-    if len(task.indices):
-        shown = ", ".join(str(index) for index in task.indices[:8])
-        examples = f" (examples {shown}{', ...' if len(task.indices) > 8 else ''})"
-    return WorkerError(
-        f"DataLoader: a worker could not read batch {task.number}{examples}:\n{failure.text}"
-    )

@@ -56,6 +56,28 @@ class SlowToArrive(Squares):
         time.sleep(3600)
 
 
+class Recorder(Squares):
+    """Writes a file for each example that it reads; each takes some time."""
+
+    def __init__(self, length, folder, seconds=0.0):
+        super().__init__(length)
+        self.folder = folder
+        self.seconds = seconds
+
+    def __getitem__(self, index):
+        (Path(self.folder) / f"{index}.{os.getpid()}").touch()
+        time.sleep(self.seconds)
+        return super().__getitem__(index)
+
+
+class Pages(Squares):
+    """Example i is (a large row of i, its process); rows differ in length by batch."""
+
+    def batch(self, indices):
+        rows = np.full((len(indices), 20_000 + 5_000 * (indices[0] % 3)), indices[0], np.float32)
+        return {"rows": rows, "index": np.array(indices), "text": [str(i) for i in indices]}
+
+
 class Tensors(Squares):
     """Examples are tensors of the active backend."""
 

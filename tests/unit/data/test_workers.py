@@ -41,6 +41,7 @@ from .samples import (
 )
 
 KINDS = ["thread", "process"]
+PROCESS = {"worker_type": "process", "backend": "numpy"}
 
 
 def workers_left() -> list:
@@ -51,8 +52,8 @@ def workers_left() -> list:
 def test_processes_give_the_same_batches(backend: str) -> None:
     dataset = GeneratedDataset(noise, 11, seed=1)
     options = {"shuffle": True, "seed": 3}
-    loader = DataLoader(dataset, 3, num_workers=2, worker_type="process", **options)
-    batches = list(loader)
+    with DataLoader(dataset, 3, num_workers=2, worker_type="process", **options) as loader:
+        batches = list(loader)
     assert {batch["noise"].backend for batch in batches} == {backend}
     assert listed(batches) == listed(DataLoader(dataset, 3, backend="numpy", **options))
     assert workers_left() == []
@@ -87,7 +88,7 @@ def test_a_process_makes_its_tensors_in_host_memory(backend: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_workers_error_has_its_traceback_and_index(kind: str) -> None:
     loader = DataLoader(Squares(20, bad=7), 3, num_workers=2, worker_type=kind, backend="numpy")
-    with pytest.raises(WorkerError, match=r"batch 2 \(examples 6, 7, 8\)") as caught:
+    with loader, pytest.raises(WorkerError, match=r"batch 2 \(examples 6, 7, 8\)") as caught:
         listed(loader)
     assert loader.state_dict()["batches"] == 2
     text = str(caught.value)
@@ -106,8 +107,8 @@ def test_an_error_of_a_stream(kind: str) -> None:
 
 
 def test_a_process_that_dies_is_an_error() -> None:
-    loader = DataLoader(Deadly(4), 2, num_workers=1, worker_type="process", backend="numpy")
-    with pytest.raises(WorkerError, match="exited with code 3"):
+    loader = DataLoader(Deadly(4), 2, num_workers=1, **PROCESS)
+    with pytest.raises(WorkerError, match=r"worker 0 \(process \d+\) exited with code 3"):
         listed(loader)
     assert workers_left() == []
 
@@ -121,7 +122,7 @@ def test_an_unpicklable_dataset_is_reported() -> None:
 
 def test_an_unpicklable_batch_is_reported() -> None:
     loader = DataLoader(Squares(4), 2, collate=unsendable, num_workers=1, worker_type="process")
-    with pytest.raises(WorkerError, match=r"batch 0 (.|\n)*unsendable"):
+    with loader, pytest.raises(WorkerError, match=r"batch 0 (.|\n)*unsendable"):
         listed(loader)
     assert workers_left() == []
 
@@ -133,7 +134,8 @@ def test_arrays_of_every_layout_come_from_a_process(backend: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_left_after_a_break(kind: str) -> None:
-    loader = DataLoader(Squares(10_000), 2, num_workers=2, worker_type=kind, backend="numpy")
+    options = {"worker_type": kind, "backend": "numpy", "persistent": False}
+    loader = DataLoader(Squares(10_000), 2, num_workers=2, **options)
     for _ in loader:
         assert len(workers_left()) >= 2
         break
@@ -142,7 +144,8 @@ def test_nothing_is_left_after_a_break(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_left_after_an_error_in_the_loop(kind: str) -> None:
-    loader = DataLoader(Squares(10_000), 2, num_workers=2, worker_type=kind, backend="numpy")
+    options = {"worker_type": kind, "backend": "numpy", "persistent": False}
+    loader = DataLoader(Squares(10_000), 2, num_workers=2, **options)
 
     def loop() -> None:
         for _ in loader:
@@ -166,7 +169,7 @@ def test_nothing_is_left_after_garbage_collection(kind: str) -> None:
 
 
 def test_a_break_does_not_wait_for_a_process_in_the_middle_of_an_example() -> None:
-    loader = DataLoader(Endless(9), 2, num_workers=1, worker_type="process", backend="numpy")
+    loader = DataLoader(Endless(9), 2, num_workers=1, persistent=False, **PROCESS)
     running = iter(loader)
     next(running)
     (process,) = multiprocessing.active_children()
@@ -204,6 +207,8 @@ if __name__ == "__main__":
     running = iter(loader)
     next(running)
     print(*(process.pid for process in multiprocessing.active_children()), flush=True)
+    if sys.argv[2] == "idle":
+        running.close()
     if sys.argv[2] == "loop":
         for batch in running:
             time.sleep(0.001)
@@ -266,9 +271,11 @@ def test_an_interrupt_while_processes_start(tmp_path) -> None:
     assert all_end(workers)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_open_loop_does_not_hold_up_the_end_of_the_program(tmp_path, kind: str) -> None:
-    process, workers = started(tmp_path, kind, "leave")
+@pytest.mark.parametrize(
+    ("kind", "state"), [("thread", "open"), ("process", "open"), ("process", "idle")]
+)
+def test_workers_do_not_hold_up_the_end_of_the_program(tmp_path, kind: str, state: str) -> None:
+    process, workers = started(tmp_path, kind, state)
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
     assert not workers or all_end(workers)
