@@ -13,6 +13,7 @@ from ember_ml.registry import Entry
 
 NEEDED: dict[str, Any] = {
     "command_neurons": 4,
+    "extractor": "features/extractor",
     "features": 32,
     "hidden_size": 32,
     "in_features": 4,
@@ -21,6 +22,7 @@ NEEDED: dict[str, Any] = {
     "kernel_size": 3,
     "layer": {"type": "layers/swiglu", "features": 32},
     "layers": "attention swiglu",
+    "model": {"type": "layers/dense", "in_features": 4, "out_features": 2},
     "motor_fanin": 2,
     "motor_neurons": 3,
     "num_classes": 3,

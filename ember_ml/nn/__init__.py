@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _PARTS = (
     *("activations", "blocks", "features", "initializers", "layers", "models", "modules"),
-    "wirings",
+    *("pipeline", "wirings"),
 )
 __getattr__, __dir__ = _namespaces.attach(
     __name__,

@@ -135,6 +135,8 @@ from ember_ml.nn.models.presets import MambaModel as models_MambaModel
 from ember_ml.nn.models.presets import MoEModel as models_MoEModel
 from ember_ml.nn.models.presets import RWKVModel as models_RWKVModel
 from ember_ml.nn.models.presets import TransformerModel as models_TransformerModel
+from ember_ml.nn.pipeline.base import Pipeline as pipelines_Pipeline
+from ember_ml.nn.pipeline.inference import InferencePipeline as pipelines_InferencePipeline
 from ember_ml.nn.sequential import Sequential as layers_Sequential
 from ember_ml.nn.wirings.circuits import AutoNCP as wirings_AutoNCP
 from ember_ml.nn.wirings.circuits import NCP as wirings_NCP
@@ -544,6 +546,10 @@ def create(name: typing.Literal['optimizers/rmsprop'], *args: typing.Any, **kwar
 def create(name: typing.Literal['optimizers/schedule_free_adamw'], *args: typing.Any, **kwargs: typing.Any) -> optimizers_ScheduleFreeAdamW: ...
 @typing.overload
 def create(name: typing.Literal['optimizers/sgd'], *args: typing.Any, **kwargs: typing.Any) -> optimizers_SGD: ...
+@typing.overload
+def create(name: typing.Literal['pipelines/inference'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_InferencePipeline: ...
+@typing.overload
+def create(name: typing.Literal['pipelines/pipeline'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_Pipeline: ...
 @typing.overload
 def create(name: typing.Literal['schedules/chained'], *args: typing.Any, **kwargs: typing.Any) -> schedules_Chained: ...
 @typing.overload

@@ -12,10 +12,20 @@ if TYPE_CHECKING:
     from ember_ml.nn.pipeline.asynchronous import Overloaded as Overloaded
     from ember_ml.nn.pipeline.asynchronous import PipelineCallback as PipelineCallback
     from ember_ml.nn.pipeline.asynchronous import PipelineClosed as PipelineClosed
+    from ember_ml.nn.pipeline.base import Pipeline as Pipeline
+    from ember_ml.nn.pipeline.decoding import ClassLabels as ClassLabels
+    from ember_ml.nn.pipeline.decoding import Inverse as Inverse
+    from ember_ml.nn.pipeline.inference import InferencePipeline as InferencePipeline
 
 _ASYNCHRONOUS = (
     *("AsyncPipeline", "Batch", "DeadlineExceeded", "Failure", "Overloaded", "PipelineCallback"),
     "PipelineClosed",
 )
-_NAMES: dict[str, str] = dict.fromkeys(_ASYNCHRONOUS, f"{__name__}.asynchronous")
+_NAMES: dict[str, str] = {
+    **dict.fromkeys(_ASYNCHRONOUS, f"{__name__}.asynchronous"),
+    "ClassLabels": f"{__name__}.decoding",
+    "InferencePipeline": f"{__name__}.inference",
+    "Inverse": f"{__name__}.decoding",
+    "Pipeline": f"{__name__}.base",
+}
 __getattr__, __dir__ = _namespaces.attach(__name__, _NAMES)
