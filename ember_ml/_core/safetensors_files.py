@@ -101,6 +101,13 @@ class SafetensorsFile:
     def __exit__(self, *exception: object) -> None:
         self._file.close()
 
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Entries of the header that describe no tensor."""
+        entries = json.loads(self._head[8:]).get("__metadata__")
+        entries = entries if isinstance(entries, dict) else {}
+        return {name: text for name, text in entries.items() if isinstance(text, str)}
+
     def read(self) -> Reading:
         """Start reading the tensors in the order of the file."""
         return Reading(self)
