@@ -12,7 +12,7 @@ from ember_ml.cli import output
 from ember_ml.cli.settings import JsonOption, Settings
 
 if TYPE_CHECKING:
-    from ember_ml.cli.text import Vocabulary
+    from ember_ml.cli.text_encoders import TextEncoder
     from ember_ml.nn.models import Generator
 
 
@@ -42,8 +42,8 @@ def generate(
     """Continue a prompt, token by token."""
     folder = find_checkpoint(checkpoint)
     model = _load(folder)
-    vocabulary = _vocabulary(folder)
-    prompt_ids = _prompt_ids(prompt, tokens, vocabulary)
+    encoder = _encoder(folder)
+    prompt_ids = _prompt_ids(prompt, tokens, encoder)
     stream = model.stream(
         prompt_ids,
         max_new_tokens,
@@ -54,9 +54,9 @@ def generate(
     )
     ids = (int(token[0]) for token in stream)
     if as_json:
-        _write_json(prompt_ids, list(ids), vocabulary)
+        _write_json(prompt_ids, list(ids), encoder)
     else:
-        _print_stream(prompt_ids, ids, vocabulary)
+        _print_stream(prompt_ids, ids, encoder)
 
 
 def find_checkpoint(path: Path) -> Path:
@@ -83,17 +83,15 @@ def _load(folder: Path) -> Generator:
     return model
 
 
-def _vocabulary(folder: Path) -> Vocabulary | None:
-    from ember_ml.cli.text import Vocabulary
+def _encoder(folder: Path) -> TextEncoder | None:
+    from ember_ml.cli.text_encoders import read_encoder
 
-    for place in (folder / "vocab.json", folder.parent / "vocab.json"):
-        if place.is_file():
-            return Vocabulary.read(place)
-    return None
+    return read_encoder(folder) or read_encoder(folder.parent)
 
 
-def _prompt_ids(text: str | None, tokens: str | None, vocabulary: Vocabulary | None) -> list[int]:
+def _prompt_ids(text: str | None, tokens: str | None, encoder: TextEncoder | None) -> list[int]:
     from ember_ml._core.errors import ArgumentError
+    from ember_ml.cli.text_encoders import default_prompt, encode
 
     if text is not None and tokens is not None:
         raise ArgumentError("pass --prompt or --tokens, not both")
@@ -104,28 +102,32 @@ def _prompt_ids(text: str | None, tokens: str | None, vocabulary: Vocabulary | N
             raise ArgumentError(
                 f"--tokens must be integers such as 1,2,3, not {tokens!r}"
             ) from None
-    if vocabulary is None:
+    if encoder is None:
         raise ArgumentError(
-            "the checkpoint has no vocab.json, so it cannot encode text; use --tokens, such as "
-            "--tokens 1,2,3"
+            "the checkpoint has no vocab.json or tokenizer.json, so it cannot encode text; use "
+            "--tokens, such as --tokens 1,2,3"
         )
-    default = "\n" if "\n" in vocabulary.tokens else vocabulary.tokens[0]
-    return vocabulary.encode(text or default, "--prompt")
+    return encode(encoder, text, "--prompt") if text else default_prompt(encoder)
 
 
-def _write_json(prompt_ids: list[int], ids: list[int], vocabulary: Vocabulary | None) -> None:
+def _write_json(prompt_ids: list[int], ids: list[int], encoder: TextEncoder | None) -> None:
+    from ember_ml.cli.text_encoders import decode_stream
+
     data: dict[str, object] = {"prompt_tokens": prompt_ids, "tokens": ids}
-    if vocabulary is not None:
-        data |= {"prompt": vocabulary.decode(prompt_ids), "text": vocabulary.decode(ids)}
+    if encoder is not None:
+        text = "".join(decode_stream(encoder, ids, prompt_ids))
+        data |= {"prompt": encoder.decode(prompt_ids), "text": text}
     output.write_json(data)
 
 
-def _print_stream(prompt_ids: list[int], ids: Iterator[int], vocabulary: Vocabulary | None) -> None:
+def _print_stream(prompt_ids: list[int], ids: Iterator[int], encoder: TextEncoder | None) -> None:
     """Print the prompt, then each token as soon as it is sampled."""
-    if vocabulary is not None:
-        typer.echo(vocabulary.decode(prompt_ids).lstrip("\n"), nl=False)
-        for token in ids:
-            typer.echo(vocabulary.decode([token]), nl=False)
+    from ember_ml.cli.text_encoders import decode_stream
+
+    if encoder is not None:
+        typer.echo(encoder.decode(prompt_ids).lstrip("\n"), nl=False)
+        for piece in decode_stream(encoder, ids, prompt_ids):
+            typer.echo(piece, nl=False)
     else:
         typer.echo(" ".join(map(str, prompt_ids)), nl=False)
         for token in ids:

@@ -60,6 +60,7 @@ def _prepare_folder(out: Path, resume: bool, overwrite: bool) -> bool:
     """Return whether to resume; raise an error if the folder has a training run already."""
     from ember_ml._core.errors import ArgumentError
     from ember_ml._core.folders import holds, remove_folder
+    from ember_ml.cli.text_encoders import FILES
     from ember_ml.nn.checkpoint import KIND
 
     exists = holds(out / "last", "config.json")
@@ -71,7 +72,7 @@ def _prepare_folder(out: Path, resume: bool, overwrite: bool) -> bool:
     if overwrite:  # remove it first: an interrupted run must not leave a mixture of both
         for name in ("last", "best"):
             remove_folder(out / name, KIND)
-        for name in ("vocab.json", "log.csv"):
+        for name in (*FILES, "log.csv"):
             (out / name).unlink(missing_ok=True)
     return exists and resume
 
@@ -86,14 +87,14 @@ class _Run:
 
     def __init__(self, config: TrainRunConfig, config_folder: Path, *, resumes: bool) -> None:
         from ember_ml import ops
-        from ember_ml.cli.text import Vocabulary
+        from ember_ml.cli.text_encoders import read_encoder
         from ember_ml.cli.training_data import load_data
 
         self.config = config
         self.out = Path(config.out)
-        path = self.out / "vocab.json"
-        vocabulary = Vocabulary.read(path) if resumes and path.exists() else None
-        self.data = load_data(config, config_folder, vocabulary)
+        self.resumes = resumes
+        encoder = read_encoder(self.out) if resumes else None
+        self.data = load_data(config, config_folder, encoder)
         ops.random.set_seed(config.trainer.seed or 0)
         self.model: Module = config.model_config_for(self.data.vocab_size).create()
         self.trainer = _trainer(config, self.model, self.data)
@@ -117,12 +118,13 @@ class _Run:
     def fit(self) -> int:
         """Train and save; return the exit code, which is not 0 if training was interrupted."""
         from ember_ml._core.files import write_atomically
+        from ember_ml.cli.text_encoders import write_encoder
         from ember_ml.training import TrainingInterrupted, TrainingTerminated
 
         config = self.config
+        if self.data.encoder is not None:
+            write_encoder(self.out, self.data.encoder, replace=self.resumes)
         write_atomically(self.out / "train.yaml", config.to_yaml().encode())
-        if self.data.vocabulary is not None:
-            write_atomically(self.out / "vocab.json", self.data.vocabulary.to_json().encode())
         before = self.trainer.step
         try:
             self.trainer.fit(

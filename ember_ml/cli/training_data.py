@@ -9,9 +9,18 @@ from ember_ml._core import array_files
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.safetensors_files import SafetensorsError
 from ember_ml._core.types import NativeArray
-from ember_ml.cli.text import TextWindows, Vocabulary, read_text
-from ember_ml.configs.train_run import ArrayData, ArrayFields, TextData, TextFields, TrainRunConfig
+from ember_ml.cli.text_encoders import TextEncoder, encode
+from ember_ml.configs.train_run import (
+    ArrayData,
+    ArrayFields,
+    TextData,
+    TextFields,
+    TokenizerFields,
+    TrainRunConfig,
+)
 from ember_ml.data import ArrayDataset, Dataset, random_split
+from ember_ml.data.text import Tokenizer, TokenWindows, Vocabulary
+from ember_ml.data.text.lines import read_text
 from ember_ml.registry.base import close_matches
 
 
@@ -21,22 +30,22 @@ class TrainingData(NamedTuple):
     train: Dataset
     validation: Dataset | None
     vocab_size: int | None = None
-    vocabulary: Vocabulary | None = None
-    """Vocabulary of text data."""
+    encoder: TextEncoder | None = None
+    """Tokenizer or vocabulary of text data."""
 
 
 def load_data(
-    config: TrainRunConfig, config_folder: Path, vocabulary: Vocabulary | None
+    config: TrainRunConfig, config_folder: Path, encoder: TextEncoder | None
 ) -> TrainingData:
     """Return the datasets of a training run.
 
     Args:
         config: Config of the training run.
         config_folder: Folder of the YAML file; data files are also searched there.
-        vocabulary: Vocabulary of a resumed run. Default: that of the text.
+        encoder: Tokenizer or vocabulary of a resumed run. Default: that of the text.
     """
     if isinstance(config.data, TextData):
-        return _text(config.data.text, config, config_folder, vocabulary)
+        return _text(config.data.text, config, config_folder, encoder)
     if isinstance(config.data, ArrayData):
         return _arrays(config.data.arrays, config, config_folder)
     task = config.data.create()
@@ -54,23 +63,34 @@ def _text(
     fields: TextFields,
     config: TrainRunConfig,
     config_folder: Path,
-    vocabulary: Vocabulary | None,
+    encoder: TextEncoder | None,
 ) -> TrainingData:
     path = _find("data.text.path", fields.path, config_folder)
     text = read_text(path)
-    vocabulary = vocabulary or Vocabulary.of(text)
-    ids = vocabulary.encode(text, str(path))
+    encoder = encoder or _new_encoder(fields.tokenizer, text, config_folder)
+    ids = encode(encoder, text, str(path))
     held_out: list[int] = []
     if isinstance(config.validation, str):
         other = _find("validation", config.validation, config_folder)
-        held_out = vocabulary.encode(read_text(other), str(other))
+        held_out = encode(encoder, read_text(other), str(other))
     elif config.validation:
         end = len(ids) - max(fields.seq_len + 1, round(len(ids) * config.validation))
         ids, held_out = ids[: max(0, end)], ids[max(0, end) :]
     where = f"validation of {path}"
-    validation = TextWindows(held_out, fields.seq_len, where) if held_out else None
-    train = TextWindows(ids, fields.seq_len, str(path))
-    return TrainingData(train, validation, len(vocabulary), vocabulary)
+    validation = TokenWindows(held_out, fields.seq_len, where) if held_out else None
+    train = TokenWindows(ids, fields.seq_len, str(path))
+    return TrainingData(train, validation, encoder.vocab_size, encoder)
+
+
+def _new_encoder(fields: TokenizerFields | None, text: str, config_folder: Path) -> TextEncoder:
+    """Return the tokenizer that the config describes, or the vocabulary of the text."""
+    if fields is None or fields.to_dict() == TokenizerFields().to_dict():
+        return Vocabulary.of(text)
+    if fields.path is not None:
+        return Tokenizer.load(_find("data.text.tokenizer.path", fields.path, config_folder))
+    return Tokenizer.train(
+        text.splitlines(keepends=True), fields.kind, fields.vocab_size, lowercase=fields.lowercase
+    )
 
 
 def _arrays(fields: ArrayFields, config: TrainRunConfig, config_folder: Path) -> TrainingData:

@@ -20,14 +20,48 @@ _ANY_VOCAB_SIZE = 256
 """Vocabulary size for validation, before the data is read."""
 
 
+class TokenizerFields(Config):
+    """Tokenizer to train on the text, or to load."""
+
+    kind: Literal["char", "byte", "bpe", "byte_bpe", "char_bpe", "wordpiece"] = "char"
+    """Kind of tokenizer; see `ember_ml.data.text.Tokenizer.train`."""
+    vocab_size: Size | None = None
+    """Maximum number of tokens; optional for char and byte."""
+    lowercase: bool = False
+    """Whether to convert the text to lower case."""
+    path: str | None = None
+    """Path of a tokenizer.json to load, instead of training one."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.path is not None and (self.kind != "char" or self.vocab_size or self.lowercase):
+            raise ValueError("path: a tokenizer that is loaded takes no other settings")
+        needs_size = self.path is None and self.kind not in ("char", "byte")
+        if needs_size and self.vocab_size is None:
+            raise ValueError(f"vocab_size: is missing for a tokenizer of kind {self.kind}")
+        return self
+
+
+def _tokenizer(value: object) -> TokenizerFields | None:
+    """Return the config of a tokenizer: None, its kind or path, or a mapping."""
+    if value is None or isinstance(value, TokenizerFields):
+        return value
+    if isinstance(value, str):
+        value = {"path" if value.endswith(".json") else "kind": value}
+    return TokenizerFields.from_dict(value)  # type: ignore[arg-type]
+
+
 class TextFields(Config):
     """Text file."""
 
     path: str
     level: Literal["char"] = "char"
-    """Unit of a token."""
+    """Unit of a token without `tokenizer`."""
     seq_len: Size = 128
     """Number of tokens of an example."""
+    tokenizer: Annotated[TokenizerFields | None, PlainValidator(_tokenizer), _MAPPING] = None
+    """Tokenizer: {kind: bpe, vocab_size: 1000}, or the path of a tokenizer.json. Default: a token
+    for each character of the text."""
 
 
 class ArrayFields(Config):

@@ -22,7 +22,8 @@ from ember_ml.data.stream import IterableDataset as IterableDataset
 if TYPE_CHECKING:
     from ember_ml.data import audio as audio
     from ember_ml.data import features as features
+    from ember_ml.data import text as text
 
 __getattr__, __dir__ = _namespaces.attach(
-    __name__, {name: f"{__name__}.{name}" for name in ("audio", "features")}
+    __name__, {name: f"{__name__}.{name}" for name in ("audio", "features", "text")}
 )

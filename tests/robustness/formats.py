@@ -12,9 +12,9 @@ import numpy as np
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import selection
-from ember_ml.cli.text import Vocabulary
 from ember_ml.configs import Config, files
 from ember_ml.data import MemoryMappedDataset
+from ember_ml.data.text import Vocabulary
 from ember_ml.mad.report.gather import gather
 from ember_ml.mad.store import Store
 from ember_ml.nn.models.convert import convert, export

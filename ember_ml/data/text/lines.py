@@ -178,12 +178,13 @@ def existing_files(where: str, paths: Paths) -> tuple[Path, ...]:
 
 
 def read_text(path: PathLike) -> str:
-    """Return the text of a UTF-8 file.
+    r"""Return the text of a UTF-8 file, with "\n" for every kind of line break.
 
     Args:
         path: The file; .gz, .bz2 and .xz files are decompressed.
     """
-    return "".join(LineDataset(path, keep_newline=True))
+    text = "".join(LineDataset(path, keep_newline=True))
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _checked_encoding(where: str, encoding: str) -> str:

@@ -366,7 +366,7 @@ class Tokenizer:
         return [self.decode(ids, skip_special_tokens=skip_special_tokens) for ids in batch]
 
     def decode_stream(
-        self, ids: Iterable[int], *, skip_special_tokens: bool = True
+        self, ids: Iterable[int], *, after: Sequence[int] = (), skip_special_tokens: bool = True
     ) -> Iterator[str]:
         """Yield the text of token ids piece by piece, for generation.
 
@@ -375,9 +375,10 @@ class Tokenizer:
 
         Args:
             ids: Token ids, such as those that a model samples.
+            after: Token ids before them, such as the prompt; their text is not part of the result.
             skip_special_tokens: As in `decode`.
         """
-        context: list[int] = []
+        context = list(after)
         pending: list[int] = []
         piece = ""
         for token in ids:

@@ -9,7 +9,7 @@ import pytest
 
 import ember_ml
 from ember_ml._core.errors import ArgumentError
-from ember_ml.cli.text import TextWindows, Vocabulary, VocabularyError
+from ember_ml.data.text import Tokenizer, TokenWindows, Vocabulary, VocabularyError
 from tests.unit.cli.commands import ember, ember_json
 
 TEXT = "to be or not to be, that is the question\n" * 12
@@ -52,13 +52,13 @@ def test_vocabulary(tmp_path):
 
 
 def test_windows():
-    windows = TextWindows(list(range(11)), 3)
+    windows = TokenWindows(list(range(11)), 3)
     assert len(windows) == 3
     inputs, targets = windows.batch([2, 0])
     assert inputs.tolist() == [[6, 7, 8], [0, 1, 2]]
     assert targets.tolist() == [[7, 8, 9], [1, 2, 3]]
     with pytest.raises(ArgumentError, match="3 tokens are too few"):
-        TextWindows([1, 2, 3], 3)
+        TokenWindows([1, 2, 3], 3)
 
 
 def test_training_learns_the_text(folder):
@@ -110,6 +110,76 @@ def test_going_on_keeps_the_vocabulary(trained):
     Path("sub/text.txt").write_text(TEXT + "Zzz")
     words = ("train", "sub/run.yaml", "epochs=3", "--resume", "--backend", "numpy")
     assert "'Z' (at 492) is not among the 15" in ember(*words, code=2).stderr
+
+
+TOKENIZERS = {
+    "bpe": "{kind: bpe, vocab_size: 280}",
+    "byte": "{kind: byte}",
+    "wordpiece": "{kind: wordpiece, vocab_size: 60, lowercase: true}",
+    "char": "{kind: char, vocab_size: 40}",
+}
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_a_trained_tokenizer_is_used_by_generate(folder, kind):
+    words = ("train", "sub/run.yaml", f"data.text.tokenizer={TOKENIZERS[kind]}")
+    found = ember_json(*words, "epochs=25", "--backend", "numpy")
+    tokenizer = Tokenizer.load("out/tokenizer.json")
+    assert found["val_loss"] < 0.5 * math.log(tokenizer.vocab_size)
+    assert not Path("out/vocab.json").exists()
+    assert ember_ml.load("out/last").config.vocab_size == tokenizer.vocab_size
+    options = ("--temperature", "0", "--max-new-tokens", "7", "--backend", "numpy")
+    text = ember("generate", "out", "--prompt", "to be or", *options).stdout
+    assert text.startswith("to be or not to")
+    data = ember_json("generate", "out/last", "--prompt", "to be or", *options)
+    assert data["prompt"] + data["text"] + "\n" == text
+    assert data["prompt_tokens"] == tokenizer.encode("to be or")
+    assert len(ember_json("generate", "out", *options)["tokens"]) == 7
+    before = Path("out/tokenizer.json").read_bytes()
+    other = ("data.text.tokenizer={kind: char, lowercase: true}", "epochs=26", "--resume")
+    assert ember_json(*words[:2], *other, "--backend", "numpy")["epoch"] == 26
+    assert Path("out/tokenizer.json").read_bytes() == before
+
+
+def test_a_tokenizer_file_is_loaded(folder):
+    Tokenizer.train([TEXT], "bpe", 270).save(folder / "sub" / "mine.json")
+    words = ("train", "sub/run.yaml", "data.text.tokenizer=mine.json", "--backend", "numpy")
+    ember_json(*words)
+    assert Tokenizer.load("out/tokenizer.json") == Tokenizer.load("sub/mine.json")
+    (folder / "sub" / "mine.json").write_text("{}")
+    message = ember(*words, "--overwrite", code=2).stderr
+    assert "mine.json is not a tokenizer" in message
+
+
+def test_a_tokenizer_of_the_user_is_not_overwritten(folder):
+    (folder / "out").mkdir()
+    (folder / "out" / "tokenizer.json").write_text("mine")
+    words = ("train", "sub/run.yaml", "data.text.tokenizer=byte", "--backend", "numpy")
+    assert "is another tokenizer" in ember(*words, code=2).stderr
+    assert (folder / "out" / "tokenizer.json").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "message"),
+    [
+        ("{kind: bpe}", "vocab_size: is missing for a tokenizer of kind bpe"),
+        ("{kind: bpf, vocab_size: 300}", "data.text.tokenizer.kind"),
+        ("{kind: bpe, vocab_size: 10}", "vocab_size must be at least 259, not 10"),
+        ("{path: none.json}", "there is no file none.json"),
+        ("{path: none.json, kind: bpe}", "takes no other settings"),
+    ],
+)
+def test_errors_of_tokenizers(folder, tokenizer, message):
+    words = ("train", "sub/run.yaml", f"data.text.tokenizer={tokenizer}")
+    assert message in ember(*words, code=2).stderr
+
+
+@pytest.mark.parametrize("content", [b"ab\xff\xfecd\n" * 20, b""])
+def test_a_text_that_is_none(folder, content):
+    Path("sub/text.txt").write_bytes(content)
+    message = ember("train", "sub/run.yaml", code=2).stderr
+    assert "text.txt" in message
+    assert ("not valid utf-8" in message) == bool(content)
 
 
 def test_another_file_for_validation(folder):
