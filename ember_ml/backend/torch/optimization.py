@@ -248,12 +248,16 @@ def global_norm(xs: Arrays) -> torch.Tensor:
 
 def norm_parts(xs: Arrays) -> list[torch.Tensor]:
     """Return arrays that the host can read quickly, or the norm of all, for `read_norm`."""
-    readable = all(x.is_cpu and x.dtype is torch.float32 for x in xs)
-    if not readable or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():
         return [global_norm(xs)]
-    small = [x for x in xs if x.numel() <= SMALL]
-    large = [x for x in xs if x.numel() > SMALL]
-    return [_flatten_dense_tensors(small), *large] if small else large
+    small, parts = [], []
+    for x in xs:
+        if not x.is_cpu or x.dtype is not torch.float32:
+            return [global_norm(xs)]
+        (small if x.numel() <= SMALL else parts).append(x)
+    if small:
+        parts.append(_flatten_dense_tensors(small))
+    return parts
 
 
 def read_norm(parts: Arrays) -> float:
