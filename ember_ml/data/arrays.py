@@ -107,6 +107,8 @@ def is_nest(value: object) -> bool:
 
 def _to_host(value: object) -> Arrays:
     if isinstance(value, Mapping):
+        if not value:
+            raise ArgumentError("ArrayDataset: a dict of arrays must not be empty")
         return {name: _to_host(part) for name, part in value.items()}
     if is_nest(value):
         return tuple([_to_host(part) for part in value])  # type: ignore[attr-defined]

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from ember_ml import ops
 from ember_ml.data import ArrayDataset
+from ember_ml.training import Trainer
+from ember_ml.training.callbacks import Callback
 from ember_ml.training.trainer.nonfinite import NonFiniteError
 from tests.backends import has_dtype
 from tests.robustness.regression import X, Y, trainer
@@ -88,3 +91,26 @@ def test_a_loss_without_gradients_is_reported(backend: str) -> None:
 def test_an_array_that_is_none_is_named(wrong: Any) -> None:
     with pytest.raises(TypeError, match="ArrayDataset: array 1: a tensor takes numbers"):
         ArrayDataset(X, wrong)
+
+
+def test_inputs_without_arrays_are_named() -> None:
+    with pytest.raises(ValueError, match="a dict of arrays must not be empty"):
+        trainer().fit({}, Y, epochs=1)
+    with pytest.raises(TypeError, match="Dense: expected a tensor, got dict"):
+        trainer().fit({"a": X}, Y, epochs=1)
+
+
+def test_torch_tensors_without_dense_values_are_named() -> None:
+    with pytest.raises(TypeError, match=r"sparse torch tensor .* use x\.to_dense"):
+        trainer().fit(torch.eye(40, 3).to_sparse(), Y, epochs=1)
+    with pytest.raises(TypeError, match="meta device has no values"):
+        trainer().fit(torch.empty(40, 3, device="meta"), Y, epochs=1)
+
+
+def test_a_callback_may_clear_a_record(backend: str) -> None:
+    class Clear(Callback):
+        def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+            record.clear()
+
+    history = trainer(Clear()).fit(X, Y, epochs=2)
+    assert [sorted(each) for each in history.epochs] == [["epoch", "seconds", "step"]] * 2

@@ -112,6 +112,10 @@ def to_host(data: torch.Tensor) -> np.ndarray:
     """Convert to a NumPy array, sharing memory where possible."""
     if data.dtype is torch.bfloat16:
         raise ArgumentTypeError("NumPy has no bfloat16; use x.astype('float32').numpy()")
+    if data.layout is not torch.strided:
+        raise ArgumentTypeError("a sparse torch tensor cannot be converted; use x.to_dense()")
+    if data.is_meta:
+        raise ArgumentTypeError("a torch tensor on the meta device has no values to convert")
     return data.detach().cpu().resolve_conj().resolve_neg().numpy()
 
 

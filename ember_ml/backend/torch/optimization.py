@@ -250,7 +250,8 @@ def norm_parts(xs: Arrays) -> list[torch.Tensor]:
     """Return arrays that the host can read quickly, or the norm of all, for `read_norm`."""
     if torch.compiler.is_compiling():
         return [global_norm(xs)]
-    small, parts = [], []
+    small: list[torch.Tensor] = []
+    parts: list[torch.Tensor] = []
     for x in xs:
         if not x.is_cpu or x.dtype is not torch.float32:
             return [global_norm(xs)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core.dtype import float32
-from ember_ml._core.errors import ShapeError
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.errors import ArgumentTypeError, ShapeError
+from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.nn.module import Module
 
 
@@ -20,6 +20,10 @@ class Layer(Module):
             features: Expected number of features.
             axis: Axis of the features. Default: -1.
         """
+        if not isinstance(x, EmberTensor):
+            raise ArgumentTypeError(
+                f"{type(self).__name__}: expected a tensor, got {type(x).__name__}"
+            )
         if x.ndim == 0 or x.shape[axis] != features:
             raise ShapeError(
                 f"{type(self).__name__}: expected {features} features along axis {axis}, got an "

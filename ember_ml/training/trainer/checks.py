@@ -107,9 +107,11 @@ def warn_without_gradients(trainer: Trainer) -> None:
         trainer: The trainer.
     """
     epoch = float(trainer.epoch - 1)
-    records = itertools.takewhile(lambda x: x["epoch"] == epoch, reversed(trainer.history.steps))
-    norms = (record.get("grad_norm", math.nan) for record in records)
-    if trainer.history.steps and all(norm == 0.0 for norm in norms):
+    records = itertools.takewhile(
+        lambda x: x.get("epoch") == epoch, reversed(trainer.history.steps)
+    )
+    norms = [record.get("grad_norm", math.nan) for record in records]
+    if norms and not any(norms):
         warnings.warn(
             f"fit: all gradients of epoch {trainer.epoch - 1} are zero, so nothing was learned; "
             "does the loss depend on the parameters, without NumPy or stop_gradient between them, "

@@ -53,7 +53,7 @@ class History:
 
     def losses_of(self, epoch: int) -> list[float]:
         """Return the losses of an epoch's steps, if it is the last one."""
-        newest = itertools.takewhile(lambda r: r["epoch"] == epoch, reversed(self.steps))
+        newest = itertools.takewhile(lambda r: r.get("epoch") == epoch, reversed(self.steps))
         losses = [record["loss"] for record in newest][::-1]
         # the epoch began before the records in memory
         if len(losses) == len(self.steps) < self._count("step", self.steps):
