@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from ember_ml import ops
 from ember_ml._core import runtime
@@ -43,8 +43,9 @@ FitData: TypeAlias = TensorLike | BatchSource | Iterable[Any]
 class FeatureExtractor(Module):
     """Base class of feature extractors: modules that are fitted to data and transform it.
 
-    A subclass overrides `extract`. One that learns from data sets `STATEFUL` and overrides
-    `update`, which adds a batch to the statistics, and `finish`, which computes values from them.
+    A subclass overrides `extract`. One that learns from data returns True as `needs_fit`, and
+    overrides `update`, which adds a batch to the statistics, and `finish`, which computes the
+    fitted values from them.
     Fitted values are Buffers, so that they are saved and move between backends.
 
     Used by itself, it returns its input, multiplied by the mask if there is one.
@@ -55,16 +56,13 @@ class FeatureExtractor(Module):
     Shape: (..., features) -> (..., features).
 
     Example:
-        >>> from ember_ml.nn import features
-        >>> class Centered(features.FeatureExtractor):
+        >>> class Centered(nn.features.FeatureExtractor):
         ...     def extract(self, x):
         ...         return x - ops.mean(x, axis=0)
         >>> Centered()(ops.array([[1.0], [3.0]])).tolist()
         [[-1.0], [1.0]]
     """
 
-    STATEFUL: ClassVar[bool] = False
-    """Whether `fit` learns from the data; otherwise it does nothing."""
     feature_dim: int | None = None
     in_features: int | None = None
     """Number of input features, known after `fit`."""
@@ -72,17 +70,37 @@ class FeatureExtractor(Module):
     def __init__(self, feature_dim: Size | None = None) -> None:
         self.feature_dim = self.in_features = feature_dim
 
-    def extract(self, x: TensorLike, mask: TensorLike | None = None) -> Tensor:
-        """Return the features of the input.
+    def extract(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the features of the input; subclasses define their own arguments.
 
         Args:
-            x: Input; the features are along the last axis.
-            mask: Tensor that the input is multiplied by. Default: none.
+            *args: The input, with the features along the last axis, and optionally a mask that it
+                is multiplied by.
+            **kwargs: The same by name: `x` and `mask`.
         """
+        return self._masked(*args, **kwargs)
+
+    def _masked(self, x: TensorLike, mask: TensorLike | None = None) -> Tensor:
         x = self.as_input(x)
         if self.feature_dim is not None:
             self.check_width(x, self.feature_dim)
         return x if mask is None else ops.multiply(x, self.as_input(mask))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return `forward(*args, **kwargs)`, and run the hooks; arrays become tensors."""
+        args = tuple(map(self.as_argument, args))
+        kwargs = {name: self.as_argument(value) for name, value in kwargs.items()}
+        if self._hooks is not None:
+            return self._hooks.run(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def as_argument(self, value: Any) -> Any:
+        """Return an argument of a call: an array as by `as_input`, other values unchanged.
+
+        Args:
+            value: The argument.
+        """
+        return self.as_input(value) if _is_array(value) else value
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return `extract(*args, **kwargs)`."""
@@ -113,7 +131,7 @@ class FeatureExtractor(Module):
                 Of a batch that is a tuple, the first part is used. An iterable is read once, one
                 batch at a time.
         """
-        if not self.STATEFUL:
+        if not self.needs_fit:
             return self
         before = dict(vars(self))
         empty = True
@@ -138,7 +156,7 @@ class FeatureExtractor(Module):
         Args:
             batch: An array, a tensor, or a tuple whose first part is one.
         """
-        if self.STATEFUL:
+        if self.needs_fit:
             self.update(self.as_batch(batch))
             self.finish()
         return self
@@ -168,9 +186,14 @@ class FeatureExtractor(Module):
         """Compute the fitted values from the statistics; called after the last `update`."""
 
     @property
+    def needs_fit(self) -> bool:
+        """Whether the extractor learns from data; otherwise `fit` does nothing."""
+        return False
+
+    @property
     def is_fitted(self) -> bool:
         """Whether the extractor can be used: True if it needs no fit."""
-        return not self.STATEFUL
+        return not self.needs_fit
 
     @property
     def feature_names(self) -> tuple[str, ...]:

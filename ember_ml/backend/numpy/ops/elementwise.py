@@ -49,7 +49,10 @@ def pow(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def multiply_add(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    return np.add(np.multiply(x, y), z)
+    product = np.multiply(x, y)
+    if product.ndim and product.dtype == z.dtype and z.shape == product.shape[-z.ndim :]:
+        return np.add(product, z, out=product)  # no second array
+    return np.add(product, z)
 
 
 def lerp(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ X = np.random.default_rng(0).normal(size=(10, 3)).astype("float32")
 class Total(FeatureExtractor):
     """Subtracts the sum of the rows."""
 
-    STATEFUL = True
+    needs_fit = True
 
     def reset(self) -> None:
         self.total = None
