@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVarTuple
 
-from ember_ml.nn.module import Module
 from ember_ml.nn.pipeline.asynchronous.admission import Admission
 from ember_ml.nn.pipeline.asynchronous.callbacks import PipelineCallback
 from ember_ml.nn.pipeline.asynchronous.errors import (
@@ -20,7 +19,6 @@ from ember_ml.nn.pipeline.asynchronous.errors import (
     PipelineClosed,
     TooManyFailures,
 )
-from ember_ml.nn.pipeline.asynchronous.handover import evaluate_module
 from ember_ml.nn.pipeline.asynchronous.items import NONE, Failure, Item, Outcome, Result
 from ember_ml.nn.pipeline.asynchronous.runner import Runner
 from ember_ml.nn.pipeline.asynchronous.stage import Stage
@@ -61,9 +59,6 @@ class Engine:
         self._closer: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
         self._checking = False
-        for stage in stages:
-            if isinstance(stage.function, Module):
-                evaluate_module(stage.function)
         self._runners = [Runner(self, stage) for stage in stages]
         self._batching = [runner for runner in self._runners if runner.stage.batch is not None]
 

@@ -121,8 +121,15 @@ class AsyncPipeline:
         """Start the pipeline on the running event loop; `async with` does so."""
         if self._engine is not None and not self._engine.loop.is_closed():
             raise ArgumentError("AsyncPipeline: it was started already; call aclose() first")
+        self._evaluate_modules()
         self._engine = self._new_engine()
         return self
+
+    def _evaluate_modules(self) -> None:
+        """Compute lazy weights in this thread, before the threads of the stages use them."""
+        for stage in self._stages.values():
+            if isinstance(stage.function, Module):
+                evaluate_module(stage.function)
 
     def _new_engine(self) -> Engine:
         if not self._stages:
@@ -230,6 +237,7 @@ class AsyncPipeline:
             close_timeout: Seconds to wait at the end for calls that hang.
         """
         before = self._progress
+        self._evaluate_modules()
 
         async def work(source: object) -> list[Any]:
             engine = self._new_engine()
