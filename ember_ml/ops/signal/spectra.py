@@ -15,7 +15,7 @@ from ember_ml.ops.fft import irfft, rfft
 from ember_ml.ops.signal import windows
 from ember_ml.ops.signal.framing import check_steps, frame, overlap_add
 
-__all__ = ["istft", "spectrogram", "stft"]
+__all__ = ["istft", "power_spectra", "spectrogram", "stft"]
 
 
 def _window(op: str, window: TensorLike | str, length: int, like: Tensor) -> Tensor:
@@ -151,6 +151,32 @@ def istft(
 
 
 @composite(rule=rules.REAL_FLOAT)
+def power_spectra(
+    x: TensorLike, window: TensorLike, hop_length: int, fft_length: int | None = None
+) -> Tensor:
+    """Return |rfft|^2 of windowed frames: (..., samples) -> (..., frames, fft_length // 2 + 1).
+
+    Args:
+        x: Signal, (..., samples).
+        window: Window, (frame_length,), to multiply frames with.
+        hop_length: Number of samples between the starts of two frames.
+        fft_length: Length to zero-pad frames to, at least that of the window. Default: that of the
+            window.
+    """
+    if window.ndim != 1:
+        raise ShapeError(f"power_spectra: window has shape {window.shape}; expected one axis")
+    if fft_length is not None and fft_length < window.shape[0]:
+        raise ArgumentError(
+            f"power_spectra: fft_length ({fft_length}) must be at least {window.shape[0]}, the "
+            "length of the window"
+        )
+    frames = frame(widened(x), window.shape[0], hop_length)
+    spectrum = rfft(ops.multiply(frames, widened(window)), fft_length)
+    y = ops.add(ops.square(ops.real(spectrum)), ops.square(ops.imag(spectrum)))
+    return narrowed(y, x)
+
+
+@composite(rule=rules.REAL_FLOAT)
 def spectrogram(
     x: TensorLike,
     frame_length: int | None = None,
@@ -175,6 +201,11 @@ def spectrogram(
         pad_mode: Padding at both ends if `center`: "reflect" or "constant".
         power: Exponent of the magnitude.
     """
+    if power == 2.0 and frame_length is not None and window is not None:
+        check_steps("spectrogram", frame_length=frame_length)
+        signal = _surround(x, frame_length // 2, pad_mode) if center else x
+        taper = _window("spectrogram", window, frame_length, x)
+        return power_spectra(signal, taper, _hop(hop_length, frame_length), fft_length)
     spectrum = stft(x, frame_length, hop_length, fft_length, window, center, pad_mode)
     if power == 2.0:
         y = ops.add(ops.square(ops.real(spectrum)), ops.square(ops.imag(spectrum)))

@@ -99,6 +99,18 @@ for power in (1.0, 2.0, 0.5):
         dtypes=EXACT if power != 2.0 else FLOATS,
         rtol=4.0,
     )
+for length, options in ((16, {}), (9, {}), (12, {"fft_length": 16}), (8, {"fft_length": 13})):
+    case(
+        "signal.spectra.power_spectra",
+        real(2, 42),
+        real(length, low=0.1, high=1.0),
+        5,
+        reference=lambda x, window, hop, fft_length=None: (
+            np.abs(np.fft.rfft(frames(x, len(window), hop) * window, fft_length)) ** 2
+        ),
+        rtol=4.0,
+        **options,
+    )
 
 
 def torch_istft(x, frame_length, hop_length=None, window="hann", length=None, **_):
