@@ -35,6 +35,7 @@ NEEDED: dict[str, Any] = {
     "output_size": 3,
     "parts": [["constant", 2], ["constant", 3]],
     "recurrent_command_synapses": 3,
+    "sample_rate": 16000,
     "sensory_fanout": 2,
     "threshold": 0.5,
     "total_steps": 10,

@@ -54,9 +54,13 @@ from ember_ml.nn.blocks.residual import ResidualBlock as blocks_ResidualBlock
 from ember_ml.nn.blocks.transformer import MLPBlock as blocks_MLPBlock
 from ember_ml.nn.blocks.transformer import TransformerBlock as blocks_TransformerBlock
 from ember_ml.nn.features.base import FeatureExtractor as features_FeatureExtractor
+from ember_ml.nn.features.mel import MelSpectrogram as features_MelSpectrogram
+from ember_ml.nn.features.mfcc import MFCC as features_MFCC
 from ember_ml.nn.features.normalization import Normalize as features_Normalize
 from ember_ml.nn.features.pca import PCA as features_PCA
 from ember_ml.nn.features.scaling import Standardize as features_Standardize
+from ember_ml.nn.features.spectral import STFT as features_STFT
+from ember_ml.nn.features.spectral import Spectrogram as features_Spectrogram
 from ember_ml.nn.initializers.constant import Constant as initializers_Constant
 from ember_ml.nn.initializers.constant import Identity as initializers_Identity
 from ember_ml.nn.initializers.constant import Ones as initializers_Ones
@@ -304,11 +308,19 @@ def create(name: typing.Literal['blocks/transformer'], *args: typing.Any, **kwar
 @typing.overload
 def create(name: typing.Literal['features/extractor'], *args: typing.Any, **kwargs: typing.Any) -> features_FeatureExtractor: ...
 @typing.overload
+def create(name: typing.Literal['features/mel_spectrogram'], *args: typing.Any, **kwargs: typing.Any) -> features_MelSpectrogram: ...
+@typing.overload
+def create(name: typing.Literal['features/mfcc'], *args: typing.Any, **kwargs: typing.Any) -> features_MFCC: ...
+@typing.overload
 def create(name: typing.Literal['features/normalize'], *args: typing.Any, **kwargs: typing.Any) -> features_Normalize: ...
 @typing.overload
 def create(name: typing.Literal['features/pca'], *args: typing.Any, **kwargs: typing.Any) -> features_PCA: ...
 @typing.overload
+def create(name: typing.Literal['features/spectrogram'], *args: typing.Any, **kwargs: typing.Any) -> features_Spectrogram: ...
+@typing.overload
 def create(name: typing.Literal['features/standardize'], *args: typing.Any, **kwargs: typing.Any) -> features_Standardize: ...
+@typing.overload
+def create(name: typing.Literal['features/stft'], *args: typing.Any, **kwargs: typing.Any) -> features_STFT: ...
 @typing.overload
 def create(name: typing.Literal['initializers/constant'], *args: typing.Any, **kwargs: typing.Any) -> initializers_Constant: ...
 @typing.overload
