@@ -54,7 +54,7 @@ def parse(content: str) -> tuple[tokenizers.Tokenizer, dict[str, Any]]:
         tokenizer = package.Tokenizer.from_str(content)
         tokenizer.no_padding()
         tokenizer.no_truncation()
-        tokenizer.encode("a")  # some damage shows only now
+        tokenizer.encode("")  # some damage shows only now
     return tokenizer, data
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -86,6 +87,22 @@ def _char_bpe(texts: Iterator[list[str]], settings: Settings) -> tokenizers.Toke
 
 
 def _wordpiece(texts: Iterator[list[str]], settings: Settings) -> tokenizers.Tokenizer:
+    # The package numbers the first pieces in the random order of a hash table, which changes the
+    # result from run to run. A first training run finds them, the second one numbers them in order.
+    held = list(texts)
+    first = _train_wordpiece(held, settings._replace(vocab_size=1), [])
+    special = set(settings.special_tokens)
+    pieces = sorted(set(first.get_vocab()) - special, key=lambda piece: (len(piece), piece))
+    trained = _train_wordpiece(held, settings, pieces)
+    data = json.loads(trained.to_str())
+    data["added_tokens"] = [each for each in data["added_tokens"] if each["content"] in special]
+    return type(trained).from_str(json.dumps(data))
+
+
+def _train_wordpiece(
+    texts: list[list[str]], settings: Settings, pieces: list[str]
+) -> tokenizers.Tokenizer:
+    """Return a tokenizer whose first tokens are the special ones and the pieces, in this order."""
     tk = import_optional("tokenizers", PURPOSE)
     tokenizer = tk.Tokenizer(tk.models.WordPiece(unk_token=settings.unk_token))
     tokenizer.normalizer = tk.normalizers.BertNormalizer(lowercase=settings.lowercase)
@@ -93,10 +110,10 @@ def _wordpiece(texts: Iterator[list[str]], settings: Settings) -> tokenizers.Tok
     tokenizer.decoder = tk.decoders.WordPiece()
     trainer = tk.trainers.WordPieceTrainer(
         vocab_size=settings.vocab_size,
-        special_tokens=settings.special_tokens,
+        special_tokens=[*settings.special_tokens, *pieces],
         show_progress=False,
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(iter(texts), trainer)
     return tokenizer
 
 
@@ -142,7 +159,7 @@ def character_tokenizer(tokens: Iterable[str], unk_token: str | None) -> tokeniz
     vocabulary = {token: at for at, token in enumerate(tokens)}
     unknown = {} if unk_token is None else {"unk_token": unk_token}
     tokenizer = tk.Tokenizer(tk.models.WordLevel(vocabulary, **unknown))
-    tokenizer.pre_tokenizer = tk.pre_tokenizers.FixedLength(length=1)
+    tokenizer.pre_tokenizer = tk.pre_tokenizers.Split("", "isolated")
     tokenizer.decoder = tk.decoders.Fuse()
     return tokenizer
 

@@ -48,8 +48,11 @@ def usual(data: Mapping[str, Any]) -> dict[str, str]:
         name = next((name for name in names if name in special), None)
         if name is not None:
             found[role] = name
-    unk = data["model"].get("unk_token")
-    return {**found, "unk": unk} if isinstance(unk, str) else found
+    model = data["model"]
+    unk = model.get("unk_token")
+    return (
+        {**found, "unk": unk} if isinstance(unk, str) and unk in model.get("vocab", ()) else found
+    )
 
 
 def parse_map(content: bytes) -> dict[str, str]:
