@@ -54,11 +54,13 @@ from ember_ml.nn.blocks.residual import ResidualBlock as blocks_ResidualBlock
 from ember_ml.nn.blocks.transformer import MLPBlock as blocks_MLPBlock
 from ember_ml.nn.blocks.transformer import TransformerBlock as blocks_TransformerBlock
 from ember_ml.nn.features.base import FeatureExtractor as features_FeatureExtractor
+from ember_ml.nn.features.encoding import OneHot as features_OneHot
 from ember_ml.nn.features.mel import MelSpectrogram as features_MelSpectrogram
 from ember_ml.nn.features.mfcc import MFCC as features_MFCC
 from ember_ml.nn.features.normalization import Normalize as features_Normalize
-from ember_ml.nn.features.pca import PCA as features_PCA
+from ember_ml.nn.features.principal_components import PCA as features_PCA
 from ember_ml.nn.features.scaling import Standardize as features_Standardize
+from ember_ml.nn.features.scattering import ScatterFeatures as features_ScatterFeatures
 from ember_ml.nn.features.spectral import STFT as features_STFT
 from ember_ml.nn.features.spectral import Spectrogram as features_Spectrogram
 from ember_ml.nn.initializers.constant import Constant as initializers_Constant
@@ -314,7 +316,11 @@ def create(name: typing.Literal['features/mfcc'], *args: typing.Any, **kwargs: t
 @typing.overload
 def create(name: typing.Literal['features/normalize'], *args: typing.Any, **kwargs: typing.Any) -> features_Normalize: ...
 @typing.overload
+def create(name: typing.Literal['features/one_hot'], *args: typing.Any, **kwargs: typing.Any) -> features_OneHot: ...
+@typing.overload
 def create(name: typing.Literal['features/pca'], *args: typing.Any, **kwargs: typing.Any) -> features_PCA: ...
+@typing.overload
+def create(name: typing.Literal['features/scatter'], *args: typing.Any, **kwargs: typing.Any) -> features_ScatterFeatures: ...
 @typing.overload
 def create(name: typing.Literal['features/spectrogram'], *args: typing.Any, **kwargs: typing.Any) -> features_Spectrogram: ...
 @typing.overload

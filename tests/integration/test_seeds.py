@@ -162,12 +162,41 @@ def test_type_safety(backend):
 
 
 def test_time_series_features(backend):
-    data = tensor.convert_to_tensor(np.arange(6.0, dtype=np.float32).reshape(2, 3))
-    mean = ops.reduce_mean(data, axis=1, keepdims=True)
-    std = ops.reduce_std(data, axis=1, keepdims=True)
-    got = ops.divide(ops.subtract(data, mean), std).numpy()
+    from ember_ml.features import base
+
+    class TimeSeriesFeatures(base.FeatureExtractor):
+        """Extract features from time series data."""
+
+        def extract(self, data: tensor.Tensor) -> tensor.Tensor:
+            x = tensor.convert_to_tensor(data)
+            # Use ops for all computations
+            mean = ops.reduce_mean(x, axis=1, keepdims=True)
+            std = ops.reduce_std(x, axis=1, keepdims=True)
+            return ops.divide(ops.subtract(x, mean), std)
+
+    data = np.arange(6.0, dtype=np.float32).reshape(2, 3)
     want = np.array([[-1.0, 0.0, 1.0]] * 2) / np.std([0.0, 1.0, 2.0])
-    np.testing.assert_allclose(got, want, rtol=1e-6)
+    extractor = TimeSeriesFeatures()
+    for use in (extractor.extract, extractor, extractor.transform, extractor.fit_transform):
+        np.testing.assert_allclose(use(data).numpy(), want, rtol=1e-6)
+
+
+def test_feature_factories(backend):
+    from ember_ml.nn import features
+
+    data = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    instance = features.pca()
+    instance.fit(data)
+    np.testing.assert_allclose(
+        instance.explained_variance.numpy().sum(), data.var(0, ddof=1).sum(), rtol=1e-5
+    )
+    scaled = features.standardize_features().fit_transform(data).numpy()
+    np.testing.assert_allclose(scaled, (data - data.mean(0)) / data.std(0), atol=1e-5)
+    scaled = features.normalize_features().fit_transform(data).numpy()
+    want = (data - data.min(0)) / (data.max(0) - data.min(0))
+    np.testing.assert_allclose(scaled, want, atol=1e-6)
+    assert features.one_hot([0, 2]).tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    assert features.scatter([1.0, 2.0, 3.0], [0, 1, 0]).tolist() == [4.0, 2.0]
 
 
 def test_data_parallel_split(backend):

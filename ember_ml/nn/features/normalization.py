@@ -49,11 +49,11 @@ class Normalize(FittedExtractor):
     Shape: (..., in_features) -> (..., in_features).
 
     Example:
-        >>> x = ops.array([[0.0, 1.0], [5.0, 2.0], [10.0, 3.0]])
+        >>> x = ops.array([[0.0, 1.0], [4.0, 2.0], [8.0, 3.0]])
         >>> nn.features.Normalize("minmax").fit(x)(x).tolist()
         [[0.0, 0.0], [0.5, 0.5], [1.0, 1.0]]
-        >>> nn.features.Normalize("l2")([[3.0, 4.0]]).round(3).tolist()
-        [[0.6, 0.8]]
+        >>> nn.features.Normalize("l2")([[0.0, 2.0]]).tolist()
+        [[0.0, 1.0]]
         >>> nn.features.Normalize("robust").fit(x)(x).tolist()
         [[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]]
     """
