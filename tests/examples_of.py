@@ -34,6 +34,7 @@ NEEDED: dict[str, Any] = {
     "out_features": 2,
     "output_size": 3,
     "parts": [["constant", 2], ["constant", 3]],
+    "preprocess": "features/extractor",
     "recurrent_command_synapses": 3,
     "sample_rate": 16000,
     "sensory_fanout": 2,

@@ -19,7 +19,7 @@ REGISTRY = Registry(
         "metrics": ["ember_ml.training.metrics"],
         "models": ["ember_ml.nn.models"],
         "optimizers": ["ember_ml.training.optimizer"],
-        "pipelines": ["ember_ml.nn.pipeline.inference"],
+        "pipelines": ["ember_ml.nn.pipeline.inference", "ember_ml.training.pipelines"],
         "schedules": ["ember_ml.training.schedules"],
         "tasks": ["ember_ml.mad.tasks"],
         "wirings": ["ember_ml.nn.wirings"],

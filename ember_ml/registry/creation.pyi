@@ -145,6 +145,8 @@ from ember_ml.nn.models.presets import MoEModel as models_MoEModel
 from ember_ml.nn.models.presets import RWKVModel as models_RWKVModel
 from ember_ml.nn.models.presets import TransformerModel as models_TransformerModel
 from ember_ml.nn.pipeline.base import Pipeline as pipelines_Pipeline
+from ember_ml.nn.pipeline.decoding import ClassLabels as pipelines_ClassLabels
+from ember_ml.nn.pipeline.decoding import Inverse as pipelines_Inverse
 from ember_ml.nn.pipeline.inference import InferencePipeline as pipelines_InferencePipeline
 from ember_ml.nn.sequential import Sequential as layers_Sequential
 from ember_ml.nn.wirings.circuits import AutoNCP as wirings_AutoNCP
@@ -197,6 +199,7 @@ from ember_ml.training.optimizer.muon import Muon as optimizers_Muon
 from ember_ml.training.optimizer.rmsprop import RMSprop as optimizers_RMSprop
 from ember_ml.training.optimizer.schedule_free import ScheduleFreeAdamW as optimizers_ScheduleFreeAdamW
 from ember_ml.training.optimizer.sgd import SGD as optimizers_SGD
+from ember_ml.training.pipelines.training import TrainingPipeline as pipelines_TrainingPipeline
 from ember_ml.training.schedules.chained import Chained as schedules_Chained
 from ember_ml.training.schedules.plateau import Plateau as schedules_Plateau
 from ember_ml.training.schedules.simple import Constant as schedules_Constant
@@ -574,9 +577,15 @@ def create(name: typing.Literal['optimizers/schedule_free_adamw'], *args: typing
 @typing.overload
 def create(name: typing.Literal['optimizers/sgd'], *args: typing.Any, **kwargs: typing.Any) -> optimizers_SGD: ...
 @typing.overload
+def create(name: typing.Literal['pipelines/class_labels'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_ClassLabels: ...
+@typing.overload
 def create(name: typing.Literal['pipelines/inference'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_InferencePipeline: ...
 @typing.overload
+def create(name: typing.Literal['pipelines/inverse'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_Inverse: ...
+@typing.overload
 def create(name: typing.Literal['pipelines/pipeline'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_Pipeline: ...
+@typing.overload
+def create(name: typing.Literal['pipelines/training'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_TrainingPipeline: ...
 @typing.overload
 def create(name: typing.Literal['schedules/chained'], *args: typing.Any, **kwargs: typing.Any) -> schedules_Chained: ...
 @typing.overload

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ember_ml.training import losses as losses
     from ember_ml.training import metrics as metrics
     from ember_ml.training import optimizer as optimizer
+    from ember_ml.training import pipelines as pipelines
     from ember_ml.training import schedules as schedules
     from ember_ml.training.clipping import clip_by_norm as clip_by_norm
     from ember_ml.training.clipping import clip_by_value as clip_by_value
@@ -40,6 +41,7 @@ __getattr__, __dir__ = _namespaces.attach(
         "losses": "ember_ml.training.losses",
         "metrics": "ember_ml.training.metrics",
         "optimizer": "ember_ml.training.optimizer",
+        "pipelines": "ember_ml.training.pipelines",
         "schedules": "ember_ml.training.schedules",
     },
 )

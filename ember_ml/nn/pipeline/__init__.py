@@ -27,5 +27,6 @@ _NAMES: dict[str, str] = {
     "InferencePipeline": f"{__name__}.inference",
     "Inverse": f"{__name__}.decoding",
     "Pipeline": f"{__name__}.base",
+    "TrainingPipeline": "ember_ml.training.pipelines",
 }
 __getattr__, __dir__ = _namespaces.attach(__name__, _NAMES)

@@ -1,0 +1,3 @@
+"""Pipelines that train models."""
+
+from ember_ml.training.pipelines.training import TrainingPipeline as TrainingPipeline

@@ -1,0 +1,113 @@
+"""The folder of a training pipeline.
+
+`config.json`, `model.safetensors`: the inference pipeline, written last. `preprocess/`: what was
+fitted. `last/` and `best/`: checkpoints of the trainer. `log.csv`, `results.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from ember_ml._core.errors import ArgumentError
+from ember_ml._core.files import write_atomically
+from ember_ml._core.folders import holds, remove_folder
+from ember_ml.nn import checkpoint
+from ember_ml.nn.checkpoint import KIND, CheckpointError
+from ember_ml.nn.module import Module
+
+PREPROCESS, LAST, BEST, LOG, RESULTS = "preprocess", "last", "best", "log.csv", "results.json"
+
+
+class RunFolder:
+    """Folder of a training run.
+
+    Args:
+        path: The folder.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def begin(self, *, resume: bool, overwrite: bool) -> bool:
+        """Return whether there is a run to resume; refuse or remove a run that is not resumed.
+
+        Args:
+            resume: Whether to continue the run in the folder, if there is one.
+            overwrite: Whether to remove it.
+        """
+        exists = any(self._has(name) for name in (".", PREPROCESS, LAST))
+        if exists and not (resume or overwrite):
+            raise ArgumentError(
+                f"TrainingPipeline.fit: {self.path} already contains a training run; continue it "
+                "(resume=True), replace it (overwrite=True), or choose another folder"
+            )
+        if overwrite:  # first the result: an interrupted run must not leave a mixture of both
+            for name in (".", LAST, BEST, PREPROCESS):
+                remove_folder(self.path / name, KIND)
+            for name in (LOG, RESULTS):
+                (self.path / name).unlink(missing_ok=True)
+        return exists and resume and not overwrite
+
+    def _has(self, name: str) -> bool:
+        return holds(self.path / name, "config.json")
+
+    def check(self, model: Module) -> None:
+        """Raise an error if a model cannot be saved here and be loaded by its config.
+
+        Args:
+            model: The model.
+        """
+        checkpoint.check_target(model, self.path)
+        unknown = [
+            type(part).__name__
+            for part in model.modules()
+            if part.config is None and checkpoint._config(model) is None
+        ]
+        if unknown:
+            raise CheckpointError(
+                f"TrainingPipeline: the folder could not be loaded, because {unknown[0]} is not "
+                'registered; register the class: @register("layers/...")'
+            )
+
+    def save_preprocess(self, fitted: Module) -> None:
+        """Save what was fitted to the training data.
+
+        Args:
+            fitted: Module with the fitted parts.
+        """
+        checkpoint.save(fitted, self.path / PREPROCESS)
+
+    def load_preprocess(self) -> Module | None:
+        """Return what the interrupted run had fitted; None if it was interrupted before."""
+        return checkpoint.load(self.path / PREPROCESS) if self._has(PREPROCESS) else None
+
+    def last(self) -> Path | None:
+        """Return the newest checkpoint of the trainer, if there is one."""
+        return self.path / LAST if self._has(LAST) else None
+
+    def best(self) -> Path | None:
+        """Return the best checkpoint of the trainer, if there is one."""
+        return self.path / BEST if self._has(BEST) else None
+
+    def write_results(self, results: dict[str, Any]) -> None:
+        """Write results.json.
+
+        Args:
+            results: Plain data; NaN and infinite values become null.
+        """
+        text = json.dumps(_finite(results), indent=2, allow_nan=False)
+        write_atomically(self.path / RESULTS, (text + "\n").encode())
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
