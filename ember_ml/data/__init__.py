@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from ember_ml.data import audio as audio
     from ember_ml.data import features as features
     from ember_ml.data import text as text
+    from ember_ml.data import vision as vision
 
 __getattr__, __dir__ = _namespaces.attach(
-    __name__, {name: f"{__name__}.{name}" for name in ("audio", "features", "text")}
+    __name__, {name: f"{__name__}.{name}" for name in ("audio", "features", "text", "vision")}
 )
