@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from ember_ml.nn.pipeline.asynchronous.handover import evaluate
 from ember_ml.nn.pipeline.asynchronous.sources import END, completer
+from ember_ml.nn.pipeline.asynchronous.workers import POLL
 
 Work: TypeAlias = Callable[[object], Coroutine[Any, Any, list[Any]]]
 Reply: TypeAlias = Callable[[Any, BaseException | None], None]
@@ -46,6 +47,14 @@ class CallerReader:
         """Do nothing: the source belongs to the caller."""
 
 
+def _current_task() -> asyncio.Task[Any] | None:
+    """Return the task that runs in this thread; None outside of an event loop."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
 class Background:
     """Coroutine that runs on an event loop in a thread, while the caller reads its source.
 
@@ -57,6 +66,7 @@ class Background:
     def __init__(self, work: Work, data: Iterable[Any] | AsyncIterable[Any]) -> None:
         self._work = work
         self._data = data
+        self._caller = _current_task()
         self._requests: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -92,7 +102,7 @@ class Background:
     def _serve(self) -> None:
         """Read the source when the pipeline asks for it, until it has ended."""
         iterator: Iterator[Any] | None = None
-        while (reply := self._requests.get()) is not None:
+        while (reply := self._next_request()) is not None:
             try:
                 iterator = iter(self._data) if iterator is None else iterator  # type: ignore[arg-type]
                 value = next(iterator, END)
@@ -101,6 +111,18 @@ class Background:
                 reply(None, error)
             else:
                 reply(value, None)
+
+    def _next_request(self) -> Reply | None:
+        """Return the next request; raise a CancelledError if the calling task was canceled.
+
+        On Ctrl-C an event loop cancels its task, which cannot notice it while it waits here.
+        """
+        if self._caller is None:
+            return self._requests.get()
+        while not self._caller.cancelling():
+            with contextlib.suppress(queue.Empty):
+                return self._requests.get(timeout=POLL)
+        raise asyncio.CancelledError
 
     def _cancel(self) -> None:
         self._started.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 from ember_ml.nn.module import Module, inference_mode
@@ -38,17 +38,16 @@ def _attempts(stage: Stage, items: list[Item]) -> Generator[list[Item], Any, lis
         part = [item for item in pending.pop() if item.outcome is None]
         if not part:
             continue
-        try:
-            results = yield part
-        except Exception as error:
-            if len(part) > 1 and (stage.pure or isinstance(error, _CollateError)):
-                half = len(part) // 2
-                pending += [part[half:], part[:half]]
-            else:
-                ends += _failed(stage, part, error)
-        else:
+        # An error is sent as a value: its traceback would refer to this frame, which refers to it.
+        results: Sequence[Any] | Exception = yield part
+        if not isinstance(results, Exception):
             pairs = zip(part, results, strict=True)
             ends += [Ended(item, value, None) for item, value in pairs]
+        elif len(part) > 1 and (stage.pure or isinstance(results, _CollateError)):
+            half = len(part) // 2
+            pending += [part[half:], part[:half]]
+        else:
+            ends += _failed(stage, part, results)
     return ends
 
 
@@ -82,21 +81,20 @@ def call(stage: Stage, items: list[Item]) -> list[Ended]:
         items: Items of the call.
     """
     attempts = _attempts(stage, items)
-    proceed: Callable[[Any], list[Item]] = attempts.send
-    argument: Any = None
+    results: Any = None
     module = stage.function if isinstance(stage.function, Module) else None
     with inference_mode(module.modules()) if module is not None else contextlib.nullcontext():
         while True:
             try:
-                part = proceed(argument)
+                part = attempts.send(results)
             except StopIteration as end:
                 return end.value
             finally:
-                argument = None  # an error refers to this frame
+                results = None  # an error refers to this frame
             try:
-                argument, proceed = _run(stage, part), attempts.send
+                results = _run(stage, part)
             except Exception as error:
-                argument, proceed = error, attempts.throw
+                results = error
 
 
 def _run(stage: Stage, part: list[Item]) -> Any:
@@ -120,18 +118,17 @@ async def call_async(stage: Stage, items: list[Item]) -> list[Ended]:
         items: Items of the call.
     """
     attempts = _attempts(stage, items)
-    proceed: Callable[[Any], list[Item]] = attempts.send
-    argument: Any = None
+    results: Any = None
     while True:
         try:
-            part = proceed(argument)
+            part = attempts.send(results)
         except StopIteration as end:
             return end.value
         finally:
-            argument = None  # an error refers to this frame
+            results = None  # an error refers to this frame
         try:
             result = await stage.function(_collated(stage, part))
-            argument, proceed = stage.split(result, len(part)), attempts.send
-            evaluate(*argument)
+            results = stage.split(result, len(part))
+            evaluate(*results)
         except Exception as error:
-            argument, proceed = error, attempts.throw
+            results = error

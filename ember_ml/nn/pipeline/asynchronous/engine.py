@@ -187,7 +187,8 @@ class Engine:
         if outcome == "completed":
             self._latency.add(seconds)
         self.admission.release()
-        item.on_done(item, result)
+        on_done, item.on_done = item.on_done, _ignore  # which refers to the error
+        on_done(item, result)
         self.notify("on_outcome", item.index, outcome, seconds)
         if not self._items:
             self._drained.set()
@@ -320,6 +321,10 @@ class Engine:
             latency=self._latency.summary(),
             stages=stages,
         )
+
+
+def _ignore(item: Item, result: Result) -> None:
+    """Do nothing."""
 
 
 OUTCOMES: tuple[Outcome, ...] = ("completed", "failed", "cancelled", "expired", "skipped")

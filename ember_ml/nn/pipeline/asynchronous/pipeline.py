@@ -173,22 +173,12 @@ class AsyncPipeline:
         evaluate(item)
         await self._admit(engine, deadline)
         future: asyncio.Future[Any] = engine.loop.create_future()
-
-        def finish(item: Item, result: Result) -> None:
-            if future.done():
-                return
-            if result.error is not None:
-                future.set_exception(result.error)
-            elif result.kind == "value":
-                future.set_result(result.value)
-            else:
-                future.cancel()
-
-        accepted = engine.accept(item, deadline, finish)
+        accepted = engine.accept(item, deadline, _completer(future))
         try:
             return await future
         finally:
             engine.cancel(accepted)  # without effect on an item that has its outcome
+            del future, accepted  # the error of a future refers to this frame
 
     async def _admit(self, engine: Engine, deadline: float | None) -> None:
         try:
@@ -241,9 +231,11 @@ class AsyncPipeline:
 
         async def work(source: object) -> list[Any]:
             engine = self._new_engine()
+            results = self._stream(engine, source, timeout)
             try:
-                return [each async for each in self._stream(engine, source, timeout)]
+                return [each async for each in results]
             finally:
+                await results.aclose()
                 await engine.aclose(drain=False, timeout=close_timeout)
 
         try:
@@ -302,6 +294,22 @@ class AsyncPipeline:
     def __repr__(self) -> str:
         names = ", ".join(self._stages)
         return f"AsyncPipeline({names}; buffer={self.buffer}, ordered={self.ordered})"
+
+
+def _completer(future: asyncio.Future[Any]) -> Callable[[Item, Result], None]:
+    """Return the function that completes a future with the result of an item."""
+
+    def complete(item: Item, result: Result) -> None:
+        if future.done():
+            return
+        if result.error is not None:
+            future.set_exception(result.error)
+        elif result.kind == "value":
+            future.set_result(result.value)
+        else:
+            future.cancel()
+
+    return complete
 
 
 def _name(stage: Callable[..., Any]) -> str:

@@ -107,7 +107,7 @@ class Worker:
         except RuntimeError:  # the loop is closed
             return False
         finally:
-            raised = None  # which refers to this frame
+            result = raised = None  # the tracebacks of errors refer to this frame
         return True
 
     def _end(self) -> None:
