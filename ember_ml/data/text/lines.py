@@ -9,20 +9,18 @@ import io
 import itertools
 import json
 import lzma
-import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple, TypeAlias
+from typing import IO, NamedTuple
 
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml._core.errors import ArgumentError
 from ember_ml._core.files import open_regular
 from ember_ml.data.conversion import Pytree
 from ember_ml.data.errors import DataFileError
+from ember_ml.data.files import PathLike, Paths, existing_files
 from ember_ml.data.stream import IterableDataset
 
-PathLike: TypeAlias = str | os.PathLike[str]
-Paths: TypeAlias = PathLike | Sequence[PathLike]
 _OPENERS = {".gz": gzip.GzipFile, ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
 _DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, OSError)
 
@@ -153,28 +151,6 @@ class JSONLDataset(LineDataset):
             names = ", ".join(map(repr, value)) or "none"
             raise line.error(f"there is no field {self.field!r:.60}; the fields are {names:.200}")
         return value[self.field]
-
-
-def existing_files(where: str, paths: Paths) -> tuple[Path, ...]:
-    """Return absolute paths of files that exist.
-
-    Args:
-        where: Name of the class or function in errors.
-        paths: A file, or several.
-    """
-    if isinstance(paths, (str, os.PathLike)):
-        paths = [paths]
-    files = []
-    for path in paths:
-        if not isinstance(path, (str, os.PathLike)):
-            raise ArgumentTypeError(f"{where}: {path!r:.60} is not the path of a file")
-        files.append(Path(path).absolute())
-        if not files[-1].is_file():
-            kind = "a folder, not a file" if files[-1].is_dir() else "missing"
-            raise DataFileError(f"{where}: {files[-1]} is {kind}")
-    if not files:
-        raise ArgumentError(f"{where}: pass at least one file")
-    return tuple(files)
 
 
 def read_text(path: PathLike) -> str:

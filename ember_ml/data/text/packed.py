@@ -14,13 +14,12 @@ from ember_ml._core import locks
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.files import sync_folder
 from ember_ml.data.errors import DataFileError
+from ember_ml.data.files import PathLike
 from ember_ml.data.text import token_files
 from ember_ml.data.text.sources import Texts, batches, texts_of
 from ember_ml.data.text.token_files import TokenFile, TokenWriter
 from ember_ml.data.text.tokenizer import Tokenizer
 from ember_ml.data.text.windows import TokenWindows
-
-PathLike = str | os.PathLike[str]
 
 
 class PackedTokens(TokenWindows):

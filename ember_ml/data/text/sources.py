@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml.data.files import PathLike
 from ember_ml.data.text.calls import check_text
 from ember_ml.data.text.lines import LineDataset
 
-PathLike: TypeAlias = str | os.PathLike[str]
 Texts: TypeAlias = PathLike | Iterable[str] | Iterable[os.PathLike[str]]
 """Texts; or a file, or several."""
 _CHARACTERS = 1 << 20
