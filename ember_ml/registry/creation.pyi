@@ -63,6 +63,7 @@ from ember_ml.nn.features.scaling import Standardize as features_Standardize
 from ember_ml.nn.features.scattering import ScatterFeatures as features_ScatterFeatures
 from ember_ml.nn.features.spectral import STFT as features_STFT
 from ember_ml.nn.features.spectral import Spectrogram as features_Spectrogram
+from ember_ml.nn.features.timeseries import TimeSeriesFeatures as features_TimeSeriesFeatures
 from ember_ml.nn.initializers.constant import Constant as initializers_Constant
 from ember_ml.nn.initializers.constant import Identity as initializers_Identity
 from ember_ml.nn.initializers.constant import Ones as initializers_Ones
@@ -330,6 +331,8 @@ def create(name: typing.Literal['features/spectrogram'], *args: typing.Any, **kw
 def create(name: typing.Literal['features/standardize'], *args: typing.Any, **kwargs: typing.Any) -> features_Standardize: ...
 @typing.overload
 def create(name: typing.Literal['features/stft'], *args: typing.Any, **kwargs: typing.Any) -> features_STFT: ...
+@typing.overload
+def create(name: typing.Literal['features/time_series'], *args: typing.Any, **kwargs: typing.Any) -> features_TimeSeriesFeatures: ...
 @typing.overload
 def create(name: typing.Literal['initializers/constant'], *args: typing.Any, **kwargs: typing.Any) -> initializers_Constant: ...
 @typing.overload

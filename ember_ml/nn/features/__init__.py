@@ -17,6 +17,7 @@ from ember_ml.nn.features.principal_components import PCA
 from ember_ml.nn.features.scaling import Standardize
 from ember_ml.nn.features.scattering import ScatterFeatures
 from ember_ml.nn.features.spectral import STFT, Spectrogram
+from ember_ml.nn.features.timeseries import TimeSeriesFeatures
 
 __all__ = [
     "MFCC",
@@ -30,6 +31,7 @@ __all__ = [
     "ScatterFeatures",
     "Spectrogram",
     "Standardize",
+    "TimeSeriesFeatures",
     "UnknownCategoryError",
     "db_to_power",
     "normalize_features",

@@ -100,7 +100,7 @@ class FeatureExtractor(Module):
         Args:
             value: The argument.
         """
-        return self.as_input(value) if _is_array(value) else value
+        return self.as_input(value) if is_array(value) else value
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return `extract(*args, **kwargs)`."""
@@ -289,7 +289,7 @@ class FeatureExtractor(Module):
         Args:
             data: As in `fit`.
         """
-        if _is_array(data):
+        if is_array(data):
             yield self.as_batch(data)
         elif isinstance(data, BatchSource):
             for start in range(0, len(data), ROWS_PER_BATCH):
@@ -304,7 +304,7 @@ class FeatureExtractor(Module):
             )
 
 
-def _is_array(data: object) -> bool:
+def is_array(data: object) -> bool:
     """Return whether data is one array, not a sequence of batches."""
     return is_framework_array(data) or (
         isinstance(data, list) and type(first_element(data)) in PYTHON_TYPES

@@ -27,6 +27,8 @@ FITTED: dict[str, tuple[features.FeatureExtractor, Any]] = {
     "robust": (features.Normalize("robust"), X),
     "one_hot": (features.OneHot(), np.array([[3, 1], [4, 1], [3, 2]])),
     "one_hot of strings": (features.OneHot(unknown="ignore"), [["a", 1], ["b", 2]]),
+    "time series": (features.TimeSeriesFeatures(["std", "acf", "spectral"], lags=2), X),
+    "windows": (features.TimeSeriesFeatures(window=3, hop=1), X),
     "scatter": (features.ScatterFeatures(("mean", "max")), (X, np.arange(40) // 7)),
 }
 
