@@ -19,7 +19,12 @@ REGISTRY = Registry(
         "metrics": ["ember_ml.training.metrics"],
         "models": ["ember_ml.nn.models"],
         "optimizers": ["ember_ml.training.optimizer"],
-        "pipelines": ["ember_ml.nn.pipeline.inference", "ember_ml.training.pipelines"],
+        "pipelines": [
+            "ember_ml.nn.pipeline.inference",
+            "ember_ml.nn.pipeline.feature",
+            "ember_ml.training.pipelines",
+            "ember_ml.data.text.tokenize",
+        ],
         "schedules": ["ember_ml.training.schedules"],
         "tasks": ["ember_ml.mad.tasks"],
         "wirings": ["ember_ml.nn.wirings"],

@@ -7,6 +7,7 @@ from ember_ml.data.text.packed import PackedTokens as PackedTokens
 from ember_ml.data.text.packing import PackedStream as PackedStream
 from ember_ml.data.text.packing import pack as pack
 from ember_ml.data.text.packing import pad as pad
+from ember_ml.data.text.tokenize import Tokenize as Tokenize
 from ember_ml.data.text.tokenizer import Encoded as Encoded
 from ember_ml.data.text.tokenizer import Tokenizer as Tokenizer
 from ember_ml.data.text.vocabulary import Vocabulary as Vocabulary

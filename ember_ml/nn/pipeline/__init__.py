@@ -15,18 +15,27 @@ if TYPE_CHECKING:
     from ember_ml.nn.pipeline.base import Pipeline as Pipeline
     from ember_ml.nn.pipeline.decoding import ClassLabels as ClassLabels
     from ember_ml.nn.pipeline.decoding import Inverse as Inverse
+    from ember_ml.nn.pipeline.feature import AudioFeaturePipeline as AudioFeaturePipeline
+    from ember_ml.nn.pipeline.feature import FeaturePipeline as FeaturePipeline
+    from ember_ml.nn.pipeline.feature import TextFeaturePipeline as TextFeaturePipeline
+    from ember_ml.nn.pipeline.feature.audio import FrameStatistics as FrameStatistics
+    from ember_ml.nn.pipeline.feature.text import TokenCounts as TokenCounts
     from ember_ml.nn.pipeline.inference import InferencePipeline as InferencePipeline
 
 _ASYNCHRONOUS = (
     *("AsyncPipeline", "Batch", "DeadlineExceeded", "Failure", "Overloaded", "PipelineCallback"),
     "PipelineClosed",
 )
+_FEATURE = ("AudioFeaturePipeline", "FeaturePipeline", "TextFeaturePipeline")
 _NAMES: dict[str, str] = {
     **dict.fromkeys(_ASYNCHRONOUS, f"{__name__}.asynchronous"),
+    **dict.fromkeys(_FEATURE, f"{__name__}.feature"),
     "ClassLabels": f"{__name__}.decoding",
+    "FrameStatistics": f"{__name__}.feature.audio",
     "InferencePipeline": f"{__name__}.inference",
     "Inverse": f"{__name__}.decoding",
     "Pipeline": f"{__name__}.base",
+    "TokenCounts": f"{__name__}.feature.text",
     "TrainingPipeline": "ember_ml.training.pipelines",
 }
 __getattr__, __dir__ = _namespaces.attach(__name__, _NAMES)

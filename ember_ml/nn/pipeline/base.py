@@ -14,7 +14,7 @@ from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.nn.features.base import FitData, NotFittedError
 from ember_ml.nn.module import Module
 from ember_ml.nn.pipeline import _batches, _stages
-from ember_ml.registry import build, get, register
+from ember_ml.registry import REGISTRY, build, register
 
 Stage: TypeAlias = Callable[[Any], Any]
 """A stage: a module, a feature extractor, another pipeline or a function of one argument."""
@@ -56,15 +56,22 @@ class Pipeline(Module):
             self.add_stage(stage, stage_name if isinstance(stage_name, str) else None)
 
     @property
-    def config(self) -> Config:
-        """Config with the current stages, including those added or fitted later."""
-        stages = {name: getattr(x, "config", None) or x for name, x in self._stages.items()}
-        config: Config = get("pipelines/pipeline").config(name=self.name, stages=stages)
-        return config
+    def config(self) -> Config | None:
+        """Config with the current stages, including those added or fitted later.
+
+        None if the class is not registered.
+        """
+        entry = REGISTRY.entry_of(type(self))
+        return None if entry is None else entry.config(**self._fields())
 
     @config.setter
     def config(self, config: Config) -> None:
         """Ignore the original config, which does not know the stages added later."""
+
+    def _fields(self) -> dict[str, Any]:
+        """Return the fields of the config."""
+        stages = {name: getattr(x, "config", None) or x for name, x in self._stages.items()}
+        return {"name": self.name, "stages": stages}
 
     @property
     def stages(self) -> Mapping[str, Stage]:

@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
-from ember_ml.configs.base import Config
+from ember_ml._core.errors import ArgumentError
 from ember_ml.configs.fields import AnyComponent, Component, ComponentLike
 from ember_ml.nn import checkpoint
 from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.nn.module import Module, inference_mode
 from ember_ml.nn.pipeline.base import Pipeline
-from ember_ml.registry import build, get, register
+from ember_ml.registry import build, register
 
 OptionalComponent = Annotated[ComponentLike | None, Component(optional=True)]
 PARTS = ("preprocess", "model", "decode")
@@ -49,16 +49,9 @@ class InferencePipeline(Pipeline):
             if part is not None:
                 self.add_stage(build("", part), name)
 
-    @property
-    def config(self) -> Config:
-        """Config with the current parts."""
-        parts = {name: getattr(x, "config", None) or x for name, x in self._stages.items()}
-        config: Config = get("pipelines/inference").config(**parts)
-        return config
-
-    @config.setter
-    def config(self, config: Config) -> None:
-        """Ignore the original config, which does not know what was fitted later."""
+    def _fields(self) -> dict[str, Any]:
+        """Return the fields of the config."""
+        return {name: getattr(x, "config", None) or x for name, x in self._stages.items()}
 
     def add_stage(self, stage: ComponentLike, name: str | None = None) -> Self:
         """Add a part; only "preprocess", "model" and "decode" are allowed.
@@ -68,7 +61,7 @@ class InferencePipeline(Pipeline):
             name: Name of the part.
         """
         if name not in PARTS:
-            raise CheckpointError(
+            raise ArgumentError(
                 f"InferencePipeline.add_stage: the stages are {', '.join(PARTS)}, not {name!r}; "
                 "use a Pipeline for others"
             )

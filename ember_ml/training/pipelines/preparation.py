@@ -6,7 +6,6 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ember_ml import ops
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor
 from ember_ml.data import ArrayDataset, DataLoader, Dataset, IterableDataset, default_collate
@@ -14,11 +13,16 @@ from ember_ml.data.conversion import Indices, Pytree, is_numeric, to_host_tree
 from ember_ml.data.errors import check_index
 from ember_ml.nn.features.base import ROWS_PER_BATCH
 from ember_ml.nn.module import Module, inference_mode
+from ember_ml.nn.pipeline._finite import check_finite
 from ember_ml.training.trainer import sources
 from ember_ml.training.trainer.sources import DataLike
 
 Source: TypeAlias = Dataset | DataLoader
 """Data that can be read repeatedly, and resumed within an epoch."""
+_HINT = (
+    "remove them from the data, impute them in the preprocessing, or set the trainer's "
+    'on_nonfinite to "skip"'
+)
 
 
 class Columns(Dataset):
@@ -188,23 +192,9 @@ class Prepare:
             return inputs
         with inference_mode(self.preprocess.modules()):
             result = self.preprocess(inputs)
-        if self.finite and isinstance(result, EmberTensor) and result.dtype.is_floating:
-            self._check_finite(result)
+        if self.finite and isinstance(result, EmberTensor):
+            check_finite("TrainingPipeline: the preprocessing", result, _HINT)
         return result
-
-    def _check_finite(self, x: EmberTensor) -> None:
-        finite = ops.isfinite(x)
-        if bool(ops.all(finite)):
-            return
-        columns = ops.all(ops.reshape(finite, (-1, x.shape[-1] if x.ndim else 1)), axis=0).tolist()
-        bad = [str(at) for at, whole in enumerate(columns) if not whole]
-        examples = ops.all(ops.reshape(finite, (x.shape[0], -1)), axis=1).tolist()
-        raise ArgumentError(
-            f"TrainingPipeline: the preprocessing returned NaN or infinite values in feature(s) "
-            f"{', '.join(bad[:10])} of {examples.count(False)} of {len(examples)} examples of a "
-            "batch; remove them from the data, impute them in the preprocessing, or set the "
-            'trainer\'s on_nonfinite to "skip"'
-        )
 
 
 class _Collate:
