@@ -68,13 +68,14 @@ docs: setup ## build the documentation into site/
 
 check: lint types imports docs test ## everything CI runs
 
-bench: setup ## measure calls, gradients, training steps and import time against the frameworks and Keras
+bench: setup ## measure calls, gradients, training steps, import time, features and loaders against other libraries
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt autograd jax keras
 	$(BIN)/python benchmarks/dispatch.py
 	$(BIN)/python benchmarks/autodiff.py
 	$(BIN)/python benchmarks/recurrence.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/pipelines.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 import operator
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import wait
 
 from ember_ml.data.conversion import Pytree
@@ -36,6 +37,7 @@ class ProcessPool:
         self.ahead = count * prefetch
         self.workers: list[Worker] = []
         self._loop = 0
+        self._unsent: collections.deque[Task] = collections.deque()
         self._in_transfer = False
         self._owner = os.getpid()
         self._end = weakref.finalize(self, _end, self.workers, self._owner)
@@ -65,29 +67,35 @@ class ProcessPool:
             end: Number after the last batch; None if unknown (a stream).
         """
         self._loop += 1
+        self._unsent.clear()
         results: dict[int, Result] = {}
         ahead = itertools.count(first) if end is None else iter(range(first, end))
         try:
-            for number in itertools.islice(ahead, self.ahead):
-                self._send(task(number))
+            self._send(map(task, itertools.islice(ahead, self.ahead)))
             for number in itertools.count(first) if end is None else range(first, end):
                 while number not in results:
                     self._receive(results)
+                    self._send()
                 result = results.pop(number)
                 if result is End.END:
                     return
                 if isinstance(result, Failure):
                     raise worker_error(task(number), result)
-                for following in itertools.islice(ahead, 1):
-                    self._send(task(following))
+                self._send(map(task, itertools.islice(ahead, 1)))
                 yield result
                 del result  # releases its shared memory before the wait for the next batch
         finally:
             self._cancel()
 
-    def _send(self, task: Task) -> None:
+    def _send(self, tasks: Iterable[Task] = ()) -> None:
+        """Send tasks, each to the worker with the fewest; what it does not accept waits."""
+        self._unsent.extend(tasks)
         with self._transfer():
-            min(self.workers, key=lambda worker: len(worker.pending)).send(self._loop, task)
+            while self._unsent:
+                worker = min(self.workers, key=lambda worker: len(worker.pending))
+                if not worker.accepts(self._unsent[0]):
+                    return
+                worker.send(self._loop, self._unsent.popleft())
 
     def _receive(self, results: dict[int, Result]) -> None:
         """Wait for replies, and add those of this loop to the results."""

@@ -5,14 +5,20 @@ from __future__ import annotations
 import collections
 import contextlib
 import multiprocessing
+import os
 import signal
+import socket
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml.data.failures import PATIENCE, Failure, Result
 from ember_ml.data.reading import Reader, Task
 from ember_ml.data.serving import UNSENDABLE, Request, serve
 from ember_ml.data.shared_memory import Receiver
+
+BUFFER = 1 << 16
+"""Size in bytes of requests that a connection can hold on every system."""
 
 
 class Worker:
@@ -34,6 +40,7 @@ class Worker:
         self.has_replied = self.is_lost = False
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
+        _enlarge(self.connection)
         self.receiver = Receiver(self.connection, limit=2 * prefetch + 2)
         self.process = context.Process(
             target=serve, args=(theirs, reader), name=f"ember-ml data worker {number}", daemon=True
@@ -54,6 +61,17 @@ class Worker:
     def is_usable(self) -> bool:
         """Whether the process is running and its connection is usable."""
         return not self.is_lost and self.process.is_alive()
+
+    def accepts(self, task: Task) -> bool:
+        """Return whether a task can be sent without waiting for the process.
+
+        If both sides waited until the other one receives, neither would continue.
+
+        Args:
+            task: Batch to read.
+        """
+        sizes = [_size(task), *(_size(pending) for _, pending in self.pending)]
+        return len(sizes) == 1 or sum(sizes) <= BUFFER
 
     def send(self, loop: int, task: Task | None) -> None:
         """Send a task, or cancel the tasks of a loop.
@@ -129,3 +147,15 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _size(task: Task) -> int:
+    """Return about the size of a request in bytes."""
+    return 512 + 8 * len(task.indices)
+
+
+def _enlarge(connection: Connection) -> None:
+    """Make the buffer of a connection large enough for `BUFFER`; macOS has 8 KB."""
+    if hasattr(socket, "AF_UNIX"):
+        with socket.socket(fileno=os.dup(connection.fileno())) as channel:
+            channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * BUFFER)

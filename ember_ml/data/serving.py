@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import collections
+import contextlib
 import signal
-import threading
 from multiprocessing.connection import Connection
 from pickle import PicklingError
-from queue import SimpleQueue
 from typing import NamedTuple
 
 from ember_ml.backend import selection
@@ -35,7 +34,10 @@ class Request(NamedTuple):
 
 
 class Inbox:
-    """Requests that have arrived, received in a thread so that the other side never waits.
+    """Requests that have arrived.
+
+    No thread receives them: it would take the GIL from the reader, and each switch takes long on a
+    busy machine.
 
     Args:
         connection: Connection to the process of the loader.
@@ -45,21 +47,28 @@ class Inbox:
     def __init__(self, connection: Connection, sender: Sender) -> None:
         self.connection = connection
         self.sender = sender
-        self.cancelled = 0
-        self.requests: SimpleQueue[Request | None] = SimpleQueue()
-        threading.Thread(target=self._listen, name="ember-ml data requests", daemon=True).start()
+        self._tasks: collections.deque[tuple[int, Task]] = collections.deque()
+        self._cancelled = 0
 
-    def _listen(self) -> None:
-        try:
-            while (request := self.connection.recv()) is not None:
-                self.sender.release(request.released)
-                if request.task is None:
-                    self.cancelled = request.loop
-                else:
-                    self.requests.put(request)
-        except (EOFError, OSError):
-            os._exit(1)  # the process of the loader has ended
-        self.requests.put(None)
+    def take(self) -> Task | None:
+        """Return the next task; None if it was cancelled.
+
+        Raises:
+            EOFError: The process of the loader has ended the connection.
+        """
+        while not self._tasks or self.connection.poll():
+            self._add(self.connection.recv())
+        loop, task = self._tasks.popleft()
+        return None if loop <= self._cancelled else task
+
+    def _add(self, request: Request | None) -> None:
+        if request is None:
+            raise EOFError
+        self.sender.release(request.released)
+        if request.task is None:
+            self._cancelled = request.loop
+        else:
+            self._tasks.append((request.loop, request.task))
 
 
 def serve(connection: Connection, reader: Reader) -> None:
@@ -73,16 +82,17 @@ def serve(connection: Connection, reader: Reader) -> None:
     selection.set_backend("numpy")
     sender = Sender(connection)
     inbox = Inbox(connection, sender)
-    while (request := inbox.requests.get()) is not None:
-        reply = None if request.loop <= inbox.cancelled else _read(reader, request.task)
-        try:
-            sender.send(reply)
-        except UNSENDABLE as error:
-            sender.send(Failure(None, format_error(error)))
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            task = inbox.take()
+            reply = None if task is None else _read(reader, task)
+            try:
+                sender.send(reply)
+            except UNSENDABLE as error:
+                sender.send(Failure(None, format_error(error)))
 
 
-def _read(reader: Reader, task: Task | None) -> Pytree | End | Failure:
-    assert task is not None
+def _read(reader: Reader, task: Task) -> Pytree | End | Failure:
     try:
         result = reader(task)
         return result if result is End.END else to_host_tree(result)
