@@ -12,7 +12,7 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import Tensor
 
 NanPolicy = Literal["raise", "ignore"]
-CHUNK = 1 << 17
+CHUNK = 1 << 16
 """Number of elements that are reduced at once: they stay in the cache, and float32 sums exact."""
 
 BLOCK = 1024
@@ -100,12 +100,20 @@ def merge(a: Moments, b: Moments) -> Moments:
 
 
 def column_moments(x: Tensor) -> Moments:
-    """Return the moments of each column of a matrix without missing values."""
-    deviations, total, shift = centered(x)
+    """Return the moments of each column of a matrix without missing values.
+
+    The deviations are those from the mean of the first rows, in chunks that stay in the cache.
+    """
     rows = x.shape[0]
-    m2 = ops.sum(deviations * deviations, axis=0) - total * total / rows
-    count = ops.full_like(shift, rows, dtype=int64)
-    return Moments(count, shift + total / rows, ops.maximum(m2, 0.0))
+    parts = list(chunks(x))
+    shift = ops.mean(parts[0], axis=0)
+    total = squares = ops.zeros_like(shift)
+    for part in parts:
+        deviations = part - shift
+        total = total + ops.sum(deviations, axis=0)
+        squares = squares + ops.einsum("ij,ij->j", deviations, deviations)
+    m2 = ops.maximum(squares - total * total / rows, 0.0)
+    return Moments(ops.full_like(shift, rows, dtype=int64), shift + total / rows, m2)
 
 
 def present_moments(x: Tensor) -> Moments:

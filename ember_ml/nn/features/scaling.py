@@ -67,9 +67,7 @@ class Standardize(FittedExtractor):
         x = self.prepare(batch)
         if not x.shape[0]:
             return
-        moments = Moments(self.count, self.mean, self.m2)
-        for chunk in statistics.chunks(x):
-            moments = statistics.merge(moments, self._moments(chunk))
+        moments = statistics.merge(Moments(self.count, self.mean, self.m2), self._moments(x))
         self.count.become(moments.rows)
         self.mean.become(moments.mean)
         self.m2.become(moments.m2)
@@ -104,7 +102,8 @@ class Standardize(FittedExtractor):
         x = self.check_input(x)
         if self.nan == "raise" and not statistics.is_finite(x):
             statistics.refuse_nonfinite(self, x)
-        y = (x - self.mean) / self.scale
+        factor = 1.0 / self.scale
+        y = ops.multiply_add(x, factor, -self.mean * factor)
         return ops.where(ops.isnan(y), 0.0, y) if self.nan == "mean" else y
 
     def inverse(self, x: TensorLike) -> Tensor:
