@@ -135,7 +135,7 @@ class Engine:
             limit = TooManyFailures(f"{text}, the last one is item {item.index}")
             limit.__cause__ = error
             self.settle(item, outcome, Result("error", error=limit))
-        elif stage.on_error == "raise":
+        elif stage.on_error == "raise" or (outcome == "expired" and item.source is None):
             self.settle(item, outcome, Result("error", error=error))
         elif stage.on_error == "yield":
             failure = Failure(stage.name, item.index, error)

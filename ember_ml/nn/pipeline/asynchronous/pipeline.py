@@ -37,7 +37,8 @@ class AsyncPipeline:
         ordered: Whether `map` and `run` return results in the order of the source. Otherwise in the
             order of completion.
         overload: What `submit` does if the buffer is full: "wait", or "reject" with `Overloaded`.
-            `map` always waits.
+            `map` always waits. Prefer "reject" if items have deadlines: under steady overload, items
+            that waited have little time left, and many expire before they are finished.
         callbacks: Observers of the items and stages.
 
     Example:

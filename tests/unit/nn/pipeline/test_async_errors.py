@@ -334,6 +334,17 @@ def test_a_deadline_that_has_passed_before_the_dequeue_prevents_the_call() -> No
     run_virtually(main())
 
 
+@pytest.mark.parametrize("policy", ["raise", "yield", "skip"])
+def test_submit_raises_when_its_own_deadline_passes(policy: Any) -> None:
+    async def main() -> None:
+        async with AsyncPipeline().add_stage(reciprocal_later, on_error=policy) as pipe:
+            with pytest.raises(DeadlineExceeded):
+                await pipe.submit(5.0, timeout=1.0)
+        assert check_counts(pipe.stats()).expired == 1
+
+    run_virtually(main())
+
+
 def test_the_deadline_includes_the_wait_for_a_place() -> None:
     async def main() -> None:
         async with AsyncPipeline(buffer=1).add_stage(reciprocal_later) as pipe:
