@@ -38,6 +38,7 @@ NEEDED: dict[str, Any] = {
     "recurrent_command_synapses": 3,
     "sample_rate": 16000,
     "sensory_fanout": 2,
+    "stage": {"type": "layers/dense", "in_features": 4, "out_features": 2},
     "threshold": 0.5,
     "total_steps": 10,
     "units": 12,

@@ -20,6 +20,7 @@ REGISTRY = Registry(
         "models": ["ember_ml.nn.models"],
         "optimizers": ["ember_ml.training.optimizer"],
         "pipelines": [
+            "ember_ml.nn.pipeline.asynchronous",
             "ember_ml.nn.pipeline.inference",
             "ember_ml.nn.pipeline.feature",
             "ember_ml.training.pipelines",

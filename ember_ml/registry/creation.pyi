@@ -146,6 +146,8 @@ from ember_ml.nn.models.presets import MambaModel as models_MambaModel
 from ember_ml.nn.models.presets import MoEModel as models_MoEModel
 from ember_ml.nn.models.presets import RWKVModel as models_RWKVModel
 from ember_ml.nn.models.presets import TransformerModel as models_TransformerModel
+from ember_ml.nn.pipeline.asynchronous.async_stage import AsyncStage as pipelines_AsyncStage
+from ember_ml.nn.pipeline.asynchronous.pipeline import AsyncPipeline as pipelines_AsyncPipeline
 from ember_ml.nn.pipeline.base import Pipeline as pipelines_Pipeline
 from ember_ml.nn.pipeline.decoding import ClassLabels as pipelines_ClassLabels
 from ember_ml.nn.pipeline.decoding import Inverse as pipelines_Inverse
@@ -585,6 +587,10 @@ def create(name: typing.Literal['optimizers/rmsprop'], *args: typing.Any, **kwar
 def create(name: typing.Literal['optimizers/schedule_free_adamw'], *args: typing.Any, **kwargs: typing.Any) -> optimizers_ScheduleFreeAdamW: ...
 @typing.overload
 def create(name: typing.Literal['optimizers/sgd'], *args: typing.Any, **kwargs: typing.Any) -> optimizers_SGD: ...
+@typing.overload
+def create(name: typing.Literal['pipelines/async'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_AsyncPipeline: ...
+@typing.overload
+def create(name: typing.Literal['pipelines/async_stage'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_AsyncStage: ...
 @typing.overload
 def create(name: typing.Literal['pipelines/audio'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_AudioFeaturePipeline: ...
 @typing.overload

@@ -6,6 +6,7 @@ from ember_ml._core import namespaces as _namespaces
 
 if TYPE_CHECKING:
     from ember_ml.nn.pipeline.asynchronous import AsyncPipeline as AsyncPipeline
+    from ember_ml.nn.pipeline.asynchronous import AsyncStage as AsyncStage
     from ember_ml.nn.pipeline.asynchronous import Batch as Batch
     from ember_ml.nn.pipeline.asynchronous import DeadlineExceeded as DeadlineExceeded
     from ember_ml.nn.pipeline.asynchronous import Failure as Failure
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from ember_ml.nn.pipeline.inference import InferencePipeline as InferencePipeline
 
 _ASYNCHRONOUS = (
-    *("AsyncPipeline", "Batch", "DeadlineExceeded", "Failure", "Overloaded", "PipelineCallback"),
-    "PipelineClosed",
+    *("AsyncPipeline", "AsyncStage", "Batch", "DeadlineExceeded", "Failure", "Overloaded"),
+    *("PipelineCallback", "PipelineClosed"),
 )
 _FEATURE = ("AudioFeaturePipeline", "FeaturePipeline", "TextFeaturePipeline")
 _NAMES: dict[str, str] = {

@@ -1,5 +1,6 @@
 """Asynchronous pipelines: concurrent stages with bounded queues, batches and deadlines."""
 
+from ember_ml.nn.pipeline.asynchronous.async_stage import AsyncStage as AsyncStage
 from ember_ml.nn.pipeline.asynchronous.batch import Batch as Batch
 from ember_ml.nn.pipeline.asynchronous.callbacks import PipelineCallback as PipelineCallback
 from ember_ml.nn.pipeline.asynchronous.errors import DeadlineExceeded as DeadlineExceeded

@@ -7,7 +7,11 @@ from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from ember_ml._core.errors import ArgumentError
+from ember_ml.configs.base import Config
+from ember_ml.configs.fields import ComponentLike, Size, Unconfigured
+from ember_ml.configs.stages import StagesField, check_name, default_name, unique_name
 from ember_ml.nn.module import Module
+from ember_ml.nn.pipeline.asynchronous.async_stage import AsyncStage, config_of, options_of
 from ember_ml.nn.pipeline.asynchronous.background import Background
 from ember_ml.nn.pipeline.asynchronous.batch import Batch
 from ember_ml.nn.pipeline.asynchronous.callbacks import PipelineCallback
@@ -16,11 +20,13 @@ from ember_ml.nn.pipeline.asynchronous.errors import DeadlineExceeded, Overloade
 from ember_ml.nn.pipeline.asynchronous.handover import evaluate, evaluate_module
 from ember_ml.nn.pipeline.asynchronous.items import Item, Result
 from ember_ml.nn.pipeline.asynchronous.progress import Progress
-from ember_ml.nn.pipeline.asynchronous.stage import OnError, Stage, check_choice, check_count
+from ember_ml.nn.pipeline.asynchronous.stage import OnError, Stage
 from ember_ml.nn.pipeline.asynchronous.stats import Stats
 from ember_ml.nn.pipeline.asynchronous.streams import MapState, MapStream
+from ember_ml.registry import build, get, register
 
 
+@register("pipelines/async")
 class AsyncPipeline:
     """Stages that process many items at once, with bounded memory.
 
@@ -32,13 +38,15 @@ class AsyncPipeline:
     deadline passed) or skipped. `stats` counts them.
 
     Args:
+        stages: First stages: modules, their registry names or configs, or `AsyncStage`s with the
+            options of `add_stage`; as a list or by name. Default: none.
         buffer: Maximum number of accepted items without an outcome, and maximum number of items
             that one `map` has read but not delivered.
         ordered: Whether `map` and `run` return results in the order of the source. Otherwise in the
             order of completion.
         overload: What `submit` does if the buffer is full: "wait", or "reject" with `Overloaded`.
-            `map` always waits. Prefer "reject" if items have deadlines: under steady overload, items
-            that waited have little time left, and many expire before they are finished.
+            `map` always waits. Prefer "reject" if items have deadlines: under steady overload, an
+            item that waited has little time left, and may expire before it is finished.
         callbacks: Observers of the items and stages.
 
     Example:
@@ -53,14 +61,13 @@ class AsyncPipeline:
 
     def __init__(
         self,
+        stages: StagesField = (),
         *,
-        buffer: int = 64,
+        buffer: Size = 64,
         ordered: bool = True,
         overload: Literal["wait", "reject"] = "wait",
-        callbacks: Sequence[PipelineCallback] = (),
+        callbacks: Unconfigured[Sequence[PipelineCallback]] = (),
     ) -> None:
-        check_count("AsyncPipeline", "buffer", buffer, 1)
-        check_choice("AsyncPipeline", "overload", overload, ("wait", "reject"))
         self.buffer = buffer
         self.ordered = ordered
         self.overload = overload
@@ -70,6 +77,26 @@ class AsyncPipeline:
         self._last: Engine | None = None
         self._progress = Progress()
         self._resume: Progress | None = None
+        named = stages if isinstance(stages, Mapping) else dict(enumerate(stages))
+        for key, given in named.items():
+            stage = build("", given)
+            options = options_of(stage) if isinstance(stage, (AsyncStage, Stage)) else {}
+            if isinstance(stage, (AsyncStage, Stage)):
+                stage = stage.stage if isinstance(stage, AsyncStage) else stage.function
+            self.add_stage(stage, name=key if isinstance(key, str) else None, **options)
+
+    @property
+    def config(self) -> Config:
+        """Config with the current stages, including those added later."""
+        stages = {name: config_of(stage) for name, stage in self._stages.items()}
+        config: Config = get("pipelines/async").config(
+            stages=stages, buffer=self.buffer, ordered=self.ordered, overload=self.overload
+        )
+        return config
+
+    @config.setter
+    def config(self, config: Config) -> None:
+        """Ignore the original config, which does not know the stages added later."""
 
     @property
     def stages(self) -> dict[str, Callable[..., Any]]:
@@ -78,7 +105,7 @@ class AsyncPipeline:
 
     def add_stage(
         self,
-        stage: Callable[..., Any],
+        stage: ComponentLike,
         *,
         name: str | None = None,
         concurrency: int = 1,
@@ -91,8 +118,9 @@ class AsyncPipeline:
         """Append a stage, and return the pipeline.
 
         Args:
-            stage: Function, coroutine function or module from an item to its result. With `batch`,
-                a function takes and returns a list, and a module takes stacked tensors.
+            stage: Function, coroutine function or module from an item to its result, or the
+                registry name or config of a module. With `batch`, a function takes and returns a
+                list, and a module takes stacked tensors.
             name: Name of the stage. Default: that of the function or class.
             concurrency: Maximum number of calls at once. It must be 1 for a module.
             timeout: Maximum duration of a call in seconds. After it, the items of the call fail. A
@@ -108,13 +136,15 @@ class AsyncPipeline:
         """
         if self._engine is not None:
             raise ArgumentError("add_stage: close the pipeline before adding a stage")
-        name = name or _unused(_name(stage), self._stages)
-        if name in self._stages:
+        function: Any = build("", stage) if _is_described(stage) else stage
+        if name is None:
+            name = unique_name(default_name(function), self._stages)
+        if check_name(name) in self._stages:
             raise ArgumentError(f"add_stage: there is a stage named {name!r} already")
-        if isinstance(stage, Module):
-            evaluate_module(stage)
+        if isinstance(function, Module):
+            evaluate_module(function)
         self._stages[name] = Stage(
-            stage, name, concurrency, timeout, on_error, max_failures, batch, pure
+            function, name, concurrency, timeout, on_error, max_failures, batch, pure
         )
         return self
 
@@ -297,6 +327,11 @@ class AsyncPipeline:
         return f"AsyncPipeline({names}; buffer={self.buffer}, ordered={self.ordered})"
 
 
+def _is_described(stage: object) -> bool:
+    """Return whether a stage is given by its registry name or config."""
+    return isinstance(stage, (str, Mapping, Config))
+
+
 def _completer(future: asyncio.Future[Any]) -> Callable[[Item, Result], None]:
     """Return the function that completes a future with the result of an item."""
 
@@ -311,14 +346,3 @@ def _completer(future: asyncio.Future[Any]) -> Callable[[Item, Result], None]:
             future.cancel()
 
     return complete
-
-
-def _name(stage: Callable[..., Any]) -> str:
-    """Return a name for a function, or for an object by its class."""
-    return str(getattr(stage, "__name__", type(stage).__name__))
-
-
-def _unused(name: str, names: Mapping[str, object]) -> str:
-    """Return the name, with a number if it is taken."""
-    taken = sum(each == name or each.startswith(f"{name}_") for each in names)
-    return f"{name}_{taken + 1}" if taken else name

@@ -211,7 +211,7 @@ def test_objects_partials_and_methods_are_stages(on_numpy: None) -> None:
     async def main() -> list[int]:
         pipe = AsyncPipeline().add_stage(Callable()).add_stage(functools.partial(add, y=1))
         pipe.add_stage(inner.submit).add_stage(abs)
-        assert list(pipe.stages) == ["Callable", "partial", "submit", "abs"]
+        assert list(pipe.stages) == ["callable", "partial", "submit", "abs"]
         async with inner, pipe:
             return await collect(pipe.map([1, -5]))
 
