@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ember_ml import nn, ops
+from ember_ml import load, nn, ops
 from ember_ml.backend import available
+from ember_ml.data import audio
 from ember_ml.nn import tensor
 from tests.unit.cli.commands import ember, running
 
@@ -149,3 +150,46 @@ def test_no_paragraph_of_the_reference_is_there_twice() -> None:
     parts = [" ".join(part.split()) for part in characters.read().split("\n\n")]
     assert len(parts) > 1000
     assert len(set(parts)) == len(parts)
+
+
+def test_spoken_digits(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import spoken_digits
+
+    spoken_digits.main(["--quick", "--backend", backend, "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "80 training and 40 test recordings of 10 words" in printed
+    rows = re.findall(r"^with(?:out)? augmentation +((?:[\d.]+% *){6})$", printed, re.MULTILINE)
+    assert len(rows) == 2
+    assert float(re.findall(r"differ by at most (\S+)", printed)[0]) < 1e-4
+    assert is_png(tmp_path / "spoken_digits.png")
+    samples = audio.read(tmp_path / "test_4" / "7" / "speaker_1000.wav").samples
+    scores = load(tmp_path / "model", backend=backend)(samples[None])
+    assert scores.shape == (1, 10)
+
+
+def test_spoken_digits_of_recordings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], on_numpy: None
+) -> None:
+    import spoken_digits
+
+    time = np.arange(4000) / 16000
+    for number in range(10):
+        for word, pitch in (("low", 200.0), ("high", 1000.0)):
+            tone = 0.5 * np.sin(2 * np.pi * (pitch + number) * time)
+            audio.write(tmp_path / "data" / word / f"{number}.wav", tone, 16000)
+    words = ["--data", str(tmp_path / "data"), "--quick", "--backend", "numpy"]
+    spoken_digits.main([*words, "--out", str(tmp_path / "out")])
+    assert "16 training and 4 test recordings of 2 words" in capsys.readouterr().out
+    assert is_png(tmp_path / "out" / "spoken_digits.png")
+
+
+def test_synthesized_words_have_the_pitch_and_formants_of_the_voice() -> None:
+    import spoken_digits
+
+    samples = spoken_digits.speak("a" * 6, np.random.default_rng(0), 100.0, 1.0)
+    power = np.abs(np.fft.rfft(samples * np.hanning(len(samples)))) ** 2
+    frequencies = np.fft.rfftfreq(len(samples), 1 / spoken_digits.RATE)
+    formant = frequencies[np.where(frequencies > 400, power, 0).argmax()]
+    assert abs(formant - 730) < 120
+    hiss = spoken_digits.speak("s" * 6, np.random.default_rng(0), 100.0, 1.0)
+    assert (np.diff(np.sign(hiss)) != 0).mean() > 2 * (np.diff(np.sign(samples)) != 0).mean()
