@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as arrow
+from pyarrow import parquet
 
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import selection
 from ember_ml.configs import Config, files
 from ember_ml.data import MemoryMappedDataset
-from ember_ml.data.text import Vocabulary
+from ember_ml.data.tables import CSVDataset, ParquetDataset
+from ember_ml.data.text import JSONLDataset, LineDataset, PackedTokens, Tokenizer, Vocabulary
 from ember_ml.mad.report.gather import gather
 from ember_ml.mad.store import Store
 from ember_ml.nn.models.convert import convert, export
@@ -51,7 +55,7 @@ def formats(folder: Path) -> dict[str, Format]:
         folder: Folder for the files.
     """
     found: dict[str, Format] = {}
-    for part in (_checkpoint, _training, _texts, _sweep, _transformers):
+    for part in (_checkpoint, _training, _texts, _corpora, _sweep, _transformers):
         found |= part(folder)
     return found
 
@@ -163,6 +167,41 @@ def _texts(folder: Path) -> dict[str, Format]:
         "npy": (data, lambda: MemoryMappedDataset(data).batch([0]).tolist()),
         "vocabulary": (vocabulary, lambda: Vocabulary.read(vocabulary).tokens),
         "backend": (home / "backend", backend),
+    }
+    return {
+        name: Format(path, read, lambda: None, False, None) for name, (path, read) in reads.items()
+    }
+
+
+def _corpora(folder: Path) -> dict[str, Format]:
+    """Return the files of `data.text` and `data.tables`."""
+    tokenizer = Tokenizer.train(["some text to merge"], "bpe", 270)
+    tokenizer.save(folder / "tokenizer")
+    tokens = PackedTokens.build(["some text", "more"], tokenizer, folder / "tokens")
+    lines, rows, table = folder / "a.txt.gz", folder / "a.jsonl", folder / "a.csv"
+    lines.write_bytes(gzip.compress("one\nzwei ü\n".encode()))
+    rows.write_text('{"text": "one", "n": 1}\n{"text": "two", "n": 2.5}\n')
+    table.write_text("a,b,c\n1,2.5,x\n2,3.5,y\n")
+    columns = folder / "a.parquet"
+    parquet.write_table(arrow.table({"a": [1, 2], "b": ["x", "y"]}), columns)
+
+    def packed() -> object:
+        dataset = PackedTokens(tokens, 2)
+        dataset.verify()
+        return [part.tolist() for part in dataset.batch([0, -1])]
+
+    def load() -> object:
+        loaded = Tokenizer.load(folder / "tokenizer")
+        return loaded.decode(loaded.encode("some text"))
+
+    reads: dict[str, tuple[Path, Callable[[], object]]] = {
+        "tokenizer": (folder / "tokenizer" / "tokenizer.json", load),
+        "special tokens": (folder / "tokenizer" / "special_tokens_map.json", load),
+        "tokens": (tokens, packed),
+        "compressed lines": (lines, lambda: list(LineDataset(lines))),
+        "JSON lines": (rows, lambda: list(JSONLDataset(rows))),
+        "CSV": (table, lambda: repr(CSVDataset(table)[0])),
+        "Parquet": (columns, lambda: repr(ParquetDataset(columns)[0])),
     }
     return {
         name: Format(path, read, lambda: None, False, None) for name, (path, read) in reads.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -58,3 +59,46 @@ def test_wirings_are_drawn_without_networkx() -> None:
     count, hint = out.stdout.splitlines()
     assert int(count) > 5
     assert hint.endswith(install_command("networkx")), out.stderr
+
+
+WITHOUT_TEXT = """
+import sys
+for name in ("tokenizers", "pyarrow", "datasets"):
+    sys.modules[name] = None
+from pathlib import Path
+from typer.testing import CliRunner
+from ember_ml.cli.app import app
+from ember_ml.data.tables import CSVDataset
+from ember_ml.data.text import LineDataset, Tokenizer, pack, pad
+
+Path("text.txt").write_text("some text to learn " * 20)
+Path("run.yaml").write_text(
+    "model: {type: lm, layers: gru, hidden_size: 8}\\ndata: {text: {path: text.txt, seq_len: 8}}\\n"
+)
+for words in (["train", "run.yaml"], ["generate", "runs/train", "--prompt", "some"]):
+    result = CliRunner().invoke(app, [*words, "--backend", "numpy"])
+    assert result.exit_code == 0, result.output
+print(len(list(LineDataset("text.txt"))))
+for call in (lambda: Tokenizer.train(["a"], "byte"), lambda: CSVDataset("text.txt")):
+    try:
+        call()
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_text_by_characters_needs_no_optional_package(tmp_path: Path) -> None:
+    out = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TEXT],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert out.returncode == 0, out.stderr
+    lines, *hints = out.stdout.splitlines()
+    assert lines == "1"
+    packages = ("tokenizers", "pyarrow")
+    assert all(map(str.endswith, hints, map(install_command, packages))), hints
+    assert len(hints) == 2
