@@ -80,16 +80,16 @@ def from_pillow(image: Any, mode: Mode, background: tuple[int, int, int]) -> np.
     Raises:
         ValueError: If the pixels cannot be converted.
     """
-    if image.mode in ("I", "F"):
-        raise ValueError(
-            f"32-bit pixels (mode {image.mode}) have no defined range; store them as 8 or 16 bits"
-        )
     if mode == "P":
         if image.mode not in ("P", "L", "1"):
             raise ValueError(f"the image has no palette: its mode is {image.mode}")
         return np.asarray(image, np.uint8)[..., None]
-    if image.mode.startswith("I;16"):
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
         return _from_16_bits(np.asarray(image), mode)
+    if image.mode in ("I", "F"):
+        raise ValueError(
+            f"32-bit pixels (mode {image.mode}) have no defined range; store them as 8 or 16 bits"
+        )
     if mode == "I;16":
         return np.asarray(image.convert("L")).astype(np.uint16)[..., None] * np.uint16(257)
     if mode != "RGBA" and image.has_transparency_data:

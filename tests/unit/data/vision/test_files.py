@@ -50,11 +50,14 @@ def test_modes_of_the_result(tmp_path: Path) -> None:
         vision.read(path, "HSV")
 
 
-@pytest.mark.parametrize("suffix", [".png", ".tif"])
+@pytest.mark.parametrize("suffix", [".png", ".tif", ".pgm"])
 def test_16_bits(tmp_path: Path, suffix: str) -> None:
     values = np.array([[0, 1, 128, 129, 257, 30000, 65534, 65535]], np.uint16)[..., None]
     path = tmp_path / f"x{suffix}"
-    vision.write(path, values)
+    if suffix == ".pgm":
+        path.write_bytes(b"P5 8 1 65535\n" + values.astype(">u2").tobytes())
+    else:
+        vision.write(path, values)
     np.testing.assert_array_equal(vision.read(path, "I;16"), values)
     gray = np.rint(values / 257).astype(np.uint8)  # of [0, 65535] onto [0, 255]
     color = np.tile(gray, 3)
