@@ -193,3 +193,31 @@ def test_synthesized_words_have_the_pitch_and_formants_of_the_voice() -> None:
     assert abs(formant - 730) < 120
     hiss = spoken_digits.speak("s" * 6, np.random.default_rng(0), 100.0, 1.0)
     assert (np.diff(np.sign(hiss)) != 0).mean() > 2 * (np.diff(np.sign(samples)) != 0).mean()
+
+
+def test_images(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import images
+
+    workers = str(int(backend == available()[0]))  # processes cost more than the training
+    images.main(["--quick", "--workers", workers, "--backend", backend, "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    rows = re.findall(
+        r"^(conv net|patch transformer) +(plain|augmented) .* ([\d.]+)%", printed, re.M
+    )
+    assert [row[:2] for row in rows] == list(
+        itertools.product(["conv net", "patch transformer"], ["plain", "augmented"])
+    )
+    assert all(0.0 <= float(accuracy) <= 100.0 for *_, accuracy in rows)
+    assert is_png(tmp_path / "images.png")
+
+
+def test_a_quick_conv_net_reads_digits(tmp_path: Path) -> None:
+    """More than chance after a few epochs, without worker processes."""
+    import argparse
+
+    import images
+
+    images.write_files(tmp_path, 700)
+    options = argparse.Namespace(seed=0, workers=0, epochs=5)
+    accuracy = images.train("conv net", False, tmp_path, options)[-1]
+    assert accuracy > 0.25
