@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
@@ -11,6 +12,7 @@ import numpy as np
 from ember_ml._core.errors import ArgumentError
 from ember_ml.data.collate import PaddedMask
 from ember_ml.data.conversion import Pytree
+from ember_ml.data.dataset import Dataset
 from ember_ml.data.errors import check_integer
 from ember_ml.data.stream import IterableDataset
 
@@ -107,6 +109,21 @@ class PackedStream(IterableDataset):
         self.eos_id = eos_id
         self.pad_id = pad_id
         self.segments = segments
+
+    def for_epoch(self, epoch: int) -> IterableDataset:
+        """Return the rows of the documents of an epoch.
+
+        Args:
+            epoch: Number of the epoch.
+        """
+        if not isinstance(self.documents, (Dataset, IterableDataset)):
+            return self
+        documents = self.documents.for_epoch(epoch)
+        if documents is self.documents:
+            return self
+        other = copy.copy(self)
+        other.documents = documents
+        return other
 
     def __iter__(self) -> Iterator[Pytree]:
         parts: list[np.ndarray] = []

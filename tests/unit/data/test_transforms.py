@@ -20,6 +20,7 @@ from ember_ml.data import (
     random_split,
     random_stream,
 )
+from ember_ml.data.text import pack
 
 from .samples import add_noise, count_to_ten, double, listed, scale
 
@@ -155,6 +156,21 @@ def test_skipped_examples_of_a_stream_are_not_transformed() -> None:
     loader.load_state_dict(loader.state_dict() | {"batches": 3})
     assert listed(loader) == [[6, 7], [8, 9]]
     assert seen == [6, 7, 8, 9]
+
+
+def test_packed_rows_are_those_of_the_documents_of_the_epoch() -> None:
+    def shuffle(document: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rng.permutation(document)
+
+    documents = [np.arange(10 * n, 10 * n + 5) for n in range(7)]
+    for source in (ArrayDataset(np.stack(documents)), IterableDataset(lambda: documents)):
+        loader = DataLoader(pack(source.map(shuffle, seed=2), 4), 2, backend="numpy")
+        for epoch in range(2):
+            ids = [shuffle(d, random_stream(2, n, epoch=epoch)) for n, d in enumerate(documents)]
+            rows = np.concatenate(ids)[:32].reshape(8, 4).tolist()
+            assert list(itertools.chain(*listed(loader))) == rows
+    plain = pack(documents, 4)
+    assert plain.for_epoch(3) is plain
 
 
 def test_bad_arguments() -> None:
