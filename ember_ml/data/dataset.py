@@ -103,7 +103,7 @@ def examples(dataset: Dataset, indices: Iterable[int]) -> list[Pytree]:
         try:
             items.append(dataset[int(index)])
         except Exception as error:
-            error.add_note(f"in example {int(index)} of a {type(dataset).__name__}")
+            error.add_note(f"in example {int(index)} of {type(dataset).__name__}")
             raise
     return items
 

@@ -45,8 +45,8 @@ class TableDataset(Columns):
         stack: Whether the inputs are one array (columns,) instead of a dict. Default: whether there
             is a target.
         dtype: Dtype of floating-point values and of stacked inputs. None: that of the table.
-        missing: What missing values and NaN are: an "error" that names row and column, or "nan" in
-            columns of numbers.
+        missing: What to do with missing values and NaN: "raise" an error that names row and column,
+            or "nan" in columns of numbers.
         classes: Classes of the target, such as those of the training data. Default: the values of
             the column.
     """
@@ -59,7 +59,7 @@ class TableDataset(Columns):
         *,
         stack: bool | None = None,
         dtype: DTypeLike | None = "float32",
-        missing: str = "error",
+        missing: str = "raise",
         classes: Sequence[str] | None = None,
     ) -> None:
         where = type(self).__name__
@@ -125,8 +125,8 @@ class CSVDataset(TableDataset):
         stack: Whether the inputs are one array (columns,) instead of a dict. Default: whether there
             is a target.
         dtype: Dtype of floating-point values and of stacked inputs. None: that of the table.
-        missing: What missing values and NaN are: an "error" that names row and column, or "nan" in
-            columns of numbers.
+        missing: What to do with missing values and NaN: "raise" an error that names row and column,
+            or "nan" in columns of numbers.
         classes: Classes of the target, such as those of the training data. Default: the values of
             the column.
         types: Name of a column -> its type in pyarrow's notation, such as "int32" or "string".
@@ -155,7 +155,7 @@ class CSVDataset(TableDataset):
         *,
         stack: bool | None = None,
         dtype: DTypeLike | None = "float32",
-        missing: str = "error",
+        missing: str = "raise",
         classes: Sequence[str] | None = None,
         types: Mapping[str, str] | None = None,
         delimiter: str = ",",
@@ -222,8 +222,8 @@ class ParquetDataset(TableDataset):
         stack: Whether the inputs are one array (columns,) instead of a dict. Default: whether there
             is a target.
         dtype: Dtype of floating-point values and of stacked inputs. None: that of the table.
-        missing: What missing values and NaN are: an "error" that names row and column, or "nan" in
-            columns of numbers.
+        missing: What to do with missing values and NaN: "raise" an error that names row and column,
+            or "nan" in columns of numbers.
         classes: Classes of the target, such as those of the training data. Default: the values of
             the column.
 

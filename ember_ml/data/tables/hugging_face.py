@@ -31,7 +31,8 @@ class HFDataset(Dataset):
             Default: an example has no target.
         stack: Whether the inputs are one array (columns,) instead of a dict. Default: False.
         dtype: Dtype of floating-point values. None: that of the dataset.
-        missing: What missing values and NaN are: an "error", or "nan" in columns of numbers.
+        missing: What to do with missing values and NaN: "raise" an error, or "nan" in
+            columns of numbers.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class HFDataset(Dataset):
         *,
         stack: bool = False,
         dtype: DTypeLike | None = "float32",
-        missing: str = "error",
+        missing: str = "raise",
     ) -> None:
         self.selection = select(
             "from_hf", dataset.column_names, columns, target,
@@ -123,7 +124,7 @@ def from_hf(
     *,
     stack: bool = False,
     dtype: DTypeLike | None = "float32",
-    missing: str = "error",
+    missing: str = "raise",
 ) -> HFDataset | HFStream:
     """Return a dataset of the package `datasets` as one of Ember.
 
@@ -136,7 +137,8 @@ def from_hf(
             Default: an example has no target.
         stack: Whether the inputs are one array (columns,) instead of a dict; not for streams.
         dtype: Dtype of floating-point values. None: that of the dataset. Streams keep theirs.
-        missing: What missing values and NaN are: an "error", or "nan" in columns of numbers.
+        missing: What to do with missing values and NaN: "raise" an error, or "nan" in
+            columns of numbers.
             Streams are not checked.
 
     Example:

@@ -34,7 +34,7 @@ class Selection:
         target: Name of the column of the target. None: an example has no target.
         stack: Whether the inputs are one array instead of a dict.
         dtype: Dtype of floating-point values. None: that of the table.
-        missing: "error", or "nan" for columns of numbers.
+        missing: "raise", or "nan" for columns of numbers.
         classes: Classes of a target of strings, in the order of their numbers.
     """
 
@@ -89,7 +89,7 @@ class Selection:
         array = column.to_numpy(zero_copy_only=False)
         if array.dtype.kind != "f":
             return array
-        if self.missing == "error" and np.isnan(array).any():
+        if self.missing == "raise" and np.isnan(array).any():
             raise self._error(source, rows, int(np.isnan(array).argmax()), name, "is NaN")
         return array if self.dtype is None else array.astype(self.dtype, copy=False)
 
@@ -147,11 +147,11 @@ def select(
         target: Name of the column of the target. None: there is none.
         stack: Whether the inputs are one array. None: if there is a target.
         dtype: Dtype of floating-point values.
-        missing: "error" or "nan".
+        missing: "raise" or "nan".
     """
     names = tuple(available)
-    if missing not in ("error", "nan"):
-        raise ArgumentError(f"{where}: missing must be 'error' or 'nan', not {missing!r}")
+    if missing not in ("raise", "nan"):
+        raise ArgumentError(f"{where}: missing must be 'raise' or 'nan', not {missing!r}")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise DataFileError(f"{where}: the table has two columns named {twice!r}")

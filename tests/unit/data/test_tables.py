@@ -136,7 +136,7 @@ def test_wrong_columns(source, frame: pd.DataFrame, tmp_path: Path) -> None:
         source(frame, tmp_path, target="zzz")
     with pytest.raises(ArgumentError, match="select at least one column"):
         source(frame, tmp_path, columns=[])
-    with pytest.raises(ArgumentError, match="missing must be 'error' or 'nan'"):
+    with pytest.raises(ArgumentError, match="missing must be 'raise' or 'nan'"):
         source(frame, tmp_path, missing="drop")
     with pytest.raises(DataFileError, match="column 'name' has str values, which cannot be stack"):
         source(frame, tmp_path, target="age").batch([0])
