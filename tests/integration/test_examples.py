@@ -221,3 +221,52 @@ def test_a_quick_conv_net_reads_digits(tmp_path: Path) -> None:
     options = argparse.Namespace(seed=0, workers=0, epochs=5)
     accuracy = images.train("conv net", False, tmp_path, options)[-1]
     assert accuracy > 0.25
+
+
+def test_text_bpe(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import text_bpe
+
+    text_bpe.main(["--quick", "--backend", backend, "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    bits = dict(re.findall(r"(xz|bzip2|model) ([\d.]+)", printed))
+    assert 1.0 < float(bits["xz"]) < float(bits["model"]) < 8.0  # four steps learn little
+    assert len(re.findall(r"--- temperature (?:0\.5|1\.0)\nReturn the", printed)) == 2
+    assert is_png(tmp_path / "text_bpe.png")
+
+
+def test_compressed_bits_of_a_known_text() -> None:
+    import text_bpe
+
+    text = "".join(map(chr, np.random.default_rng(0).integers(32, 96, 4000)))  # 6 bits each
+    assert text_bpe.compressed_bits("", text, text_bpe.lzma.compress) == pytest.approx(6, rel=0.1)
+    assert text_bpe.compressed_bits(text, text, text_bpe.lzma.compress) < 0.1
+
+
+def test_no_held_out_docstring_is_a_training_docstring() -> None:
+    import text_bpe
+
+    train, held_out = text_bpe.read(60)
+    assert min(len(train), len(held_out)) > 50
+    assert not set(train) & set(held_out)
+
+
+def test_time_series(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import time_series
+
+    time_series.main(["--quick", "--backend", backend, "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    rows = re.findall(r"^(\S.*?) +accuracy ([\d.]+) .* ([\d.]+)$", printed, re.MULTILINE)
+    assert [name for name, *_ in rows] == ["features + MLP", "GRU", "Mamba"]
+    assert all(0.0 <= float(score) <= 1.0 for _, *scores in rows for score in scores)
+    assert is_png(tmp_path / "time_series.png")
+
+
+def test_features_tell_the_vibrations_apart(tmp_path: Path) -> None:
+    import argparse
+
+    import time_series
+
+    options = argparse.Namespace(epochs=5, seed=0, out=tmp_path)
+    data, test = time_series.Machines(240, 0), time_series.Machines(80, 1)
+    (accuracy,), _ = time_series.train_features(data, [test], options)
+    assert accuracy > 0.6  # chance is 0.25
