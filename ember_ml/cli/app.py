@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from ember_ml.cli import about, components, convert, examples, generate, mad, train, wiring
+from ember_ml.cli import (
+    about,
+    components,
+    convert,
+    examples,
+    generate,
+    mad,
+    pipeline,
+    train,
+    wiring,
+)
 from ember_ml.cli.settings import (
     BackendOption,
     DebugOption,
@@ -54,6 +64,7 @@ def begin(
 MODELS, COMPONENTS, MACHINE = "Models", "Components and examples", "This machine"
 app.add_typer(mad.app, name="mad", rich_help_panel=MODELS)
 command(app, "train", panel=MODELS)(train.train)
+app.add_typer(pipeline.app, name="pipeline", rich_help_panel=MODELS)
 command(app, "generate", panel=MODELS)(generate.generate)
 command(app, "convert", panel=MODELS)(convert.convert)
 app.add_typer(wiring.app, name="wiring", rich_help_panel=MODELS)

@@ -17,6 +17,8 @@ KINDS = {
     "layers": "List the layers, or describe one.",
     "blocks": "List the blocks: layers with normalization and residual connections.",
     "models": "List the models, or describe one.",
+    "features": "List the feature extractors, or describe one.",
+    "pipelines": "List the pipelines and their parts, or describe one.",
     "wirings": "List the wirings of neurons and of blocks, or describe one.",
     "optimizers": "List the optimizers, or describe one.",
     "schedules": "List the learning rate schedules, or describe one.",

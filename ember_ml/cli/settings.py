@@ -167,4 +167,4 @@ def report_errors(debug: bool) -> Iterator[None]:
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return str(error)
+    return "\n  ".join([str(error), *getattr(error, "__notes__", ())])

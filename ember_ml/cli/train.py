@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -72,7 +73,7 @@ def _prepare_folder(out: Path, resume: bool, overwrite: bool) -> bool:
     if overwrite:  # remove it first: an interrupted run must not leave a mixture of both
         for name in ("last", "best"):
             remove_folder(out / name, KIND)
-        for name in (*FILES, "log.csv"):
+        for name in (*FILES, "labels.json", "log.csv"):
             (out / name).unlink(missing_ok=True)
     return exists and resume
 
@@ -108,6 +109,8 @@ class _Run:
         trainer, validation = self.trainer, self.data.validation
         held_out = f", {len(validation)} for validation" if validation is not None else ""
         vocabulary = f", {self.data.vocab_size} tokens" if self.data.vocab_size else ""
+        if self.data.labels:
+            vocabulary = f", {len(self.data.labels)} classes"
         output.say(
             f"model  {type(self.model).__name__}, {self.model.num_parameters():,} parameters"
         )
@@ -125,6 +128,9 @@ class _Run:
         if self.data.encoder is not None:
             write_encoder(self.out, self.data.encoder, replace=self.resumes)
         write_atomically(self.out / "train.yaml", config.to_yaml().encode())
+        if self.data.labels is not None:
+            labels = json.dumps(self.data.labels, ensure_ascii=False)
+            write_atomically(self.out / "labels.json", f"{labels}\n".encode())
         before = self.trainer.step
         try:
             self.trainer.fit(
@@ -176,7 +182,8 @@ def _trainer(config: TrainRunConfig, model: Module, data: TrainingData) -> Train
     from ember_ml.training.callbacks import Checkpoint, CSVLogger
 
     out = Path(config.out)
-    loss = "cross_entropy" if config.trainer.loss is None and data.vocab_size else None
+    classes = data.vocab_size or data.labels
+    loss = "cross_entropy" if config.trainer.loss is None and classes else None
     callbacks = [
         CSVLogger(out / "log.csv"),
         Checkpoint(out, every_steps=config.checkpoint_every),

@@ -9,7 +9,10 @@ from ember_ml._core import array_files
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.safetensors_files import SafetensorsError
 from ember_ml._core.types import NativeArray
+from ember_ml.cli import file_data
+from ember_ml.cli.file_data import FILES
 from ember_ml.cli.text_encoders import TextEncoder, encode
+from ember_ml.configs.pipeline_run import PipelineRunConfig
 from ember_ml.configs.train_run import (
     ArrayData,
     ArrayFields,
@@ -32,6 +35,31 @@ class TrainingData(NamedTuple):
     vocab_size: int | None = None
     encoder: TextEncoder | None = None
     """Tokenizer or vocabulary of text data."""
+    labels: tuple[str, ...] | None = None
+    """Labels of the classes."""
+
+
+def load_pipeline_data(
+    config: PipelineRunConfig, config_folder: Path, *, split: bool
+) -> TrainingData:
+    """Return the datasets of `ember pipeline run`.
+
+    Args:
+        config: Config of the command.
+        config_folder: Folder of the YAML file; data files are also searched there.
+        split: Whether to hold out the validation data; else the dataset is whole.
+    """
+    validation = config.validation if split else 0.0
+    seed = _seed(config.pipeline)
+    if isinstance(config.data, FILES):
+        source = file_data.source_of(config.data, config_folder)
+        return TrainingData(*_split(source, validation, seed, config_folder), labels=source.labels)
+    assert isinstance(config.data, ArrayData)
+    return _arrays(config.data.arrays, validation, seed, config_folder)
+
+
+def _seed(pipeline: object) -> int:
+    return getattr(getattr(pipeline, "trainer", None), "seed", None) or 0
 
 
 def load_data(
@@ -44,12 +72,26 @@ def load_data(
         config_folder: Folder of the YAML file; data files are also searched there.
         encoder: Tokenizer or vocabulary of a resumed run. Default: that of the text.
     """
+    seed = config.trainer.seed or 0
     if isinstance(config.data, TextData):
         return _text(config.data.text, config, config_folder, encoder)
     if isinstance(config.data, ArrayData):
-        return _arrays(config.data.arrays, config, config_folder)
+        return _arrays(config.data.arrays, config.validation, seed, config_folder)
+    if isinstance(config.data, FILES):
+        source = file_data.source_of(config.data, config_folder)
+        parts = _split(source, config.validation, seed, config_folder)
+        return TrainingData(*parts, labels=source.labels)
     task = config.data.create()
     return TrainingData(task.train, task.validation if config.validation else None, task.vocab_size)
+
+
+def _split(
+    source: file_data.FileData, validation: float | str, seed: int, config_folder: Path
+) -> tuple[Dataset, Dataset | None]:
+    """Return training and validation data of files."""
+    if isinstance(validation, str):
+        return source.dataset(), source.other(validation, config_folder)
+    return source.split(validation, seed)
 
 
 def _find(key: str, path: str, config_folder: Path) -> Path:
@@ -93,17 +135,19 @@ def _new_encoder(fields: TokenizerFields | None, text: str, config_folder: Path)
     )
 
 
-def _arrays(fields: ArrayFields, config: TrainRunConfig, config_folder: Path) -> TrainingData:
+def _arrays(
+    fields: ArrayFields, validation: float | str, seed: int, config_folder: Path
+) -> TrainingData:
     dataset = _dataset(fields, _find("data.arrays.path", fields.path, config_folder))
-    if isinstance(config.validation, str):
-        other = _find("validation", config.validation, config_folder)
-        return TrainingData(dataset, _dataset(fields, other))
-    count = round(len(dataset) * config.validation)
+    if isinstance(validation, str):
+        return TrainingData(
+            dataset, _dataset(fields, _find("validation", validation, config_folder))
+        )
+    count = round(len(dataset) * validation)
     if not count:
         return TrainingData(dataset, None)
-    sizes = [len(dataset) - count, count]
-    train, validation = random_split(dataset, sizes, seed=config.trainer.seed or 0)
-    return TrainingData(train, validation)
+    train, held_out = random_split(dataset, [len(dataset) - count, count], seed=seed)
+    return TrainingData(train, held_out)
 
 
 def _dataset(fields: ArrayFields, path: Path) -> ArrayDataset:

@@ -10,6 +10,7 @@ from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from ember_ml.configs import files
 from ember_ml.configs.base import Config
+from ember_ml.configs.data_sources import AudioFields, ImageFields, TableFields
 from ember_ml.configs.errors import ConfigError, Problem
 from ember_ml.configs.fields import Below1, Size
 from ember_ml.configs.training import TrainerConfig
@@ -96,11 +97,46 @@ class ArrayData(Config):
     arrays: Annotated[ArrayFields, _of(ArrayFields), _MAPPING]
 
 
-_DATA: dict[str, type[Config]] = {"text": TextData, "arrays": ArrayData}
+class AudioData(Config):
+    """Audio data."""
+
+    audio: Annotated[AudioFields, _of(AudioFields), _MAPPING]
 
 
-def _data(value: object) -> Config:
-    """Return the config of a task, text or arrays."""
+class ImageData(Config):
+    """Image data."""
+
+    images: Annotated[ImageFields, _of(ImageFields), _MAPPING]
+
+
+class TableData(Config):
+    """Table or time series."""
+
+    table: Annotated[TableFields, _of(TableFields), _MAPPING]
+
+
+class SeriesData(Config):
+    """Time series."""
+
+    series: Annotated[TableFields, _of(TableFields), _MAPPING]
+
+
+_DATA: dict[str, type[Config]] = {
+    "text": TextData,
+    "arrays": ArrayData,
+    "audio": AudioData,
+    "images": ImageData,
+    "table": TableData,
+    "series": SeriesData,
+}
+
+
+def data_of(value: object) -> Config:
+    """Return the config of a task, or of data in files.
+
+    Args:
+        value: A config, the name of a task, or a mapping.
+    """
     if isinstance(value, Config):
         return value
     if isinstance(value, str):
@@ -114,7 +150,7 @@ def _data(value: object) -> Config:
             return cls.from_dict(value)
     hint = close_matches(next(map(str, value), ""), ("type", *_DATA))
     raise ConfigError(
-        "data", [Problem((), f"must have one of the keys type (a task), text, arrays{hint}")]
+        "data", [Problem((), f"must have one of the keys type (a task), {', '.join(_DATA)}{hint}")]
     )
 
 
@@ -152,16 +188,17 @@ class TrainRunConfig(Config):
 
     model: Annotated[dict[str, object], PlainValidator(_model), _MAPPING]
     """Model, or another component by its full name. `vocab_size` defaults to that of the data."""
-    data: Annotated[Config, PlainValidator(_data), _MAPPING]
-    """Task ({type: tasks/...}), text ({text: {path: ...}}) or arrays ({arrays: {path: ...}})."""
+    data: Annotated[Config, PlainValidator(data_of), _MAPPING]
+    """Task ({type: tasks/...}), or data in files: {text: {path: ...}}, and likewise arrays, audio,
+    images, table and series."""
     trainer: Annotated[TrainerConfig, _of(TrainerConfig), _MAPPING] = TrainerConfig()
-    """Options of the trainer. The default loss for tasks and text is "cross_entropy"."""
+    """Options of the trainer. The default loss for tasks, text and classes is "cross_entropy"."""
     epochs: Size | None = None
     steps: Size | None = None
     batch_size: Size = 32
     validation: Below1 | str = 0.1
-    """Fraction of text or arrays held out for validation, or another file. A task has its own
-    split. 0 disables validation."""
+    """Fraction of the data held out for validation, or another file or folder. Of text and time
+    series, it is the end. A task has its own split. 0 disables validation."""
     checkpoint_every: Size | None = None
     """Steps between two checkpoints. Default: one checkpoint per epoch."""
     out: str = "runs/train"
@@ -169,10 +206,8 @@ class TrainRunConfig(Config):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not isinstance(self.data, (TextData, ArrayData)) and isinstance(self.validation, str):
-            raise ValueError(
-                "validation: tasks have their own split; a file is for text and arrays"
-            )
+        if not isinstance(self.data, tuple(_DATA.values())) and isinstance(self.validation, str):
+            raise ValueError("validation: tasks have their own split; a file is for other data")
         return self
 
     @classmethod

@@ -140,6 +140,7 @@ class TrainingPipeline:
         validation: DataLike | Below1 | None = None,
         *,
         test: DataLike | None = None,
+        labels: Sequence[str] | None = None,
         resume: bool = False,
         overwrite: bool = False,
         callbacks: Sequence[Callback] = (),
@@ -156,6 +157,8 @@ class TrainingPipeline:
             validation: Data for the evaluation after each epoch, or the fraction of the training
                 data to hold out. Default: none.
             test: Data that is evaluated once, at the end. Default: none.
+            labels: Label of each class, such as `folder.classes`, if the targets are class ids. The
+                predictions are then labels. Default: as `target` says.
             resume: Whether to continue the run in the folder, if there is one. The result equals
                 that of a run without interruption.
             overwrite: Whether to replace the run in the folder.
@@ -171,7 +174,7 @@ class TrainingPipeline:
         train_source = preparation.source_of(train, self.batch_size)
         train_source, validation_source = self._split(train_source, validation)
         model = self._build_model()
-        parts = self._fitted_parts(run, train_source, model, resumes=resumes)
+        parts = self._fitted_parts(run, train_source, model, labels, resumes=resumes)
         prepare = parts.prepare(finite=self.trainer_config.on_nonfinite == "raise")
         prepared = preparation.prepared(train_source, prepare)
         held_out = _prepared(validation_source, prepare)
@@ -220,13 +223,19 @@ class TrainingPipeline:
         return model
 
     def _fitted_parts(
-        self, run: RunFolder, train: Source, model: Module, *, resumes: bool
+        self,
+        run: RunFolder,
+        train: Source,
+        model: Module,
+        labels: Sequence[str] | None,
+        *,
+        resumes: bool,
     ) -> _Parts:
         """Return preprocessing and target encoding, fitted to the training data or loaded."""
         saved = run.load_preprocess() if resumes else None
         if isinstance(saved, Pipeline):
-            return _Parts(saved)
-        parts = _Parts(Pipeline("preprocess"))
+            return _Parts(saved, labels)
+        parts = _Parts(Pipeline("preprocess"), labels)
         if self.preprocess is not None:
             parts.pipeline.add_stage(build("", self.preprocess), "inputs")
         target = self._target(train)
@@ -249,7 +258,7 @@ class TrainingPipeline:
     ) -> Trainer:
         config = self.trainer_config
         loss = config.loss if config.loss is not None else model.default_loss
-        if loss is None and isinstance(parts.target, ClassLabels):
+        if loss is None and parts.labels is not None:
             loss = "cross_entropy"
         own = [
             CSVLogger(self.folder / LOG),
@@ -314,10 +323,12 @@ class _Parts:
     Args:
         pipeline: Pipeline with the stages "inputs" and "targets", both optional. It is never run as
             a whole.
+        labels: Label of each class, if the targets are class ids.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, labels: Sequence[str] | None) -> None:
         self.pipeline = pipeline
+        self.classes = None if labels is None else ClassLabels(tuple(labels))
 
     @property
     def inputs(self) -> Any:
@@ -332,7 +343,8 @@ class _Parts:
     @property
     def labels(self) -> tuple[Any, ...] | None:
         """Labels of the classes, if the targets are labels."""
-        return getattr(self.target, "labels", None)
+        decoder = self.decode()
+        return decoder.labels if isinstance(decoder, ClassLabels) else None
 
     def fit(self, train: Source) -> None:
         """Fit both to the training data.
@@ -359,9 +371,13 @@ class _Parts:
         Args:
             model: The model.
         """
-        is_labels = self.target is None or isinstance(self.target, ClassLabels)
-        decode = self.target if is_labels else Inverse(self.target)
-        return InferencePipeline(model, self.inputs, decode)
+        return InferencePipeline(model, self.inputs, self.decode())
+
+    def decode(self) -> Module | None:
+        """Return what converts outputs of the model to predictions; None if nothing does."""
+        if self.target is None:
+            return self.classes
+        return self.target if isinstance(self.target, ClassLabels) else Inverse(self.target)
 
 
 def _prepared(source: Source | None, prepare: Prepare) -> Source | None:

@@ -129,6 +129,13 @@ def test_targets_are_decoded(tmp_path):
     np.testing.assert_allclose(found, targets[TEST], rtol=0.05)
 
 
+def test_labels_of_class_ids(tmp_path):
+    pipeline = training(tmp_path / "run")
+    pipeline.fit((X[TRAIN], Y[TRAIN]), labels=list(IRIS.target_names), progress=False)
+    strings = fit(training(tmp_path / "strings"), validation=None)
+    assert InferencePipeline.load(tmp_path / "run")(X) == strings.inference(X)
+
+
 def test_the_best_weights_are_kept(tmp_path):
     trainer = TRAINER.override(learning_rate=0.5)  # the loss rises and falls
     pipeline = fit(training(tmp_path / "run", trainer=trainer, monitor="val_loss", epochs=12))
@@ -232,7 +239,7 @@ def test_a_killed_run_resumes_with_the_same_result(tmp_path):
     with ember_ml.use_backend("numpy"):
         whole = fit(training(tmp_path / "whole", **RUN))
     environment = {**os.environ, "EMBER_ML_BACKEND": "numpy"}
-    for step in (2, 10, 29):  # before the first checkpoint, and after two others
+    for step in (2, 29):  # before the first checkpoint, and after others
         command = [sys.executable, "-c", SCRIPT, str(tmp_path / "parts"), str(step)]
         killed = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
