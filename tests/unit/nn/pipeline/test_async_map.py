@@ -401,3 +401,23 @@ def test_a_pipeline_works_again_after_it_was_closed() -> None:
     for _ in range(2):
         asyncio.run(main())
         assert pipe.run([1]) == [3]
+
+
+def test_a_place_granted_to_a_canceled_call_is_not_lost() -> None:
+    async def main() -> None:
+        async with sleeping(buffer=1) as pipe:
+            first = asyncio.ensure_future(pipe.submit(1.0))
+            await passes()
+            second = asyncio.ensure_future(pipe.submit(1.0))
+            await passes()
+            engine = pipe._engine
+            assert engine is not None
+            first.add_done_callback(lambda _: second.cancel())
+            engine.cancel(next(iter(engine._items)))  # grants the place to the second call
+            second.cancel()  # before it has resumed
+            await asyncio.gather(first, second, return_exceptions=True)
+            async with asyncio.timeout(100.0):
+                assert await pipe.submit(1.0) == 1.0
+        check_counts(pipe.stats())
+
+    run_virtually(main())

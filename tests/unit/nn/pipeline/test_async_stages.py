@@ -216,3 +216,17 @@ def test_objects_partials_and_methods_are_stages(on_numpy: None) -> None:
             return await collect(pipe.map([1, -5]))
 
     assert asyncio.run(main()) == [30, 30]
+
+
+def test_the_backend_of_the_start_outlives_its_scope() -> None:
+    wanted = other_than(get_backend())
+
+    async def main() -> Any:
+        pipe = AsyncPipeline().add_stage(lambda _: get_backend())
+        with use_backend(wanted):
+            await pipe.start()
+        result = await pipe.submit(1)  # no scope is open anywhere
+        await pipe.aclose()
+        return result
+
+    assert asyncio.run(main()) == wanted
