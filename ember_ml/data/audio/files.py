@@ -114,7 +114,8 @@ def read(
         if length is not None:
             count = min(count, round(length * sound.samplerate))
         _check_count(path, sound, first, count)
-        sound.seek(first)
+        if first:  # some decoders lose their state in a seek, even to the start
+            sound.seek(first)
         parts = list(decoded(path, sound, count, mono))
         samples = np.ascontiguousarray(np.concatenate(parts, axis=-1))
         rate = int(sound.samplerate)
