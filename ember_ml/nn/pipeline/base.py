@@ -13,7 +13,7 @@ from ember_ml.configs.stages import StagesField, check_name, default_name, uniqu
 from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.nn.features.base import FitData, NotFittedError
 from ember_ml.nn.module import Module
-from ember_ml.nn.pipeline import _batches, _stages
+from ember_ml.nn.pipeline import _batches, _stages, _transfer
 from ember_ml.registry import REGISTRY, build, register
 
 Stage: TypeAlias = Callable[[Any], Any]
@@ -308,6 +308,10 @@ class Pipeline(Module):
                     "pipeline[:n]"
                 )
         return {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what a worker process needs; tensors themselves cannot be pickled."""
+        return _transfer.unpack, _transfer.pack(self)
 
     def extra_repr(self) -> str:
         """Return the name; the repr lists the modules below, and functions here."""

@@ -88,3 +88,13 @@ def test_fitted_on_numpy_and_loaded_on_any_backend(case, backend, tmp_path):
     np.testing.assert_allclose(
         refitted.run(data).numpy(), fresh.run(data).numpy(), rtol=1e-3, atol=1e-3
     )
+
+
+def test_worker_processes_run_the_pipeline():
+    data = WINE.astype("float32")
+    with ember_ml.use_backend("numpy"):
+        pipeline = Pipeline("wine", [features.Standardize(), features.PCA(2)]).fit(data)
+        mapped = ArrayDataset(data).map(pipeline, batched=True)
+        loader = DataLoader(mapped, 60, num_workers=1, worker_type="process")
+        found = np.concatenate([batch.numpy() for batch in loader])
+        np.testing.assert_allclose(found, pipeline.run(data).numpy(), rtol=1e-4, atol=1e-4)
