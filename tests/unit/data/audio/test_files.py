@@ -37,7 +37,8 @@ def test_formats_against_soundfile(tmp_path: Path, suffix: str) -> None:
     audio.write(path, tone(), RATE)
     expected, rate = soundfile.read(path, dtype="float32")
     samples, sample_rate = audio.read(path)
-    np.testing.assert_array_equal(samples, expected)
+    # soundfile seeks to the start first, after which the MP3 decoder rounds differently
+    np.testing.assert_allclose(samples, expected, rtol=0, atol=1e-6 if suffix == "mp3" else 0.0)
     assert (samples.dtype, sample_rate) == (np.float32, rate)
     assert np.abs(samples[500:7500] - tone()[500:7500]).max() < (
         1e-4 if suffix[0] in "wfa" else 0.1

@@ -159,7 +159,7 @@ def test_a_damaged_file_is_named_with_its_index(root: Path) -> None:
     (root / "b" / "0.wav").write_bytes((root / "b" / "0.wav").read_bytes()[:600])
     with pytest.raises(DataFileError, match=r"b/0\.wav: truncated") as caught:
         audio.AudioFolder(root).batch(range(6))
-    assert caught.value.__notes__ == ["in example 2 of a AudioFolder"]
+    assert caught.value.__notes__ == ["in example 2 of AudioFolder"]
 
 
 def test_worker_processes_read_the_same(root: Path) -> None:
