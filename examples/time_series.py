@@ -1,6 +1,6 @@
 """Time-series classification: statistical features and an MLP against sequence models.
 
-    python examples/time_series.py [--backend torch] [--epochs 15] [--quick]
+    python examples/time_series.py [--backend torch] [--epochs 12] [--quick]
 
 The series imitate the vibration of machines: healthy, unbalanced, with a damaged bearing, or loose.
 They have unequal lengths. The script trains an MLP on `TimeSeriesFeatures`, and sequence models on
@@ -115,7 +115,7 @@ def train_sequence_model(
     trainer = Trainer(
         model,
         "cross_entropy",
-        optimizer={"type": "adamw", "learning_rate": 5e-3},
+        optimizer={"type": "adamw", "learning_rate": 1e-2},
         schedule="cosine",
         metrics=["accuracy"],
         clip_norm=1.0,
@@ -158,7 +158,7 @@ def draw(
 
 def run(options: argparse.Namespace) -> None:
     """Train all models, and compare them on unseen series."""
-    count = 64 if options.quick else 1600
+    count = 64 if options.quick else 800
     data = Machines(count, seed=options.seed)
     test = [Machines(count // 2, 1000 + options.seed, longer) for longer in (1, 4)]
     print(f"{count} series of {LENGTHS[0]} to {LENGTHS[1]} values on {options.backend}")
@@ -177,7 +177,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Parse the options and run on the selected backend."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--backend", default=ember.get_backend(), help="default: the active one")
-    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("runs/time_series"))
     parser.add_argument("--quick", action="store_true", help="few series, one epoch")

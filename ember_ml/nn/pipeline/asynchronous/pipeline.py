@@ -106,8 +106,8 @@ class AsyncPipeline:
     def add_stage(
         self,
         stage: ComponentLike,
-        *,
         name: str | None = None,
+        *,
         concurrency: int = 1,
         timeout: float | None = None,
         on_error: OnError = "raise",
