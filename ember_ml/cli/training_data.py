@@ -109,7 +109,10 @@ def _text(
 ) -> TrainingData:
     path = _find("data.text.path", fields.path, config_folder)
     text = read_text(path)
-    encoder = encoder or _new_encoder(fields.tokenizer, text, config_folder)
+    if encoder is None:
+        share = 0.0 if isinstance(config.validation, str) else config.validation
+        known = text[: len(text) - round(len(text) * share)]  # before the validation part
+        encoder = _new_encoder(fields.tokenizer, text, known, config_folder)
     ids = encode(encoder, text, str(path))
     held_out: list[int] = []
     if isinstance(config.validation, str):
@@ -124,14 +127,20 @@ def _text(
     return TrainingData(train, validation, encoder.vocab_size, encoder)
 
 
-def _new_encoder(fields: TokenizerFields | None, text: str, config_folder: Path) -> TextEncoder:
-    """Return the tokenizer that the config describes, or the vocabulary of the text."""
+def _new_encoder(
+    fields: TokenizerFields | None, text: str, known: str, config_folder: Path
+) -> TextEncoder:
+    """Return the tokenizer that the config describes, or the vocabulary of the text.
+
+    A tokenizer is trained on the known part only. The vocabulary has the characters of the whole
+    text: those of the validation part must not be errors.
+    """
     if fields is None or fields.to_dict() == TokenizerFields().to_dict():
         return Vocabulary.of(text)
     if fields.path is not None:
         return Tokenizer.load(_find("data.text.tokenizer.path", fields.path, config_folder))
     return Tokenizer.train(
-        text.splitlines(keepends=True), fields.kind, fields.vocab_size, lowercase=fields.lowercase
+        known.splitlines(keepends=True), fields.kind, fields.vocab_size, lowercase=fields.lowercase
     )
 
 

@@ -35,6 +35,23 @@ class BatchSource(Protocol):
         """Return the examples at the indices."""
 
 
+@runtime_checkable
+class Loader(Protocol):
+    """Iterable of batches with a position, such as a `DataLoader`."""
+
+    def once(self) -> Iterator[Any]:
+        """Return the batches of the epoch without changing the position."""
+
+
+def without_moving(data: Iterable[Any]) -> Iterable[Any]:
+    """Return the batches of data; reading them does not change the position of a loader.
+
+    Args:
+        data: An iterable of batches.
+    """
+    return data.once() if isinstance(data, Loader) else data
+
+
 FitData: TypeAlias = TensorLike | BatchSource | Iterable[Any]
 """What `fit` accepts: an array, a dataset, or an iterable of batches such as a `DataLoader`."""
 
@@ -127,9 +144,9 @@ class FeatureExtractor(Module):
         If a batch raises an error, the earlier fit is kept.
 
         Args:
-            data: An array or tensor, a dataset, or an iterable of batches such as a `DataLoader`.
-                Of a batch that is a tuple, the first part is used. An iterable is read once, one
-                batch at a time.
+            data: An array or tensor, a dataset, or an iterable of batches such as a `DataLoader`,
+                whose position does not change. Of a batch that is a tuple, the first part is used.
+                An iterable is read once, one batch at a time.
         """
         if not self.needs_fit:
             return self
@@ -296,7 +313,7 @@ class FeatureExtractor(Module):
                 stop = min(start + ROWS_PER_BATCH, len(data))
                 yield self.as_batch(data.batch(range(start, stop)))
         elif isinstance(data, Iterable) and not isinstance(data, (str, bytes, Mapping)):
-            yield from map(self.as_batch, data)
+            yield from map(self.as_batch, without_moving(data))
         else:
             raise ArgumentTypeError(
                 f"{type(self).__name__}.fit: data must be an array, a dataset or an iterable of "

@@ -10,7 +10,7 @@ from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor, first_element, is_framework_array
 from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml.nn.features.base import ROWS_PER_BATCH, BatchSource
+from ember_ml.nn.features.base import ROWS_PER_BATCH, BatchSource, without_moving
 
 
 class Source:
@@ -78,7 +78,8 @@ def batches(where: str, data: Any, batch_size: int | None) -> Iterator[Any]:
         for start in range(0, len(data), size):
             yield data.batch(range(start, min(start + size, len(data))))
     elif isinstance(data, Iterable) and not isinstance(data, (str, bytes, Mapping)):
-        yield from data if batch_size is None else _grouped(data, batch_size)
+        read = without_moving(data)
+        yield from read if batch_size is None else _grouped(read, batch_size)
     else:
         raise ArgumentTypeError(
             f"{where}: the data must be an array, a dataset or an iterable of batches, not "

@@ -141,6 +141,15 @@ def test_a_trained_tokenizer_is_used_by_generate(folder, kind):
     assert Path("out/tokenizer.json").read_bytes() == before
 
 
+def test_a_tokenizer_is_not_trained_on_the_validation_part(folder):
+    Path("sub/text.txt").write_text(TEXT + "zq" * (len(TEXT) // 4))
+    options = ("data.text.tokenizer={kind: bpe, vocab_size: 300}", "validation=0.34", "epochs=1")
+    ember_json("train", "sub/run.yaml", *options, "--backend", "numpy")
+    tokenizer = Tokenizer.load("out/tokenizer.json")
+    assert tokenizer.token_to_id("to") is not None
+    assert tokenizer.token_to_id("zq") is None
+
+
 def test_a_tokenizer_file_is_loaded(folder):
     Tokenizer.train([TEXT], "bpe", 270).save(folder / "sub" / "mine.json")
     words = ("train", "sub/run.yaml", "data.text.tokenizer=mine.json", "--backend", "numpy")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ember_ml import ops
+from ember_ml import nn, ops
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml.data import ArrayDataset, DataLoader
 from ember_ml.nn import Buffer
@@ -60,6 +60,14 @@ def test_fit_accepts_arrays_datasets_and_batches(backend: str, source: str) -> N
     extractor = Total().fit(SOURCES[source]())
     assert extractor.total.backend == backend
     np.testing.assert_allclose(extractor.total.tolist(), X.sum(0), rtol=1e-5, atol=1e-6)
+
+
+def test_fit_does_not_move_a_loader(on_numpy: None) -> None:
+    loader = DataLoader(ArrayDataset(X), batch_size=3, shuffle=True)
+    before = loader.state_dict()
+    Total().fit(loader)
+    nn.pipeline.Pipeline("p").add_stage(Total()).fit(loader)
+    assert loader.state_dict() == before
 
 
 def test_partial_fit_adds_batches_and_fit_starts_again(backend: str) -> None:
