@@ -114,6 +114,8 @@ def draw(
     left.legend(frameon=False)
     right.plot(list(sizes), list(sizes.values()), marker="o", color="tab:orange")
     right.set(xlabel="size of the vocabulary", ylabel="held-out characters per token", xscale="log")
+    right.set_xticks(list(sizes), list(map(str, sizes)))
+    right.minorticks_off()
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
