@@ -17,6 +17,7 @@ from ember_ml.data.generated import GeneratedDataset as GeneratedDataset
 from ember_ml.data.loader import DataLoader as DataLoader
 from ember_ml.data.memory_map import MemoryMappedDataset as MemoryMappedDataset
 from ember_ml.data.random import random_stream as random_stream
+from ember_ml.data.series import SeriesWindows as SeriesWindows
 from ember_ml.data.stream import IterableDataset as IterableDataset
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ class SeriesWindows(Dataset):
         where: Name of the series in errors. Default: "SeriesWindows".
 
     Example:
-        >>> from ember_ml.data.series import SeriesWindows
+        >>> from ember_ml.data import SeriesWindows
         >>> windows = SeriesWindows([0.0, 1.0, 2.0, 3.0, 4.0], window=3)
         >>> inputs, targets = windows.batch([0, 1])
         >>> inputs.tolist(), targets.tolist()
