@@ -107,7 +107,7 @@ def test_a_damaged_file_is_named_with_its_index(root: Path) -> None:
     path.write_bytes(path.read_bytes()[:2000])
     with pytest.raises(DataFileError, match=r"b/0\.png: ") as caught:
         vision.ImageFolder(root).batch(range(6))
-    assert caught.value.__notes__ == ["in example 2 of a ImageFolder"]
+    assert caught.value.__notes__ == ["in example 2 of ImageFolder"]
     path.write_bytes((root / "b" / "more" / "1.BMP").read_bytes())
     with pytest.raises(DataFileError, match=r"b/0\.png: the content is BMP"):
         vision.ImageFolder(root)[2]
