@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import collections
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.requirements import import_optional
+from ember_ml.data.errors import check_integer
+from ember_ml.data.text import special_tokens
 
 if TYPE_CHECKING:
     import tokenizers
@@ -89,11 +91,11 @@ def _char_bpe(texts: Iterator[list[str]], settings: Settings) -> tokenizers.Toke
 def _wordpiece(texts: Iterator[list[str]], settings: Settings) -> tokenizers.Tokenizer:
     # The package numbers the first pieces in the random order of a hash table, which changes the
     # result from run to run. A first training run finds them, the second one numbers them in order.
-    held = list(texts)
-    first = _train_wordpiece(held, settings._replace(vocab_size=1), [])
+    batches = list(texts)
+    first = _train_wordpiece(batches, settings._replace(vocab_size=1), [])
     special = set(settings.special_tokens)
     pieces = sorted(set(first.get_vocab()) - special, key=lambda piece: (len(piece), piece))
-    trained = _train_wordpiece(held, settings, pieces)
+    trained = _train_wordpiece(batches, settings, pieces)
     data = json.loads(trained.to_str())
     data["added_tokens"] = [each for each in data["added_tokens"] if each["content"] in special]
     return type(trained).from_str(json.dumps(data))
@@ -178,3 +180,39 @@ KINDS = {
     "char": Kind(_char, has_unknown=True, needs_size=False, least=1),
 }
 """Name -> kind; "bpe" is "byte_bpe"."""
+
+
+def special_tokens_for(kind: str, tokens: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the checked special tokens of a tokenizer to train, by role.
+
+    Args:
+        kind: Name of the kind.
+        tokens: Role -> token. None: the default tokens of the kind.
+    """
+    has_unknown = KINDS[kind].has_unknown
+    if tokens is None:
+        defaults = special_tokens.DEFAULTS
+        return {role: defaults[role] for role in defaults if role != "unk" or has_unknown}
+    checked = special_tokens.check("Tokenizer.train", tokens)
+    if has_unknown and kind != "char" and "unk" not in checked:
+        raise ArgumentError(
+            f"Tokenizer.train: {kind!r} needs a special token for unknown characters: "
+            "special_tokens={'unk': '<unk>', ...}"
+        )
+    return checked
+
+
+def check_vocab_size(kind: str, vocab_size: int | None, special: int) -> int | None:
+    """Return the checked vocabulary size of a tokenizer to train.
+
+    Args:
+        kind: Name of the kind.
+        vocab_size: Maximum number of tokens, special ones included.
+        special: Number of special tokens.
+    """
+    if vocab_size is not None:
+        least = KINDS[kind].least + special
+        return check_integer("Tokenizer.train", "vocab_size", vocab_size, least)
+    if KINDS[kind].needs_size:
+        raise ArgumentError(f"Tokenizer.train: {kind!r} needs a vocab_size")
+    return None

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ember_ml._core.errors import ArgumentError
+from ember_ml._core.files import read_regular
+from ember_ml.data.errors import DataFileError
 
+MAP = "special_tokens_map.json"
+"""Name of the file with the special tokens, next to that of the tokenizer."""
+_MAPS = (MAP, "tokenizer_config.json")
 ROLES = ("pad", "bos", "eos", "unk")
 DEFAULTS = {"pad": "<pad>", "bos": "<bos>", "eos": "<eos>", "unk": "<unk>"}
 _NAMES = {
@@ -20,7 +26,7 @@ _NAMES = {
 
 
 def check(where: str, tokens: Mapping[str, str]) -> dict[str, str]:
-    """Return special tokens by role; raise an error for unknown roles and for tokens used twice.
+    """Return special tokens by role; raise an error for unknown roles and empty tokens.
 
     Args:
         where: Name of the function in errors.
@@ -43,16 +49,16 @@ def usual(data: Mapping[str, Any]) -> dict[str, str]:
         data: Parsed content of the file.
     """
     special = {token["content"] for token in data.get("added_tokens") or () if token["special"]}
-    found = {}
+    tokens = {}
     for role, names in _NAMES.items():
         name = next((name for name in names if name in special), None)
         if name is not None:
-            found[role] = name
+            tokens[role] = name
     model = data["model"]
     unk = model.get("unk_token")
-    return (
-        {**found, "unk": unk} if isinstance(unk, str) and unk in model.get("vocab", ()) else found
-    )
+    if isinstance(unk, str) and unk in model.get("vocab", ()):
+        tokens["unk"] = unk
+    return tokens
 
 
 def parse_map(content: bytes) -> dict[str, str]:
@@ -74,6 +80,27 @@ def parse_map(content: bytes) -> dict[str, str]:
         if isinstance(token, str):
             tokens[role] = token
     return tokens
+
+
+def read_map(folder: Path) -> dict[str, str] | None:
+    """Return the special tokens in the files next to a tokenizer; None if there are none.
+
+    Args:
+        folder: Folder of the tokenizer.
+
+    Raises:
+        DataFileError: If a file is damaged.
+    """
+    for name in _MAPS:
+        try:
+            tokens = parse_map(read_regular(folder / name))
+        except FileNotFoundError:
+            continue
+        except (ValueError, RecursionError) as error:
+            raise DataFileError(f"{folder / name} is damaged: {error}") from None
+        if tokens:
+            return tokens
+    return None
 
 
 def to_map(tokens: Mapping[str, str]) -> bytes:

@@ -13,10 +13,11 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.files import read_regular, write_atomically
 from ember_ml._core.tensor import TensorLike
 from ember_ml.data.conversion import to_host
-from ember_ml.data.errors import DataFileError, check_integer
+from ember_ml.data.errors import DataFileError
 from ember_ml.data.text import calls, kinds, parallelism, special_tokens
 from ember_ml.data.text.calls import TokenizerError
 from ember_ml.data.text.sources import Texts, batches, texts_of
+from ember_ml.data.text.special_tokens import MAP, read_map
 from ember_ml.data.text.vocabulary import Vocabulary
 from ember_ml.registry.base import close_matches
 
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     import tokenizers
 
 FILE = "tokenizer.json"
-MAP = "special_tokens_map.json"
-_MAPS = (MAP, "tokenizer_config.json")
+"""Name of the file of a tokenizer in a folder."""
 
 
 class Encoded(NamedTuple):
@@ -110,14 +110,16 @@ class Tokenizer:
             names = ", ".join(kinds.KINDS)
             hint = close_matches(str(kind), kinds.KINDS)
             raise ArgumentError(f"Tokenizer.train: kind must be one of {names}, not {kind!r}{hint}")
-        recipe = kinds.KINDS[kind]
-        tokens = _tokens(kind, recipe, special_tokens)
-        every = list(dict.fromkeys([*tokens.values(), *extra_tokens]))
+        tokens = kinds.special_tokens_for(kind, special_tokens)
+        special = list(dict.fromkeys([*tokens.values(), *extra_tokens]))
         settings = kinds.Settings(
-            _size(kind, recipe, vocab_size, len(every)), every, tokens.get("unk"), lowercase
+            kinds.check_vocab_size(kind, vocab_size, len(special)),
+            special,
+            tokens.get("unk"),
+            lowercase,
         )
         texts = batches(texts_of("Tokenizer.train", source), allow_empty=kind == "byte")
-        return cls(recipe.train(texts, settings), tokens)
+        return cls(kinds.KINDS[kind].train(texts, settings), tokens)
 
     @classmethod
     def from_vocabulary(cls, vocabulary: Vocabulary) -> Tokenizer:
@@ -170,7 +172,7 @@ class Tokenizer:
         try:
             content = read_regular(file)
             if special_tokens is None:
-                special_tokens = _read_map(file.parent, content)
+                special_tokens = read_map(file.parent)
             return cls.from_json(content, special_tokens)
         except FileNotFoundError:
             raise DataFileError(f"Tokenizer.load: there is no file {file}") from None
@@ -191,7 +193,7 @@ class Tokenizer:
             return
         if special_tokens.usual(json.loads(self.to_json())) != self.special_tokens:
             raise ArgumentError(
-                f"Tokenizer.save: {target.name} alone cannot tell which tokens are "
+                f"Tokenizer.save: {target.name} alone does not record which tokens are "
                 f"{self.special_tokens}; save to a folder"
             )
         write_atomically(target, self.to_json().encode())
@@ -321,10 +323,10 @@ class Tokenizer:
         try:
             with calls.own_errors("the text cannot be encoded"):
                 if offsets:
-                    found = self._tokenizer.encode_batch(
+                    encodings = self._tokenizer.encode_batch(
                         texts, add_special_tokens=add_special_tokens
                     )
-                    return [Encoded(each.ids, each.offsets) for each in found]
+                    return [Encoded(each.ids, each.offsets) for each in encodings]
                 fast = self._tokenizer.encode_batch_fast(
                     texts, add_special_tokens=add_special_tokens
                 )
@@ -395,46 +397,6 @@ class Tokenizer:
         before = self.decode(context, skip_special_tokens=skip_special_tokens)
         after = self.decode([*context, *ids], skip_special_tokens=skip_special_tokens)
         return after[len(before) :]
-
-
-def _tokens(kind: str, recipe: kinds.Kind, tokens: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the special tokens of a tokenizer to train."""
-    if tokens is None:
-        defaults = special_tokens.DEFAULTS
-        return {role: defaults[role] for role in defaults if role != "unk" or recipe.has_unknown}
-    checked = special_tokens.check("Tokenizer.train", tokens)
-    if recipe.has_unknown and kind != "char" and "unk" not in checked:
-        raise ArgumentError(
-            f"Tokenizer.train: {kind!r} needs a special token for unknown characters: "
-            "special_tokens={'unk': '<unk>', ...}"
-        )
-    return checked
-
-
-def _size(kind: str, recipe: kinds.Kind, vocab_size: int | None, special: int) -> int | None:
-    """Return the checked vocabulary size."""
-    if vocab_size is None:
-        if recipe.needs_size:
-            raise ArgumentError(f"Tokenizer.train: {kind!r} needs a vocab_size")
-        return None
-    return check_integer("Tokenizer.train", "vocab_size", vocab_size, recipe.least + special)
-
-
-def _read_map(folder: Path, content: bytes) -> dict[str, str] | None:
-    """Return the special tokens in the files next to a tokenizer; None if there are none.
-
-    Tokens that the tokenizer does not have are left out.
-    """
-    for name in _MAPS:
-        try:
-            tokens = special_tokens.parse_map(read_regular(folder / name))
-        except FileNotFoundError:
-            continue
-        except (ValueError, RecursionError) as error:
-            raise DataFileError(f"{folder / name} is damaged: {error}") from None
-        if tokens:
-            return tokens
-    return None
 
 
 def _values(ids: object) -> list[int]:
