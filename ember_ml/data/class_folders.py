@@ -78,8 +78,8 @@ def _identity(path: Path) -> tuple[int, int]:
 def _entries(folder: Path) -> list[Path]:
     """Return the entries of a folder by name; raise an error at a broken link."""
     try:
-        with os.scandir(folder) as found:
-            entries = [entry for entry in found if not entry.name.startswith(".")]
+        with os.scandir(folder) as scanned:
+            entries = [entry for entry in scanned if not entry.name.startswith(".")]
     except OSError as error:
         raise DataFileError(f"{folder}: {error.strerror or error}") from None
     for entry in entries:

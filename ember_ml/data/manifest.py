@@ -1,4 +1,4 @@
-"""Manifests: lists of files with labels, as CSV or JSON lines."""
+"""Files with labels: those of class folders, or of a manifest as CSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -9,8 +9,28 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ember_ml._core.files import read_regular
-from ember_ml.data.class_folders import LabeledFile
+from ember_ml.data.class_folders import LabeledFile, scan_classes
 from ember_ml.data.errors import DataFileError
+from ember_ml.data.files import PathLike
+
+
+def labeled_files(
+    where: str, root: Path, manifest: PathLike | None, suffixes: tuple[str, ...], kind: str
+) -> list[LabeledFile]:
+    """Return the files of a dataset: those in the class folders of a root, or of a manifest.
+
+    Args:
+        where: Name of the class in errors.
+        root: Folder of the dataset.
+        manifest: CSV or JSON lines file, as in `read_manifest`. None: the folders are the classes.
+        suffixes: Suffixes of the files in class folders, in lower case.
+        kind: Kind of the files in errors, such as "audio".
+    """
+    if not root.is_dir():
+        raise DataFileError(f"{where}: there is no folder {root}")
+    if manifest is None:
+        return scan_classes(where, root, suffixes, kind)
+    return read_manifest(Path(manifest).absolute(), root, kind)
 
 
 def read_manifest(manifest: Path, root: Path, kind: str) -> list[LabeledFile]:
@@ -22,8 +42,10 @@ def read_manifest(manifest: Path, root: Path, kind: str) -> list[LabeledFile]:
         root: Folder that relative paths start from.
         kind: Kind of the files in errors, such as "audio".
     """
-    inside = root.resolve()
-    files = [_file(f"{manifest}:{line}", row, root, inside, kind) for line, row in _rows(manifest)]
+    resolved = root.resolve()
+    files = [
+        _file(f"{manifest}:{line}", row, root, resolved, kind) for line, row in _rows(manifest)
+    ]
     if not files:
         raise DataFileError(f"{manifest}: the manifest has no rows")
     labeled = [file.label is not None for file in files]
@@ -35,7 +57,7 @@ def read_manifest(manifest: Path, root: Path, kind: str) -> list[LabeledFile]:
     return files
 
 
-def _file(where: str, row: dict[str, object], root: Path, inside: Path, kind: str) -> LabeledFile:
+def _file(where: str, row: dict[str, object], root: Path, resolved: Path, kind: str) -> LabeledFile:
     name = row.get("path")
     if not isinstance(name, str) or not name or "\0" in name:
         raise DataFileError(f"{where}: 'path' must name the {kind} file, not {name!r:.60}")
@@ -43,7 +65,7 @@ def _file(where: str, row: dict[str, object], root: Path, inside: Path, kind: st
         path = (root / name).resolve()  # follows links, so that none leads out of the root
     except (OSError, RuntimeError):
         raise DataFileError(f"{where}: the path {name!r} is a loop of symbolic links") from None
-    if not path.is_relative_to(inside):
+    if not path.is_relative_to(resolved):
         raise DataFileError(f"{where}: the path {name!r} is outside of the folder {root}")
     if not path.is_file():
         raise DataFileError(f"{where}: there is no file {path}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +17,8 @@ from ember_ml.data import host_arrays
 from ember_ml.data.arrays import Columns
 from ember_ml.data.conversion import to_host
 from ember_ml.data.errors import DataFileError
+from ember_ml.data.files import PathLike
 
-PathLike: TypeAlias = str | os.PathLike[str]
 Paths: TypeAlias = PathLike | Sequence[PathLike] | Mapping[str, PathLike]
 Files: TypeAlias = Path | tuple[Path, ...] | dict[str, Path]
 

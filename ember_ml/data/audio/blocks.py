@@ -14,7 +14,7 @@ from ember_ml.data.audio.length import fit_length
 from ember_ml.data.audio.resampling import Resampler
 from ember_ml.data.audio.samples import check_rate
 from ember_ml.data.errors import DataFileError, check_integer
-from ember_ml.data.memory_map import PathLike
+from ember_ml.data.files import PathLike
 
 CHUNK = 1 << 14
 """Number of frames that are decoded at once."""

@@ -18,7 +18,7 @@ from ember_ml._core.requirements import import_optional
 from ember_ml.data.audio.resampling import resample
 from ember_ml.data.audio.samples import check_rate, check_samples, first_nonfinite
 from ember_ml.data.errors import DataFileError
-from ember_ml.data.memory_map import PathLike
+from ember_ml.data.files import PathLike
 
 BLOCK = 1 << 20
 """Number of frames that are read at once, so that no header decides how much memory is used."""

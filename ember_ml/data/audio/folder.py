@@ -10,11 +10,11 @@ from ember_ml._core.errors import ArgumentError
 from ember_ml.data.audio.files import Audio, info, read
 from ember_ml.data.audio.length import Position, fit_length
 from ember_ml.data.audio.samples import check_range, check_rate
-from ember_ml.data.class_folders import class_labels, scan_classes
+from ember_ml.data.class_folders import class_labels
 from ember_ml.data.dataset import Dataset
 from ember_ml.data.errors import DataFileError, check_index
-from ember_ml.data.manifest import read_manifest
-from ember_ml.data.memory_map import PathLike
+from ember_ml.data.files import PathLike
+from ember_ml.data.manifest import labeled_files
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif", ".au")
 
@@ -69,13 +69,7 @@ class AudioFolder(Dataset):
         position: Position = "start",
     ) -> None:
         self.root = Path(root).absolute()
-        if not self.root.is_dir():
-            raise DataFileError(f"AudioFolder: there is no folder {self.root}")
-        files = (
-            scan_classes("AudioFolder", self.root, SUFFIXES, "audio")
-            if manifest is None
-            else read_manifest(Path(manifest).absolute(), self.root, "audio")
-        )
+        files = labeled_files("AudioFolder", self.root, manifest, SUFFIXES, "audio")
         self.paths = tuple(file.path for file in files)
         self.classes, self.labels = class_labels(files)
         self._resample = sample_rate is not None

@@ -15,7 +15,7 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.files import open_regular, write_atomically
 from ember_ml._core.requirements import import_optional
 from ember_ml.data.errors import DataFileError, check_integer
-from ember_ml.data.memory_map import PathLike
+from ember_ml.data.files import PathLike
 from ember_ml.data.vision.pixels import MODES, Mode, check_image, from_pillow, to_pillow
 
 SUFFIXES = {

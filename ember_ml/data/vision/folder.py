@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml.data.class_folders import class_labels, scan_classes
+from ember_ml.data.class_folders import class_labels
 from ember_ml.data.dataset import Dataset
-from ember_ml.data.errors import DataFileError, check_index, check_integer
-from ember_ml.data.manifest import read_manifest
-from ember_ml.data.memory_map import PathLike
+from ember_ml.data.errors import check_index, check_integer
+from ember_ml.data.files import PathLike
+from ember_ml.data.manifest import labeled_files
 from ember_ml.data.vision.files import MAX_PIXELS, SUFFIXES, read
 from ember_ml.data.vision.pixels import MODES, Mode
 
@@ -126,13 +126,7 @@ class ImageFolder(ImageFiles):
         max_pixels: int = MAX_PIXELS,
     ) -> None:
         self.root = Path(root).absolute()
-        if not self.root.is_dir():
-            raise DataFileError(f"ImageFolder: there is no folder {self.root}")
-        files = (
-            scan_classes("ImageFolder", self.root, tuple(SUFFIXES), "image")
-            if manifest is None
-            else read_manifest(Path(manifest).absolute(), self.root, "image")
-        )
+        files = labeled_files("ImageFolder", self.root, manifest, tuple(SUFFIXES), "image")
         self.classes, labels = class_labels(files)
         paths = [file.path for file in files]
         super().__init__(paths, labels, mode=mode, strict=strict, max_pixels=max_pixels)
