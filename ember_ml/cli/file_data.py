@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ember_ml._core import array_files
 from ember_ml._core.errors import ArgumentError
@@ -15,27 +15,29 @@ from ember_ml.data import ArrayDataset, Dataset, random_split
 from ember_ml.data.series import SeriesWindows
 from ember_ml.registry.base import close_matches
 
-FILES = (AudioData, ImageData, SeriesData, TableData)
+FILE_CONFIGS = (AudioData, ImageData, SeriesData, TableData)
+"""Configs of the data that `source_of` reads."""
+FolderFields = TypeVar("FolderFields", AudioFields, ImageFields)
 
 
-def find(key: str, path: str, config_folder: Path) -> Path:
-    """Return a file or folder, which may be relative to the folder of the YAML file.
+def find_path(key: str, path: str, config_folder: Path, *, allow_folder: bool = False) -> Path:
+    """Return the path of a file, which may be relative to the folder of the YAML file.
 
     Args:
         key: Key of the config, for the error message.
         path: The path.
         config_folder: Folder of the YAML file.
+        allow_folder: Whether the path may be a folder.
     """
     for place in (Path(path).expanduser(), config_folder / path):
-        if place.exists():
+        if place.is_file() or (allow_folder and place.exists()):
             return place
-    raise ArgumentError(
-        f"{key}: there is no file or folder {path}, neither here nor in {config_folder}"
-    )
+    kind = "file or folder" if allow_folder else "file"
+    raise ArgumentError(f"{key}: there is no {kind} {path}, neither here nor in {config_folder}")
 
 
-class FileData(abc.ABC):
-    """Data in files: the whole dataset, a split of it, and other files with the same classes.
+class FileSource(abc.ABC):
+    """Data in files: a dataset, its validation part, and other files with the same classes.
 
     Args:
         path: File or folder.
@@ -43,6 +45,7 @@ class FileData(abc.ABC):
     """
 
     labels: tuple[str, ...] | None = None
+    """Labels of the classes, known after `read`; None without classes."""
 
     def __init__(self, path: Path, features: Any) -> None:
         self.path = path
@@ -63,7 +66,9 @@ class FileData(abc.ABC):
             path: The path.
             config_folder: Folder of the YAML file.
         """
-        return self._with_features(self.read(find("validation", path, config_folder)))
+        return self._with_features(
+            self.read(find_path("validation", path, config_folder, allow_folder=True))
+        )
 
     def split(self, fraction: float, seed: int) -> tuple[Dataset, Dataset | None]:
         """Return the dataset in two parts; the second one is None if the fraction is 0.
@@ -107,65 +112,70 @@ class FileData(abc.ABC):
         return dataset.map(Prepare(extractor, None), batched=True)
 
 
-class AudioFiles(FileData):
-    """Audio files of classes.
+class FolderSource(FileSource, Generic[FolderFields]):
+    """Files in class folders, or of a manifest.
 
     Args:
+        key: Key of the config, for error messages.
         fields: Config of the data.
         config_folder: Folder of the YAML file.
     """
 
-    def __init__(self, fields: AudioFields, config_folder: Path) -> None:
-        super().__init__(find("data.audio.path", fields.path, config_folder), fields.features)
-        self.fields = fields
+    def __init__(self, key: str, fields: FolderFields, config_folder: Path) -> None:
+        path = find_path(f"data.{key}.path", fields.path, config_folder, allow_folder=True)
+        super().__init__(path, fields.features)
+        self.key = key
+        self.fields: FolderFields = fields
         self.config_folder = config_folder
+
+    def manifest_of(self, path: Path) -> Path | None:
+        """Return the manifest of a folder; None for another folder than that of the config.
+
+        Args:
+            path: The folder.
+        """
+        manifest = self.fields.manifest
+        if manifest is None or path != self.path:
+            return None
+        return find_path(
+            f"data.{self.key}.manifest", manifest, self.config_folder, allow_folder=True
+        )
+
+
+class AudioSource(FolderSource[AudioFields]):
+    """Audio files of classes."""
 
     def read(self, path: Path) -> Dataset:
         """Return the dataset of a folder."""
         from ember_ml.data.audio import AudioFolder
 
-        fields, own = self.fields, path == self.path
-        manifest = None
-        if fields.manifest is not None and own:
-            manifest = find("data.audio.manifest", fields.manifest, self.config_folder)
         dataset = AudioFolder(
-            path, manifest, sample_rate=fields.sample_rate, duration=fields.duration
+            path,
+            self.manifest_of(path),
+            sample_rate=self.fields.sample_rate,
+            duration=self.fields.duration,
         )
-        self.check_labels(path, tuple(dataset.classes) or None)
+        self.check_labels(path, dataset.classes or None)
         return dataset
 
 
-class ImageFiles(FileData):
-    """Image files of classes.
-
-    Args:
-        fields: Config of the data.
-        config_folder: Folder of the YAML file.
-    """
-
-    def __init__(self, fields: ImageFields, config_folder: Path) -> None:
-        super().__init__(find("data.images.path", fields.path, config_folder), fields.features)
-        self.fields = fields
-        self.config_folder = config_folder
+class ImageSource(FolderSource[ImageFields]):
+    """Image files of classes."""
 
     def read(self, path: Path) -> Dataset:
         """Return the dataset of a folder, with pixels between 0 and 1."""
         from ember_ml.data.vision import ImageFolder, Resize, ToFloat
 
-        fields, own = self.fields, path == self.path
-        manifest = None
-        if fields.manifest is not None and own:
-            manifest = find("data.images.manifest", fields.manifest, self.config_folder)
-        folder = ImageFolder(path, manifest, mode=fields.mode)
-        self.check_labels(path, tuple(folder.classes) or None)
+        folder = ImageFolder(path, self.manifest_of(path), mode=self.fields.mode)
+        self.check_labels(path, folder.classes or None)
         dataset: Dataset = folder
-        if fields.size is not None:
-            size = (fields.size, fields.size) if isinstance(fields.size, int) else fields.size
-            dataset = dataset.map(Resize(size))
+        size = self.fields.size
+        if size is not None:
+            dataset = dataset.map(Resize((size, size) if isinstance(size, int) else size))
         return dataset.map(ToFloat())
 
 
-class TableRows(FileData):
+class TableSource(FileSource):
     """Rows of a table, or windows of a time series.
 
     Args:
@@ -175,7 +185,8 @@ class TableRows(FileData):
     """
 
     def __init__(self, key: str, fields: TableFields, config_folder: Path) -> None:
-        super().__init__(find(f"data.{key}.path", fields.path, config_folder), fields.features)
+        path = find_path(f"data.{key}.path", fields.path, config_folder, allow_folder=True)
+        super().__init__(path, fields.features)
         self.key = key
         self.fields = fields
 
@@ -247,7 +258,7 @@ class TableRows(FileData):
 
 
 class _Column:
-    """Takes one column of the inputs of a batch.
+    """Function from a batch to one column of its inputs.
 
     Args:
         name: Name of the column.
@@ -268,7 +279,7 @@ def _is_text(cls: Any, path: Path, column: str) -> bool:
     return isinstance(values[0], str)
 
 
-def source_of(data: Config, config_folder: Path) -> FileData:
+def source_of(data: Config, config_folder: Path) -> FileSource:
     """Return the data that a config describes.
 
     Args:
@@ -276,10 +287,10 @@ def source_of(data: Config, config_folder: Path) -> FileData:
         config_folder: Folder of the YAML file; files are also searched there.
     """
     if isinstance(data, AudioData):
-        return AudioFiles(data.audio, config_folder)
+        return AudioSource("audio", data.audio, config_folder)
     if isinstance(data, ImageData):
-        return ImageFiles(data.images, config_folder)
+        return ImageSource("images", data.images, config_folder)
     if isinstance(data, SeriesData):
-        return TableRows("series", data.series, config_folder)
+        return TableSource("series", data.series, config_folder)
     assert isinstance(data, TableData)
-    return TableRows("table", data.table, config_folder)
+    return TableSource("table", data.table, config_folder)

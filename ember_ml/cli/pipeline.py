@@ -81,12 +81,14 @@ def _pipeline(config: PipelineRunConfig, config_folder: Path) -> Pipeline | Trai
     """Return the pipeline that the config describes, or the saved one."""
     from ember_ml import load
     from ember_ml._core.errors import ArgumentError
-    from ember_ml.cli.file_data import find
+    from ember_ml.cli.file_data import find_path
     from ember_ml.nn.pipeline import Pipeline
     from ember_ml.training.pipelines import TrainingPipeline
 
     if isinstance(config.pipeline, str):
-        pipeline: Any = load(find("pipeline", config.pipeline, config_folder))
+        pipeline: Any = load(
+            find_path("pipeline", config.pipeline, config_folder, allow_folder=True)
+        )
     elif config.pipeline.component == "pipelines/training":
         pipeline = config.pipeline.override(folder=config.out).create()
     else:

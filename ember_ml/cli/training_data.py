@@ -10,7 +10,7 @@ from ember_ml._core.errors import ArgumentError
 from ember_ml._core.safetensors_files import SafetensorsError
 from ember_ml._core.types import NativeArray
 from ember_ml.cli import file_data
-from ember_ml.cli.file_data import FILES
+from ember_ml.cli.file_data import FILE_CONFIGS, find_path
 from ember_ml.cli.text_encoders import TextEncoder, encode
 from ember_ml.configs.pipeline_run import PipelineRunConfig
 from ember_ml.configs.train_run import (
@@ -47,11 +47,11 @@ def load_pipeline_data(
     Args:
         config: Config of the command.
         config_folder: Folder of the YAML file; data files are also searched there.
-        split: Whether to hold out the validation data; else the dataset is whole.
+        split: Whether to hold out the validation data; otherwise all data is in `train`.
     """
     validation = config.validation if split else 0.0
     seed = _seed(config.pipeline)
-    if isinstance(config.data, FILES):
+    if isinstance(config.data, FILE_CONFIGS):
         source = file_data.source_of(config.data, config_folder)
         return TrainingData(*_split(source, validation, seed, config_folder), labels=source.labels)
     assert isinstance(config.data, ArrayData)
@@ -77,7 +77,7 @@ def load_data(
         return _text(config.data.text, config, config_folder, encoder)
     if isinstance(config.data, ArrayData):
         return _arrays(config.data.arrays, config.validation, seed, config_folder)
-    if isinstance(config.data, FILES):
+    if isinstance(config.data, FILE_CONFIGS):
         source = file_data.source_of(config.data, config_folder)
         parts = _split(source, config.validation, seed, config_folder)
         return TrainingData(*parts, labels=source.labels)
@@ -86,19 +86,12 @@ def load_data(
 
 
 def _split(
-    source: file_data.FileData, validation: float | str, seed: int, config_folder: Path
+    source: file_data.FileSource, validation: float | str, seed: int, config_folder: Path
 ) -> tuple[Dataset, Dataset | None]:
     """Return training and validation data of files."""
     if isinstance(validation, str):
         return source.dataset(), source.other(validation, config_folder)
     return source.split(validation, seed)
-
-
-def _find(key: str, path: str, config_folder: Path) -> Path:
-    for place in (Path(path).expanduser(), config_folder / path):
-        if place.is_file():
-            return place
-    raise ArgumentError(f"{key}: there is no file {path}, neither here nor in {config_folder}")
 
 
 def _text(
@@ -107,7 +100,7 @@ def _text(
     config_folder: Path,
     encoder: TextEncoder | None,
 ) -> TrainingData:
-    path = _find("data.text.path", fields.path, config_folder)
+    path = find_path("data.text.path", fields.path, config_folder)
     text = read_text(path)
     if encoder is None:
         share = 0.0 if isinstance(config.validation, str) else config.validation
@@ -116,7 +109,7 @@ def _text(
     ids = encode(encoder, text, str(path))
     held_out: list[int] = []
     if isinstance(config.validation, str):
-        other = _find("validation", config.validation, config_folder)
+        other = find_path("validation", config.validation, config_folder)
         held_out = encode(encoder, read_text(other), str(other))
     elif config.validation:
         end = len(ids) - max(fields.seq_len + 1, round(len(ids) * config.validation))
@@ -138,7 +131,7 @@ def _new_encoder(
     if fields is None or fields.to_dict() == TokenizerFields().to_dict():
         return Vocabulary.of(text)
     if fields.path is not None:
-        return Tokenizer.load(_find("data.text.tokenizer.path", fields.path, config_folder))
+        return Tokenizer.load(find_path("data.text.tokenizer.path", fields.path, config_folder))
     return Tokenizer.train(
         known.splitlines(keepends=True), fields.kind, fields.vocab_size, lowercase=fields.lowercase
     )
@@ -147,10 +140,10 @@ def _new_encoder(
 def _arrays(
     fields: ArrayFields, validation: float | str, seed: int, config_folder: Path
 ) -> TrainingData:
-    dataset = _dataset(fields, _find("data.arrays.path", fields.path, config_folder))
+    dataset = _dataset(fields, find_path("data.arrays.path", fields.path, config_folder))
     if isinstance(validation, str):
         return TrainingData(
-            dataset, _dataset(fields, _find("validation", validation, config_folder))
+            dataset, _dataset(fields, find_path("validation", validation, config_folder))
         )
     count = round(len(dataset) * validation)
     if not count:
