@@ -90,7 +90,7 @@ def save(
         "format": FORMAT,
         "ember_ml": VERSION,
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
-        "config": _config(model),
+        "config": config_dict(model),
     }
     extra, owners = _extra(model)
     if owners:
@@ -159,8 +159,12 @@ KIND = Kind(
 )
 
 
-def _config(model: Module) -> dict[str, Any] | None:
-    """Return the model's config as plain data, or None if it cannot be written."""
+def config_dict(model: Module) -> dict[str, Any] | None:
+    """Return the config of a model as plain data; None if it cannot be written.
+
+    Args:
+        model: The model.
+    """
     from ember_ml.configs import ConfigError
 
     if model.config is None or _shares_modules(model):

@@ -25,7 +25,7 @@ def pack(pipeline: Pipeline) -> tuple[dict[str, Any], Values, Files]:
     Args:
         pipeline: The pipeline.
     """
-    config = checkpoint._config(pipeline)
+    config = checkpoint.config_dict(pipeline)
     contents, owners = _extra_files.collect(pipeline, ())
     if config is None:
         raise CheckpointError(

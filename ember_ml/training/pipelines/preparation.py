@@ -25,7 +25,7 @@ _HINT = (
 )
 
 
-class Columns(Dataset):
+class ColumnDataset(Dataset):
     """Dataset of arrays and lists of strings of equal length; an example is a tuple.
 
     Args:
@@ -44,7 +44,7 @@ class Columns(Dataset):
         return len(self._columns[0])
 
     def __getitem__(self, index: int) -> Pytree:
-        index = check_index("Columns", index, len(self))
+        index = check_index("ColumnDataset", index, len(self))
         return tuple([column[index] for column in self._columns])
 
     def batch(self, indices: Indices) -> Pytree:
@@ -83,7 +83,7 @@ def source_of(data: DataLike, batch_size: int) -> Source:
     if isinstance(data, IterableDataset):
         return DataLoader(data, batch_size)
     if isinstance(data, tuple) and data:
-        return Columns(*data)
+        return ColumnDataset(*data)
     if isinstance(data, Mapping):
         return ArrayDataset(data)
     if sources.is_list_of_batches(data):

@@ -62,15 +62,14 @@ class RunFolder:
             model: The model.
         """
         checkpoint.check_target(model, self.path)
-        unknown = [
-            type(part).__name__
-            for part in model.modules()
-            if part.config is None and checkpoint._config(model) is None
-        ]
-        if unknown:
+        if checkpoint.config_dict(model) is not None:
+            return
+        unregistered = next((part for part in model.modules() if part.config is None), None)
+        if unregistered is not None:
             raise CheckpointError(
-                f"TrainingPipeline: the folder could not be loaded, because {unknown[0]} is not "
-                'registered; register the class: @register("layers/...")'
+                "TrainingPipeline: the folder could not be loaded, because "
+                f"{type(unregistered).__name__} is not registered; register the class: "
+                '@register("layers/...")'
             )
 
     def save_preprocess(self, fitted: Module) -> None:

@@ -16,12 +16,13 @@ from ember_ml.configs.training import TrainerConfig
 from ember_ml.data import Dataset, random_split
 from ember_ml.nn import checkpoint
 from ember_ml.nn.module import Module
-from ember_ml.nn.pipeline import ClassLabels, InferencePipeline, Inverse, Pipeline, _stages
+from ember_ml.nn.pipeline import ClassLabels, InferencePipeline, Pipeline
 from ember_ml.nn.pipeline.inference import OptionalComponent
 from ember_ml.registry import build, register
 from ember_ml.training.callbacks import Callback, Checkpoint, CSVLogger
 from ember_ml.training.pipelines import preparation
-from ember_ml.training.pipelines.preparation import Batches, Prepare, Source
+from ember_ml.training.pipelines.fitted_parts import FittedParts
+from ember_ml.training.pipelines.preparation import Prepare, Source
 from ember_ml.training.pipelines.run_folder import LOG, RunFolder
 from ember_ml.training.trainer import History, Trainer
 from ember_ml.training.trainer.sources import DataLike
@@ -212,8 +213,8 @@ class TrainingPipeline:
                 f"{count}; it must leave examples for both"
             )
         sizes = [len(train) - count, count]
-        held, out = random_split(train, sizes, seed=self.trainer_config.seed or 0)
-        return held, out
+        remaining, held_out = random_split(train, sizes, seed=self.trainer_config.seed or 0)
+        return remaining, held_out
 
     def _build_model(self) -> Module:
         ops.random.set_seed(self.trainer_config.seed or 0)
@@ -230,12 +231,12 @@ class TrainingPipeline:
         labels: Sequence[str] | None,
         *,
         resumes: bool,
-    ) -> _Parts:
+    ) -> FittedParts:
         """Return preprocessing and target encoding, fitted to the training data or loaded."""
         saved = run.load_preprocess() if resumes else None
         if isinstance(saved, Pipeline):
-            return _Parts(saved, labels)
-        parts = _Parts(Pipeline("preprocess"), labels)
+            return FittedParts(saved, labels)
+        parts = FittedParts(Pipeline("preprocess"), labels)
         if self.preprocess is not None:
             parts.pipeline.add_stage(build("", self.preprocess), "inputs")
         target = self._target(train)
@@ -254,7 +255,7 @@ class TrainingPipeline:
         return None
 
     def _trainer(
-        self, model: Module, parts: _Parts, callbacks: Sequence[Callback], progress: bool
+        self, model: Module, parts: FittedParts, callbacks: Sequence[Callback], progress: bool
     ) -> Trainer:
         config = self.trainer_config
         loss = config.loss if config.loss is not None else model.default_loss
@@ -294,7 +295,7 @@ class TrainingPipeline:
         self,
         run: RunFolder,
         trainer: Trainer,
-        parts: _Parts,
+        parts: FittedParts,
         data: Mapping[str, Source | None],
     ) -> None:
         """Evaluate the model, and write the folder."""
@@ -315,69 +316,6 @@ class TrainingPipeline:
             checkpoint.save(parts.inference(trainer.model), self.folder)
         run.write_results(self.results)
         self.inference = InferencePipeline.load(self.folder, backend=trainer.backend)
-
-
-class _Parts:
-    """What is fitted to the training data.
-
-    Args:
-        pipeline: Pipeline with the stages "inputs" and "targets", both optional. It is never run as
-            a whole.
-        labels: Label of each class, if the targets are class ids.
-    """
-
-    def __init__(self, pipeline: Pipeline, labels: Sequence[str] | None) -> None:
-        self.pipeline = pipeline
-        self.classes = None if labels is None else ClassLabels(tuple(labels))
-
-    @property
-    def inputs(self) -> Any:
-        """Preprocessing of the inputs, or None."""
-        return self.pipeline.stages.get("inputs")
-
-    @property
-    def target(self) -> Any:
-        """Encoding of the targets, or None."""
-        return self.pipeline.stages.get("targets")
-
-    @property
-    def labels(self) -> tuple[Any, ...] | None:
-        """Labels of the classes, if the targets are labels."""
-        decoder = self.decode()
-        return decoder.labels if isinstance(decoder, ClassLabels) else None
-
-    def fit(self, train: Source) -> None:
-        """Fit both to the training data.
-
-        Args:
-            train: The training data.
-        """
-        for part, stage in enumerate((self.inputs, self.target)):
-            if stage is not None and _stages.needs_fit(stage):
-                _stages.fit(stage, Batches(train, part))
-
-    def prepare(self, *, finite: bool) -> Prepare:
-        """Return the function that prepares a batch.
-
-        Args:
-            finite: Whether NaN and infinite values of inputs are errors.
-        """
-        encode = self.target.encode if isinstance(self.target, ClassLabels) else self.target
-        return Prepare(self.inputs, encode, finite=finite)
-
-    def inference(self, model: Module) -> InferencePipeline:
-        """Return the pipeline for inference.
-
-        Args:
-            model: The model.
-        """
-        return InferencePipeline(model, self.inputs, self.decode())
-
-    def decode(self) -> Module | None:
-        """Return what converts outputs of the model to predictions; None if nothing does."""
-        if self.target is None:
-            return self.classes
-        return self.target if isinstance(self.target, ClassLabels) else Inverse(self.target)
 
 
 def _prepared(source: Source | None, prepare: Prepare) -> Source | None:
