@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ember_ml import ops
 from ember_ml._core.dtype import float32, int64
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import Tensor
 
-NanPolicy = Literal["raise", "ignore"]
 CHUNK = 1 << 16
 """Number of elements that are reduced at once: they stay in the cache, and float32 sums exact."""
 

@@ -283,7 +283,7 @@ class FeatureExtractor(Module):
 
         Args:
             batch: Tensor, array or nested list of numbers, or a tuple whose first part is one. An
-                array keeps its dtype if the backend has it; float64 else becomes float32.
+                array keeps its dtype if the backend has it; otherwise float64 becomes float32.
         """
         if isinstance(batch, tuple) and batch:
             batch = batch[0]
@@ -297,8 +297,9 @@ class FeatureExtractor(Module):
         variable = next(iter(_traversal.named_variables(self)), None)
         backend = variable[1].backend if variable else runtime.active()
         known = runtime.load(backend).DTYPES
-        lacking = str(getattr(batch, "dtype", "")).rpartition(".")[2] == "float64" not in known
-        return convert_to_tensor(batch, float32 if lacking else None, backend=backend)
+        dtype = str(getattr(batch, "dtype", "")).rpartition(".")[2]
+        unsupported = dtype == "float64" and dtype not in known
+        return convert_to_tensor(batch, float32 if unsupported else None, backend=backend)
 
     def batches(self, data: FitData) -> Iterator[Any]:
         """Yield the batches of the data that `fit` accepts.
@@ -322,7 +323,7 @@ class FeatureExtractor(Module):
 
 
 def is_array(data: object) -> bool:
-    """Return whether data is one array, not a sequence of batches."""
+    """Return whether data is one array or nested lists of numbers, not a sequence of batches."""
     return is_framework_array(data) or (
         isinstance(data, list) and type(first_element(data)) in PYTHON_TYPES
     )

@@ -33,7 +33,7 @@ class FittedExtractor(FeatureExtractor):
 
         Args:
             features: Number of features.
-            like: Tensor whose dtype they have.
+            like: Tensor with the dtype of the buffers.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define build()")
 

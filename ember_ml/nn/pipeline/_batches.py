@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml._core.convert import convert_to_tensor, first_element, is_framework_array
+from ember_ml._core.convert import convert_to_tensor, first_element
 from ember_ml._core.dtype import PYTHON_TYPES
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml.nn.features.base import ROWS_PER_BATCH, BatchSource, without_moving
+from ember_ml.nn.features.base import ROWS_PER_BATCH, BatchSource, is_array, without_moving
 
 
 class Source:
@@ -89,10 +89,7 @@ def batches(where: str, data: Any, batch_size: int | None) -> Iterator[Any]:
 
 def _is_batch(data: object) -> bool:
     """Return whether data is one batch: an array, nested lists of numbers or a list of strings."""
-    kinds = (*PYTHON_TYPES, str)
-    return is_framework_array(data) or (
-        isinstance(data, list) and type(first_element(data)) in kinds
-    )
+    return is_array(data) or (isinstance(data, list) and type(first_element(data)) is str)
 
 
 def _grouped(examples: Iterable[Any], size: int) -> Iterator[Any]:
@@ -108,7 +105,7 @@ def _collated(examples: list[Any]) -> Any:
         return tuple([_collated(list(part)) for part in zip(*examples, strict=True)])
     if isinstance(first, Mapping):
         return {key: _collated([example[key] for example in examples]) for key in first}
-    if not is_framework_array(first) and type(first_element(first)) not in PYTHON_TYPES:
+    if not is_array(first) and type(first) not in PYTHON_TYPES:
         return examples
     tensors = [convert_to_tensor(example) for example in examples]
     if any(x.shape != tensors[0].shape for x in tensors):

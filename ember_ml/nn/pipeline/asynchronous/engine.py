@@ -1,4 +1,4 @@
-"""A running pipeline: accepts items, moves them through the stages, settles their outcomes.
+"""A running pipeline: accepts items, moves them through the stages, records their outcomes.
 
 All state changes on the event loop; threads only run stages and report their results to it.
 """
@@ -115,12 +115,12 @@ class Engine:
         if item.stage < len(self._runners):
             self._runners[item.stage].put(item)
         else:
-            self.settle(item, "completed", Result("value", value))
+            self.finish(item, "completed", Result("value", value))
 
     def fail(
         self, item: Item, runner: Runner, error: BaseException, outcome: Outcome = "failed"
     ) -> None:
-        """Settle an item that failed in a stage, as `on_error` of the stage says.
+        """Finish an item that failed in a stage, as `on_error` of the stage says.
 
         Args:
             item: The item.
@@ -134,17 +134,17 @@ class Engine:
             text = f"stage {stage.name!r}: more than {stage.max_failures} items failed"
             limit = TooManyFailures(f"{text}, the last one is item {item.index}")
             limit.__cause__ = error
-            self.settle(item, outcome, Result("error", error=limit))
+            self.finish(item, outcome, Result("error", error=limit))
         elif stage.on_error == "raise" or (outcome == "expired" and item.source is None):
-            self.settle(item, outcome, Result("error", error=error))
+            self.finish(item, outcome, Result("error", error=error))
         elif stage.on_error == "yield":
             failure = Failure(stage.name, item.index, error)
-            self.settle(item, outcome, Result("value", failure))
+            self.finish(item, outcome, Result("value", failure))
         else:
             skipped = ItemSkipped(f"item {item.index} failed in stage {stage.name!r}: {error!r}")
             skipped.__cause__ = error
             result = Result("none", error=skipped)
-            self.settle(item, "skipped" if outcome == "failed" else outcome, result)
+            self.finish(item, "skipped" if outcome == "failed" else outcome, result)
 
     def _too_many(self, item: Item, runner: Runner) -> bool:
         limit = runner.stage.max_failures
@@ -154,22 +154,22 @@ class Engine:
         return item.source.failures[runner.stage.name] > limit
 
     def expire(self, item: Item) -> None:
-        """Settle an item whose deadline has passed."""
+        """Finish an item whose deadline has passed."""
         if item.outcome is None:
             runner = self._runners[item.stage]
             text = f"the deadline of item {item.index} passed in stage {runner.stage.name!r}"
             self.fail(item, runner, DeadlineExceeded(text), "expired")
 
     def cancel(self, item: Item) -> None:
-        """Settle an item that nobody waits for."""
-        self.settle(item, "cancelled", NONE)
+        """Finish an item that nobody waits for."""
+        self.finish(item, "cancelled", NONE)
 
-    def settle(self, item: Item, outcome: Outcome, result: Result) -> None:
-        """Give an item its outcome, once, and remove it from wherever it is.
+    def finish(self, item: Item, outcome: Outcome, result: Result) -> None:
+        """Record the outcome of an item, and remove it from its queue; nothing if it has one.
 
         Args:
             item: The item.
-            outcome: What became of it.
+            outcome: Its outcome.
             result: What its receiver gets.
         """
         if item.outcome is not None:
@@ -217,7 +217,7 @@ class Engine:
         return 0 < len(self._items) == waiting
 
     def guarded(self, function: Callable[[*Args], None]) -> Callable[[*Args], None]:
-        """Return the function; if it raises, all items fail instead of waiting for ever.
+        """Return the function; if it raises, all items fail instead of waiting forever.
 
         Args:
             function: Callback of the event loop.
@@ -236,7 +236,7 @@ class Engine:
 
         Args:
             error: The error.
-            where: What it happened in.
+            where: Part of the pipeline that raised it.
         """
         self._error = error
         self._refuse()
@@ -261,7 +261,7 @@ class Engine:
         for item in list(self._items):
             error = PipelineClosed(f"item {item.index} was not finished: {reason}")
             error.__cause__ = cause
-            self.settle(item, "failed", Result("error", error=error))
+            self.finish(item, "failed", Result("error", error=error))
 
     async def aclose(self, drain: bool, timeout: float) -> None:
         """Refuse new items, finish or fail the others, end the threads.
