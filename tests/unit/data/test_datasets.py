@@ -213,4 +213,4 @@ def test_a_stream_begins_again() -> None:
 def test_an_error_in_an_example_names_it() -> None:
     with pytest.raises(ValueError, match="no number 3") as caught:
         Squares(5, bad=3).batch([1, 3])
-    assert caught.value.__notes__ == ["in example 3 of a Squares"]
+    assert caught.value.__notes__ == ["in example 3 of Squares"]

@@ -284,5 +284,5 @@ def test_an_error_in_the_loop_itself_keeps_its_type() -> None:
     loader = DataLoader(Squares(8, bad=5), 2, backend="numpy")
     with pytest.raises(ValueError, match="no number 5") as caught:
         listed(loader)
-    assert caught.value.__notes__[0] == "in example 5 of a Squares"
+    assert caught.value.__notes__[0] == "in example 5 of Squares"
     assert loader.state_dict()["batches"] == 2

@@ -214,7 +214,7 @@ def test_an_interrupt_in_the_loop_leaves_a_loader_that_works() -> None:
     try:
         with DataLoader(Pages(40), 2, num_workers=2, **OPTIONS) as loader:
             listed(loader)
-            for delay in np.linspace(0.0005, 0.02, 8):
+            for delay in (0.0005, 0.005, 0.02):
                 try:
                     signal.setitimer(signal.ITIMER_REAL, delay)
                     for _ in range(50):
@@ -226,7 +226,7 @@ def test_an_interrupt_in_the_loop_leaves_a_loader_that_works() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert interrupted == 8
+    assert interrupted == 3
     assert pids() == []
 
 
@@ -308,7 +308,7 @@ def test_each_way_of_transfer(way: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_large_task_and_a_large_batch_do_not_block_each_other() -> None:
     """Both are larger than the buffers of the connection."""
-    dataset = ArrayDataset(np.arange(400_000)).map(str)
-    loader = DataLoader(dataset, 100_000, num_workers=1, prefetch=3, **OPTIONS)
+    dataset = ArrayDataset(np.arange(150_000)).map(str)
+    loader = DataLoader(dataset, 50_000, num_workers=1, prefetch=3, **OPTIONS)
     with loader:
-        assert sum(len(batch) for batch in loader) == 400_000
+        assert sum(len(batch) for batch in loader) == 150_000

@@ -92,7 +92,7 @@ def test_a_workers_error_has_its_traceback_and_index(kind: str) -> None:
         listed(loader)
     assert loader.state_dict()["batches"] == 2
     text = str(caught.value)
-    for part in ("Traceback", "samples.py", "ValueError: no number 7", "in example 7 of a Squares"):
+    for part in ("Traceback", "samples.py", "ValueError: no number 7", "in example 7 of Squares"):
         assert part in text
     assert isinstance(caught.value.__cause__, ValueError) == (kind == "thread")
     assert workers_left() == []
