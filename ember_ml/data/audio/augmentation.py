@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -12,12 +12,12 @@ from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.data.audio.length import fitted
 from ember_ml.data.audio.resampling import resample
-from ember_ml.data.audio.samples import check_range, check_samples
+from ember_ml.data.audio.samples import check_fraction, check_range, check_samples
 from ember_ml.data.conversion import Pytree
 from ember_ml.data.errors import check_integer
+from ember_ml.data.random import RandomTransform
 
 Range: TypeAlias = tuple[float, float] | float
-Transform: TypeAlias = Callable[[Pytree, np.random.Generator], Pytree]
 
 
 class Augmentation(abc.ABC):
@@ -31,11 +31,7 @@ class Augmentation(abc.ABC):
     """
 
     def __init__(self, probability: float = 1.0) -> None:
-        name = type(self).__name__
-        low, _ = check_range(name, "probability", probability, 0.0)
-        if low > 1:
-            raise ArgumentError(f"{name}: probability must be at most 1, not {probability!r}")
-        self.probability = low
+        self.probability = check_fraction(type(self).__name__, "probability", probability)
 
     def __call__(self, example: Pytree, rng: np.random.Generator) -> Pytree:
         """Return the example with its audio transformed.
@@ -101,7 +97,7 @@ class Compose:
         ((100,), 3)
     """
 
-    def __init__(self, transforms: Sequence[Transform]) -> None:
+    def __init__(self, transforms: Sequence[RandomTransform]) -> None:
         for transform in transforms:
             if not callable(transform):
                 raise ArgumentTypeError(f"Compose: {transform!r:.60} is not a function")
@@ -171,9 +167,7 @@ class TimeShift(Augmentation):
 
     def __init__(self, fraction: float = 0.1, wrap: bool = False, probability: float = 1.0) -> None:
         super().__init__(probability)
-        self.fraction, _ = check_range("TimeShift", "fraction", fraction, 0.0)
-        if self.fraction > 1:
-            raise ArgumentError(f"TimeShift: fraction must be at most 1, not {fraction!r}")
+        self.fraction = check_fraction("TimeShift", "fraction", fraction)
         self.wrap = wrap
 
     def apply(self, samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -45,7 +45,7 @@ def stream(
         pad: Whether to pad the last block with zeros to `frames` samples. Default: False.
 
     Raises:
-        DataFileError: As in `read`; for damage inside of the file, when reading reaches it.
+        DataFileError: As in `read`; for damage inside the file, when reading reaches it.
     """
     frames = check_integer("audio.stream", "frames", frames, 1)
     step = frames if hop is None else check_integer("audio.stream", "hop", hop, 1)

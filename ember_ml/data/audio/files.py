@@ -134,7 +134,7 @@ def write(path: PathLike, samples: object, sample_rate: int, *, subtype: str | N
             in [-1, 1], or signed integers.
         sample_rate: Number of samples per second.
         subtype: Encoding of the samples, such as "PCM_16", "PCM_24" or "FLOAT" (32-bit floating
-            point, which also stores values outside of [-1, 1]). Default: that of the format,
+            point, which also stores values outside [-1, 1]). Default: that of the format,
             "PCM_16" for .wav and .flac.
 
     Raises:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml.data.audio.files import Audio, info, read
-from ember_ml.data.audio.length import Position, fit_length
+from ember_ml.data.audio.length import Position, check_position, fit_length
 from ember_ml.data.audio.samples import check_range, check_rate
 from ember_ml.data.class_folders import class_labels
 from ember_ml.data.dataset import Dataset
@@ -40,7 +40,7 @@ class AudioFolder(Dataset):
             or "end". Default: "start".
 
     Raises:
-        DataFileError: If there are no files, or a manifest is invalid or names a file outside of
+        DataFileError: If there are no files, or a manifest is invalid or names a file outside
             the root.
 
     Example:
@@ -80,11 +80,7 @@ class AudioFolder(Dataset):
         )
         self.mono = mono
         self.length = None if duration is None else self._length(duration)
-        if position not in ("start", "center", "end"):
-            raise ArgumentError(
-                f"AudioFolder: position must be 'start', 'center' or 'end', not {position!r}"
-            )
-        self.position = position
+        self.position = check_position("AudioFolder", position)
 
     def _length(self, duration: float) -> int:
         seconds, _ = check_range("AudioFolder", "duration", duration, 0.0)

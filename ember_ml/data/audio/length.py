@@ -31,14 +31,25 @@ def fit_length(samples: object, length: int, position: Position = "start") -> np
         [1.0, 2.0]
     """
     length = check_integer("audio.fit_length", "length", length, 1)
-    if position not in _SHARES:
-        raise ArgumentError(
-            f"audio.fit_length: position must be 'start', 'center' or 'end', not {position!r}"
-        )
+    check_position("audio.fit_length", position)
     array = to_host(samples)
     if array.ndim == 0:
         raise ArgumentError("audio.fit_length: samples must have an axis, not be a number")
     return fitted(array, length, int(abs(array.shape[-1] - length) * _SHARES[position]))
+
+
+def check_position(where: str, position: Position) -> Position:
+    """Return a position; raise an error if it is unknown.
+
+    Args:
+        where: Name of the class or function in the error.
+        position: Position to check.
+    """
+    if position not in _SHARES:
+        raise ArgumentError(
+            f"{where}: position must be 'start', 'center' or 'end', not {position!r}"
+        )
+    return position
 
 
 def fitted(samples: np.ndarray, length: int, offset: int) -> np.ndarray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ShapeError
 from ember_ml.data.audio.augmentation import Augmentation
-from ember_ml.data.audio.samples import check_range
+from ember_ml.data.audio.samples import check_fraction
 from ember_ml.data.conversion import to_host
 from ember_ml.data.errors import check_integer
 
@@ -44,9 +44,7 @@ class _Mask(SpectrogramAugmentation):
         name = type(self).__name__
         self.width = check_integer(name, "width", width, 0)
         self.count = check_integer(name, "count", count, 0)
-        self.fraction, _ = check_range(name, "fraction", fraction, 0.0)
-        if self.fraction > 1:
-            raise ArgumentError(f"{name}: fraction must be at most 1, not {fraction!r}")
+        self.fraction = check_fraction(name, "fraction", fraction)
         self.value = float(value)
 
     def apply(self, samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:

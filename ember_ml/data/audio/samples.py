@@ -80,6 +80,20 @@ def check_range(
     return low, high
 
 
+def check_fraction(where: str, name: str, value: float) -> float:
+    """Return a fraction or probability as a float.
+
+    Args:
+        where: Name of the class or function in the error.
+        name: Name of the argument in the error.
+        value: Number in [0, 1].
+    """
+    fraction, _ = check_range(where, name, value, 0.0)
+    if fraction > 1:
+        raise ArgumentError(f"{where}: {name} must be at most 1, not {value!r}")
+    return fraction
+
+
 def first_nonfinite(samples: np.ndarray) -> int | None:
     """Return the position along the last axis of the first NaN or infinite sample; None if none.
 

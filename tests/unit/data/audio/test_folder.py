@@ -107,7 +107,7 @@ def test_paths_outside_of_the_root_are_refused(root: Path, kind: str) -> None:
     (root / "link.wav").symlink_to(outside)
     for name in ("../outside.wav", str(outside), "link.wav", "a/../../outside.wav"):
         manifest = write_manifest(root, kind, [*rows(root), {"path": name, "label": "x"}])
-        with pytest.raises(DataFileError, match=r"list\.\w+:\d: .*is outside of the folder") as got:
+        with pytest.raises(DataFileError, match=r"list\.\w+:\d: .*is outside the folder") as got:
             audio.AudioFolder(root, manifest)
         assert name in str(got.value)
 

@@ -80,7 +80,7 @@ def test_paths_outside_of_the_root_are_refused(root: Path) -> None:
     manifest = root / "list.csv"
     for name in ("../outside.png", str(outside), "link.png", "a/../../outside.png"):
         manifest.write_text(f"path\na/0.png\n{name}\n")
-        with pytest.raises(DataFileError, match=r"list\.csv:3: .*is outside of the folder") as got:
+        with pytest.raises(DataFileError, match=r"list\.csv:3: .*is outside the folder") as got:
             vision.ImageFolder(root, manifest)
         assert name in str(got.value)
     manifest.write_text("path\nloop.png\n")
