@@ -10,9 +10,15 @@ if TYPE_CHECKING:
     from ember_ml.nn.pipeline.asynchronous import Batch as Batch
     from ember_ml.nn.pipeline.asynchronous import DeadlineExceeded as DeadlineExceeded
     from ember_ml.nn.pipeline.asynchronous import Failure as Failure
+    from ember_ml.nn.pipeline.asynchronous import ItemSkipped as ItemSkipped
     from ember_ml.nn.pipeline.asynchronous import Overloaded as Overloaded
     from ember_ml.nn.pipeline.asynchronous import PipelineCallback as PipelineCallback
     from ember_ml.nn.pipeline.asynchronous import PipelineClosed as PipelineClosed
+    from ember_ml.nn.pipeline.asynchronous import PipelineError as PipelineError
+    from ember_ml.nn.pipeline.asynchronous import StageError as StageError
+    from ember_ml.nn.pipeline.asynchronous import StageStuck as StageStuck
+    from ember_ml.nn.pipeline.asynchronous import StageTimeout as StageTimeout
+    from ember_ml.nn.pipeline.asynchronous import TooManyFailures as TooManyFailures
     from ember_ml.nn.pipeline.base import Pipeline as Pipeline
     from ember_ml.nn.pipeline.decoding import ClassLabels as ClassLabels
     from ember_ml.nn.pipeline.decoding import Inverse as Inverse
@@ -24,8 +30,9 @@ if TYPE_CHECKING:
     from ember_ml.nn.pipeline.inference import InferencePipeline as InferencePipeline
 
 _ASYNCHRONOUS = (
-    *("AsyncPipeline", "AsyncStage", "Batch", "DeadlineExceeded", "Failure", "Overloaded"),
-    *("PipelineCallback", "PipelineClosed"),
+    *("AsyncPipeline", "AsyncStage", "Batch", "DeadlineExceeded", "Failure", "ItemSkipped"),
+    *("Overloaded", "PipelineCallback", "PipelineClosed", "PipelineError", "StageError"),
+    *("StageStuck", "StageTimeout", "TooManyFailures"),
 )
 _FEATURE = ("AudioFeaturePipeline", "FeaturePipeline", "TextFeaturePipeline")
 _NAMES: dict[str, str] = {
