@@ -26,7 +26,7 @@ class Tokenize(FeatureExtractor):
     Args:
         tokenizer: Trained `Tokenizer` with a padding token. Default: `fit` trains one.
         kind: Kind of the tokenizer that `fit` trains, as in `Tokenizer.train`. Default: "bpe".
-        vocab_size: Maximum number of tokens of it. Default: 1000.
+        vocab_size: Maximum number of its tokens. Default: 1000.
         lowercase: Whether it converts texts to lower case. Default: False.
         max_length: Number of tokens to cut or pad all texts to. Default: the longest text of each
             batch.
@@ -118,12 +118,11 @@ class Tokenize(FeatureExtractor):
             raise NotImplementedError("Tokenize: a tokenizer is trained on all texts: call fit")
         return self
 
-    def extract(self, x: Any, mask: TensorLike | None = None) -> Tensor:
+    def extract(self, x: Any) -> Tensor:
         """Return the token ids.
 
         Args:
             x: List of texts.
-            mask: Must be None.
         """
         tokenizer = self._fitted()
         texts = list(x)

@@ -26,12 +26,11 @@ class FrameStatistics(FeatureExtractor):
     def __init__(self, in_features: Size | None = None) -> None:
         self.in_features = in_features
 
-    def extract(self, x: TensorLike, mask: TensorLike | None = None) -> Tensor:
+    def extract(self, x: TensorLike) -> Tensor:
         """Return the statistics: first the means, then the standard deviations.
 
         Args:
             x: Features of frames.
-            mask: Must be None.
         """
         x = self.as_input(x)
         if x.ndim < 2 or not x.shape[-2]:
@@ -44,8 +43,11 @@ class FrameStatistics(FeatureExtractor):
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Statistic and feature of each output."""
-        names = super().feature_names
-        return (*(f"mean_{name}" for name in names), *(f"std_{name}" for name in names))
+        return _statistic_names(super().feature_names)
+
+
+def _statistic_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return (*(f"mean_{name}" for name in names), *(f"std_{name}" for name in names))
 
 
 @register("pipelines/audio")
@@ -108,9 +110,7 @@ class AudioFeaturePipeline(FixedFeaturePipeline):
         """Name of each feature."""
         first: Any = self[0]
         names: tuple[str, ...] = first.feature_names
-        if "pool" not in self:
-            return names
-        return (*(f"mean_{name}" for name in names), *(f"std_{name}" for name in names))
+        return _statistic_names(names) if "pool" in self else names
 
 
 _ARGUMENTS = (

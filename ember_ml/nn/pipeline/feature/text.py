@@ -34,12 +34,11 @@ class TokenCounts(FeatureExtractor):
         self.vocab_size = vocab_size
         self.ignore = ignore
 
-    def extract(self, x: TensorLike, mask: TensorLike | None = None) -> Tensor:
+    def extract(self, x: TensorLike) -> Tensor:
         """Return the counts.
 
         Args:
             x: Token ids of shape (batch, tokens).
-            mask: Must be None.
         """
         ids = convert_to_tensor(x)
         if ids.ndim != 2:
@@ -74,7 +73,7 @@ class TextFeaturePipeline(FixedFeaturePipeline):
         tokenizer: Trained `ember_ml.data.text.Tokenizer` with a padding token. Default: `fit`
             trains one.
         kind: Kind of the tokenizer that `fit` trains, as in `Tokenizer.train`. Default: "bpe".
-        vocab_size: Maximum number of tokens of it. Default: 1000, or that of the given tokenizer.
+        vocab_size: Maximum number of its tokens. Default: 1000, or that of the given tokenizer.
         lowercase: Whether it converts texts to lower case. Default: False.
         max_length: Number of tokens to cut or pad all texts to. Default: the longest text of each
             batch.
