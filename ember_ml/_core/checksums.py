@@ -82,7 +82,7 @@ def parse(content: bytes) -> Manifest:
             raise ValueError("its own checksum is wrong")
         names = (*data["files"], *data["logs"])
         if not all(map(is_file_name, names)):
-            raise ValueError("it lists a file outside of the folder")
+            raise ValueError("it lists a file outside the folder")
         files = {name: Entry(size, int(crc, 16)) for name, (size, crc) in data["files"].items()}
         return Manifest(data["kind"], files, tuple(data["logs"]))
     except (AttributeError, KeyError, TypeError, RecursionError) as error:

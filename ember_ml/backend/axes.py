@@ -75,7 +75,7 @@ def folded_shape(
 
 
 def within(k: int, n_rows: int, n_cols: int) -> int:
-    """Return the diagonal offset, limited to just outside of the matrix (no integer overflow)."""
+    """Return the diagonal offset, limited to just outside the matrix (no integer overflow)."""
     return max(-n_rows, min(operator.index(k), n_cols))
 
 

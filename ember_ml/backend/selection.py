@@ -162,7 +162,7 @@ def get_backend() -> str:
 
 
 def scoped_backend() -> str | None:
-    """Return the backend of the innermost `use_backend` scope; None outside of any scope."""
+    """Return the backend of the innermost `use_backend` scope; None outside any scope."""
     scopes = _scopes.get() if _open_scopes else ()
     return scopes[-1] if scopes else None
 

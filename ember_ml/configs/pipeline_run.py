@@ -46,7 +46,7 @@ class PipelineRunConfig(Config):
     validation: Below1 | str = 0.1
     """Of a training pipeline: fraction of the data held out, or another file or folder."""
     batch_size: Size = 256
-    """Number of examples that are computed at once, outside of training."""
+    """Number of examples that are computed at once, outside training."""
     out: str = "runs/pipeline"
     """Folder of the pipeline, its results and its outputs."""
 

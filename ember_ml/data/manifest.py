@@ -34,7 +34,7 @@ def labeled_files(
 
 
 def read_manifest(manifest: Path, root: Path, kind: str) -> list[LabeledFile]:
-    """Return the files of a manifest; each path must be a file inside of the root.
+    """Return the files of a manifest; each path must be a file inside the root.
 
     Args:
         manifest: CSV file with a header, or JSON lines (.jsonl, .json), with "path" and, in all
@@ -66,7 +66,7 @@ def _file(where: str, row: dict[str, object], root: Path, resolved: Path, kind: 
     except (OSError, RuntimeError):
         raise DataFileError(f"{where}: the path {name!r} is a loop of symbolic links") from None
     if not path.is_relative_to(resolved):
-        raise DataFileError(f"{where}: the path {name!r} is outside of the folder {root}")
+        raise DataFileError(f"{where}: the path {name!r} is outside the folder {root}")
     if not path.is_file():
         raise DataFileError(f"{where}: there is no file {path}")
     label = row.get("label")

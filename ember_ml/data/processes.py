@@ -96,9 +96,9 @@ class Worker:
                 return reply
         except (EOFError, OSError):
             self.is_lost = True
-        return Failure(None, self._death())
+        return Failure(None, self._exit_reason())
 
-    def _death(self) -> str:
+    def _exit_reason(self) -> str:
         self.process.join(PATIENCE)
         code = self.process.exitcode
         name = f"worker {self.number} (process {self.process.pid})"

@@ -98,7 +98,7 @@ class ImageFolder(ImageFiles):
 
     Raises:
         DataFileError: If there are no files, a link is broken, or a manifest is invalid or names a
-            file outside of the root.
+            file outside the root.
 
     Example:
         >>> import tempfile

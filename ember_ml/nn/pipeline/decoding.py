@@ -1,4 +1,4 @@
-"""Decoders: what turns the outputs of a model into predictions."""
+"""Decoders: modules that convert the outputs of a model to predictions."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class InferencePipeline(Pipeline):
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
-        """Labels of the classes; None if the predictions are no labels."""
+        """Labels of the classes; None if the predictions are not labels."""
         return getattr(self._stages.get("decode"), "labels", None)
 
     def forward(self, data: Any) -> Any:

@@ -48,7 +48,7 @@ class CallerReader:
 
 
 def _current_task() -> asyncio.Task[Any] | None:
-    """Return the task that runs in this thread; None outside of an event loop."""
+    """Return the task that runs in this thread; None outside an event loop."""
     try:
         return asyncio.current_task()
     except RuntimeError:

@@ -240,7 +240,7 @@ class Engine:
         """
         self._error = error
         self._refuse()
-        self._fail_rest(f"{where} died of {error!r}", error)
+        self._fail_rest(f"{where} failed with {error!r}", error)
 
     def notify(self, method: str, *args: object) -> None:
         """Call a method of the callbacks; their errors go to the loop's exception handler."""
@@ -298,7 +298,7 @@ class Engine:
             await asyncio.wait(futures, timeout=max(0.0, deadline - self.loop.time()))
 
     def lose_loop(self) -> None:
-        """Count the items as canceled after the event loop was closed under the pipeline."""
+        """Count the items as canceled after the event loop was closed during a run."""
         self.admission.closed = True
         for item in list(self._items):
             with contextlib.suppress(RuntimeError):  # callbacks cannot be scheduled any more

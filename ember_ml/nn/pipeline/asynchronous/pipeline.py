@@ -249,7 +249,7 @@ class AsyncPipeline:
     ) -> list[Any]:
         """Return the results of all items; blocks until they are finished.
 
-        It runs on an event loop of its own in a thread, also inside of another event loop, such as
+        It runs on an event loop of its own in a thread, also inside another event loop, such as
         in a notebook. The calling thread reads the data.
 
         Args:

@@ -149,7 +149,7 @@ def test_a_dying_stage_fails_every_item(error: BaseException) -> None:
         async with AsyncPipeline().add_stage(stage, name="f", concurrency=3) as pipe:
             results = await submit_all(pipe, range(8))
             assert all(isinstance(result, PipelineClosed) for result in results)
-            assert "stage 'f' died of" in str(results[0])
+            assert "stage 'f' failed with" in str(results[0])
             assert results[0].__cause__ is error
             assert not pipe.healthy
             with pytest.raises(PipelineClosed):
