@@ -64,9 +64,8 @@ class TableDataset(Columns):
     ) -> None:
         where = type(self).__name__
         self.paths = existing_files(where, paths)
-        options = {"stack": stack, "dtype": dtype, "missing": missing}
         names = self._names(self.paths[0])
-        selection = select(where, names, columns, target, **options)  # type: ignore[arg-type]
+        selection = select(where, names, columns, target, stack=stack, dtype=dtype, missing=missing)
         tables = [self._checked_table(path, selection) for path in self.paths]
         self.classes = None if classes is None else tuple(classes)
         """Classes of a target of strings, in the order of their numbers; None for numbers."""
@@ -90,7 +89,7 @@ class TableDataset(Columns):
         names = self._names(path)
         absent = next((name for name in selection.names if name not in names), None)
         if absent is not None:
-            raise DataFileError(f"{path}: there is no column {absent!r}, as in {self.paths[0]}")
+            raise DataFileError(f"{path}: there is no column {absent!r}, which {self.paths[0]} has")
         with _named_errors(path):
             return self._table(path, selection.names)
 

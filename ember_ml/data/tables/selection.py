@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PURPOSE = "data.tables"
 Classes: TypeAlias = tuple[str, ...]
+_MISSING_HINT = "; pass missing='nan', or remove the row"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Selection:
         is_number = _is_number(kind)
         if column.null_count and not (is_number and self.missing == "nan"):
             at = column.is_null().to_pylist().index(True)
-            raise self._error(source, rows, at, name, "is missing")
+            raise self._error(source, rows, at, name, "is missing", _MISSING_HINT)
         if not is_number:
             return _objects(column)
         if pa.types.is_decimal(kind) or column.null_count:
@@ -90,7 +91,9 @@ class Selection:
         if array.dtype.kind != "f":
             return array
         if self.missing == "raise" and np.isnan(array).any():
-            raise self._error(source, rows, int(np.isnan(array).argmax()), name, "is NaN")
+            raise self._error(
+                source, rows, int(np.isnan(array).argmax()), name, "is NaN", _MISSING_HINT
+            )
         return array if self.dtype is None else array.astype(self.dtype, copy=False)
 
     def _stacked(self, columns: Mapping[str, np.ndarray], source: str) -> np.ndarray:
@@ -117,12 +120,15 @@ class Selection:
         return np.array([numbers[value] for value in values], np.int64)
 
     def _error(
-        self, source: str, rows: Indices | None, at: int, name: str, problem: str
+        self,
+        source: str,
+        rows: Indices | None,
+        at: int,
+        name: str,
+        problem: str,
+        hint: str = "",
     ) -> DataFileError:
         row = at if rows is None else int(rows[at])
-        hint = (
-            "; pass missing='nan', or remove the row" if problem[3:] in ("missing", "NaN") else ""
-        )
         return DataFileError(
             f"{source}: the value in row {row} (from 0), column {name!r} {problem}{hint}"
         )
@@ -152,9 +158,9 @@ def select(
     names = tuple(available)
     if missing not in ("raise", "nan"):
         raise ArgumentError(f"{where}: missing must be 'raise' or 'nan', not {missing!r}")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise DataFileError(f"{where}: the table has two columns named {twice!r}")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise DataFileError(f"{where}: the table has two columns named {duplicate!r}")
     if isinstance(columns, str):
         columns = [columns]
     inputs = tuple(name for name in names if name != target) if columns is None else tuple(columns)

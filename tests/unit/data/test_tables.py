@@ -171,7 +171,7 @@ def test_several_files_and_given_classes(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="classes are for a target of strings"):
         CSVDataset(paths[0], ["x"], target="x", classes=["a"])
     (tmp_path / "c.csv").write_text("y,label\n1,red\n")
-    with pytest.raises(DataFileError, match=r"c.csv: there is no column 'x', as in .*a.csv"):
+    with pytest.raises(DataFileError, match=r"c.csv: there is no column 'x', which .*a.csv has"):
         CSVDataset([paths[0], tmp_path / "c.csv"], target="label")
 
 
