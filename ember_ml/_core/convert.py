@@ -15,6 +15,7 @@ from ember_ml._core.dtype import (
 from ember_ml._core.errors import ArgumentTypeError, BackendTransferWarning
 from ember_ml._core.op import OPS
 from ember_ml._core.tensor import DTypeLike, EmberTensor, TensorLike, wrap
+from ember_ml._core.types import NativeArray
 from ember_ml.backend import devices, selection
 
 
@@ -137,10 +138,16 @@ def convert_to_tensor(
     if owner is not None and (owner == backend or not runtime.LOADED[owner].IS_HOST):
         if target is not None and runtime.LOADED[owner].IS_HOST:
             runtime.host().check_range(data, target)
-        return _adjust(
-            wrap(runtime.LOADED[owner].adopt(data), owner), target, device, backend, copy
-        )
+        return _adjust(wrap(_adopted(data, owner), owner), target, device, backend, copy)
     return _from_host(data, backend, target, device, copy)
+
+
+def _adopted(data: Any, owner: str) -> NativeArray:
+    """Return a native array as its backend keeps it; raise an error if no tensor has its dtype."""
+    array = runtime.LOADED[owner].adopt(data)
+    if array.dtype not in runtime.TAG_OF[owner]:
+        raise ArgumentTypeError(f"a tensor takes numbers, not {array.dtype}: {data!r:.60}")
+    return array
 
 
 def convert_floats(data: Any, dtype: EmberDType, backend: str) -> EmberTensor:

@@ -11,7 +11,7 @@ from ember_ml import nn, ops
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml.data import ArrayDataset, DataLoader
 from ember_ml.nn import Buffer
-from ember_ml.nn.features import FeatureExtractor, NotFittedError
+from ember_ml.nn.features import FeatureExtractor, NotFittedError, Standardize
 
 X = np.random.default_rng(0).normal(size=(10, 3)).astype("float32")
 
@@ -131,3 +131,14 @@ def test_every_path_has_the_same_objects() -> None:
     for path in (ember_ml.features, ember_ml.data.features):
         assert all(getattr(path, name) is getattr(ember_ml.nn.features, name) for name in names)
     assert ember_ml.features.base.FeatureExtractor is FeatureExtractor
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.array([[1, 2]], object), np.array([["1", "a"]]), np.array([["2020-01-01"]], "M8[D]")],
+    ids=str,
+)
+def test_arrays_without_numbers_are_refused(backend: str, array: np.ndarray) -> None:
+    for convert in (ops.asarray, Standardize().fit):
+        with pytest.raises(ArgumentTypeError, match="a tensor takes numbers, not"):
+            convert(array)
