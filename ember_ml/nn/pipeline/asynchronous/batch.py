@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +100,8 @@ def check_results(results: Any, number: int) -> Sequence[Any]:
         number: Number of items in the batch.
     """
     try:
+        if isinstance(results, (str, bytes, Mapping, Set)):
+            raise TypeError
         length = len(results)
     except TypeError:
         raise StageError(

@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 from ember_ml.nn.module import Module, inference_mode
-from ember_ml.nn.pipeline.asynchronous.errors import StageError
+from ember_ml.nn.pipeline.asynchronous.errors import StageError, raisable
 from ember_ml.nn.pipeline.asynchronous.handover import evaluate
 from ember_ml.nn.pipeline.asynchronous.items import Item
 from ember_ml.nn.pipeline.asynchronous.stage import Stage
@@ -54,6 +54,7 @@ def _attempts(stage: Stage, items: list[Item]) -> Generator[list[Item], Any, lis
 def _failed(stage: Stage, items: list[Item], error: Exception) -> list[Ended]:
     cause = error.__cause__ if isinstance(error, _CollateError) else error
     assert isinstance(cause, Exception)
+    cause = raisable(cause)
     cause.add_note(_where(stage, items))
     return [Ended(item, None, cause) for item in items]
 

@@ -39,3 +39,18 @@ class ItemSkipped(PipelineError):  # noqa: N818
 
 class TooManyFailures(PipelineError):  # noqa: N818
     """More failed items in one `map` than `max_failures` of a stage."""
+
+
+def raisable(error: Exception) -> Exception:
+    """Return an error that a coroutine or an asynchronous iterator can raise.
+
+    `StopIteration` and `StopAsyncIteration` would end an iteration as if there were no more items.
+
+    Args:
+        error: What a stage or a source raised.
+    """
+    if not isinstance(error, (StopIteration, StopAsyncIteration)):
+        return error
+    replacement = StageError(f"{type(error).__name__} was raised, which is not an error")
+    replacement.__cause__ = error
+    return replacement

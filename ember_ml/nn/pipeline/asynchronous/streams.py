@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Self
 
-from ember_ml.nn.pipeline.asynchronous.errors import PipelineClosed, PipelineError
+from ember_ml.nn.pipeline.asynchronous.errors import PipelineClosed, PipelineError, raisable
 from ember_ml.nn.pipeline.asynchronous.items import Item, Result
 from ember_ml.nn.pipeline.asynchronous.progress import Progress
 from ember_ml.nn.pipeline.asynchronous.sources import END, Reader, reader_of
@@ -83,11 +83,13 @@ class MapState:
             error = PipelineClosed(f"the pipeline was closed before item {self._next} was read")
         except PipelineError as refused:
             error = refused
+        except Exception as raised:
+            error = raisable(raised)
+            error.add_note(f"in the source of the pipeline, item {self._next}")
         except BaseException as raised:
             raised.add_note(f"in the source of the pipeline, item {self._next}")
             error = raised
-            if not isinstance(raised, Exception):
-                raise
+            raise
         finally:
             reader.close()
             self._end(error)

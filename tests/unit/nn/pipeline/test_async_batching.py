@@ -281,6 +281,9 @@ def test_bisecting_leaves_out_items_that_were_canceled_meanwhile() -> None:
     [
         (lambda items: items[1:], "returned 3 results for a batch of 4 items"),
         (lambda items: 7, "must be a sequence, not 7"),
+        (lambda items: dict.fromkeys(range(4)), "must be a sequence, not {0: None"),
+        (lambda items: {0, 1, 2, 3}, "must be a sequence, not {0, 1, 2, 3}"),
+        (lambda items: "abcd", "must be a sequence, not 'abcd'"),
     ],
 )
 def test_a_batch_without_a_result_for_each_item_fails(function: Any, message: str) -> None:

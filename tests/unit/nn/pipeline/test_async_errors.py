@@ -477,3 +477,31 @@ def test_options_of_a_pipeline_are_checked(options: dict[str, Any]) -> None:
 def test_a_pipeline_without_stages_does_not_run() -> None:
     with pytest.raises(ValueError, match="no stages"):
         AsyncPipeline().run([1])
+
+
+@pytest.mark.parametrize("error", [StopIteration, StopAsyncIteration])
+def test_a_stage_or_source_cannot_end_the_iteration(error: type[Exception]) -> None:
+    def fail(item: int) -> int:
+        if item == 1:
+            raise error
+        return item
+
+    async def fail_later(item: int) -> int:
+        return fail(item)
+
+    for function in (fail, fail_later):
+        pipe = AsyncPipeline().add_stage(function, name="fail")
+        with pytest.raises(RuntimeError, match=error.__name__) as caught:
+            pipe.run([0, 1, 2])
+        assert caught.value.__notes__ == ["in stage 'fail', item 1"]
+        assert check_counts(pipe.stats()).failed == 1
+
+
+def test_a_source_that_raises_stop_async_iteration_has_not_ended() -> None:
+    def source() -> Any:
+        yield 1
+        raise StopAsyncIteration
+
+    with pytest.raises(StageError, match="StopAsyncIteration") as caught:
+        AsyncPipeline().add_stage(reciprocal).run(source())
+    assert caught.value.__notes__ == ["in the source of the pipeline, item 1"]
