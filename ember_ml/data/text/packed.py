@@ -13,6 +13,7 @@ import numpy as np
 from ember_ml._core import locks
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.files import sync_folder
+from ember_ml.data.conversion import Indices, Pytree
 from ember_ml.data.errors import DataFileError
 from ember_ml.data.files import PathLike
 from ember_ml.data.text import token_files
@@ -54,6 +55,22 @@ class PackedTokens(TokenWindows):
                 f"PackedTokens: {self.path} has the tokens of another tokenizer; build it again"
             )
         super().__init__(self.file.tokens(), seq_len, str(self.path))
+
+    def __getitem__(self, index: int) -> Pytree:
+        self.file.check_size()
+        return super().__getitem__(index)
+
+    def batch(self, indices: Indices) -> Pytree:
+        """Return (inputs, targets) of the windows at the indices, each (batch, seq_len).
+
+        Args:
+            indices: Array or sequence of integers.
+
+        Raises:
+            DataFileError: If the file was truncated after it was opened.
+        """
+        self.file.check_size()
+        return super().batch(indices)
 
     @property
     def vocab_size(self) -> int:

@@ -67,7 +67,7 @@ def pad(
     lengths = np.array([len(row) for row in rows])[:, None]
     at_time = np.arange(time)
     mask = at_time < lengths if side == "right" else at_time >= time - lengths
-    batch = np.full(mask.shape, pad_id, np.int64)
+    batch = np.full(mask.shape, check_integer("pad", "pad_id", pad_id, -(2**63)), np.int64)
     batch[mask] = np.concatenate(rows)
     return PaddedMask(batch, mask)
 

@@ -38,6 +38,7 @@ class TokenFile:
         documents: Number of documents.
         crc32: Checksum of the tokens.
         tokenizer: Checksum of the tokenizer.
+        inode: Device and inode number of the file.
     """
 
     path: Path
@@ -48,6 +49,7 @@ class TokenFile:
     documents: int
     crc32: int
     tokenizer: str
+    inode: tuple[int, int]
 
     @classmethod
     def open(cls, path: Path) -> TokenFile:
@@ -69,7 +71,9 @@ class TokenFile:
                     raise ValueError(f"the tokens are {info.dtype} of shape {info.shape}")
                 sizes = int(about["vocab_size"]), int(about["documents"])
                 checksums = int(about["crc32"], 16), about["tokenizer"]
-                return cls(path, info.dtype, info.start, info.shape[0], *sizes, *checksums)
+                about_file = os.stat(path)
+                inode = about_file.st_dev, about_file.st_ino
+                return cls(path, info.dtype, info.start, info.shape[0], *sizes, *checksums, inode)
         except FileNotFoundError:
             raise DataFileError(f"PackedTokens: there is no file {path}") from None
         except (OSError, SafetensorsError, ValueError, KeyError) as error:
@@ -81,6 +85,23 @@ class TokenFile:
             return np.empty(0, self.dtype)
         kind = np.dtype(self.dtype).newbyteorder("<")
         return np.memmap(self.path, kind, "r", self.start, (self.num_tokens,)).view(np.ndarray)
+
+    def check_size(self) -> None:
+        """Raise a DataFileError if the file has become too short for its tokens.
+
+        Reading memory that is no longer in the file returns zeros or ends the process. A file that
+        was removed or replaced stays readable.
+        """
+        try:
+            about = os.stat(self.path)
+        except OSError:
+            return
+        size = self.start + self.num_tokens * np.dtype(self.dtype).itemsize
+        if about.st_size < size and (about.st_dev, about.st_ino) == self.inode:
+            raise DataFileError(
+                f"{self.path} was truncated after it was opened: it has {about.st_size} bytes, but "
+                f"had {size}; build it again"
+            )
 
     def verify(self) -> None:
         """Raise a DataFileError if the checksum of the tokens is wrong."""

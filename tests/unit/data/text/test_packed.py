@@ -189,3 +189,24 @@ def test_a_killed_writer_leaves_the_old_file(byte: Tokenizer, tmp_path: Path) ->
     PackedTokens.build(["new text"], byte, path, overwrite=True)
     assert byte.decode(PackedTokens(path, 8)[0][0]) == "new text"
     assert os.listdir(tmp_path) == ["t"]
+
+
+def test_a_file_that_is_truncated_while_open_is_an_error(tmp_path: Path, byte: Tokenizer) -> None:
+    path = PackedTokens.build(["abc" * 5000], byte, tmp_path / "corpus.tokens")
+    corpus = PackedTokens(path, 8)
+    os.truncate(path, 2048)
+    for read in (lambda: corpus[len(corpus) - 1], lambda: corpus.batch([len(corpus) - 1])):
+        with pytest.raises(DataFileError, match=r"corpus\.tokens was truncated .* 2048 bytes"):
+            read()
+
+
+def test_a_file_that_is_replaced_or_removed_while_open_stays_readable(
+    tmp_path: Path, byte: Tokenizer
+) -> None:
+    path = PackedTokens.build(["abc" * 5000], byte, tmp_path / "corpus.tokens")
+    corpus = PackedTokens(path, 8)
+    expected = corpus[1]
+    PackedTokens.build(["other text"], byte, path, overwrite=True)
+    np.testing.assert_array_equal(corpus[1], expected)
+    path.unlink()
+    np.testing.assert_array_equal(corpus[1], expected)

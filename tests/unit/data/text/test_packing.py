@@ -97,3 +97,9 @@ def test_windows_are_slices(seq_len: int, length: int, dtype: type) -> None:
         assert y.tolist() == [token + 1 for token in x] == targets[at].tolist()
     with pytest.raises(IndexOutOfRangeError):
         windows[len(windows)]
+
+
+def test_the_padding_id_is_an_integer() -> None:
+    with pytest.raises(TypeError, match="pad: pad_id must be an integer, not None"):
+        pad([[1], [1, 2]], None)  # type: ignore[arg-type]
+    assert pad([[1], [1, 2]], -100).batch.tolist() == [[1, -100], [1, 2]]
