@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     import pyarrow
 
 
+_LARGEST_BLOCK = 1 << 30
+"""Maximum number of bytes of a row."""
+_END = 2048
+"""Number of bytes at the end of a file that are compared with the last value."""
+
+
 class TableDataset(Columns):
     """Dataset of the rows of table files, held in memory as one array for each column.
 
@@ -177,8 +183,15 @@ class CSVDataset(TableDataset):
         if self._header is not None:
             return self._header
         csv = import_optional("pyarrow.csv", PURPOSE)
-        with _named_errors(path), csv.open_csv(path, **self._options()) as reader:
-            return [str(name) for name in reader.schema.names]
+        with _named_errors(path):
+            try:
+                reader = csv.open_csv(path, **self._options())
+            except import_optional("pyarrow", PURPOSE).ArrowInvalid as error:
+                if "block" not in str(error):
+                    raise
+                reader = csv.open_csv(path, **self._options(block_size=_LARGEST_BLOCK))
+            with reader:
+                return [str(name) for name in reader.schema.names]
 
     def _table(self, path: Path, names: Sequence[str]) -> pyarrow.Table:
         csv = import_optional("pyarrow.csv", PURPOSE)
@@ -189,21 +202,28 @@ class CSVDataset(TableDataset):
         )
         try:
             table = csv.read_csv(path, **self._options(), convert_options=convert)
-        except arrow.ArrowInvalid:  # again in one thread, where the error names the row
-            options = self._options(use_threads=False)
+        except arrow.ArrowInvalid as error:
+            # Again in one thread, where the error names the row, or with a block for a long value.
+            block_size = _LARGEST_BLOCK if "block" in str(error) else None
+            options = self._options(use_threads=False, block_size=block_size)
             table = csv.read_csv(path, **options, convert_options=convert)
+        _check_quotes(path, table)
         for name in names:
             if arrow.types.is_binary(table.column(name).type):
                 raise DataFileError(f"{path}: column {name!r} is not valid UTF-8")
         return table
 
-    def _options(self, *, use_threads: bool = True) -> dict[str, object]:
+    def _options(
+        self, *, use_threads: bool = True, block_size: int | None = None
+    ) -> dict[str, object]:
         csv = import_optional("pyarrow.csv", PURPOSE)
         try:
             parse = csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"CSVDataset: delimiter={self._delimiter!r}: {error}") from None
-        read = csv.ReadOptions(column_names=self._header, use_threads=use_threads)
+        read = csv.ReadOptions(
+            column_names=self._header, use_threads=use_threads, block_size=block_size
+        )
         return {"parse_options": parse, "read_options": read}
 
 
@@ -259,6 +279,24 @@ def _named_errors(path: Path) -> Iterator[None]:
         raise
     except (arrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise DataFileError(f"{path} cannot be read: {error!s:.300}") from None
+
+
+def _check_quotes(path: Path, table: pyarrow.Table) -> None:
+    """Raise a DataFileError if the last value has no closing quote: it has the rest of the file."""
+    arrow = import_optional("pyarrow", PURPOSE)
+    texts = [column for column in table.columns if is_text(column.type) and len(column)]
+    values = [(column[-1].as_py() or "").encode().rstrip(b"\r\n") for column in texts]
+    values = [value for value in values if b"\n" in value]
+    if not values:
+        return
+    end = b""
+    with arrow.input_stream(path) as file:
+        while block := file.read(1 << 20):
+            end = (end + block)[-_END:]
+    if any(end.rstrip(b"\r\n").endswith(value[-_END // 2 :]) for value in values):
+        raise DataFileError(
+            f"{path}: a value in row {table.num_rows - 1} (from 0) has no closing quote"
+        )
 
 
 def _all_classes(tables: Sequence[pyarrow.Table], target: str) -> Classes:

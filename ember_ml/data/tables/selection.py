@@ -100,7 +100,9 @@ class Selection:
         """Return columns of numbers as one array (rows, columns)."""
         for name, column in columns.items():
             if column.dtype == object:
-                value = column[0] if len(column) else None
+                if not len(column):
+                    raise DataFileError(f"{source}: the table has no rows")
+                value = column[0]
                 raise DataFileError(
                     f"{source}: column {name!r} has {type(value).__name__} values, which cannot be "
                     "stacked with numbers; select other columns, or pass stack=False for dicts"
@@ -113,10 +115,10 @@ class Selection:
         numbers = {value: number for number, value in enumerate(self.classes or ())}
         unknown = next((at for at, value in enumerate(values) if value not in numbers), None)
         if unknown is not None:
-            raise self._error(
-                source, rows, unknown, str(self.target),
-                f"is {values[unknown]!r:.60}, which is not among the {len(numbers)} classes",
-            )  # fmt: skip
+            problem = f"is {values[unknown]!r:.60}, which is not among the {len(numbers)} classes"
+            if values[unknown] == "":
+                problem = "is empty; remove the row, or pass classes with ''"
+            raise self._error(source, rows, unknown, str(self.target), problem)
         return np.array([numbers[value] for value in values], np.int64)
 
     def _error(
@@ -176,12 +178,12 @@ def select(
 
 
 def classes_of(values: Iterable[str | None]) -> Classes:
-    """Return the sorted different values of a column.
+    """Return the sorted different values of a column; an empty string is a missing value.
 
     Args:
         values: Values of the column.
     """
-    return tuple(sorted({value for value in values if value is not None}))
+    return tuple(sorted({value for value in values if value}))
 
 
 def is_text(kind: pyarrow.DataType) -> bool:

@@ -280,3 +280,34 @@ def test_streams_of_hugging_face_resume() -> None:
         from_hf(datasets.DatasetDict({"train": table}))
     with pytest.raises(ArgumentTypeError, match="not list"):
         from_hf([1])
+
+
+def test_a_quote_that_is_not_closed_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "quotes.csv"
+    for end in ("", "\n", "\r\n", "\n5,c\n" * 1000):
+        path.write_text(f'x,kind\n1,a\n2,"b\n3,a\n4,a{end}')
+        with pytest.raises(DataFileError, match=r"quotes\.csv: .* row 1 .* no closing quote"):
+            CSVDataset(path, target="kind")
+    path.write_text('x,kind\n1,5" disk\n2,"line\nline"\n')
+    assert CSVDataset(path, target="kind").classes == ('5" disk', "line\nline")
+
+
+def test_a_value_longer_than_a_block_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text(f"x,text\n1,{'a' * 3_000_000}\n2,b\n")
+    assert [len(row["text"]) for row in CSVDataset(path)] == [3_000_000, 1]
+
+
+def test_an_empty_label_is_not_a_class(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("x,kind\n1,a\n2,\n3,b\n")
+    with pytest.raises(DataFileError, match=r"row 1 \(from 0\), column 'kind' is empty"):
+        CSVDataset(path, target="kind")
+    assert CSVDataset(path, target="kind", classes=["", "a", "b"]).batch([1])[1].tolist() == [0]
+
+
+def test_a_table_without_rows_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "header.csv"
+    path.write_text("x,kind\n")
+    with pytest.raises(DataFileError, match=r"header\.csv: the table has no rows"):
+        CSVDataset(path, target="kind")
