@@ -64,6 +64,8 @@ def _prepare_folder(out: Path, resume: bool, overwrite: bool) -> bool:
     from ember_ml.cli.text_encoders import FILES
     from ember_ml.nn.checkpoint import KIND
 
+    if resume and overwrite:
+        raise ArgumentError("pass --resume or --overwrite, not both")
     exists = holds(out / "last", "config.json")
     if exists and not (resume or overwrite):
         raise ArgumentError(

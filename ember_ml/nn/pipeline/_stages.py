@@ -86,6 +86,12 @@ def check(pipeline: Pipeline, stage: object) -> None:
         )
     if isinstance(stage, Module) and any(part is pipeline for part in stage.modules()):
         raise ArgumentError(f"{title}.add_stage: a pipeline cannot be a stage of itself")
+    for name, other in pipeline.stages.items():
+        if other is stage and needs_fit(stage):
+            raise ArgumentError(
+                f"{title}.add_stage: this {type(stage).__name__} is stage {name!r} already, and a "
+                "second fit would replace its first one; pass another instance"
+            )
 
 
 def needs_fit(stage: object) -> bool:

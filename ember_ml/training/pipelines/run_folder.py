@@ -39,6 +39,12 @@ class RunFolder:
             resume: Whether to continue the run in the folder, if there is one.
             overwrite: Whether to remove it.
         """
+        if resume and overwrite:
+            raise ArgumentError(
+                "TrainingPipeline.fit: pass resume=True or overwrite=True, not both"
+            )
+        if self.path.exists() and not self.path.is_dir():
+            raise ArgumentError(f"TrainingPipeline.fit: {self.path} is a file; choose a folder")
         exists = any(self._has(name) for name in (".", PREPROCESS, LAST))
         if exists and not (resume or overwrite):
             raise ArgumentError(
@@ -50,7 +56,7 @@ class RunFolder:
                 remove_folder(self.path / name, KIND)
             for name in (LOG, RESULTS):
                 (self.path / name).unlink(missing_ok=True)
-        return exists and resume and not overwrite
+        return exists and resume
 
     def _has(self, name: str) -> bool:
         return holds(self.path / name, "config.json")
@@ -100,6 +106,40 @@ class RunFolder:
         """
         text = json.dumps(_finite(results), indent=2, allow_nan=False)
         write_atomically(self.path / RESULTS, (text + "\n").encode())
+
+
+def config_conflict(requested: object, fitted: object) -> str | None:
+    """Return how a fitted preprocessing differs from the requested one; None if it does not.
+
+    Fields that are None in the requested config are left to the fit.
+
+    Args:
+        requested: Preprocessing of the run that resumes. None: there is none.
+        fitted: Preprocessing in the folder.
+    """
+    configs = [
+        _plain(checkpoint._config(part)) if isinstance(part, Module) else None
+        for part in (requested, fitted)
+    ]
+    if (requested is None) != (fitted is None):
+        return "none" if fitted is None else f"{type(fitted).__name__} instead of none"
+    return None if configs[0] is None else _conflict("preprocess", *configs)
+
+
+def _plain(config: object) -> Any:
+    return json.loads(json.dumps(config, default=str))
+
+
+def _conflict(name: str, requested: Any, fitted: Any) -> str | None:
+    if requested is None or requested == fitted:
+        return None
+    if not (isinstance(requested, dict) and isinstance(fitted, dict)) or (
+        (requested.get("type"), *requested) != (fitted.get("type"), *fitted)
+    ):
+        return f"{name} is {fitted!r:.80}, not {requested!r:.80}"
+    parts = ((key, value, fitted[key]) for key, value in requested.items())
+    conflicts = (_conflict(f"{name}.{key}", new, old) for key, new, old in parts)
+    return next((conflict for conflict in conflicts if conflict is not None), None)
 
 
 def _finite(value: Any) -> Any:

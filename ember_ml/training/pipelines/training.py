@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from ember_ml.training.callbacks import Callback, Checkpoint, CSVLogger
 from ember_ml.training.pipelines import preparation
 from ember_ml.training.pipelines.fitted_parts import FittedParts
 from ember_ml.training.pipelines.preparation import Prepare, Source
-from ember_ml.training.pipelines.run_folder import LOG, RunFolder
+from ember_ml.training.pipelines.run_folder import LOG, RunFolder, config_conflict
 from ember_ml.training.trainer import History, Trainer
 from ember_ml.training.trainer.sources import DataLike
 
@@ -206,7 +207,7 @@ class TrainingPipeline:
                 "TrainingPipeline.fit: a fraction can be held out of a dataset or arrays, not of a "
                 f"{type(train).__name__}; pass the validation data"
             )
-        count = round(len(train) * validation)
+        count = round(len(train) * validation) if math.isfinite(validation) else 0
         if not 0 < count < len(train):
             raise ArgumentError(
                 f"TrainingPipeline.fit: validation={validation} of {len(train)} examples are "
@@ -235,6 +236,7 @@ class TrainingPipeline:
         """Return preprocessing and target encoding, fitted to the training data or loaded."""
         saved = run.load_preprocess() if resumes else None
         if isinstance(saved, Pipeline):
+            self._check_resumed(saved)
             return FittedParts(saved, labels)
         parts = FittedParts(Pipeline("preprocess"), labels)
         if self.preprocess is not None:
@@ -246,6 +248,18 @@ class TrainingPipeline:
         parts.fit(train)
         run.save_preprocess(parts.pipeline)
         return parts
+
+    def _check_resumed(self, saved: Pipeline) -> None:
+        """Raise an ArgumentError if the run to resume was fitted with another preprocessing."""
+        requested = None if self.preprocess is None else build("", self.preprocess)
+        fitted = saved.stages.get("inputs")
+        problem = config_conflict(requested, fitted)
+        if problem is not None:
+            raise ArgumentError(
+                f"TrainingPipeline.fit: the run in {self.folder} has another preprocessing: "
+                f"{problem}; resume with the same, replace the run (overwrite=True), or choose "
+                "another folder"
+            )
 
     def _target(self, train: Source) -> Any:
         if self.target is not None:

@@ -254,3 +254,29 @@ def test_a_killed_run_resumes_with_the_same_result(tmp_path):
 def _without_times(results):
     epochs = [{**record, "seconds": 0.0} for record in results["epochs"]]
     return {**results, "epochs": epochs}
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (lambda: Pipeline("iris", [features.Normalize("minmax"), features.PCA(3)]), "stages is"),
+        (lambda: Pipeline("iris", [features.Standardize(), features.PCA(3, True)]), "whiten is"),
+        (lambda: None, "Pipeline instead of none"),
+    ],
+)
+def test_a_run_does_not_resume_with_another_preprocessing(tmp_path, on_numpy, other, message):
+    fit(training(tmp_path / "run", epochs=1))
+    with pytest.raises(ArgumentError, match=f"another preprocessing: .*{message}"):
+        fit(training(tmp_path / "run", epochs=2, preprocess=other()), resume=True)
+    assert fit(training(tmp_path / "run", epochs=2), resume=True).results["epoch"] == 2
+
+
+def test_a_file_and_contradictory_options_are_refused(tmp_path, on_numpy):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ArgumentError, match="file is a file; choose a folder"):
+        fit(training(tmp_path / "file"))
+    with pytest.raises(ArgumentError, match="resume=True or overwrite=True, not both"):
+        fit(training(tmp_path / "run"), resume=True, overwrite=True)
+    with pytest.raises(ArgumentError, match="validation=nan"):
+        fit(training(tmp_path / "run"), validation=float("nan"))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -12,7 +12,7 @@ from ember_ml.configs import Config, ConfigError
 from ember_ml.data import ArrayDataset, DataLoader
 from ember_ml.nn import Identity, layers
 from ember_ml.nn.checkpoint import CheckpointError
-from ember_ml.nn.features import FeatureExtractor, NotFittedError
+from ember_ml.nn.features import FeatureExtractor, NotFittedError, Standardize
 from ember_ml.nn.pipeline import Pipeline
 from tests.unit.nn.pipeline.stages import Center, WholeOnly
 
@@ -285,3 +285,12 @@ def test_saved_and_loaded_on_any_backend(tmp_path, backend):
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-6)
     assert loaded.name == "p"
     assert list(loaded.stages) == ["dense", "extractor"]
+
+
+def test_a_stage_that_learns_can_be_added_once(on_numpy):
+    scale = Standardize()
+    pipeline = Pipeline("twice").add_stage(scale)
+    with pytest.raises(ArgumentError, match=r"is stage 'standardize' already.* another instance"):
+        pipeline.add_stage(scale)
+    assert list(pipeline.stages) == ["standardize"]
+    pipeline.add_stage(ops.abs).add_stage(ops.abs)
