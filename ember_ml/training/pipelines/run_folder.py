@@ -118,7 +118,7 @@ def config_conflict(requested: object, fitted: object) -> str | None:
         fitted: Preprocessing in the folder.
     """
     configs = [
-        _plain(checkpoint._config(part)) if isinstance(part, Module) else None
+        _plain(checkpoint.config_dict(part)) if isinstance(part, Module) else None
         for part in (requested, fitted)
     ]
     if (requested is None) != (fitted is None):
