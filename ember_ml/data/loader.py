@@ -20,7 +20,7 @@ from ember_ml.data.pool import Pools
 from ember_ml.data.reading import Collate, End, IndexReader, Reader, StreamReader, Task
 from ember_ml.data.state import Progress, checked_state
 from ember_ml.data.stream import IterableDataset
-from ember_ml.data.workers import Desk, Workers
+from ember_ml.data.workers import TaskQueue, Workers
 
 Batches: TypeAlias = Generator[Pytree, None, None]
 
@@ -172,15 +172,15 @@ class DataLoader:
             return _read(self._reader(), map(task, numbers))
         if self.worker_type == "process":
             return self._read_in_processes(task, first, end)
-        return self._read_in_threads(Desk(task, first, end, self.num_workers * self.prefetch))
+        return self._read_in_threads(TaskQueue(task, first, end, self.num_workers * self.prefetch))
 
     def _reader(self) -> Reader:
         if isinstance(self.dataset, IterableDataset):
             return StreamReader(self.dataset, self.collate, self.plan)
         return IndexReader(self.dataset, self.collate)
 
-    def _read_in_threads(self, desk: Desk) -> Batches:
-        workers = Workers(desk, self._reader(), self.num_workers)
+    def _read_in_threads(self, queue: TaskQueue) -> Batches:
+        workers = Workers(queue, self._reader(), self.num_workers)
         with contextlib.closing(workers):
             yield from workers.batches()
 

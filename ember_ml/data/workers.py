@@ -11,7 +11,7 @@ from ember_ml.data.failures import PATIENCE, Failure, Result, format_error, work
 from ember_ml.data.reading import End, Reader, Task
 
 
-class Desk:
+class TaskQueue:
     """Queue of tasks, taken in order, and their results, which arrive in any order.
 
     It has no reference to the loader, so workers do not keep an unused loader alive.
@@ -32,7 +32,7 @@ class Desk:
         self.end = end
         self.results: dict[int, Result] = {}
         self.closed = False
-        # Reentrant, because a garbage collection inside the lock may close this desk.
+        # Reentrant, because a garbage collection inside the lock may close this queue.
         self.changed = threading.Condition(threading.RLock())
 
     def take(self) -> Task | None:
@@ -49,7 +49,7 @@ class Desk:
     def _over(self, number: int) -> bool:
         return self.end is not None and number >= self.end
 
-    def leave(self, number: int, result: Result) -> None:
+    def put_result(self, number: int, result: Result) -> None:
         """Store the result of a task.
 
         Args:
@@ -77,7 +77,7 @@ class Desk:
             yield self.wanted - 1, result
 
     def close(self) -> None:
-        """Hand out no more tasks and discard the results."""
+        """Return no more tasks, and discard the results."""
         with self.changed:
             self.closed = True
             self.results.clear()
@@ -85,21 +85,21 @@ class Desk:
 
 
 class Workers:
-    """Threads that read the batches of one desk.
+    """Threads that read the batches of one task queue.
 
     Args:
-        desk: Queue of tasks and results.
+        queue: Tasks and results.
         reader: Reader of the batches.
         count: Number of threads.
     """
 
-    def __init__(self, desk: Desk, reader: Reader, count: int) -> None:
-        self.desk = desk
+    def __init__(self, queue: TaskQueue, reader: Reader, count: int) -> None:
+        self.queue = queue
         self.threads = [
             threading.Thread(
                 # Each thread uses the backend that is active in the loop.
                 target=contextvars.copy_context().run,
-                args=(_work, desk, reader),
+                args=(_work, queue, reader),
                 name=f"ember-ml data worker {number}",
                 daemon=True,
             )
@@ -110,23 +110,23 @@ class Workers:
 
     def batches(self) -> Iterator[Pytree]:
         """Yield every batch in order; raise the error of a worker."""
-        for number, result in self.desk.results_in_order():
+        for number, result in self.queue.results_in_order():
             if isinstance(result, Failure):
-                raise worker_error(self.desk.task(number), result) from result.error
+                raise worker_error(self.queue.task(number), result) from result.error
             yield result
 
     def close(self) -> None:
         """Stop all workers, also those that are reading."""
-        self.desk.close()
+        self.queue.close()
         for thread in self.threads:
             # A garbage collection may call this method in a worker.
             if thread is not threading.current_thread():
                 thread.join(PATIENCE)
 
 
-def _work(desk: Desk, reader: Reader) -> None:
-    while (task := desk.take()) is not None:
-        desk.leave(task.number, _outcome(reader, task))
+def _work(queue: TaskQueue, reader: Reader) -> None:
+    while (task := queue.take()) is not None:
+        queue.put_result(task.number, _outcome(reader, task))
 
 
 def _outcome(reader: Reader, task: Task) -> Result:
