@@ -135,12 +135,13 @@ class AsyncPipeline:
                 halves until only the items that fail alone have failed.
         """
         if self._engine is not None:
-            raise ArgumentError("add_stage: close the pipeline before adding a stage")
-        function: Any = build("", stage) if _is_described(stage) else stage
+            raise ArgumentError("AsyncPipeline.add_stage: close the pipeline before adding a stage")
+        described = isinstance(stage, (str, Mapping, Config))
+        function: Any = build("", stage) if described else stage
         if name is None:
             name = unique_name(default_name(function), self._stages)
         if check_name(name) in self._stages:
-            raise ArgumentError(f"add_stage: there is a stage named {name!r} already")
+            raise ArgumentError(f"AsyncPipeline.add_stage: there is a stage named {name!r} already")
         if isinstance(function, Module):
             evaluate_module(function)
         self._stages[name] = Stage(
@@ -325,11 +326,6 @@ class AsyncPipeline:
     def __repr__(self) -> str:
         names = ", ".join(self._stages)
         return f"AsyncPipeline({names}; buffer={self.buffer}, ordered={self.ordered})"
-
-
-def _is_described(stage: object) -> bool:
-    """Return whether a stage is given by its registry name or config."""
-    return isinstance(stage, (str, Mapping, Config))
 
 
 def _completer(future: asyncio.Future[Any]) -> Callable[[Item, Result], None]:
