@@ -95,10 +95,21 @@ def _wordpiece(texts: Iterator[list[str]], settings: Settings) -> tokenizers.Tok
     first = _train_wordpiece(batches, settings._replace(vocab_size=1), [])
     special = set(settings.special_tokens)
     pieces = sorted(set(first.get_vocab()) - special, key=lambda piece: (len(piece), piece))
+    _check_room(len(pieces), settings)
     trained = _train_wordpiece(batches, settings, pieces)
     data = json.loads(trained.to_str())
     data["added_tokens"] = [each for each in data["added_tokens"] if each["content"] in special]
     return type(trained).from_str(json.dumps(data))
+
+
+def _check_room(pieces: int, settings: Settings) -> None:
+    """Raise an ArgumentError if the vocabulary has no room for the characters of the texts."""
+    least = pieces + len(settings.special_tokens)
+    if settings.vocab_size is not None and settings.vocab_size < least:
+        raise ArgumentError(
+            f"Tokenizer.train: the characters of the texts need {least} tokens, more than "
+            f"vocab_size={settings.vocab_size}; pass a larger vocab_size, or kind='bpe'"
+        )
 
 
 def _train_wordpiece(

@@ -382,3 +382,9 @@ def test_it_is_a_file_of_a_module(bpe: Tokenizer, tmp_path: Path) -> None:
     ember_ml.save(Reader(bpe), tmp_path)
     assert ember_ml.load(tmp_path, into=Reader()).tokenizer == bpe
     assert Tokenizer.load(tmp_path) == bpe
+
+
+def test_wordpiece_does_not_exceed_the_vocabulary_size() -> None:
+    with pytest.raises(ArgumentError, match=r"need 9 tokens, more than vocab_size=8"):
+        Tokenizer.train(["ab ba c"], "wordpiece", 8)
+    assert Tokenizer.train(["ab ba c"], "wordpiece", 9).vocab_size == 9
