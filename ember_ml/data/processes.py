@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 
@@ -107,6 +108,8 @@ class Worker:
             hint = ", perhaps because memory ran out" if killed == "SIGKILL" else ""
             return f"{name} was killed by signal {killed}{hint}"
         hint = "; put the script's main code under `if __name__ == '__main__':`"
+        if not hasattr(sys.modules["__main__"], "__file__"):
+            hint = "; put classes and functions of a notebook or `python -c` into a module"
         return f"{name} exited with code {code}{'' if self.has_replied else hint}"
 
     def dismiss(self) -> None:

@@ -286,3 +286,16 @@ def test_processes_end_with_a_parent_that_is_killed(tmp_path) -> None:
     process.kill()
     process.communicate(timeout=60)
     assert all_end(workers)
+
+
+def test_a_dataset_of_a_notebook_in_a_process_needs_a_module() -> None:
+    code = """
+import ember_ml.data
+class Numbers(ember_ml.data.Dataset):
+    def __len__(self): return 2
+    def __getitem__(self, index): return index
+list(ember_ml.data.DataLoader(Numbers(), num_workers=1, worker_type="process"))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "exited with code 1; put classes and functions of a notebook" in run.stderr
