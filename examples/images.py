@@ -11,8 +11,11 @@ files; runs/images/images.png shows augmented images and the curves.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the other cores are for the worker processes
 
 import numpy as np
 from matplotlib.figure import Figure

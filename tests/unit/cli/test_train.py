@@ -83,6 +83,8 @@ def test_a_training_in_the_way(folder):
     words = ("train", "run.yaml", "epochs=1", "out=out", "--backend", "numpy")
     ember(*words)
     assert "already contains a training run" in ember(*words, code=2).stderr
+    both = ember(*words, "--resume", "--overwrite", code=2).stderr
+    assert "pass --resume or --overwrite, not both" in both
     assert ember_json(*words, "--overwrite")["step"] == 4
     assert ember_json(*words, "--resume")["step"] == 4
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -201,6 +202,7 @@ class AsyncPipeline:
             PipelineClosed: The pipeline was closed before the item was finished.
         """
         engine = self._running()
+        _check_timeout("submit", timeout)
         deadline = None if timeout is None else engine.loop.time() + timeout
         evaluate(item)
         await self._admit(engine, deadline)
@@ -237,6 +239,7 @@ class AsyncPipeline:
         return self._stream(self._running(), source, timeout)
 
     def _stream(self, engine: Engine, source: object, timeout: float | None) -> MapStream:
+        _check_timeout("map", timeout)
         self._progress, self._resume = self._resume or Progress(), None
         state = MapState(engine, self.ordered, self.buffer, timeout, self._progress)
         return MapStream(state, source)
@@ -326,6 +329,13 @@ class AsyncPipeline:
     def __repr__(self) -> str:
         names = ", ".join(self._stages)
         return f"AsyncPipeline({names}; buffer={self.buffer}, ordered={self.ordered})"
+
+
+def _check_timeout(method: str, timeout: float | None) -> None:
+    if timeout is not None and math.isnan(timeout):
+        raise ArgumentError(
+            f"AsyncPipeline.{method}: timeout must be a number of seconds or None, not {timeout!r}"
+        )
 
 
 def _completer(future: asyncio.Future[Any]) -> Callable[[Item, Result], None]:

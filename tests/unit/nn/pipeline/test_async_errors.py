@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from typing import Any
 
@@ -505,3 +506,14 @@ def test_a_source_that_raises_stop_async_iteration_has_not_ended() -> None:
     with pytest.raises(StageError, match="StopAsyncIteration") as caught:
         AsyncPipeline().add_stage(reciprocal).run(source())
     assert caught.value.__notes__ == ["in the source of the pipeline, item 1"]
+
+
+def test_a_timeout_is_a_number() -> None:
+    async def submit() -> None:
+        async with AsyncPipeline().add_stage(reciprocal) as pipe:
+            await pipe.submit(1.0, timeout=math.nan)
+
+    with pytest.raises(ValueError, match="submit: timeout must be a number of seconds"):
+        asyncio.run(submit())
+    with pytest.raises(ValueError, match="map: timeout must be a number of seconds"):
+        AsyncPipeline().add_stage(reciprocal).run([1.0], timeout=math.nan)
