@@ -44,16 +44,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) in kept]
 
 
-ROWS = 20
+ROWS = 5
 """Number of rows of a test function that --quick runs on the first backend."""
+STARTS_PROGRAMS = (
+    "tests/integration/",
+    "tests/robustness/",
+    "tests/unit/cli/",
+    "tests/unit/test_selection.py",
+    "tests/unit/data/test_workers.py",
+    "tests/unit/data/test_persistent_workers.py",
+)
+"""Tests that start processes, clusters, browsers or whole programs; --quick leaves them out."""
 
 
 def _sample(name: str, rows: list[pytest.Item]) -> list[pytest.Item]:
     """Return rows spread over the first backend's, and one row of another backend."""
     backends = [getattr(item, "callspec", None) for item in rows]
     names = [spec.params.get("backend") if spec is not None else None for spec in backends]
-    if name.startswith(("tests/integration/", "tests/robustness/")) and names[0] is None:
-        return []  # these start processes, clusters and browsers
+    if name.startswith(STARTS_PROGRAMS):
+        return []
     first = next(iter(BACKENDS))
     near = [item for item, each in zip(rows, names, strict=True) if each in (None, first)]
     far = [item for item, each in zip(rows, names, strict=True) if each not in (None, first)]
