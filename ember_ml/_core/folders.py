@@ -393,8 +393,8 @@ def _staged_names(staged: Path) -> list[str]:
 
 
 def _manifest_last(names: Iterable[str]) -> list[str]:
-    """Return names with `checksums.json` last, so that it always lists the remaining files."""
-    return sorted(names, key=lambda name: name == checksums.NAME)
+    """Return sorted names with `checksums.json` last: it always lists the remaining files."""
+    return sorted(names, key=lambda name: (name == checksums.NAME, name))
 
 
 def _stale_names(staged: Path) -> list[str]:

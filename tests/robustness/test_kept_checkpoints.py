@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
 import pytest
 
 from ember_ml._core.errors import FolderError
+from ember_ml._core.folders import remove_folder
+from ember_ml.nn.checkpoint import KIND
 from ember_ml.training import Trainer
 from ember_ml.training.callbacks import Callback, Checkpoint, CSVLogger
 from tests.robustness import regression
@@ -159,9 +162,23 @@ def test_a_script_that_runs_again_keeps_the_csv_file_of_the_first_run(tmp_path: 
     assert (tmp_path / "log-2.csv").exists()
 
 
-def test_the_rest_of_an_interrupted_removal_is_removed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("removed", range(7))
+def test_the_rest_of_an_interrupted_removal_is_removed(
+    removed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trainer(tmp_path).fit((X, Y), steps=3, batch_size=8)
-    for name in ("config.json", "history.jsonl", "model.safetensors", "training.json"):
-        (tmp_path / "step-00000002" / name).unlink()
+    unlink, calls = os.unlink, []
+
+    def dying(path, **options) -> None:
+        calls.append(path)
+        if len(calls) > removed:
+            raise KeyboardInterrupt
+        unlink(path, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", dying)
+        with contextlib.suppress(KeyboardInterrupt):
+            remove_folder(tmp_path / "step-00000002", KIND)
+    assert len(calls) == min(removed + 1, 6)
     trainer(tmp_path).resume(tmp_path / "last").fit((X, Y), steps=5, batch_size=8)
     assert steps(tmp_path) == ["00000004", "00000005"]

@@ -120,7 +120,7 @@ class Checkpoint(Callback):
         """Return whether this run wrote a checkpoint, or a crash left a part of it."""
         try:
             with open_checkpoint(path) as folder:
-                if not folder.file("config.json").exists():  # the first file that is removed
+                if not folder.file("config.json").exists():  # removed before training.json
                     return True
                 saved = read_json(folder, "training.json")["callbacks"]
                 return any(state.get("run") == self._run for _, state in saved)
