@@ -97,7 +97,7 @@ CASES: dict[str, tuple[Callable[..., Any], dict[str, Any], type, str]] = {
         models.TransformerModel,
         "mistral",
     ),
-    "qwen2": (transformers.Qwen2Config, LLAMA, models.LanguageModel, "llama"),
+    "qwen2": (transformers.Qwen2Config, LLAMA, models.LanguageModel, "qwen2"),
     "mamba": (transformers.MambaConfig, MAMBA, models.MambaModel, "mamba"),
     "mamba-own-rank": (
         transformers.MambaConfig,
@@ -276,19 +276,31 @@ def test_half_precision_stays(backend: str, tmp_path: Path) -> None:
         ("gpt2", {"add_cross_attention": True}, "add_cross_attention=True is not supported"),
         ("gpt2", {"activation_function": "quick_gelu"}, "activation_function='quick_gelu'"),
         ("gpt2", {"n_embd": None}, "n_embd is missing"),
+        ("gpt2", {"n_layer": 10**12}, "n_layer=1000000000000 is not supported, only up to 10000"),
         ("gpt2", {"n_layer": "two"}, "n_layer must be an integer above 0, not 'two'"),
         ("gpt2", {"tie_word_embeddings": 1}, "tie_word_embeddings must be true or false, not 1"),
         ("gpt2", {"attn_pdrop": "a"}, "attn_pdrop must be a number"),
         ("gpt2", {"quantization_config": {"bits": 4}}, "quantized weights are not supported"),
         (
             "llama",
-            {"rope_parameters": {"rope_type": "llama3", "rope_theta": 1.0, "factor": 8.0}},
-            "rope: rope_type='llama3' is not supported, only 'default'",
+            {"rope_parameters": {"rope_type": "spiral", "rope_theta": 1.0, "factor": 8.0}},
+            "rope: rope_type='spiral' is not supported, only default, linear, dynamic, llama3",
         ),
         (
             "llama",
-            {"rope_parameters": None, "rope_scaling": {"type": "linear", "factor": 2.0}},
-            "rope_type='linear' is not supported",
+            {"rope_parameters": None, "rope_scaling": {"type": "linear"}},
+            "rope: factor is missing",
+        ),
+        (
+            "llama",
+            {"rope_parameters": {"rope_type": "default", "mrope_section": [2, 2]}},
+            "rope: mrope_section=[2, 2] is not a known field",
+        ),
+        ("llama", {"attention_multiplier": 0.1}, "attention_multiplier=0.1 is not a known field"),
+        (
+            "llama",
+            {"rope_parameters": {"rope_type": "longrope", "short_factor": [1.0], "factor": 2}},
+            "rope: long_factor must be a list of numbers",
         ),
         (
             "qwen2",
@@ -296,14 +308,23 @@ def test_half_precision_stays(backend: str, tmp_path: Path) -> None:
             "rope_type={'full_attention': {'rope_type': 'default', 'rope_theta': 500.0}} is not",
         ),
         ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor=0.5 is not supported"),
-        ("llama", {"head_dim": 8}, "head_dim=8 is not supported, only 4"),
-        ("qwen2", {"use_sliding_window": True}, "use_sliding_window=True is not supported"),
+        ("llama", {"head_dim": 0}, "head_dim must be an integer above 0, not 0"),
+        ("qwen2", {"layer_types": ["full_attention"]}, "layer_types must be a list of 2 values"),
         (
             "qwen2",
             {"layer_types": ["full_attention", "sliding_attention"]},
-            "layer_types: 'sliding_attention' is not supported",
+            "layer_types: 'sliding_attention' needs a sliding_window in use",
         ),
-        ("mamba", {"use_conv_bias": False}, "use_conv_bias=False is not supported"),
+        (
+            "qwen2",
+            {"layer_types": ["full_attention", "chunked_attention"]},
+            "layer_types: 'chunked_attention' is not supported",
+        ),
+        (
+            "mamba",
+            {"intermediate_size": 24},
+            "intermediate_size=24 is not supported, only",
+        ),
         ("mamba", {"hidden_act": "gelu"}, "hidden_act='gelu' is not supported, only 'silu'"),
     ],
 )
@@ -326,6 +347,15 @@ def test_several_problems_are_reported_at_once(tmp_path: Path) -> None:
     assert len(caught.value.problems) == 2
 
 
+def test_a_problem_is_reported_once(tmp_path: Path) -> None:
+    saved("llama", tmp_path / "in")
+    rewrite(tmp_path / "in", hidden_size=None, sliding_window=5)
+    with pytest.raises(ConversionError) as caught:
+        convert(tmp_path / "in")
+    named = [problem.partition("=")[0] for problem in caught.value.problems]
+    assert named == ["hidden_size is missing", "sliding_window"]
+
+
 def test_tensors_that_do_not_fit_are_named(tmp_path: Path) -> None:
     saved("mamba", tmp_path / "in")
 
@@ -344,6 +374,14 @@ def test_tensors_that_do_not_fit_are_named(tmp_path: Path) -> None:
         "(32, 1, 4)",
     ]
     assert not (tmp_path / "out").exists()
+
+
+def test_integers_are_not_weights(tmp_path: Path) -> None:
+    saved("gpt2", tmp_path / "in")
+    name = "transformer.wte.weight"
+    rename(tmp_path / "in", lambda state: {**state, name: state[name].to(torch.int32)})
+    with pytest.raises(ConversionError, match=f"{name} has the dtype int32"):
+        convert(tmp_path / "in")
 
 
 def test_a_tied_head_must_be_the_embedding(tmp_path: Path) -> None:
@@ -398,40 +436,45 @@ def transformer(**values: Any) -> models.TransformerModel:
     [
         (
             lambda: models.LanguageModel("hyena", 31, 16),
-            "its layers are Hyena, but must contain Self",
+            "layer 0 is Hyena, not Mamba",
         ),
-        (lambda: models.LanguageModel("mamba swiglu", 31, 16), "layer 1 is SwiGLU, not Mamba"),
+        (
+            lambda: models.LanguageModel("mamba swiglu", 31, 16),
+            "no layer is SelfAttention",
+        ),
         (
             lambda: models.LanguageModel("attention", 31, 16),
-            "must alternate: SelfAttention, GatedLinear",
+            "its layers must alternate: SelfAttention, FeedForward",
         ),
-        (lambda: transformer(gated=False), "layer 1 is FeedForward, not GatedLinear"),
-        (lambda: transformer(norm="layer_norm"), "a norm is LayerNorm, not RMSNorm"),
-        (lambda: transformer(norm="none"), "a norm is missing, not RMSNorm"),
-        (lambda: transformer(positions="alibi"), "has positions='alibi', not 'rope'"),
-        (lambda: transformer(activation="elu"), "it has no activation"),
-        (lambda: transformer(window=3, bias=True), "'mistral':\n  maps have biases (bias=True)"),
+        (lambda: transformer(gated=False), "layers 1, 3: bias is (False, False), not (True, True)"),
+        (
+            lambda: transformer(norm="layer_norm"),
+            "the final norm is 'LayerNorm(eps=1e-05)', not 'RMSNorm(eps=1e-05)'",
+        ),
+        (lambda: transformer(norm="none"), "layers 0, 1, 2, 3: norm is 'none', not 'RMSNorm"),
+        (lambda: transformer(positions="alibi"), "layers 0, 2: positions is 'alibi'"),
+        (lambda: transformer(activation="elu"), "layers 1, 3: activation is '<function elu"),
         (
             lambda: transformer(positions="learned", max_length=8, gated=False),
-            "'gpt2':\n  a map has no bias (bias=False)\n  a norm is RMSNorm, not LayerNorm",
+            "'gpt2', the nearest family:\n  the final norm is 'RMSNorm(eps=1e-06)', not 'LayerNorm",
         ),
         (
             lambda: transformer(positions="sinusoidal", max_length=8, gated=False),
-            "the positions are not learned",
+            "positions is 'sinusoidal', not 'learned'",
         ),
         (
             lambda: models.LanguageModel("attention swiglu", 31, 16, head_bias=True),
-            "the head has a bias (head_bias=True)",
+            "head_bias is True, not False",
         ),
         (
             lambda: models.LanguageModel("attention swiglu", 31, 16, placement="post"),
-            "a norm follows its layer",
+            "layers 0, 1: placement is 'post', not 'pre'",
         ),
         (
             lambda: models.LanguageModel(
                 "attention swiglu attention[rope_base=500] swiglu", 31, 16
             ),
-            "rope_base differs between layers: [10000.0, 500.0]",
+            "layer 2: rope_base is 500.0, not 10000.0",
         ),
     ],
 )

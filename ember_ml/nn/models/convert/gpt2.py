@@ -1,18 +1,20 @@
-"""Import of GPT-2."""
+"""GPT-2."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ember_ml.configs.base import Config
-from ember_ml.nn.models.convert.activations import read_activation
+from ember_ml.nn.layers.channel_mixing import FeedForward
+from ember_ml.nn.layers.sequence_mixing.attention import SelfAttention
+from ember_ml.nn.models.convert.activations import name_of, read_activation
+from ember_ml.nn.models.convert.decoder import norm_pieces
 from ember_ml.nn.models.convert.families import Family
 from ember_ml.nn.models.convert.layouts import Piece, Transposed, pieces_of
 from ember_ml.nn.models.convert.settings import Settings
 from ember_ml.nn.models.convert.stacks import Transformer
 from ember_ml.nn.models.convert.structure import pairs
 from ember_ml.nn.models.language import LanguageModel
-from ember_ml.nn.module import Module
 
 
 def config(settings: Settings) -> Config:
@@ -21,10 +23,12 @@ def config(settings: Settings) -> Config:
     settings.expect("scale_attn_weights", True, True)
     settings.expect("scale_attn_by_inverse_layer_idx", False, False)
     settings.expect("add_cross_attention", False, False)
+    settings.get("n_ctx")  # older files repeat n_positions
+    settings.get("reorder_and_upcast_attn")  # a matter of precision
     transformer = Transformer(
         vocab_size=settings.size("vocab_size"),
         hidden_size=width,
-        num_layers=settings.size("n_layer"),
+        num_layers=settings.layers("n_layer"),
         num_heads=settings.size("n_head"),
         inner_size=settings.size("n_inner", 4 * width),
         activation=read_activation(settings, "activation_function", "gelu_new"),
@@ -46,10 +50,11 @@ def config(settings: Settings) -> Config:
 
 def pieces(model: LanguageModel) -> list[Piece]:
     """Return the variables and the names of their tensors."""
-    pieces = pieces_of(model.table, "wpe.weight") + _norm(model.backbone.norm, "ln_f")
+    pieces = pieces_of(model.table, "wpe.weight") + norm_pieces(model.backbone.norm, "ln_f")
     for at, (first, second) in enumerate(pairs(model)):
         name = f"h.{at}"
-        pieces += _norm(first.norm, f"{name}.ln_1") + _norm(second.norm, f"{name}.ln_2")
+        pieces += norm_pieces(first.norm, f"{name}.ln_1")
+        pieces += norm_pieces(second.norm, f"{name}.ln_2")
         pieces += _maps(first.layer, second.layer, name)
     return pieces
 
@@ -69,16 +74,36 @@ def _map(dense: Any, name: str) -> list[Piece]:
     )
 
 
-def _norm(norm: Module | None, name: str) -> list[Piece]:
-    return pieces_of(getattr(norm, "weight", None), f"{name}.weight") + pieces_of(
-        getattr(norm, "bias", None), f"{name}.bias"
-    )
+def values(model: LanguageModel) -> dict[str, Any]:
+    """Return the config.json of a GPT-2."""
+    first, second = pairs(model)[0]
+    attention: Any = first.layer
+    inner: Any = second.layer
+    return {
+        "vocab_size": model.vocab_size,
+        "n_positions": model.max_length,
+        "n_embd": model.backbone.features,
+        "n_layer": len(pairs(model)),
+        "n_head": attention.num_heads,
+        "n_inner": inner.expand.out_features,
+        "activation_function": name_of(inner.activation),
+        "layer_norm_epsilon": getattr(model.backbone.norm, "eps", None),
+        "embd_pdrop": model.dropout,
+        "resid_pdrop": first.dropout,
+        "attn_pdrop": attention.dropout,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
 
 
 GPT2 = Family(
+    title="GPT-2",
+    architecture="GPT2LMHeadModel",
+    kinds=((SelfAttention,), (FeedForward,)),
     prefix="transformer.",
     embedding="wte.weight",
     derived=(".attn.bias", ".attn.masked_bias"),
     config=config,
+    values=values,
     pieces=pieces,
 )

@@ -101,6 +101,80 @@ class Stacked:
         return [value[end - count : end] for end, count in zip(ends, self.rows, strict=True)]
 
 
+class Shifted:
+    """One tensor, to which a number is added: norms of Gemma, which multiply by 1 + weight.
+
+    Args:
+        shift: The number.
+    """
+
+    def __init__(self, shift: float) -> None:
+        self.shift = shift
+
+    def shapes(self, shape: Shape) -> list[Shape]:
+        """Return the shape of the value."""
+        return [shape]
+
+    def read(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Return the tensor plus the number."""
+        return tensors[0] + self.shift
+
+    def write(self, value: Tensor) -> list[Tensor]:
+        """Return the value minus the number."""
+        return [value - self.shift]
+
+
+class ByHead:
+    """Queries, keys and values of each head in turn, as in GPT-NeoX.
+
+    Args:
+        num_heads: Number of heads.
+    """
+
+    def __init__(self, num_heads: int) -> None:
+        self.num_heads = num_heads
+
+    def shapes(self, shape: Shape) -> list[Shape]:
+        """Return the shape of the value."""
+        return [shape]
+
+    def read(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Return all queries, then all keys, then all values."""
+        return self._swapped(tensors[0], (self.num_heads, 3))
+
+    def write(self, value: Tensor) -> list[Tensor]:
+        """Return the rows of each head in turn."""
+        return [self._swapped(value, (3, self.num_heads))]
+
+    def _swapped(self, x: Tensor, parts: tuple[int, int]) -> Tensor:
+        return ops.reshape(ops.swapaxes(ops.reshape(x, (*parts, -1, *x.shape[1:])), 0, 1), x.shape)
+
+
+class ExpertMatrices:
+    """One or several matrices of each expert, stacked along the rows and then by expert.
+
+    Args:
+        num_experts: Number of experts.
+        parts: Number of matrices of an expert.
+    """
+
+    def __init__(self, num_experts: int, parts: int = 1) -> None:
+        self.num_experts, self.parts = num_experts, parts
+
+    def shapes(self, shape: Shape) -> list[Shape]:
+        """Return the shapes of the matrices, expert by expert."""
+        return [(shape[1] // self.parts, shape[2])] * (self.num_experts * self.parts)
+
+    def read(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Return the stacked matrices, (experts, rows, columns)."""
+        starts = range(0, len(tensors), self.parts)
+        return ops.stack([ops.concat(list(tensors[at : at + self.parts]), axis=0) for at in starts])
+
+    def write(self, value: Tensor) -> list[Tensor]:
+        """Return the matrices, expert by expert."""
+        return [x for expert in ops.unstack(value) for x in ops.split(expert, self.parts, axis=0)]
+
+
 @dataclass(frozen=True)
 class Piece:
     """Variable of a model, with the names and the layout of its tensors in a checkpoint."""

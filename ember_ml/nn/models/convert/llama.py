@@ -1,4 +1,4 @@
-"""Import of Llama, Mistral and Qwen2."""
+"""Llama and its relatives: Mistral, Qwen2, Qwen3, SmolLM3, OLMo 2, Phi-3."""
 
 from __future__ import annotations
 
@@ -6,141 +6,244 @@ from functools import partial
 from typing import Any
 
 from ember_ml.configs.base import Config
-from ember_ml.nn.models.convert.activations import read_activation
+from ember_ml.nn.layers.channel_mixing import GatedLinear
+from ember_ml.nn.layers.sequence_mixing.attention import SelfAttention
+from ember_ml.nn.models.convert import decoder
+from ember_ml.nn.models.convert.decoder import FULL, SLIDING, Defaults, Names, read_decoder
 from ember_ml.nn.models.convert.families import Family
-from ember_ml.nn.models.convert.layouts import Piece, Stacked, pieces_of
 from ember_ml.nn.models.convert.settings import Settings
-from ember_ml.nn.models.convert.stacks import Transformer
 from ember_ml.nn.models.convert.structure import pairs
 from ember_ml.nn.models.language import LanguageModel
 
-
-def config(
-    settings: Settings,
-    *,
-    kv_heads: int | None = None,
-    max_length: int = 2048,
-    window: int | None = None,
-    attention_bias: bool = False,
-    inner_bias: bool = False,
-) -> Config:
-    """Return the config of a model; the arguments are the differences between the families."""
-    width, heads = settings.size("hidden_size"), settings.size("num_attention_heads")
-    settings.expect("head_dim", width // heads, width // heads)
-    transformer = Transformer(
-        vocab_size=settings.size("vocab_size"),
-        hidden_size=width,
-        num_layers=settings.size("num_hidden_layers"),
-        num_heads=heads,
-        num_kv_heads=settings.size("num_key_value_heads", kv_heads or heads),
-        inner_size=settings.size("intermediate_size"),
-        activation=read_activation(settings, "hidden_act", "silu"),
-        gated=True,
-        norm="rms_norm",
-        norm_eps=settings.number("rms_norm_eps", 1e-6),
-        max_length=settings.size("max_position_embeddings", max_length),
-        tie_weights=settings.flag("tie_word_embeddings", False),
-        rope_base=_rope_base(settings),
-        window=window,
-        attention_bias=attention_bias,
-        inner_bias=inner_bias,
-        attention_dropout=settings.number("attention_dropout", 0.0),
-    )
-    settings.check()
-    return transformer.config()
+KINDS = ((SelfAttention,), (GatedLinear,))
+PIECES = partial(decoder.pieces, names=Names())
 
 
-def _rope_base(settings: Settings) -> float:
-    """Return the base of the rotary frequencies, which older versions store in other fields."""
-    given = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
-    flat = isinstance(given, dict) and not any(isinstance(x, dict) for x in given.values())
-    rope = Settings(settings.where, given if flat else {"rope_type": given})
-    rope.expect("rope_type", "default", rope.get("type", "default"))
-    rope.expect("partial_rotary_factor", 1, settings.get("partial_rotary_factor", 1))
-    base = rope.number("rope_theta", settings.number("rope_theta", 10000.0))
-    settings.problems += [f"rope: {problem}" for problem in rope.problems]
-    return base
+def _biases(model: LanguageModel) -> dict[str, Any]:
+    first, second = pairs(model)[0]
+    attention: Any = first.layer
+    inner: Any = second.layer
+    return {
+        "attention_bias": attention.qkv.bias is not None,
+        "mlp_bias": inner.expand.bias is not None,
+    }
 
 
 def llama_config(settings: Settings) -> Config:
     """Return the config of a Llama."""
-    return config(
+    return read_decoder(
         settings,
+        Defaults(),
         attention_bias=settings.flag("attention_bias", False),
         inner_bias=settings.flag("mlp_bias", False),
     )
 
 
+def llama_values(model: LanguageModel) -> dict[str, Any]:
+    """Return the config.json of a Llama."""
+    return {**decoder.values(model), **_biases(model)}
+
+
+LLAMA = Family(
+    title="Llama",
+    architecture="LlamaForCausalLM",
+    config=llama_config,
+    values=llama_values,
+    pieces=PIECES,
+    kinds=KINDS,
+)
+
+
 def mistral_config(settings: Settings) -> Config:
     """Return the config of a Mistral, which may have a sliding window."""
-    given = "sliding_window" in settings.values
-    window = settings.get("sliding_window", None if given else 4096)
-    if window is not None:
-        window = settings.size("sliding_window", window) - 1  # includes the position itself
-    return config(settings, kv_heads=8, max_length=131072, window=window)
+    window = decoder.read_window(settings, 4096)
+    attention = {} if window is None else {"window": window}
+    return read_decoder(settings, Defaults(kv_heads=8, max_length=131072), attention=attention)
+
+
+def mistral_values(model: LanguageModel) -> dict[str, Any]:
+    """Return the config.json of a Mistral."""
+    window = decoder.write_windows(model)["sliding_window"]
+    return {**decoder.values(model), "sliding_window": window}
+
+
+MISTRAL = Family(
+    title="Mistral",
+    architecture="MistralForCausalLM",
+    config=mistral_config,
+    values=mistral_values,
+    pieces=PIECES,
+    kinds=KINDS,
+)
+
+
+def _qwen_windows(settings: Settings) -> list[dict[str, Any]]:
+    uses = settings.flag("use_sliding_window", False)
+    window = decoder.read_window(settings, 4096)
+    first = settings.get("max_window_layers", 28)
+    kinds = decoder.read_layer_types(
+        settings, lambda at: SLIDING if uses and window is not None and at >= first else FULL
+    )
+    return decoder.windows_by_layer(settings, kinds, window if uses else None)
+
+
+def _qwen_values(model: LanguageModel) -> dict[str, Any]:
+    windows = decoder.write_windows(model)
+    uses = windows["sliding_window"] is not None
+    return {**decoder.values(model), **windows, "use_sliding_window": uses}
 
 
 def qwen2_config(settings: Settings) -> Config:
     """Return the config of a Qwen2, whose queries, keys and values have biases."""
-    settings.expect("use_sliding_window", False, False)
-    for kind in settings.get("layer_types", []):
-        if kind != "full_attention":
-            settings.problems.append(f"layer_types: {kind!r} is not supported")
-    return config(settings, max_length=32768, attention_bias=True)
+    return read_decoder(
+        settings,
+        Defaults(max_length=32768),
+        attention={"out_bias": False},
+        attention_bias=True,
+        by_layer=_qwen_windows(settings),
+    )
 
 
-def pieces(model: LanguageModel, *, out_bias: bool = True) -> list[Piece]:
-    """Return the variables and the names of their tensors.
-
-    Args:
-        model: The model.
-        out_bias: Whether the checkpoint has the bias of the output projection, if the model has
-            one. If not, it stays zero.
-    """
-    pieces = pieces_of(getattr(model.backbone.norm, "weight", None), "norm.weight")
-    for at, (first, second) in enumerate(pairs(model)):
-        name = f"layers.{at}"
-        pieces += pieces_of(getattr(first.norm, "weight", None), f"{name}.input_layernorm.weight")
-        pieces += pieces_of(
-            getattr(second.norm, "weight", None), f"{name}.post_attention_layernorm.weight"
-        )
-        pieces += _attention(first.layer, f"{name}.self_attn", out_bias)
-        pieces += _inner(second.layer, f"{name}.mlp")
-    return pieces
-
-
-def _attention(layer: Any, name: str, out_bias: bool) -> list[Piece]:
-    each = layer.num_kv_heads * layer.head_features
-    rows = Stacked(layer.features, each, each)
-    names = [f"{name}.{part}_proj" for part in "qkv"]
-    return [
-        *pieces_of(layer.qkv.weight, *(f"{part}.weight" for part in names), layout=rows),
-        *pieces_of(layer.qkv.bias, *(f"{part}.bias" for part in names), layout=rows),
-        *pieces_of(layer.out.weight, f"{name}.o_proj.weight"),
-        *pieces_of(layer.out.bias if out_bias else None, f"{name}.o_proj.bias"),
-    ]
-
-
-def _inner(layer: Any, name: str) -> list[Piece]:
-    inner = layer.reduce.in_features
-    rows = Stacked(inner, inner)
-    names = [f"{name}.{part}_proj" for part in ("gate", "up")]
-    return [
-        *pieces_of(layer.expand.weight, *(f"{part}.weight" for part in names), layout=rows),
-        *pieces_of(layer.expand.bias, *(f"{part}.bias" for part in names), layout=rows),
-        *pieces_of(layer.reduce.weight, f"{name}.down_proj.weight"),
-        *pieces_of(layer.reduce.bias, f"{name}.down_proj.bias"),
-    ]
-
-
-LLAMA = Family(
-    prefix="model.",
-    embedding="embed_tokens.weight",
-    derived=("rotary_emb.inv_freq",),
-    config=llama_config,
-    pieces=pieces,
-)
-MISTRAL = Family(LLAMA.prefix, LLAMA.embedding, LLAMA.derived, mistral_config, pieces)
 QWEN2 = Family(
-    LLAMA.prefix, LLAMA.embedding, LLAMA.derived, qwen2_config, partial(pieces, out_bias=False)
+    title="Qwen2",
+    architecture="Qwen2ForCausalLM",
+    config=qwen2_config,
+    values=_qwen_values,
+    pieces=PIECES,
+    kinds=KINDS,
+)
+
+
+def qwen3_config(settings: Settings) -> Config:
+    """Return the config of a Qwen3, which normalizes the queries and keys of each head."""
+    return read_decoder(
+        settings,
+        Defaults(head_features=128, max_length=32768),
+        qk_norm="head",
+        attention_bias=settings.flag("attention_bias", False),
+        by_layer=_qwen_windows(settings),
+    )
+
+
+def qwen3_values(model: LanguageModel) -> dict[str, Any]:
+    """Return the config.json of a Qwen3."""
+    return {**_qwen_values(model), "attention_bias": _biases(model)["attention_bias"]}
+
+
+QWEN3 = Family(
+    title="Qwen3",
+    architecture="Qwen3ForCausalLM",
+    config=qwen3_config,
+    values=qwen3_values,
+    pieces=PIECES,
+    kinds=KINDS,
+)
+
+
+def smollm3_config(settings: Settings) -> Config:
+    """Return the config of a SmolLM3, some of whose layers have no position encoding."""
+    count = settings.layers()
+    interval = settings.size("no_rope_layer_interval", 4)
+    default = [int((at + 1) % interval != 0) for at in range(count)]
+    rotated = settings.items("no_rope_layers", count, default)
+    settings.get("max_window_layers")  # layer_types replaces it
+    window = decoder.read_window(settings)
+    window = window if settings.flag("use_sliding_window", False) else None
+    plain = [SLIDING if window is not None and not has_rope else FULL for has_rope in rotated]
+    kinds = decoder.read_layer_types(settings, lambda at: plain[at])
+    windows = decoder.windows_by_layer(settings, kinds, window) or [{} for _ in rotated]
+    options = [
+        own if has_rope else {**own, "positions": "none"}
+        for own, has_rope in zip(windows, rotated, strict=False)
+    ]
+    return read_decoder(
+        settings,
+        Defaults(kv_heads=4, max_length=32768, rope_base=2e6, tie_weights=True),
+        attention_bias=settings.flag("attention_bias", False),
+        inner_bias=settings.flag("mlp_bias", False),
+        by_layer=options if any(options) else (),
+    )
+
+
+def smollm3_values(model: LanguageModel) -> dict[str, Any]:
+    """Return the config.json of a SmolLM3."""
+    attention: list[Any] = [first.layer for first, _ in pairs(model)]
+    rotated = [int(layer.positions == "rope") for layer in attention]
+    return {**_qwen_values(model), **_biases(model), "no_rope_layers": rotated}
+
+
+SMOLLM3 = Family(
+    title="SmolLM3",
+    architecture="SmolLM3ForCausalLM",
+    config=smollm3_config,
+    values=smollm3_values,
+    pieces=PIECES,
+    kinds=KINDS,
+)
+
+
+def olmo2_config(settings: Settings) -> Config:
+    """Return the config of an OLMo 2, which normalizes outputs, and queries and keys as a whole."""
+    return read_decoder(
+        settings,
+        Defaults(norm_eps=1e-5),
+        qk_norm="all",
+        attention_bias=settings.flag("attention_bias", False),
+        placement="output",
+    )
+
+
+def olmo2_values(model: LanguageModel) -> dict[str, Any]:
+    """Return the config.json of an OLMo 2."""
+    return {**decoder.values(model), "attention_bias": _biases(model)["attention_bias"]}
+
+
+OLMO2 = Family(
+    title="OLMo 2",
+    architecture="Olmo2ForCausalLM",
+    config=olmo2_config,
+    values=olmo2_values,
+    pieces=partial(
+        decoder.pieces, names=Names(("post_attention_layernorm", "post_feedforward_layernorm"))
+    ),
+    kinds=KINDS,
+)
+
+
+def phi3_config(settings: Settings) -> Config:
+    """Return the config of a Phi-3, which may rotate a part of each head only."""
+    for name in ("full_attn_mod", "interpolate_factor"):
+        settings.repeats(name, 1)
+    window = decoder.read_window(settings)
+    return read_decoder(
+        settings,
+        Defaults(
+            max_length=4096, norm_eps=1e-5, rope_share=1.0, rope_types=("default", "longrope")
+        ),
+        attention={} if window is None else {"window": window},
+        embedding_dropout=settings.number("embd_pdrop", 0.0),
+        layer_dropout=settings.number("resid_pdrop", 0.0),
+    )
+
+
+def phi3_values(model: LanguageModel) -> dict[str, Any]:
+    """Return the config.json of a Phi-3."""
+    values = {
+        **mistral_values(model),
+        "embd_pdrop": model.dropout,
+        "resid_pdrop": pairs(model)[0][0].dropout,
+    }
+    rope = values["rope_parameters"]
+    values["partial_rotary_factor"] = rope.get("partial_rotary_factor", 1.0)
+    length = "original_max_position_embeddings"
+    return {**values, length: rope.get(length, values["max_position_embeddings"])}
+
+
+PHI3 = Family(
+    title="Phi-3",
+    architecture="Phi3ForCausalLM",
+    config=phi3_config,
+    values=phi3_values,
+    pieces=partial(decoder.pieces, names=Names(fused=True)),
+    kinds=KINDS,
 )
