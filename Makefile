@@ -12,7 +12,7 @@ help: ## list the targets
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,mlx,cluster,audio,text,vision,tables,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,mlx,cluster,audio,text,vision,tables,serve,test]'
 	touch $@
 
 setup: $(VENV)/.installed ## create .venv with every backend and the test tools
@@ -76,6 +76,7 @@ bench: setup ## measure calls, gradients, training steps, import time, features 
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/pipelines.py
+	$(BIN)/python benchmarks/serving.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

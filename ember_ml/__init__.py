@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from ember_ml import features as features
     from ember_ml import mad as mad
     from ember_ml import registry as registry
+    from ember_ml import serving as serving
     from ember_ml import training as training
-    from ember_ml.nn.checkpoint import load as load
     from ember_ml.nn.checkpoint import save as save
+    from ember_ml.nn.models.loading import load as load
 
 __version__ = _VERSION
 
@@ -34,10 +35,11 @@ __getattr__, __dir__ = _namespaces.attach(
         "configs": "ember_ml.configs",
         "data": "ember_ml.data",
         "features": "ember_ml.features",
-        "load": "ember_ml.nn.checkpoint",
+        "load": "ember_ml.nn.models.loading",
         "mad": "ember_ml.mad",
         "registry": "ember_ml.registry",
         "save": "ember_ml.nn.checkpoint",
+        "serving": "ember_ml.serving",
         "training": "ember_ml.training",
     },
 )

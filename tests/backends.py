@@ -31,6 +31,11 @@ def by_rules() -> list[str]:
     return [name for name in available() if runtime.load(name).autodiff.ENGINE != "graph"]
 
 
+def compiles(backend: str) -> bool:
+    """Return whether the backend can compile functions."""
+    return not runtime.load(backend).autodiff.COMPILE_UNAVAILABLE
+
+
 def other_than(backend: str) -> str:
     """Return another installed backend, or the same one if there is no other."""
     return next((name for name in available() if name != backend), backend)

@@ -14,6 +14,7 @@ from ember_ml.registry import Entry
 NEEDED: dict[str, Any] = {
     "command_neurons": 4,
     "extractor": "features/extractor",
+    "factor": 2.0,
     "features": 32,
     "hidden_size": 32,
     "in_features": 4,
@@ -22,6 +23,7 @@ NEEDED: dict[str, Any] = {
     "kernel_size": 3,
     "layer": {"type": "layers/swiglu", "features": 32},
     "layers": "attention swiglu",
+    "long_factors": [2.0, 3.0],
     "model": {"type": "layers/dense", "in_features": 4, "out_features": 2},
     "motor_fanin": 2,
     "motor_neurons": 3,
@@ -31,6 +33,7 @@ NEEDED: dict[str, Any] = {
     "num_hidden": 8,
     "num_inputs": 4,
     "num_outputs": 2,
+    "original_length": 16,
     "out_features": 2,
     "output_size": 3,
     "parts": [["constant", 2], ["constant", 3]],
@@ -38,6 +41,7 @@ NEEDED: dict[str, Any] = {
     "recurrent_command_synapses": 3,
     "sample_rate": 16000,
     "sensory_fanout": 2,
+    "short_factors": [1.0, 2.0],
     "stage": {"type": "layers/dense", "in_features": 4, "out_features": 2},
     "threshold": 0.5,
     "total_steps": 10,
@@ -48,6 +52,7 @@ NEEDED: dict[str, Any] = {
 }
 ALSO: dict[str, dict[str, Any]] = {
     "blocks/block": {"hidden_size": 32, "layers": "attention swiglu"},
+    "blocks/parallel_residual": {"hidden_size": 32, "layers": "attention swiglu"},
     "models/forecaster": {"features": 2},
     "models/sequence_classifier": {"vocab_size": 11},
     "models/sequence_regressor": {"in_features": 4},

@@ -19,6 +19,8 @@ REQUIREMENTS = {
     "PIL": "pillow>=11",
     "pyarrow": "pyarrow>=18",
     "datasets": "datasets>=4",
+    "starlette": "starlette>=1.0",
+    "uvicorn": "uvicorn>=0.35",
 }
 """Import name of a package -> its requirement, as in the extras of the project."""
 

@@ -156,7 +156,11 @@ class Autodiff(Protocol):
 
     @property
     def compile(self) -> Compile | None:
-        """(function, **options) -> compiled function."""
+        """(function, trusted=False, **options) -> compiled function.
+
+        `trusted` says that the function depends on its arguments alone, so that nothing else needs
+        to be checked at each call.
+        """
 
     @property
     def scan(self) -> Scan | None:
@@ -323,6 +327,17 @@ class Backend(Protocol):
 
     def copy(self, data: Array) -> Array:
         """Return a copy that shares no memory."""
+
+    def overwrite(self, data: Array, update: Array, axis: int, start: int | Array) -> Array:
+        """Return the array with a slice replaced; the memory of the array may be reused.
+
+        Args:
+            data: Array that the caller does not use again.
+            update: New values, of the shape of the array but for one axis.
+            axis: Axis along which the update is shorter.
+            start: First place of the update along the axis: a number, or an array of shape (1,)
+                for an update of length 1.
+        """
 
     def item(self, data: Array) -> Any:
         """Return the only element as a Python number."""

@@ -14,6 +14,8 @@ from ember_ml.cli import (
     generate,
     mad,
     pipeline,
+    quantize,
+    serve,
     train,
     wiring,
 )
@@ -66,7 +68,9 @@ app.add_typer(mad.app, name="mad", rich_help_panel=MODELS)
 command(app, "train", panel=MODELS)(train.train)
 app.add_typer(pipeline.app, name="pipeline", rich_help_panel=MODELS)
 command(app, "generate", panel=MODELS)(generate.generate)
+command(app, "serve", panel=MODELS)(serve.serve)
 command(app, "convert", panel=MODELS)(convert.convert)
+command(app, "quantize", panel=MODELS)(quantize.quantize)
 app.add_typer(wiring.app, name="wiring", rich_help_panel=MODELS)
 for kind, summary in components.KINDS.items():
     command(app, kind, summary=summary, panel=COMPONENTS)(components.lister(kind))

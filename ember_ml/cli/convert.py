@@ -19,15 +19,25 @@ def convert(
     export: Annotated[
         bool, typer.Option("--export", help="Convert an Ember checkpoint for transformers.")
     ] = False,
+    family: Annotated[
+        str | None,
+        typer.Option(help="With --export: model_type to write. Default: the first that fits."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(help="Field of config.json that does not matter; may be repeated."),
+    ] = None,
 ) -> None:
     """Convert a transformers checkpoint to an Ember checkpoint; with --export, the reverse."""
     import ember_ml
     from ember_ml.nn.models import convert as conversion
+    from ember_ml.serving.chat import copy_template
 
     if export:
         model = ember_ml.load(find_checkpoint(source))
-        conversion.export(model, target)
+        conversion.export(model, target, family)
     else:
-        model = conversion.convert(source, target)
+        model = conversion.convert(source, target, ignore=ignore or ())
+        copy_template(source, target)
     count = model.num_parameters()
     output.say(f"{target}: {type(model).__name__}, {count:,} parameters")

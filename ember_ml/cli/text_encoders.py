@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -61,21 +60,6 @@ def encode(encoder: TextEncoder, text: str, where: str) -> list[int]:
         return encoder.encode(text, add_special_tokens=False)
     except TokenizerError as error:
         raise TokenizerError(f"{where}: {error}") from None
-
-
-def decode_stream(
-    encoder: TextEncoder, ids: Iterable[int], prompt_ids: Sequence[int]
-) -> Iterator[str]:
-    """Yield the text of token ids piece by piece.
-
-    Args:
-        encoder: Tokenizer or vocabulary.
-        ids: Token ids.
-        prompt_ids: Token ids before them.
-    """
-    if isinstance(encoder, Vocabulary):
-        return (encoder.decode([token]) for token in ids)
-    return encoder.decode_stream(ids, after=prompt_ids)
 
 
 def default_prompt(encoder: TextEncoder) -> list[int]:

@@ -92,6 +92,7 @@ class _Run:
         from ember_ml import ops
         from ember_ml.cli.text_encoders import read_encoder
         from ember_ml.cli.training_data import load_data
+        from ember_ml.nn.models import Generator
 
         self.config = config
         self.out = Path(config.out)
@@ -103,6 +104,8 @@ class _Run:
         self.trainer = _trainer(config, self.model, self.data)
         if resumes:
             self.trainer.resume(self.out / "last")
+        if isinstance(self.model, Generator):
+            self.model.tokenizer = self.data.encoder
 
     def print_summary(self) -> None:
         """Print the model, the data, the device and the folder."""

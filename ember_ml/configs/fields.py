@@ -50,6 +50,8 @@ Below1 = Annotated[float, Field(ge=0, lt=1)]
 """A decay rate or a dropout probability: 0 <= x < 1."""
 PositionEncoding = Literal["rope", "alibi", "none"]
 """Position encoding of attention: rotary embeddings, linear biases (ALiBi) or none."""
+QueryKeyNorm = Literal["none", "head", "all"]
+"""RMS norms of queries and keys: none, over each head or over all heads together."""
 RouterName = Literal["softmax", "sigmoid", "noisy", "top_p", "expert_choice"]
 """Router of a mixture of experts."""
 NormName = Literal["rms_norm", "layer_norm", "none"]
@@ -149,6 +151,7 @@ Sizes = Annotated[
 ActivationField = Annotated[ComponentLike, Component("activations")]
 OptionalActivationField = Annotated[ComponentLike | None, Component("activations", optional=True)]
 InitializerField = Annotated[ComponentLike, Component("initializers")]
+RopeScalingField = Annotated[ComponentLike | None, Component("rope_scalings", optional=True)]
 AnyComponent = Annotated[ComponentLike, Component()]
 ComponentsField = Annotated[tuple[AnyComponent, ...], BeforeValidator(unwrap_single_list)]
 """Components of any kind, in order."""

@@ -12,6 +12,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from ember_ml.backend import set_backend
+from ember_ml.backend.devices import set_device
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.run import Point, Result, execute, probe
 from ember_ml.mad.store import run_name, setting_of
@@ -215,12 +217,10 @@ def measure(run: dict[str, object], backend: str, device: str | None) -> float |
 def _attempt(
     work: Callable[[RunConfig], T], run: dict[str, object], backend: str, device: str | None
 ) -> T | str:
-    import ember_ml
-
     try:
-        ember_ml.set_backend(backend)
+        set_backend(backend)
         if device is not None:
-            ember_ml.set_device(device)
+            set_device(device)
         return work(RunConfig.from_dict(run))
     except BrokenPipeError:
         raise

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from ember_ml.nn import layers as layers
     from ember_ml.nn import models as models
     from ember_ml.nn import pipeline as pipeline
+    from ember_ml.nn import quantization as quantization
+    from ember_ml.nn import rope_scalings as rope_scalings
     from ember_ml.nn import wirings as wirings
     from ember_ml.nn.models.base import Model as Model
     from ember_ml.nn.sequential import Sequential as Sequential
 
 _PARTS = (
     *("activations", "blocks", "features", "initializers", "layers", "models", "modules"),
-    *("pipeline", "wirings"),
+    *("pipeline", "quantization", "rope_scalings", "wirings"),
 )
 __getattr__, __dir__ = _namespaces.attach(
     __name__,

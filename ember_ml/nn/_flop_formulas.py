@@ -177,9 +177,16 @@ def _linear_recurrence(out: tuple[Tensor, Tensor], *arguments: object) -> int:
     return 2 * out[0].size
 
 
-@formula("selective_scan.selective_scan")
+@formula("selective_scan.selective_scan", "selective_scan.selective_scan_with_state")
 def _selective_scan(
-    out: Tensor, u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None
+    out: Tensor,
+    u: Tensor,
+    dt: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor | None,
+    *_: Tensor,
 ) -> int:
     return u.size * (7 * a.shape[1] + 1 + 2 * (d is not None))
 

@@ -67,7 +67,7 @@ class Summary:
                 name or "(model)",
                 type(inner).__name__,
                 shapes.get(id(inner), ""),
-                sum(parameter.size for parameter in inner.parameters()),
+                inner.num_parameters(),
                 inner.state_size,
                 inner.state_per_token,
             )
@@ -75,6 +75,7 @@ class Summary:
         ]
         self.parameters = module.num_parameters()
         self.trainable = module.num_parameters(trainable=True)
+        self.bytes = module.num_bytes()
 
     def __rich__(self) -> Table:
         from rich.table import Table
@@ -94,6 +95,7 @@ class Summary:
         frozen = self.parameters - self.trainable
         text = f"{self.parameters:,} parameters"
         text += f", {frozen:,} of them frozen" if frozen else ""
+        text += f"; {self.bytes:,} bytes"
         return text if self.flops is None else f"{text}; {self.flops:,} FLOPs per forward pass"
 
     def __str__(self) -> str:

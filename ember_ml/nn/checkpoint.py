@@ -19,7 +19,7 @@ from ember_ml._core import checksums, folders, runtime
 from ember_ml._core.checksums import Entry
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.deferred import SizeLimitError, deferred
-from ember_ml._core.errors import EmberError, FolderError
+from ember_ml._core.errors import ArgumentError, EmberError, FolderError
 from ember_ml._core.files import read_regular
 from ember_ml._core.folders import Folder, Kind, Log, open_folder, write_folder
 from ember_ml._core.safetensors_files import (
@@ -34,6 +34,7 @@ from ember_ml._core.version import VERSION
 from ember_ml.backend import devices, use_backend
 from ember_ml.nn import _extra_files
 from ember_ml.nn._extra_files import ExtraFilesError
+from ember_ml.nn._replacement import replace, replacements
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Variable
 from ember_ml.nn.state_dict import check_file, replace_values, saved_variables
@@ -46,6 +47,8 @@ Extra = Mapping[str, Mapping[str, bytes]]
 """Dotted name of a module -> its extra files."""
 FORMAT = 1
 WEIGHTS = "model.safetensors"
+PACKING = 8
+"""Largest ratio between the memory of float32 weights and of the integers that replace them."""
 SPARE = 64 << 20
 """Bytes that a constructor may use beyond twice the size of the file, for tables and masks."""
 
@@ -92,6 +95,10 @@ def save(
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
         "config": config_dict(model),
     }
+    if replaced := replacements(model):
+        configs = {name: config_dict(module) for name, module in replaced.items()}
+        about["replaced"] = configs
+        about["config"] = None if None in configs.values() else about["config"]
     extra, owners = _extra(model)
     if owners:
         about["files"] = owners
@@ -275,7 +282,7 @@ def _load_new(
 
     The values keep the dtypes of the file, if the backend has them.
     """
-    limit = 2 * file.size + SPARE
+    limit = 2 * file.size * (PACKING if about.get("replaced") else 1) + SPARE
     with use_backend(backend or runtime.active()):
         with deferred(limit, len(file.tensors)) as deferral:
             model = _create(folder, about)
@@ -312,6 +319,7 @@ def _create(folder: Folder, about: Mapping[str, Any]) -> Module:
         )
     try:
         model = Config.from_dict(about["config"]).create()
+        _replace(model, about.get("replaced", {}))
     except ConfigError as error:
         raise ConfigError(str(source), below(error, "config")) from None
     except SizeLimitError as error:
@@ -328,6 +336,24 @@ def _create(folder: Folder, about: Mapping[str, Any]) -> Module:
             f"{source}: the config describes a {type(model).__name__}, not a model"
         )
     return model
+
+
+def _replace(model: Module, configs: Any) -> None:
+    """Replace submodules by those that the configs describe, such as quantized layers."""
+    from ember_ml.configs import Config
+
+    if not isinstance(configs, dict) or not all(
+        isinstance(each, dict) for each in configs.values()
+    ):
+        raise ArgumentError("replaced must map names of modules to configs")
+    names = {name for name, _ in model.named_modules()} if configs else set()
+    if unknown := sorted(configs.keys() - names):
+        raise ArgumentError(f"{type(model).__name__} has no module {unknown[0]!r:.100} to replace")
+    modules = {name: Config.from_dict(config).create() for name, config in configs.items()}
+    for name, module in modules.items():
+        if not isinstance(module, Module):
+            raise ArgumentError(f"{name} must be replaced by a module, not {module!r:.60}")
+    replace(model, modules)
 
 
 def read_file(folder: Folder, name: str) -> bytes:

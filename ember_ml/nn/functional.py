@@ -102,8 +102,9 @@ def substitute(variables: Sequence[Variable], values: Sequence[Tensor]) -> Itera
     if not variables:
         yield
         return
-    alone = threading.active_count() == 1  # no other thread can see the values
-    private = [] if alone or is_compiling(variables[0]) else make_private(variables)
+    # compilers cannot compile locks; without other threads, none can see the values
+    is_alone = is_compiling(variables[0]) or threading.active_count() == 1
+    private = [] if is_alone else make_private(variables)
     before = snapshots(variables)
     try:
         rebind(variables, values)

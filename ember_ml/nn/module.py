@@ -59,6 +59,8 @@ class Module:
     ITEMS: ClassVar[str] = ""
     """For containers: the attribute that is left out of the names of its parts."""
     _hooks: ClassVar[Hooks | None] = None
+    is_replacement: bool = False
+    """Whether the module replaced the one that the config of the model describes."""
 
     @property
     def training(self) -> bool:
@@ -179,12 +181,24 @@ class Module:
         setattr(self, name, Buffer(value, persistent=persistent))
 
     def num_parameters(self, *, trainable: bool | None = None) -> int:
-        """Return the number of elements of the parameters.
+        """Return the number of elements of the parameters, with weights stored as integers.
 
         Args:
             trainable: As in `parameters`.
         """
-        return sum(parameter.size for parameter in self.parameters(trainable=trainable))
+        count = sum(parameter.size for parameter in self.parameters(trainable=trainable))
+        packed = 0 if trainable else sum(module.packed_size for module in self.modules())
+        return count + packed
+
+    def num_bytes(self) -> int:
+        """Return the memory of the parameters and buffers in bytes."""
+        variables = (variable for _, variable in _traversal.named_variables(self))
+        return sum(variable.size * variable.dtype.itemsize for variable in variables)
+
+    @property
+    def packed_size(self) -> int:
+        """Number of weights that this module alone stores as packed integers in buffers."""
+        return 0
 
     @property
     def state_size(self) -> int:

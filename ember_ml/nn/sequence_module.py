@@ -1,26 +1,50 @@
-"""Sequence modules: a parallel `forward` for training and a recurrent `step` for generation."""
+"""Sequence modules: one function in three forms, for training, for prefill and for generation."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, overload
 
+from ember_ml import ops
+from ember_ml._core import runtime, tree
+from ember_ml._core.dtype import bool_
+from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.nn._inputs import as_tensors
 from ember_ml.nn.module import Module
-
-State: TypeAlias = Any
-"""The recurrent state of a sequence: a pytree of tensors whose first axis is the batch."""
+from ember_ml.nn.states import State as State
 
 
-class SequenceModule(Module):
+class StatefulCall(Module):
+    """Types of calls: they return a tensor, and with a state also the next state."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(
+            self, x: Any, *args: Any, state: State, **options: Any
+        ) -> tuple[Tensor, State]: ...
+        @overload
+        def __call__(self, x: Any, *args: Any, state: None = None, **options: Any) -> Tensor: ...
+        def __call__(self, x: Any, *args: Any, state: State | None = None, **options: Any) -> Any:
+            """Return the outputs; with a state, also the state after the last position."""
+
+
+class SequenceModule(StatefulCall):
     """Module that maps sequences, (batch, time, features), and mixes their positions.
 
-    `forward` maps the whole sequence in parallel, for training. `step` maps one position, given
-    the state, for generation in constant memory. Both compute the same function.
+    It has three forms that compute the same function:
 
-    Subclasses define `forward`, and `initial_state` and `step` where a recurrent form exists.
+    - `module(x)` maps a whole sequence in parallel, for training.
+    - `module(x, state=state)` maps the next part of a sequence in parallel, and returns the
+      outputs and the state after it: for prompts, streams, and training on long sequences in
+      parts. Gradients flow through the state.
+    - `module.step(x, state)` maps one position, for generation.
+
+    Subclasses define `forward`, and `initial_state` where a recurrent form exists. A subclass whose
+    `forward` takes no `state` defines `step`; a sequence with a state is then mapped step by step.
     """
 
     is_causal: bool = True
@@ -28,13 +52,16 @@ class SequenceModule(Module):
     uses_timespans: bool = False
     """Whether `forward` and `step` take the time between positions."""
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return the outputs of all positions.
+    def forward(self, x: Tensor, mask: Tensor | None = None, *, state: State | None = None) -> Any:
+        """Return the outputs of all positions; with a state, also the state after the last one.
 
         Args:
             x: Tensor of shape (batch, time, features).
             mask: Padding mask of shape (batch, time), False at padding. No other position sees
-                the padding.
+                the padding. With a state, the padding of an example must come last; it does not
+                change the state.
+            state: State before the first position: the result of `initial_state`, or of an
+                earlier call. Default: the start of the sequence.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define forward()")
 
@@ -42,6 +69,9 @@ class SequenceModule(Module):
         super().__init_subclass__(**options)
         if "step" in vars(cls):
             cls.step = _with_tensors(vars(cls)["step"])  # type: ignore[method-assign]
+        forward = vars(cls).get("forward")
+        if forward is not None and "state" not in inspect.signature(forward).parameters:
+            cls.forward = _with_state(forward)  # type: ignore[method-assign]
 
     def initial_state(self, batch: int) -> State:
         """Return the state before the first position.
@@ -56,9 +86,97 @@ class SequenceModule(Module):
 
         Args:
             x: Tensor of shape (batch, features).
-            state: The result of `initial_state` or of the last step.
+            state: The result of `initial_state`, of the last step or of a call with a state.
         """
         raise NotImplementedError(f"{type(self).__name__} has no recurrent form")
+
+    def unroll(
+        self, x: Tensor, state: State | None = None, mask: Tensor | None = None
+    ) -> tuple[Tensor, State]:
+        """Apply `step` to each position: the reference implementation of a call with a state.
+
+        Args:
+            x: Tensor of shape (batch, time, features).
+            state: State before the first position. Default: the initial state.
+            mask: Padding mask of shape (batch, time), False where the state does not change.
+
+        Returns:
+            The outputs, (batch, time, features), and the state after the last position.
+        """
+        state = self.initial_state(x.shape[0]) if state is None else state
+        outputs = []
+        for position in range(x.shape[1]):
+            y, after = self.step(x[:, position], state)
+            state = after if mask is None else hold(mask[:, position], after, state)
+            outputs.append(y)
+        return ops.stack(outputs, axis=1) if outputs else x, state
+
+    def check_right_padded(self, mask: Tensor) -> None:
+        """Raise an ArgumentError unless the padding of each example comes last.
+
+        Args:
+            mask: Padding mask of shape (batch, time), False at padding.
+        """
+        if mask.shape[1] < 2:
+            return
+        real = ops.astype(mask, bool_)
+        gap = ops.any(ops.logical_and(real[:, 1:], ops.logical_not(real[:, :-1])))
+        if runtime.LOADED[gap.backend].truth(gap.native):
+            raise ArgumentError(
+                f"{type(self).__name__}: with a state, the mask must be True for the real "
+                "positions of an example and then False for its padding; move the padding to the "
+                "end of each sequence"
+            )
+
+
+def check_batch(module: Module, batch: int, state: State) -> None:
+    """Raise a ShapeError unless a state has the batch size of an input.
+
+    Args:
+        module: The module that the state belongs to.
+        batch: Batch size of the input.
+        state: State before it.
+    """
+    tensors = (leaf for leaf in tree.leaves_of(state) if isinstance(leaf, EmberTensor))
+    first = next(tensors, None)  # other tensors of a state need not have a batch
+    if first is not None and first.shape[:1] != (batch,):
+        raise ShapeError(
+            f"{type(module).__name__}: the input has a batch of {batch}, but the state has the "
+            f"shape {first.shape}; pass initial_state({batch}), or the state of the same batch"
+        )
+
+
+def hold(real: Tensor, new: State, old: State) -> State:
+    """Return the new state, and the old one for examples at padding.
+
+    Args:
+        real: (batch,), False at padding.
+        new: State after the position.
+        old: State before the position.
+    """
+
+    def choose(after: Tensor, before: Tensor) -> Tensor:
+        if after.shape != before.shape:
+            raise ShapeError(
+                f"a state that grows, here from {before.shape} to {after.shape}, cannot be held at "
+                "padding; pass the sequence without a mask"
+            )
+        return ops.where(ops.reshape(real, (-1, *[1] * (after.ndim - 1))), after, before)
+
+    return tree.map_leaves(choose, new, old)
+
+
+def _with_state(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a `forward` that also takes a state, with which it applies `step` to each position."""
+
+    @functools.wraps(forward)
+    def call(self: SequenceModule, *args: Any, state: State | None = None, **options: Any) -> Any:
+        if state is None:
+            return forward(self, *args, **options)
+        x, *rest = args
+        return self.unroll(x, state, *rest, **options)
+
+    return call
 
 
 def _with_tensors(step: Callable[..., tuple[Tensor, State]]) -> Callable[..., Any]:
@@ -99,7 +217,45 @@ def run(
         return output
     if timespans is None or not module.uses_timespans:
         return module(x, mask)
-    return module(x, mask, timespans)  # type: ignore[call-arg]
+    return module(x, mask, timespans)
+
+
+def extend(
+    module: Module,
+    x: Tensor,
+    state: State,
+    mask: Tensor | None = None,
+    timespans: TensorLike | None = None,
+) -> tuple[Tensor, State]:
+    """Return a module's output for the next part of a sequence, and the state after it.
+
+    Args:
+        module: Any module; the state of one that is not a sequence module does not change.
+        x: The next part of the sequence.
+        state: State before it.
+        mask: Padding mask, passed to sequence modules only.
+        timespans: Time between positions, passed to modules that use it only.
+    """
+    if not isinstance(module, SequenceModule):
+        return module(x), state
+    if timespans is None or not module.uses_timespans:
+        return module(x, mask, state=state)
+    return module(x, mask, timespans, state=state)
+
+
+def extend_all(
+    modules: Iterable[Module],
+    x: Tensor,
+    state: State,
+    mask: Tensor | None = None,
+    timespans: TensorLike | None = None,
+) -> tuple[Tensor, State]:
+    """Return the output of modules in sequence, and their states; the arguments of `extend`."""
+    next_states = []
+    for module, module_state in zip(modules, state, strict=True):
+        x, next_state = extend(module, x, module_state, mask, timespans)
+        next_states.append(next_state)
+    return x, tuple(next_states)
 
 
 def run_all(

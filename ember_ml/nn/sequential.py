@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.base import Config
 from ember_ml.configs.fields import AnyComponent
@@ -51,15 +53,24 @@ class Sequential(SequenceModule, ModuleList[Module]):
         return sequence_module.any_uses_timespans(self._items)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
-    ) -> Tensor:
-        """Return the output of the last module.
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+        *,
+        state: State | None = None,
+    ) -> Any:
+        """Return the output of the last module; with a state, also the states of the modules.
 
         Args:
             x: Input of the first module.
             mask: Padding mask of shape (batch, time), False at padding, for sequence modules.
             timespans: Time since the previous position, for modules that use it.
+            state: States of the modules before the first position. Default: the start of the
+                sequence.
         """
+        if state is not None:
+            return sequence_module.extend_all(self._items, x, state, mask, timespans)
         return sequence_module.run_all(self._items, x, mask, timespans)
 
     def initial_state(self, batch: int) -> State:

@@ -77,6 +77,7 @@ from ember_ml.ops.nn.normalization import *
 from ember_ml.ops.nn.positions import *
 from ember_ml.ops.nn.probabilities import *
 from ember_ml.ops.nn.projection import *
+from ember_ml.ops.nn.quantization import *
 from ember_ml.ops.nn.recurrent import *
 from ember_ml.ops.nn.regularization import *
 from ember_ml.ops.padding import *

@@ -26,6 +26,7 @@ REGISTRY = Registry(
             "ember_ml.training.pipelines",
             "ember_ml.data.text.tokenize",
         ],
+        "rope_scalings": ["ember_ml.nn.rope_scalings"],
         "schedules": ["ember_ml.training.schedules"],
         "tasks": ["ember_ml.mad.tasks"],
         "wirings": ["ember_ml.nn.wirings"],

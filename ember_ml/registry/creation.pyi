@@ -48,6 +48,7 @@ from ember_ml.nn.blocks.linear_time import RWKVBlock as blocks_RWKVBlock
 from ember_ml.nn.blocks.ncp import HiddenBlock as blocks_HiddenBlock
 from ember_ml.nn.blocks.ncp import InputBlock as blocks_InputBlock
 from ember_ml.nn.blocks.ncp import OutputBlock as blocks_OutputBlock
+from ember_ml.nn.blocks.parallel import ParallelBlock as blocks_ParallelBlock
 from ember_ml.nn.blocks.recurrent import GRUBlock as blocks_GRUBlock
 from ember_ml.nn.blocks.recurrent import LSTMBlock as blocks_LSTMBlock
 from ember_ml.nn.blocks.recurrent import LiquidBlock as blocks_LiquidBlock
@@ -93,6 +94,8 @@ from ember_ml.nn.layers.channel_mixing.norms import BatchNorm as layers_BatchNor
 from ember_ml.nn.layers.channel_mixing.norms import GroupNorm as layers_GroupNorm
 from ember_ml.nn.layers.channel_mixing.norms import LayerNorm as layers_LayerNorm
 from ember_ml.nn.layers.channel_mixing.norms import RMSNorm as layers_RMSNorm
+from ember_ml.nn.layers.channel_mixing.quantized import QuantizedDense as layers_QuantizedDense
+from ember_ml.nn.layers.channel_mixing.quantized import QuantizedEmbedding as layers_QuantizedEmbedding
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV5ChannelMixer as layers_RWKV5ChannelMixer
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV6ChannelMixer as layers_RWKV6ChannelMixer
 from ember_ml.nn.layers.sequence_mixing.attention.causal import CausalAttention as layers_CausalAttention
@@ -108,13 +111,13 @@ from ember_ml.nn.layers.sequence_mixing.fft_conv import FFTConv as layers_FFTCon
 from ember_ml.nn.layers.sequence_mixing.gated_linear_attention import GatedLinearAttention as layers_GatedLinearAttention
 from ember_ml.nn.layers.sequence_mixing.gated_linear_attention import MultiHeadGatedLinearAttention as layers_MultiHeadGatedLinearAttention
 from ember_ml.nn.layers.sequence_mixing.hyena import Hyena as layers_Hyena
-from ember_ml.nn.layers.sequence_mixing.hyena import MultiHeadHyena as layers_MultiHeadHyena
 from ember_ml.nn.layers.sequence_mixing.hyena_experts import HyenaExperts as layers_HyenaExperts
 from ember_ml.nn.layers.sequence_mixing.linear_attention import LinearAttention as layers_LinearAttention
 from ember_ml.nn.layers.sequence_mixing.linear_attention import MultiHeadLinearAttention as layers_MultiHeadLinearAttention
 from ember_ml.nn.layers.sequence_mixing.lru import LRU as layers_LRU
 from ember_ml.nn.layers.sequence_mixing.mamba import Mamba as layers_Mamba
 from ember_ml.nn.layers.sequence_mixing.mamba2 import Mamba2 as layers_Mamba2
+from ember_ml.nn.layers.sequence_mixing.multi_head_hyena import MultiHeadHyena as layers_MultiHeadHyena
 from ember_ml.nn.layers.sequence_mixing.recurrent.continuous import CfC as layers_CfC
 from ember_ml.nn.layers.sequence_mixing.recurrent.continuous import LTC as layers_LTC
 from ember_ml.nn.layers.sequence_mixing.recurrent.continuous import WiredCfC as layers_WiredCfC
@@ -123,6 +126,7 @@ from ember_ml.nn.layers.sequence_mixing.recurrent.layers import LSTM as layers_L
 from ember_ml.nn.layers.sequence_mixing.recurrent.layers import MinGRU as layers_MinGRU
 from ember_ml.nn.layers.sequence_mixing.recurrent.layers import RNN as layers_RNN
 from ember_ml.nn.layers.sequence_mixing.retention import Retention as layers_Retention
+from ember_ml.nn.layers.sequence_mixing.rg_lru import RGLRU as layers_RGLRU
 from ember_ml.nn.layers.sequence_mixing.rwkv import RWKV5TimeMixer as layers_RWKV5TimeMixer
 from ember_ml.nn.layers.sequence_mixing.rwkv import RWKV6TimeMixer as layers_RWKV6TimeMixer
 from ember_ml.nn.layers.sequence_mixing.s4d import S4D as layers_S4D
@@ -157,6 +161,11 @@ from ember_ml.nn.pipeline.feature.base import FeaturePipeline as pipelines_Featu
 from ember_ml.nn.pipeline.feature.text import TextFeaturePipeline as pipelines_TextFeaturePipeline
 from ember_ml.nn.pipeline.feature.text import TokenCounts as pipelines_TokenCounts
 from ember_ml.nn.pipeline.inference import InferencePipeline as pipelines_InferencePipeline
+from ember_ml.nn.rope_scalings.by_length import DynamicScaling as rope_scalings_DynamicScaling
+from ember_ml.nn.rope_scalings.by_length import LongRoPE as rope_scalings_LongRoPE
+from ember_ml.nn.rope_scalings.fixed import LinearScaling as rope_scalings_LinearScaling
+from ember_ml.nn.rope_scalings.fixed import Llama3Scaling as rope_scalings_Llama3Scaling
+from ember_ml.nn.rope_scalings.fixed import YaRN as rope_scalings_YaRN
 from ember_ml.nn.sequential import Sequential as layers_Sequential
 from ember_ml.nn.wirings.circuits import AutoNCP as wirings_AutoNCP
 from ember_ml.nn.wirings.circuits import NCP as wirings_NCP
@@ -314,6 +323,8 @@ def create(name: typing.Literal['blocks/output'], *args: typing.Any, **kwargs: t
 @typing.overload
 def create(name: typing.Literal['blocks/parallel'], *args: typing.Any, **kwargs: typing.Any) -> blocks_ParallelMixers: ...
 @typing.overload
+def create(name: typing.Literal['blocks/parallel_residual'], *args: typing.Any, **kwargs: typing.Any) -> blocks_ParallelBlock: ...
+@typing.overload
 def create(name: typing.Literal['blocks/residual'], *args: typing.Any, **kwargs: typing.Any) -> blocks_ResidualBlock: ...
 @typing.overload
 def create(name: typing.Literal['blocks/rwkv'], *args: typing.Any, **kwargs: typing.Any) -> blocks_RWKVBlock: ...
@@ -448,9 +459,15 @@ def create(name: typing.Literal['layers/moe_mlp', 'layers/moe-mlp'], *args: typi
 @typing.overload
 def create(name: typing.Literal['layers/multi_head_hyena', 'layers/mh-hyena'], *args: typing.Any, **kwargs: typing.Any) -> layers_MultiHeadHyena: ...
 @typing.overload
+def create(name: typing.Literal['layers/quantized_dense'], *args: typing.Any, **kwargs: typing.Any) -> layers_QuantizedDense: ...
+@typing.overload
+def create(name: typing.Literal['layers/quantized_embedding'], *args: typing.Any, **kwargs: typing.Any) -> layers_QuantizedEmbedding: ...
+@typing.overload
 def create(name: typing.Literal['layers/reglu'], *args: typing.Any, **kwargs: typing.Any) -> layers_ReGLU: ...
 @typing.overload
 def create(name: typing.Literal['layers/retention', 'layers/retnet'], *args: typing.Any, **kwargs: typing.Any) -> layers_Retention: ...
+@typing.overload
+def create(name: typing.Literal['layers/rg_lru', 'layers/rg-lru', 'layers/griffin'], *args: typing.Any, **kwargs: typing.Any) -> layers_RGLRU: ...
 @typing.overload
 def create(name: typing.Literal['layers/rms_norm', 'layers/rmsnorm'], *args: typing.Any, **kwargs: typing.Any) -> layers_RMSNorm: ...
 @typing.overload
@@ -613,6 +630,16 @@ def create(name: typing.Literal['pipelines/token_counts'], *args: typing.Any, **
 def create(name: typing.Literal['pipelines/tokenize'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_Tokenize: ...
 @typing.overload
 def create(name: typing.Literal['pipelines/training'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_TrainingPipeline: ...
+@typing.overload
+def create(name: typing.Literal['rope_scalings/dynamic'], *args: typing.Any, **kwargs: typing.Any) -> rope_scalings_DynamicScaling: ...
+@typing.overload
+def create(name: typing.Literal['rope_scalings/linear'], *args: typing.Any, **kwargs: typing.Any) -> rope_scalings_LinearScaling: ...
+@typing.overload
+def create(name: typing.Literal['rope_scalings/llama3'], *args: typing.Any, **kwargs: typing.Any) -> rope_scalings_Llama3Scaling: ...
+@typing.overload
+def create(name: typing.Literal['rope_scalings/longrope'], *args: typing.Any, **kwargs: typing.Any) -> rope_scalings_LongRoPE: ...
+@typing.overload
+def create(name: typing.Literal['rope_scalings/yarn'], *args: typing.Any, **kwargs: typing.Any) -> rope_scalings_YaRN: ...
 @typing.overload
 def create(name: typing.Literal['schedules/chained'], *args: typing.Any, **kwargs: typing.Any) -> schedules_Chained: ...
 @typing.overload

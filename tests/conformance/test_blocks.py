@@ -10,7 +10,7 @@ import pytest
 from ember_ml import nn, ops, registry
 from ember_ml.backend import available, use_backend
 from ember_ml.configs import Config
-from ember_ml.nn.blocks import Block, ResidualBlock
+from ember_ml.nn.blocks import Block, ParallelBlock, ResidualBlock
 from ember_ml.nn.sequence_module import SequenceModule
 from ember_ml.nn.tensor import array
 from ember_ml.registry import Entry
@@ -26,6 +26,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"layers": "gru mlp", "placement": "post", "norm": "layer_norm"},
         {"layers": [{"type": "mamba", "expand": 1}, "blocks/mlp"]},
         {"layers": "lstm geglu", "residual": False},
+        {"layers": "gru mlp", "placement": "sandwich"},
+        {"layers": "attention mlp", "placement": "output", "norm": "layer_norm"},
     ],
     "blocks/hybrid": [{"mixers": "gru attention", "arrangement": "striped"}],
     "blocks/hyena": [{"num_heads": 4, "max_length": 64, "channel_mixer": "none"}],
@@ -38,6 +40,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "blocks/mamba": [{"version": 2, "channel_mixer": ["mlp", "swiglu"]}],
     "blocks/mlp": [{"gated": True, "activation": "silu", "norm": "none"}],
     "blocks/moe": [{"mixer": "none", "expert": "mlp", "top_k": 1, "router": "sigmoid"}],
+    "blocks/parallel_residual": [{"layers": "gru mlp lstm", "norm": "none"}],
     "blocks/residual": [
         {"layer": {"type": "layers/attention", "features": 32}, "placement": "post"}
     ],
@@ -140,6 +143,29 @@ def test_steps_equal_the_whole(entry: Entry, options: dict, backend: str) -> Non
 
 
 @of_each_case
+def test_parts_of_padded_sequences_equal_each_alone(
+    entry: Entry, options: dict, backend: str
+) -> None:
+    block = make(entry, **options)
+    if not block.is_causal:
+        pytest.skip("needs the whole sequence")
+    x, lengths = sequence(block, 2, 9), [9, 5]
+    mask = np.arange(9) < np.array(lengths)[:, None]
+    state, outputs = block.initial_state(2), []
+    for start in range(0, 9, 4):
+        part = slice(start, start + 4)
+        y, state = block(array(x[:, part]), array(mask[:, part]), state=state)
+        outputs.append(y.numpy())
+    whole = np.concatenate(outputs, axis=1)
+    after, _ = block.step(array(x[:, 0]), state)
+    for at, n in enumerate(lengths):
+        longer = array(np.concatenate([x[at : at + 1, :n], x[at : at + 1, :1]], axis=1))
+        expected = block(longer).numpy()[0]
+        assert close(whole[at, :n], expected[:n], 3e-4)
+        assert close(after.numpy()[at], expected[n], 3e-4)
+
+
+@of_each_case
 def test_the_future_does_not_matter(entry: Entry, options: dict, backend: str) -> None:
     block = make(entry, **options)
     x = sequence(block, 2, 11)
@@ -236,6 +262,36 @@ def test_steps_drop_in_training_too(backend: str) -> None:
     block = make(registry.get("blocks/lstm"), dropout=0.2, stochastic_depth=0.2).train()
     y, _ = block.step(array(sequence(block, 64, 1)[:, 0]), block.initial_state(64))
     assert y.shape == (64, block.features)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post", "output", "sandwich"])
+def test_where_norms_are_applied(placement: str, backend: str) -> None:
+    block = make(registry.get("blocks/residual"), placement=placement, layer="layers/swiglu")
+    x = array(sequence(block, 2, 5))
+    norm, layer = block.norm, block.layer
+    expected = {
+        "pre": lambda: x + layer(norm(x)),
+        "post": lambda: norm(x + layer(x)),
+        "output": lambda: x + norm(layer(x)),
+        "sandwich": lambda: x + block.output_norm(layer(norm(x))),
+    }[placement]()
+    assert (block.output_norm is not None) is (placement == "sandwich")
+    assert close(block(x).numpy(), expected.numpy(), 1e-6)
+
+
+def test_layers_in_parallel_share_one_residual_connection(backend: str) -> None:
+    block = ParallelBlock("", 8, "gru").add_layer("swiglu")
+    x = array(sequence(block, 2, 5))
+    first, second = block.layers
+    expected = x + first.layer(first.norm(x)) + second.layer(second.norm(x))
+    assert close(block(x).numpy(), expected.numpy(), 1e-5)
+    twin = Config.from_yaml(block.config.to_yaml()).create()
+    assert type(twin) is ParallelBlock
+    twin.load_state_dict(block.state_dict())
+    assert close(twin(x).numpy(), expected.numpy(), 1e-5)
+    with pytest.raises(ValueError, match=r"without a residual connection.* not a Block"):
+        block.add_layer(Block("", 8, "gru"))
+    assert len(block.layers) == 2
 
 
 def test_a_block_grows(backend: str) -> None:

@@ -12,9 +12,11 @@ import torch
 from ember_ml import nn, ops, registry
 from ember_ml.backend import available, use_backend
 from ember_ml.nn import models
+from ember_ml.nn.models.pooling import extend_pool, initial_pool, pool
 from ember_ml.nn.tensor import array
 from ember_ml.registry import Entry
 from ember_ml.training import Trainer
+from tests.backends import has_dtype
 from tests.conformance.test_layers import close
 from tests.examples_of import config_of
 
@@ -107,6 +109,60 @@ def test_a_checkpoint_moves_between_backends(entry: Entry, tmp_path: Path) -> No
     other = models.AutoEncoder if entry.target is models.LiquidModel else models.LiquidModel
     with pytest.raises(ValueError, match=f"not a {other.__name__}"):
         other.load(tmp_path / available()[0])
+
+
+STATEFUL = [entry for entry in MODELS if "initial_state" in dir(entry.target)]
+WITHOUT_STATE = {
+    "models/autoencoder": "decodes from the last position",
+    "models/forecaster": "normalizes by the whole series",
+}
+"""Models that need the whole sequence, and why."""
+
+
+def test_models_have_a_state_or_a_reason() -> None:
+    assert {e.name for e in MODELS} - {e.name for e in STATEFUL} == set(WITHOUT_STATE)
+
+
+@pytest.mark.parametrize("entry", STATEFUL, ids=lambda entry: entry.name)
+def test_parts_of_padded_sequences_equal_each_alone(entry: Entry, backend: str) -> None:
+    model = make(entry)
+    x, _, _ = data(model)
+    model.eval()
+    lengths = [TIME, 4, 2, 1]
+    alone = [model(array(x[at : at + 1, :n])).numpy()[0] for at, n in enumerate(lengths)]
+    is_pooled = alone[0].ndim < 2  # one output for all positions so far
+    for size in (1, 4, TIME):
+        state, outputs = model.initial_state(BATCH), []
+        for start in range(0, TIME, size):
+            part = x[:, start : start + size]
+            mask = np.arange(start, start + part.shape[1]) < np.array(lengths)[:, None]
+            y, state = model(array(part), array(mask), state=state)
+            outputs.append(y.numpy()[:, None] if is_pooled else y.numpy())
+        whole = np.concatenate(outputs, axis=1)
+        after, _ = model.step(array(x[:, 0]), state)
+        for at, n in enumerate(lengths):
+            got = whole[at, -1] if is_pooled else whole[at, :n]
+            assert close(got, alone[at], 3e-4)
+            longer = array(np.concatenate([x[at : at + 1, :n], x[at : at + 1, :1]], axis=1))
+            expected = model(longer).numpy()[0]
+            assert close(after.numpy()[at], expected if is_pooled else expected[-1], 3e-4)
+
+
+@of_each_generator
+def test_prefill_returns_the_logits_after_each_prompt(entry: Entry, backend: str) -> None:
+    model = make(entry).eval()
+    tokens = data(model)[0]
+    model.eval()
+    mask = np.arange(TIME) < np.array([[TIME], [3], [1], [5]])
+    logits, state = model.prefill(array(tokens), array(mask))
+    for at, n in enumerate(mask.sum(1)):
+        assert close(logits.numpy()[at], model(array(tokens[at : at + 1, :n])).numpy()[0, -1], 3e-4)
+    _, once_more = model.prefill(array(tokens[:, :2]), state=state)
+    assert int(once_more[0][1]) == 5
+    with pytest.raises(ValueError, match=r"prefill: each row needs at least one real token"):
+        model.prefill(array(tokens), array(mask & (np.arange(BATCH) > 0)[:, None]))
+    with pytest.raises(ValueError, match=r"prefill: each row needs at least one real token"):
+        model.prefill(array(tokens[:, :0]))
 
 
 @of_each_generator
@@ -338,3 +394,19 @@ def test_every_model_says_what_it_is_trained_by(entry: Entry) -> None:
     assert model.default_loss in expected
     assert Trainer(model, progress=False).config.loss.component == f"losses/{model.default_loss}"
     assert Trainer(model, "huber", progress=False).config.loss.component == "losses/huber"
+
+
+def test_the_mean_of_a_long_stream_in_half_precision(backend: str) -> None:
+    """The number of positions exceeds the integers that the dtype has."""
+    dtype = "bfloat16" if has_dtype(backend, "bfloat16") else "float16"
+    time = 600 if dtype == "bfloat16" else 4400
+    x = np.full((1, time, 4), 0.5, np.float32)
+    x[:, time // 2 :] = 1.0
+    half = array(x).astype(dtype)
+    state = initial_pool("mean", 1, 4, half)
+    for at in range(time):
+        y, state = extend_pool(half[:, at : at + 1], None, "mean", state)
+    masked = pool(half, array(np.ones((1, time), bool)), "mean")
+    for mean in (y, masked):
+        assert mean.dtype.name == dtype
+        assert np.allclose(mean.astype("float32").numpy(), 0.75, atol=4e-3)

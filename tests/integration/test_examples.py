@@ -120,7 +120,7 @@ def test_characters(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[
     samples = re.findall(r"--- temperature (?:0\.5|1\.0)\n(The .{40})", printed, re.DOTALL)
     assert len(samples) == 2
     assert samples[0] != samples[1]
-    before, after = re.findall(r"has (\d+) values after 1 character and (\d+) after", printed)[0]
+    before, after = re.findall(r"has (\d+) values after 100 characters and (\d+) after", printed)[0]
     assert before == after
     others = [name for name in available() if name != backend]
     assert not others or f"{others[0]}, from the checkpoint: the same" in printed

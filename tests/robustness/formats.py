@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,9 @@ from ember_ml.data.tables import CSVDataset, ParquetDataset
 from ember_ml.data.text import JSONLDataset, LineDataset, PackedTokens, Tokenizer, Vocabulary
 from ember_ml.mad.report.gather import gather
 from ember_ml.mad.store import Store
-from ember_ml.nn.models.convert import convert, export
+from ember_ml.nn.models.convert import FAMILIES, convert, export
+from ember_ml.nn.models.convert.decoder import FULL
+from ember_ml.nn.models.convert.settings import Settings
 from ember_ml.registry import components
 from tests.examples_of import config_of
 from tests.robustness.test_resume_damage import X, Y, everything, trainer
@@ -231,13 +234,45 @@ def _sweep(folder: Path) -> dict[str, Format]:
 
 
 def _transformers(folder: Path) -> dict[str, Format]:
-    path = folder / "llama"
-    export(nn.models.TransformerModel(8, 16, gated=True, activation="silu", bias=False), path)
-
-    def read() -> object:
-        return convert(path)(ops.zeros((1, 2), dtype="int64")).shape
-
+    export(
+        nn.models.TransformerModel(8, 16, gated=True, activation="silu", bias=False),
+        folder / "llama",
+    )
+    for family, values in SMALL.items():
+        config = FAMILIES[family].config(Settings("config.json", values))
+        export(config.create(), folder / family, family)
     return {
-        f"transformers/{name}": Format(path / name, read, lambda: None, False, None)
+        f"transformers/{family}/{name}": Format(
+            folder / family / name, partial(_logits, folder / family), lambda: None, False, None
+        )
+        for family in ("llama", *SMALL)
         for name in ("config.json", "model.safetensors")
     }
+
+
+def _logits(path: Path) -> object:
+    return convert(path)(ops.zeros((1, 2), dtype="int64")).shape
+
+
+DECODER = {
+    "vocab_size": 8,
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+}
+SMALL: dict[str, dict[str, Any]] = {
+    "gemma3_text": {**DECODER, "head_dim": 8, "layer_types": ["sliding_attention", FULL]},
+    "jamba": {**DECODER, "attn_layer_period": 2, "attn_layer_offset": 1, "num_experts": 2},
+    "mamba2": {
+        "vocab_size": 8,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_heads": 4,
+        "head_dim": 8,
+        "n_groups": 1,
+        "state_size": 4,
+    },
+}
+"""model_type -> values of a small config.json."""

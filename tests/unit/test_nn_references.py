@@ -39,16 +39,17 @@ def test_value(case, backend):
 
 
 def gradient(function, case, args):
-    """Return the gradient of a weighted sum of the result with respect to the first operand."""
+    """Return the gradient of a weighted sum of the result for the first floating-point operand."""
+    at = next(at for at, x in enumerate(args) if x.dtype.is_floating)
 
     def weighted(x):
         if case.key == "nn.ctc.ctc_loss":  # torch's gradient assumes normalized log-probabilities
             x = ops.log_softmax(x)
-        out = first(function(x, *args[1:], **case.kwargs))
+        out = first(function(*args[:at], x, *args[at + 1 :], **case.kwargs))
         weights = np.random.default_rng(0).uniform(0.5, 1.5, out.shape).astype(np.float32)
         return ops.sum(out * ops.asarray(weights))
 
-    return grad(weighted)(args[0]).numpy()
+    return grad(weighted)(args[at]).numpy()
 
 
 @on_native_ops

@@ -125,6 +125,11 @@ class CompileCache:
         self._options = options
         self._compiled: dict[Hashable, tuple[Callable[..., list[NativeArray]], list[Template]]] = {}
 
+    @property
+    def num_compiled(self) -> int:
+        """Number of forms of the arguments that were compiled."""
+        return len(self._compiled)
+
     def __call__(
         self, backend: str, arrays: Sequence[NativeArray], nest: object, mode: Hashable = None
     ) -> tuple[Sequence[NativeArray], Template]:

@@ -163,6 +163,12 @@ def copy(data: mx.array) -> mx.array:
     return mx.array(data)
 
 
+def overwrite(data: mx.array, update: mx.array, axis: int, start: int | mx.array) -> mx.array:
+    """Return the array with the update; MLX reuses memory that nothing else refers to."""
+    place = mx.array([start]) if isinstance(start, int) else start
+    return mx.slice_update(data, update, place, (axis,))
+
+
 def item(data: mx.array) -> mx.array:
     """Return the only element as a Python scalar."""
     try:

@@ -128,7 +128,7 @@ def is_tracing_error(error: BaseException) -> bool:
     return "function transformations" in text or "::vmap]" in text or "[vmap]" in text
 
 
-def compile(function: Function, **options: object) -> Function:
+def compile(function: Function, *, trusted: bool = False, **options: object) -> Function:
     """Return the compiled function; it draws new random numbers at each call."""
     return mx.compile(function, inputs=mx.random.state, outputs=mx.random.state, **options)
 

@@ -116,6 +116,15 @@ def copy(data: np.ndarray) -> np.ndarray:
     return np.array(data)
 
 
+def overwrite(
+    data: np.ndarray, update: np.ndarray, axis: int, start: int | np.ndarray
+) -> np.ndarray:
+    """Write the update into the array."""
+    start = start if isinstance(start, int) else int(start.item())
+    data[(slice(None),) * axis + (slice(start, start + update.shape[axis]),)] = update
+    return data
+
+
 def item(data: np.ndarray) -> np.ndarray:
     """Return the only element as a Python scalar."""
     return data.item()

@@ -148,6 +148,18 @@ def copy(data: torch.Tensor) -> torch.Tensor:
     return data.clone()
 
 
+def overwrite(
+    data: torch.Tensor, update: torch.Tensor, axis: int, start: int | torch.Tensor
+) -> torch.Tensor:
+    """Write the update into the tensor, or into a copy while torch records or transforms."""
+    if not isinstance(start, int):
+        return data.index_copy_(axis, start, update)
+    if update.requires_grad or torch._C._are_functorch_transforms_active():
+        return torch.slice_scatter(data, update, axis, start, start + update.shape[axis])
+    data.narrow(axis, start, update.shape[axis]).copy_(update)
+    return data
+
+
 def item(data: torch.Tensor) -> torch.Tensor:
     """Return the only element as a Python scalar."""
     return data.item()

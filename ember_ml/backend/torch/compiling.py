@@ -13,13 +13,16 @@ from ember_ml.backend.torch.nesting import nesting, tracing
 Function = Callable[..., list[torch.Tensor]]
 
 
-def compile(function: Function, **options: object) -> Function:
+def compile(function: Function, *, trusted: bool = False, **options: object) -> Function:
     """Return the function, compiled for fixed shapes by default.
 
     Shapes are fixed because the caller compiles once per shape, and because torch would otherwise
     trace later functions with symbolic sizes, which batched gradients of slices do not support.
+    A trusted function depends on its arguments alone: torch then checks only these at each call.
     """
     options = {"dynamic": False, **options}
+    if trusted:
+        options["options"] = {"guard_filter_fn": torch.compiler.keep_tensor_guards_unsafe}
     if options.get("fullgraph"):
         return torch.compile(_copied(function), **options)
     whole = torch.compile(_copied(function), **{**options, "fullgraph": True})

@@ -20,6 +20,8 @@ from ember_ml.configs.layers.channel_mixing import LayerNormConfig as LayerNormC
 from ember_ml.configs.layers.channel_mixing import MLPConfig as MLPConfig
 from ember_ml.configs.layers.channel_mixing import MoEConfig as MoEConfig
 from ember_ml.configs.layers.channel_mixing import MoEMLPConfig as MoEMLPConfig
+from ember_ml.configs.layers.channel_mixing import QuantizedDenseConfig as QuantizedDenseConfig
+from ember_ml.configs.layers.channel_mixing import QuantizedEmbeddingConfig as QuantizedEmbeddingConfig
 from ember_ml.configs.layers.channel_mixing import RMSNormConfig as RMSNormConfig
 from ember_ml.configs.layers.channel_mixing import RWKV5ChannelMixerConfig as RWKV5ChannelMixerConfig
 from ember_ml.configs.layers.channel_mixing import RWKV6ChannelMixerConfig as RWKV6ChannelMixerConfig
@@ -49,6 +51,7 @@ from ember_ml.configs.layers.sequence_mixing import MultiHeadGatedLinearAttentio
 from ember_ml.configs.layers.sequence_mixing import MultiHeadHyenaConfig as MultiHeadHyenaConfig
 from ember_ml.configs.layers.sequence_mixing import MultiHeadLinearAttentionConfig as MultiHeadLinearAttentionConfig
 from ember_ml.configs.layers.sequence_mixing import MultiHeadSlidingWindowAttentionConfig as MultiHeadSlidingWindowAttentionConfig
+from ember_ml.configs.layers.sequence_mixing import RGLRUConfig as RGLRUConfig
 from ember_ml.configs.layers.sequence_mixing import RNNConfig as RNNConfig
 from ember_ml.configs.layers.sequence_mixing import RWKV5TimeMixerConfig as RWKV5TimeMixerConfig
 from ember_ml.configs.layers.sequence_mixing import RWKV6TimeMixerConfig as RWKV6TimeMixerConfig

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ember_ml._core.errors import EmberError
+
+FILE = "vocab.json"
+"""Name of the file of a vocabulary in a folder."""
 
 
 class VocabularyError(EmberError, ValueError):
@@ -27,6 +30,9 @@ class Vocabulary:
         >>> vocabulary.decode(vocabulary.encode("hole"))
         'hole'
     """
+
+    eos_id: int | None = None
+    """Token that ends a text: there is none."""
 
     def __init__(self, tokens: Iterable[str]) -> None:
         self.tokens = list(tokens)
@@ -74,9 +80,40 @@ class Vocabulary:
         known = range(len(self.tokens))
         return "".join(self.tokens[at] if at in known else "\ufffd" for at in ids)
 
+    def decode_stream(self, ids: Iterable[int], *, after: Sequence[int] = ()) -> Iterator[str]:
+        """Yield the text of token ids character by character, for generation.
+
+        Args:
+            ids: Token ids, such as those that a model samples.
+            after: Token ids before them, which do not matter.
+        """
+        return (self.decode([token]) for token in ids)
+
     def to_json(self) -> str:
         """Return the content of `vocab.json`."""
         return json.dumps({"level": "char", "tokens": self.tokens}, ensure_ascii=False) + "\n"
+
+    def to_files(self) -> dict[str, bytes]:
+        """Return the file of the vocabulary, such as for `Module.extra_files`."""
+        return {FILE: self.to_json().encode()}
+
+    @classmethod
+    def from_json(cls, content: str | bytes, where: object = FILE) -> Vocabulary:
+        """Return the vocabulary in the content of a `vocab.json`.
+
+        Args:
+            content: The content.
+            where: Name of the file in errors.
+        """
+        try:
+            data = json.loads(content)
+            tokens = data["tokens"]
+            characters = isinstance(tokens, list) and all(isinstance(each, str) for each in tokens)
+            if data["level"] != "char" or not characters:
+                raise ValueError("its tokens are not characters")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise VocabularyError(f"{where} is not a vocabulary: {error}") from None
+        return cls(tokens)
 
     @classmethod
     def read(cls, path: Path) -> Vocabulary:
@@ -86,11 +123,7 @@ class Vocabulary:
             path: The file.
         """
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            tokens = data["tokens"]
-            characters = isinstance(tokens, list) and all(isinstance(each, str) for each in tokens)
-            if data["level"] != "char" or not characters:
-                raise ValueError("its tokens are not characters")
-        except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
+            content = path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
             raise VocabularyError(f"{path} is not a vocabulary: {error}") from None
-        return cls(tokens)
+        return cls.from_json(content, path)

@@ -11,6 +11,7 @@ from ember_ml.nn.blocks.linear_time import RWKVBlock as RWKVBlock
 from ember_ml.nn.blocks.ncp import HiddenBlock as HiddenBlock
 from ember_ml.nn.blocks.ncp import InputBlock as InputBlock
 from ember_ml.nn.blocks.ncp import OutputBlock as OutputBlock
+from ember_ml.nn.blocks.parallel import ParallelBlock as ParallelBlock
 from ember_ml.nn.blocks.recurrent import GRUBlock as GRUBlock
 from ember_ml.nn.blocks.recurrent import LiquidBlock as LiquidBlock
 from ember_ml.nn.blocks.recurrent import LSTMBlock as LSTMBlock

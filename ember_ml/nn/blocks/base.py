@@ -93,8 +93,8 @@ class Block(SequenceMixer):
         residual: Whether layers have residual connections. Without them, there are no norms and
             no dropout either.
         norm: Normalization layer: "rms_norm", "layer_norm" or "none".
-        placement: Where norms are applied: to the input of each layer ("pre") or to the sum
-            after it ("post").
+        placement: Where norms are applied: to the input of each layer ("pre"), to the sum after it
+            ("post"), to its output before the sum ("output") or to input and output ("sandwich").
         dropout: Dropout probability of each layer's output.
         stochastic_depth: Probability of skipping a layer for an example during training.
         norm_eps: Epsilon of the norms. Default: the norm's own.
@@ -164,6 +164,13 @@ class Block(SequenceMixer):
         """The config that describes the block, including layers added later."""
         if not self._has_grown or self._config is None:
             return self._config
+        return self._describe()
+
+    @config.setter
+    def config(self, config: Config | None) -> None:
+        self._config, self._has_grown = config, False
+
+    def _describe(self) -> Config:
         from ember_ml.configs.blocks import BlockConfig
 
         return BlockConfig(
@@ -173,10 +180,6 @@ class Block(SequenceMixer):
             residual=self._residual,
             **self._options,
         )
-
-    @config.setter
-    def config(self, config: Config | None) -> None:
-        self._config, self._has_grown = config, False
 
     def add_layer(self, layer: ComponentLike, stochastic_depth: float | None = None) -> Self:
         """Append a layer, and return the block.
@@ -206,18 +209,28 @@ class Block(SequenceMixer):
             )
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
-    ) -> Tensor:
-        """Return the output of the last layer.
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+        *,
+        state: State | None = None,
+    ) -> Any:
+        """Return the output of the last layer; with a state, also the states of the layers.
 
         Args:
             x: Tensor of shape (batch, time, hidden_size).
             mask: Padding mask of shape (batch, time), False at padding.
             timespans: Time since the previous position, for layers that use it.
+            state: States of the layers before the first position. Default: the start of the
+                sequence.
         """
         if self._residual:
             self.check_sequence(x, mask)
-        return sequence_module.run_all(self.layers, x, mask, timespans)
+        if state is None:
+            return sequence_module.run_all(self.layers, x, mask, timespans)
+        self._check_states(state)
+        return sequence_module.extend_all(self.layers, x, state, mask, timespans)
 
     def initial_state(self, batch: int) -> State:
         """Return the states of the layers before the first position."""
@@ -227,9 +240,12 @@ class Block(SequenceMixer):
         self, x: Tensor, state: State, timespan: TensorLike | None = None
     ) -> tuple[Tensor, State]:
         """Return the output at one position, and the next states of the layers."""
+        self._check_states(state)
+        return sequence_module.step_all(self.layers, x, state, timespan)
+
+    def _check_states(self, state: State) -> None:
         if len(state) != len(self.layers):
             raise ShapeError(
                 f"{type(self).__name__} {self.name!r}: got {len(state)} states for "
                 f"{len(self.layers)} layers"
             )
-        return sequence_module.step_all(self.layers, x, state, timespan)

@@ -72,18 +72,32 @@ class ParallelMixers(SequenceMixer):
         return sequence_module.any_uses_timespans(self.layers)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
-    ) -> Tensor:
-        """Return the weighted sum of the mixers' outputs.
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+        *,
+        state: State | None = None,
+    ) -> Any:
+        """Return the weighted sum of the mixers' outputs; with a state, also their next states.
 
         Args:
             x: Tensor of shape (batch, time, hidden_size).
             mask: Padding mask of shape (batch, time), False at padding.
             timespans: Time since the previous position, for mixers that use it.
+            state: States of the mixers before the first position. Default: the start of the
+                sequence.
         """
         self.check_sequence(x, mask)
-        outputs = [sequence_module.run(layer, x, mask, timespans) for layer in self.layers]
-        return self._weighted_sum(outputs)
+        if state is None:
+            outputs = [sequence_module.run(layer, x, mask, timespans) for layer in self.layers]
+            return self._weighted_sum(outputs)
+        return self._sum_with_states(
+            [
+                sequence_module.extend(layer, x, before, mask, timespans)
+                for layer, before in zip(self.layers, state, strict=True)
+            ]
+        )
 
     def initial_state(self, batch: int) -> State:
         """Return the states of the mixers before the first position."""
@@ -93,11 +107,16 @@ class ParallelMixers(SequenceMixer):
         self, x: Tensor, state: State, timespan: TensorLike | None = None
     ) -> tuple[Tensor, State]:
         """Return the output at one position, and the next states of the mixers."""
-        steps = [
-            sequence_module.step(layer, x, before, timespan)
-            for layer, before in zip(self.layers, state, strict=True)
-        ]
-        return self._weighted_sum([y for y, _ in steps]), tuple(after for _, after in steps)
+        return self._sum_with_states(
+            [
+                sequence_module.step(layer, x, before, timespan)
+                for layer, before in zip(self.layers, state, strict=True)
+            ]
+        )
+
+    def _sum_with_states(self, results: list[tuple[Tensor, State]]) -> tuple[Tensor, State]:
+        """Return the weighted sum of outputs, and the states."""
+        return self._weighted_sum([y for y, _ in results]), tuple(after for _, after in results)
 
     def _weighted_sum(self, outputs: list[Tensor]) -> Tensor:
         total = outputs[0] * self.weights[0]

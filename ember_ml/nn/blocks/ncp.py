@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
@@ -68,15 +68,22 @@ class InputBlock(_CircuitBlock):
         self.gain = Parameter(ops.ones((in_features,)), decay=False)
         self.shift = Parameter(ops.zeros((in_features,)), decay=False)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return the scaled and shifted inputs, of the shape of `x`."""
+    def forward(self, x: Tensor, mask: Tensor | None = None, *, state: State | None = None) -> Any:
+        """Return the scaled and shifted inputs, of the shape of `x`; with a state, also the state.
+
+        Args:
+            x: Tensor of shape (..., in_features).
+            mask: Ignored: the block maps each position by itself.
+            state: (): the block has no state.
+        """
         self.check_wired()
         if x.shape[-1] != self.in_features:
             raise ShapeError(
                 f"InputBlock {self.name!r}: expected {self.in_features} features, got an input of "
                 f"shape {x.shape}"
             )
-        return x * self.gain + self.shift
+        y = x * self.gain + self.shift
+        return y if state is None else (y, state)
 
     def initial_state(self, batch: int) -> State:
         """Return (): the block has no state."""
@@ -107,17 +114,23 @@ class _Neurons(_CircuitBlock):
         self.in_features, self.out_features = in_features, wiring.units
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
-    ) -> Tensor:
-        """Return the potentials of the neurons after each position.
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+        *,
+        state: State | None = None,
+    ) -> Any:
+        """Return the potentials after each position; with a state, also those after the last.
 
         Args:
             x: Tensor of shape (batch, time, in_features).
             mask: Padding mask of shape (batch, time), False at padding.
             timespans: Time since the previous position. Default: 1.
+            state: Potentials before the first position. Default: zeros.
         """
         self.check_wired()
-        return self.layer(x, mask, timespans)
+        return self.layer(x, mask, timespans, state=state)
 
     def initial_state(self, batch: int) -> State:
         """Return the potentials before the first position: zeros."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
@@ -17,8 +17,9 @@ from ember_ml.nn.module import Module
 from ember_ml.nn.sequence_module import State
 from ember_ml.registry import build, create, register
 
-Placement = Literal["pre", "post"]
-"""Whether the norm is applied to the input of a layer or to the sum after it."""
+Placement = Literal["pre", "post", "output", "sandwich"]
+"""Where a norm is applied: to the input of a layer, to the sum after it, to its output before the
+sum, or to both input and output."""
 
 
 def create_norm(norm: str, features: int, eps: float | None = None) -> Module | None:
@@ -45,13 +46,18 @@ class ResidualBlock(SequenceMixer):
             └───────────────────────────────┘
         x ──┬── layer ── dropout ── + ── norm ── y      "post"
             └───────────────────────┘
+        x ──┬── layer ── norm ── dropout ── + ── y      "output"
+            └───────────────────────────────┘
+        x ──┬── norm ── layer ── norm ── dropout ── + ── y      "sandwich"
+            └───────────────────────────────────────┘
 
     Args:
         layer: A module, or the name or config of one. It must preserve the shape of its input.
         hidden_size: Number of input and output features.
         norm: Normalization layer: "rms_norm", "layer_norm" or "none".
         placement: Where the norm is applied: to the input of the layer ("pre", which trains
-            without a learning rate warm-up) or to the sum ("post").
+            without a learning rate warm-up), to the sum ("post"), to the output of the layer
+            ("output"), or to input and output, with two norms ("sandwich").
         dropout: Dropout probability of the layer's output.
         stochastic_depth: Probability of skipping the layer for an example during training.
         norm_eps: Epsilon of the norm. Default: the norm's own.
@@ -59,7 +65,8 @@ class ResidualBlock(SequenceMixer):
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).
 
     Reference: Xiong et al., "On Layer Normalization in the Transformer Architecture", 2020; Huang
-    et al., "Deep Networks with Stochastic Depth", 2016.
+    et al., "Deep Networks with Stochastic Depth", 2016; OLMo Team, "2 OLMo 2 Furious", 2024 (norms
+    of the output); Gemma Team, "Gemma 2", 2024 (both).
 
     Example:
         >>> block = nn.blocks.ResidualBlock(nn.layers.SwiGLU(8), 8)
@@ -68,6 +75,8 @@ class ResidualBlock(SequenceMixer):
     """
 
     norm: Module | None
+    output_norm: Module | None
+    """The second norm of "sandwich"."""
 
     def __init__(
         self,
@@ -81,6 +90,8 @@ class ResidualBlock(SequenceMixer):
     ) -> None:
         self.features = hidden_size
         self.norm = create_norm(norm, hidden_size, norm_eps)
+        second = norm if placement == "sandwich" else "none"
+        self.output_norm = create_norm(second, hidden_size, norm_eps)
         self.layer: Module = build("", layer)
         self.placement = placement
         self.dropout = dropout
@@ -108,17 +119,27 @@ class ResidualBlock(SequenceMixer):
         return sequence_module.any_uses_timespans([self.layer])
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
-    ) -> Tensor:
-        """Return the residual sum for a sequence.
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+        *,
+        state: State | None = None,
+    ) -> Any:
+        """Return the residual sum for a sequence; with a state, also the layer's next state.
 
         Args:
             x: Tensor of shape (batch, time, hidden_size).
             mask: Padding mask of shape (batch, time), False at padding.
             timespans: Time since the previous position, for layers that use it.
+            state: The layer's state before the first position. Default: the start of the sequence.
         """
         self.check_sequence(x, mask)
-        return self._add_residual(x, lambda x: sequence_module.run(self.layer, x, mask, timespans))
+        if state is None:
+            run = sequence_module.run
+            return self._add_residual(x, lambda x: (run(self.layer, x, mask, timespans), ()))[0]
+        extend = sequence_module.extend
+        return self._add_residual(x, lambda x: extend(self.layer, x, state, mask, timespans))
 
     def initial_state(self, batch: int) -> State:
         """Return the layer's state before the first position."""
@@ -128,25 +149,37 @@ class ResidualBlock(SequenceMixer):
         self, x: Tensor, state: State, timespan: TensorLike | None = None
     ) -> tuple[Tensor, State]:
         """Return the output at one position, and the layer's next state."""
-        states: list[State] = []
+        return self._add_residual(x, lambda x: sequence_module.step(self.layer, x, state, timespan))
 
-        def run_step(x: Tensor) -> Tensor:
-            y, next_state = sequence_module.step(self.layer, x, state, timespan)
-            states.append(next_state)
-            return y
+    def _add_residual(
+        self, x: Tensor, layer: Callable[[Tensor], tuple[Tensor, State]]
+    ) -> tuple[Tensor, State]:
+        """Return the residual sum, and the state that the layer returns."""
+        y, state = self.branch(x, layer)
+        y = x + y
+        return self.norm(y) if self.norm is not None and self.placement == "post" else y, state
 
-        return self._add_residual(x, run_step), states[0]
+    def branch(
+        self, x: Tensor, layer: Callable[[Tensor], tuple[Tensor, State]]
+    ) -> tuple[Tensor, State]:
+        """Return what is added to x, and the state that the layer returns.
 
-    def _add_residual(self, x: Tensor, layer: Callable[[Tensor], Tensor]) -> Tensor:
-        norm, pre = self.norm, self.placement == "pre"
-        y = layer(norm(x) if norm is not None and pre else x)
+        That is the output of the layer, with norms and dropout.
+
+        Args:
+            x: Tensor of shape (batch, time, hidden_size) or (batch, hidden_size).
+            layer: Function that calls the layer, and returns its output and state.
+        """
+        has_input_norm = self.placement == "pre" or self.placement == "sandwich"
+        y, state = layer(self.norm(x) if self.norm is not None and has_input_norm else x)
         if y.shape != x.shape:
             raise ShapeError(
                 f"{type(self).__name__}: {type(self.layer).__name__} maps {x.shape} to {y.shape}; "
                 "a layer with a residual connection must preserve the shape"
             )
-        y = x + (self._drop(y) if self.training else y)
-        return y if norm is None or pre else norm(y)
+        after = self.norm if self.placement == "output" else self.output_norm
+        y = y if after is None else after(y)
+        return self._drop(y) if self.training else y, state
 
     def _drop(self, y: Tensor) -> Tensor:
         """Apply dropout, and skip the layer for some examples."""

@@ -51,7 +51,8 @@ class TransformerBlock(Block):
         rope_base: Base of the rotary frequencies.
         bias: Whether the linear maps have biases.
         attention_dropout: Dropout probability of the attention weights.
-        placement: Where norms are applied: "pre" or "post"; see `Block`.
+        placement: Where norms are applied: "pre", "post", "output" or "sandwich"; see
+            `Block`.
         options: `norm`, `dropout`, `stochastic_depth` and `norm_eps`, as in `Block`.
 
     Shape: (batch, time, hidden_size) -> (batch, time, hidden_size).

@@ -3,6 +3,8 @@
 from ember_ml.nn.models.autoencoder import AutoEncoder as AutoEncoder
 from ember_ml.nn.models.backbone import Backbone as Backbone
 from ember_ml.nn.models.base import Model as Model
+from ember_ml.nn.models.decoding import Generation as Generation
+from ember_ml.nn.models.decoding import GenerationOptions as GenerationOptions
 from ember_ml.nn.models.generation import Generator as Generator
 from ember_ml.nn.models.heads import Forecaster as Forecaster
 from ember_ml.nn.models.heads import SequenceClassifier as SequenceClassifier

@@ -14,8 +14,8 @@ from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding, RMSNorm
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.base import Model
-from ember_ml.nn.models.heads import pool
 from ember_ml.nn.models.language import sinusoids
+from ember_ml.nn.models.pooling import pool
 from ember_ml.nn.sequential import Sequential
 from ember_ml.registry import register
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import NormName
 from ember_ml.configs.patterns import LayersLike, items_of, longest, sized
@@ -20,8 +22,9 @@ class Backbone(SequenceMixer):
             and modules.
         hidden_size: Number of input and output features.
         norm: Normalization layer: "rms_norm", "layer_norm" or "none".
-        placement: Where norms are applied: to the input of each layer ("pre") or to the sum
-            after it ("post"). With "post", there is no final norm.
+        placement: Where norms are applied: to the input of each layer ("pre"), to the sum after it
+            ("post"), to its output before the sum ("output") or to input and output ("sandwich").
+            With "post", there is no final norm.
         dropout: Dropout probability of each layer's output.
         stochastic_depth: Probability of skipping the last layer for an example during training.
             It increases linearly from 0 at the first layer.
@@ -47,7 +50,7 @@ class Backbone(SequenceMixer):
         self.blocks = Block("", hidden_size, (), True, norm, placement, dropout, norm_eps=norm_eps)
         for at, layer in enumerate(known):
             self.blocks.add_layer(layer, stochastic_depth * at / max(1, len(known) - 1))
-        self.norm = create_norm(norm, hidden_size, norm_eps) if placement == "pre" else None
+        self.norm = create_norm(norm, hidden_size, norm_eps) if placement != "post" else None
 
     @property
     def is_causal(self) -> bool:  # type: ignore[override]
@@ -60,16 +63,26 @@ class Backbone(SequenceMixer):
         return self.blocks.uses_timespans
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
-    ) -> Tensor:
-        """Return the features of each position, of the shape of `x`.
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+        *,
+        state: State | None = None,
+    ) -> Any:
+        """Return the features of each position, of the shape of `x`; with a state, also the states.
 
         Args:
             x: Tensor of shape (batch, time, hidden_size).
             mask: Padding mask of shape (batch, time), False at padding.
             timespans: Time since the previous position, for layers that use it.
+            state: States of the layers before the first position. Default: the start of the
+                sequence.
         """
-        return self._normalize(self.blocks(x, mask, timespans))
+        if state is None:
+            return self._normalize(self.blocks(x, mask, timespans))
+        y, state = self.blocks(x, mask, timespans, state=state)
+        return self._normalize(y), state
 
     def initial_state(self, batch: int) -> State:
         """Return the states of the layers before the first position."""

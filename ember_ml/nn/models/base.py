@@ -63,7 +63,9 @@ class Model(Module):
             raise ArgumentTypeError(
                 f"{cls.__name__}.load: into must be a {cls.__name__}, not a {type(into).__name__}"
             )
-        model = checkpoint.load(path, backend=backend, into=into)
+        from ember_ml.nn.models.loading import load  # it imports the models of this package
+
+        model = load(path, backend=backend, into=into)
         if not isinstance(model, cls):
             raise checkpoint.CheckpointError(
                 f"{path} holds a {type(model).__name__}, not a {cls.__name__}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError, ShapeError
@@ -15,7 +15,10 @@ from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.base import Model
+from ember_ml.nn.models.pooling import extend_pool, initial_pool, pool
 from ember_ml.nn.module import inference_mode
+from ember_ml.nn.sequence_module import StatefulCall
+from ember_ml.nn.states import State
 from ember_ml.registry import register
 
 
@@ -87,39 +90,79 @@ class SequenceModel(Model):
             mask: Padding mask of shape (batch, time), False at padding.
             timespans: Time since the previous position, for layers that use it.
         """
+        return self.backbone(self._embed(x), mask, timespans)
+
+    def _embed(self, x: Tensor) -> Tensor:
+        """Return the input of the layers: (batch, time, hidden_size)."""
         takes_tokens = isinstance(self.entry, Embedding)
         if x.ndim != (2 if takes_tokens else 3):
             shape = "tokens of shape (batch, time)" if takes_tokens else "(batch, time, features)"
             raise ShapeError(f"{type(self).__name__}: expected {shape}, got {x.shape}")
-        return self.backbone(self.entry(x), mask, timespans)
+        return self.entry(x)
 
 
-def pool(x: Tensor, mask: Tensor | None, how: str) -> Tensor:
-    """Reduce (batch, time, features) to (batch, features), without the padding.
+class PooledModel(StatefulCall, SequenceModel):
+    """Model whose head reads pooled features, at once or part by part.
 
-    Args:
-        x: Features of the positions.
-        mask: Padding mask of shape (batch, time), False at padding.
-        how: "last", "mean" or "max".
+    Subclasses set `pooling`: "last", "mean", "max", or "none" to map each position by itself.
     """
-    if mask is None:
-        if how == "last":
-            return x[:, -1]
-        return ops.mean(x, axis=1) if how == "mean" else ops.max(x, axis=1)
-    shown = ops.expand_dims(mask, 2)
-    if how == "max":
-        largest = ops.max(ops.where(shown, x, -float("inf")), axis=1)
-        return ops.where(ops.any(shown, axis=1), largest, 0.0)
-    if how == "mean":
-        count = ops.maximum(ops.sum(shown.astype(x.dtype), axis=1), 1.0)
-        return ops.sum(ops.where(shown, x, 0.0), axis=1) / count
-    places = ops.cumsum(ops.ones_like(mask, dtype="int64"), axis=1)
-    last = ops.max(ops.where(mask, places, 0), axis=1, keepdims=True)
-    return ops.sum(ops.where(ops.expand_dims(places == last, 2), x, 0.0), axis=1)
+
+    pooling: str
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+        *,
+        state: State | None = None,
+    ) -> Any:
+        """Return the outputs of the head; with a state, also the state after the last position.
+
+        Args:
+            x: Tokens of shape (batch, time), or vectors of shape (batch, time, in_features).
+            mask: Padding mask of shape (batch, time), False at padding. With a state, the padding
+                of a sequence must come last; it does not change the state.
+            timespans: Time since the previous position, for layers that use it.
+            state: State before the first position. The outputs are then those for all positions so
+                far. Default: the start of the sequence.
+        """
+        if state is None:
+            y = self.features_of(x, mask, timespans)
+            return self.head(y if self.pooling == "none" else pool(y, mask, self.pooling))
+        inner, pooled = state
+        y, inner = self.backbone(self._embed(x), mask, timespans, state=inner)
+        y, pooled = extend_pool(y, mask, self.pooling, pooled)
+        return self.head(y), (inner, pooled)
+
+    def initial_state(self, batch: int) -> State:
+        """Return the states of the layers and of the pooling before the first position.
+
+        Args:
+            batch: Batch size.
+        """
+        weight = self.head.weight
+        pooled = initial_pool(self.pooling, batch, weight.shape[1], weight)
+        return self.backbone.initial_state(batch), pooled
+
+    def step(
+        self, x: Tensor, state: State, timespan: TensorLike | None = None
+    ) -> tuple[Tensor, State]:
+        """Return the outputs after one more position, (batch, outputs), and the next state.
+
+        Args:
+            x: Tokens of shape (batch,), or vectors of shape (batch, in_features).
+            state: The result of `initial_state`, of the last step or of a call with a state.
+            timespan: Time since the previous position, for layers that use it.
+        """
+        inner, pooled = state
+        y, inner = self.backbone.step(self.entry(x), inner, timespan)
+        y, pooled = extend_pool(y[:, None], None, self.pooling, pooled)
+        return self.head(y[:, 0] if self.pooling == "none" else y), (inner, pooled)
 
 
 @register("models/sequence_classifier", aliases=["classifier"])
-class SequenceClassifier(SequenceModel):
+class SequenceClassifier(PooledModel):
     """Classifier of sequences.
 
     Args:
@@ -155,21 +198,9 @@ class SequenceClassifier(SequenceModel):
         super().__init__(layers, num_classes, vocab_size, in_features, hidden_size, **options)
         self.pooling = pooling
 
-    def forward(
-        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
-    ) -> Tensor:
-        """Return the logits of the classes: (batch, num_classes).
-
-        Args:
-            x: Tokens of shape (batch, time), or vectors of shape (batch, time, in_features).
-            mask: Padding mask of shape (batch, time), False at padding.
-            timespans: Time since the previous position, for layers that use it.
-        """
-        return self.head(pool(self.features_of(x, mask, timespans), mask, self.pooling))
-
 
 @register("models/sequence_regressor", aliases=["regressor"])
-class SequenceRegressor(SequenceModel):
+class SequenceRegressor(PooledModel):
     """Regression of one or several numbers per sequence, or per position.
 
     Args:
@@ -204,19 +235,6 @@ class SequenceRegressor(SequenceModel):
     ) -> None:
         super().__init__(layers, out_features, vocab_size, in_features, hidden_size, **options)
         self.pooling = pooling
-
-    def forward(
-        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
-    ) -> Tensor:
-        """Return the outputs: (batch, out_features), or (batch, time, out_features).
-
-        Args:
-            x: Tokens of shape (batch, time), or vectors of shape (batch, time, in_features).
-            mask: Padding mask of shape (batch, time), False at padding.
-            timespans: Time since the previous position, for layers that use it.
-        """
-        y = self.features_of(x, mask, timespans)
-        return self.head(y if self.pooling == "none" else pool(y, mask, self.pooling))
 
 
 @register("models/forecaster")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from array import array
-from typing import Literal
+from typing import Any, Literal
 
 from ember_ml import ops
-from ember_ml._core import deferred
+from ember_ml._core import deferred, runtime
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
@@ -17,10 +17,11 @@ from ember_ml.nn.blocks.base import check_layers
 from ember_ml.nn.blocks.residual import Placement
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding
+from ember_ml.nn.layers.sequence_mixing.base import last_real, positions_after, real_lengths
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.generation import Generator
 from ember_ml.nn.parameter import Buffer, Parameter
-from ember_ml.nn.sequence_module import State
+from ember_ml.nn.sequence_module import State, check_batch
 from ember_ml.registry import register
 
 
@@ -63,8 +64,8 @@ class LanguageModel(Generator):
         vocab_size: Number of tokens in the vocabulary.
         hidden_size: Number of features of each position.
         norm: Normalization layer: "rms_norm", "layer_norm" or "none".
-        placement: Where norms are applied: to the input of each layer ("pre") or to the sum
-            after it ("post").
+        placement: Where norms are applied: to the input of each layer ("pre"), to the sum after it
+            ("post"), to its output before the sum ("output") or to input and output ("sandwich").
         dropout: Dropout probability of the embeddings and of each layer's output.
         stochastic_depth: Probability of skipping the last layer for an example during training.
             It increases linearly from 0 at the first layer.
@@ -74,6 +75,8 @@ class LanguageModel(Generator):
         head_bias: Whether the head has a bias.
         norm_eps: Epsilon of the norms, except those inside blocks among the layers. Default:
             the norm's own.
+        embedding_scale: Factor of the token embeddings. Default: 1.
+        logit_softcap: Limit c of the logits s, which become c * tanh(s / c). Default: no limit.
 
     Shape: (batch, time) of integers -> (batch, time, vocab_size).
 
@@ -104,10 +107,14 @@ class LanguageModel(Generator):
         tie_weights: bool = False,
         head_bias: bool = False,
         norm_eps: Positive | None = None,
+        embedding_scale: Positive = 1.0,
+        logit_softcap: Positive | None = None,
     ) -> None:
         self.vocab_size = vocab_size
         self.max_length = max_length if positions != "none" else None
         self.dropout = dropout
+        self.embedding_scale = embedding_scale
+        self.logit_softcap = logit_softcap
         # The embeddings start at the scale of the layers' outputs, so that the first layers do not
         # drown them out. Tied embeddings are also the head, which needs a smaller scale.
         initializer = Normal(0.0, hidden_size**-0.5 if tie_weights else 1.0)
@@ -136,24 +143,109 @@ class LanguageModel(Generator):
         return Buffer(sinusoids(max_length, features, self.embedding.weight), persistent=False)
 
     def forward(
-        self, tokens: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
-    ) -> Tensor:
+        self,
+        tokens: Tensor,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+        *,
+        state: State | None = None,
+    ) -> Any:
         """Return the logits of the token after each position: (batch, time, vocab_size).
+
+        With a state, also return the state after the last token.
 
         Args:
             tokens: Integer tensor of shape (batch, time).
-            mask: Padding mask of shape (batch, time), False at padding.
+            mask: Padding mask of shape (batch, time), False at padding. With a state, the padding
+                of a sequence must come last; it does not change the state.
             timespans: Time since the previous token, for layers that use it.
+            state: State before the first token. Default: the start of the sequence.
+        """
+        if state is None:
+            x = self._embed(tokens)
+            return self.logits(self.backbone(self._drop(x), mask, timespans))
+        y, state = self.features_of(tokens, state, mask, timespans)
+        return self.logits(y), state
+
+    def features_of(
+        self,
+        tokens: Tensor,
+        state: State,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+    ) -> tuple[Tensor, State]:
+        """Return the features that the head reads, (batch, time, hidden_size), and the next state.
+
+        Args:
+            tokens: Integer tensor of shape (batch, time).
+            state: State before the first token.
+            mask: As in `forward`.
+            timespans: As in `forward`.
+        """
+        at, inner = state
+        check_batch(self, tokens.shape[0], at)
+        count = tokens.shape[1] if mask is None else real_lengths(mask)
+        x = self._embed(tokens, at, at + count)
+        y, inner = self.backbone(self._drop(x), mask, timespans, state=inner)
+        return y, (at + count, inner)
+
+    def prefill(
+        self, tokens: Tensor, mask: Tensor | None = None, state: State | None = None
+    ) -> tuple[Tensor, State]:
+        """Return the logits after the last real token, (batch, vocab_size), and the state.
+
+        Args:
+            tokens: Prompts, integers of shape (batch, time), at least one real token in each row.
+            mask: Padding mask of shape (batch, time), False at padding, which must come last.
+            state: State before the first token. Default: the start of the sequence.
+
+        Example:
+            >>> model = nn.models.LanguageModel("attention", 8, 16)
+            >>> logits, state = model.prefill(tensor.array([[1, 2, 3]]))
+            >>> logits.shape, model.step(tensor.array([4]), state)[0].shape
+            ((1, 8), (1, 8))
+        """
+        is_empty = tokens.ndim == 2 and not tokens.shape[1]
+        if mask is not None and not is_empty:
+            missing = ops.any(real_lengths(mask) == 0)
+            is_empty = bool(runtime.LOADED[missing.backend].truth(missing.native))
+        if is_empty:
+            raise ShapeError(
+                f"{type(self).__name__}.prefill: each row needs at least one real token"
+            )
+        state = self.initial_state(tokens.shape[0]) if state is None else state
+        y, state = self.features_of(tokens, state, mask)
+        return self.logits(last_real(y, mask)), state
+
+    def _embed(
+        self, tokens: Tensor, position: Tensor | None = None, end: Tensor | None = None
+    ) -> Tensor:
+        """Return the embeddings of tokens.
+
+        Args:
+            tokens: Integer tensor of shape (batch, time).
+            position: Index of the first position of each row, (batch,). Default: 0.
+            end: Index after the last real position of each row, (batch,).
         """
         if tokens.ndim != 2:
             raise ShapeError(
                 f"{type(self).__name__}: expected tokens of shape (batch, time), got {tokens.shape}"
             )
+        x = self._token_embeddings(tokens)
+        if self.table is None:
+            return x
+        self._check_length(tokens.shape[1])
+        if position is None or end is None:
+            return x + self.table[: tokens.shape[1]]
+        too_long = ops.any(end > self.table.shape[0])
+        if runtime.LOADED[too_long.backend].truth(too_long.native):
+            self._check_length(max(end.tolist()))
+        places = ops.minimum(positions_after(position, tokens.shape[1]), self.table.shape[0] - 1)
+        return x + ops.embedding(self.table, places)  # padding may be beyond the last position
+
+    def _token_embeddings(self, tokens: Tensor) -> Tensor:
         x = self.embedding(tokens)
-        if self.table is not None:
-            self._check_length(tokens.shape[1])
-            x = x + self.table[: tokens.shape[1]]
-        return self.logits(self.backbone(self._drop(x), mask, timespans))
+        return x if self.embedding_scale == 1 else x * self.embedding_scale
 
     def _drop(self, x: Tensor) -> Tensor:
         return ops.dropout(x, self.dropout) if self.training and self.dropout else x
@@ -167,11 +259,14 @@ class LanguageModel(Generator):
     def logits(self, x: Tensor) -> Tensor:
         """Return the logits for features of shape (..., hidden_size): (..., vocab_size)."""
         y = self.embedding.attend(x) if self.head is None else self.head(x)
-        return y if self.head_shift is None else y + self.head_shift
+        y = y if self.head_shift is None else y + self.head_shift
+        cap = self.logit_softcap
+        return y if cap is None else cap * ops.tanh(y / cap)
 
     def initial_state(self, batch: int) -> State:
         """Return the index of the next position, of shape (batch,), and the layers' states."""
-        at = convert_to_tensor([0] * batch, dtype="int64", backend=self.embedding.weight.backend)
+        like = self.embedding.weight
+        at = convert_to_tensor([0] * batch, "int64", device=like.device, backend=like.backend)
         return at, self.backbone.initial_state(batch)
 
     def step(
@@ -179,8 +274,10 @@ class LanguageModel(Generator):
     ) -> tuple[Tensor, State]:
         """Return the logits after one more token, (batch, vocab_size), and the next state."""
         at, inner = state
-        x = self.embedding(tokens)
+        check_batch(self, tokens.shape[0], at)
+        x = self._token_embeddings(tokens)
         if self.table is not None:
-            x = x + ops.embedding(self.table, at)
+            here = ops.embedding(self.table, at)  # not every framework checks indices
+            x = x + ops.where(at[:, None] < self.table.shape[0], here, float("nan"))
         y, inner = self.backbone.step(self._drop(x), inner, timespan)
         return self.logits(y), (at + 1, inner)

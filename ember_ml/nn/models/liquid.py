@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import Below1, Count, Size
 from ember_ml.nn.layers.sequence_mixing.recurrent import LTC, CfC, Recurrent, WiredCfC
 from ember_ml.nn.models.base import Model
-from ember_ml.nn.sequence_module import State
+from ember_ml.nn.sequence_module import State, StatefulCall
 from ember_ml.nn.wirings import AutoNCP
 from ember_ml.registry import register
 
 
 @register("models/liquid", aliases=["ncp"])
-class LiquidModel(Model):
+class LiquidModel(StatefulCall, Model):
     """Neural circuit policy: a few wired liquid neurons that map observations to actions.
 
     It uses the time between observations, and runs step by step in a control loop.
@@ -66,17 +66,25 @@ class LiquidModel(Model):
         self.circuit = layer_cls(in_features, wiring, mixed_memory=mixed_memory)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
-    ) -> Tensor:
-        """Return the action after each observation: (batch, time, out_features).
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+        *,
+        state: State | None = None,
+    ) -> Any:
+        """Return the action after each observation, (batch, time, out_features).
+
+        With a state, also return the state after the last observation.
 
         Args:
             x: Observations of shape (batch, time, in_features).
             mask: Padding mask of shape (batch, time), False at padding.
             timespans: Time since the previous observation: a number, (time,) or (batch, time).
                 Default: 1.
+            state: State before the first observation. Default: zeros.
         """
-        return self.circuit(x, mask, timespans)
+        return self.circuit(x, mask, timespans, state=state)
 
     def initial_state(self, batch: int) -> State:
         """Return the state before the first observation."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ember_ml import ops
-from ember_ml._core import runtime, tree
+from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.nn.sequence_module import State
-from ember_ml.nn.wirings.base import WiringError
 
 
 def merged(parts: Sequence[Tensor], rule: str, gate: Tensor | None) -> Tensor:
@@ -28,33 +26,33 @@ def merged(parts: Sequence[Tensor], rule: str, gate: Tensor | None) -> Tensor:
     return total
 
 
-def delayed(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Return a sequence shifted by one position, with zeros at the start and after padding."""
+def delayed(x: Tensor, mask: Tensor | None, before: Tensor | None = None) -> Tensor:
+    """Return a sequence shifted by one position, with zeros after padding.
+
+    Args:
+        x: Sequence, (batch, time, ...).
+        mask: Padding mask of shape (batch, time), False at padding.
+        before: Value before the first position, (batch, ...). Default: zeros.
+    """
     if mask is not None:
-        x = hidden(x, mask[:, :, None])
-    return ops.concat([ops.zeros_like(x[:, :1]), x[:, :-1]], axis=1)
+        x = hidden(x, mask[:, :, None] if x.ndim == 3 else mask)
+    start = ops.zeros_like(x[:, :1]) if before is None else before[:, None]
+    return ops.concat([start, x[:, :-1]], axis=1)
+
+
+def last(x: Tensor, before: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the value at the last real position, (batch, ...); `before` if there is none."""
+    values = ops.concat([before[:, None], x], axis=1)
+    if mask is None:
+        return values[:, -1]
+    place = ops.sum(ops.astype(mask, "int64"), axis=1)
+    place = ops.reshape(place, (-1, *[1] * (values.ndim - 1)))
+    return ops.take_along_axis(values, place, axis=1)[:, 0]
 
 
 def hidden(x: Tensor, real: Tensor | None) -> Tensor:
     """Return a tensor with zeros at padding."""
     return x if real is None else ops.where(real, x, ops.zeros_like(x))
-
-
-def held(name: str, real: Tensor | None, new: State, old: State) -> State:
-    """Return the new state of a block, and the old one for examples at padding."""
-    if real is None:
-        return new
-
-    def hold(after: Tensor, before: Tensor) -> Tensor:
-        if after.shape != before.shape:
-            raise WiringError(
-                f"{name!r} is in a loop, and its state grows from {before.shape} to {after.shape}; "
-                "a mask is not supported then"
-            )
-        own = ops.reshape(real, (-1, *[1] * (after.ndim - 1)))
-        return ops.where(own, after, before)
-
-    return tree.map_leaves(hold, new, old)
 
 
 def zeros(shape: tuple[int, ...], like: Tensor | None) -> Tensor:

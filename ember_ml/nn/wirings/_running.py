@@ -19,20 +19,41 @@ Values = dict[str, Tensor]
 
 
 def sequence(
-    wiring: BlockWiring, inputs: Values, mask: Tensor | None, timespans: TensorLike | None
-) -> Values:
-    """Return the inputs and the outputs of all blocks for a sequence."""
+    wiring: BlockWiring,
+    inputs: Values,
+    mask: Tensor | None,
+    timespans: TensorLike | None,
+    state: State | None = None,
+) -> tuple[Values, State]:
+    """Return the inputs and the outputs of all blocks for a sequence, and the next state.
+
+    Without a state, the sequence starts at its first position; the second result is then empty.
+    """
     values = dict(inputs)
+    blocks: dict[str, State] = {}
     for stage in wiring.plan.stages:
-        if stage[0] in wiring.plan.loops:
-            _loop(wiring, stage, values, mask, timespans)
+        name = stage[0]
+        if name in wiring.plan.loops:
+            blocks |= _loop(wiring, stage, values, mask, timespans, state)
+            continue
+        parts = [
+            _delayed(values, edge.source, mask, state) if edge.delayed else values[edge.source]
+            for edge in wiring.plan.into[name]
+        ]
+        if state is None:
+            values[name] = wiring.run_block(name, parts, mask, timespans)
         else:
-            parts = [
-                _flow.delayed(values[edge.source], mask) if edge.delayed else values[edge.source]
-                for edge in wiring.plan.into[stage[0]]
-            ]
-            values[stage[0]] = wiring.run_block(stage[0], parts, mask, timespans)
-    return values
+            before = state["blocks"][name]
+            values[name], blocks[name] = wiring.extend_block(name, parts, before, mask, timespans)
+    if state is None:
+        return values, {}
+    last = {name: _flow.last(values[name], old, mask) for name, old in state["before"].items()}
+    return values, {"blocks": blocks, "before": last}
+
+
+def _delayed(values: Values, source: str, mask: Tensor | None, state: State | None) -> Tensor:
+    """Return the outputs of a block, each one position later."""
+    return _flow.delayed(values[source], mask, None if state is None else state["before"][source])
 
 
 def _loop(
@@ -41,8 +62,12 @@ def _loop(
     values: Values,
     mask: Tensor | None,
     timespans: TensorLike | None,
-) -> None:
-    """Add the outputs of the blocks of a loop to `values`, computed position by position."""
+    state: State | None,
+) -> dict[str, State]:
+    """Add the outputs of the blocks of a loop to `values`, computed position by position.
+
+    Returns the next states of the blocks.
+    """
     first = next(iter(values.values()))
     batch, length = first.shape[:2]
     edges = [edge for name in stage for edge in wiring.plan.into[name]]
@@ -51,27 +76,30 @@ def _loop(
         (
             edge,
             ops.unstack(
-                _flow.delayed(values[edge.source], mask) if edge.delayed else values[edge.source], 1
+                _delayed(values, edge.source, mask, state) if edge.delayed else values[edge.source],
+                1,
             ),
         )
         for edge in sorted(outside)
     ]
     inner = {edge.source for edge in edges if edge.delayed and edge.source in stage}
-    state = initial_state(wiring, stage, sorted(inner), batch, first)
+    current = state or initial_state(wiring, stage, sorted(inner), batch, first)
     spans = _flow.spans_of(timespans, first)
     masks = [None] * length if mask is None else ops.unstack(mask[:, :, None], 1)
     collected: dict[str, list[Tensor]] = {name: [] for name in stage}
     for at in range(length):
         now = {edge.source: parts[at] for edge, parts in entering if not edge.delayed}
         past = {edge.source: parts[at] for edge, parts in entering if edge.delayed}
-        before = {"blocks": state["blocks"], "before": {**past, **state["before"]}}
+        before = {"blocks": current["blocks"], "before": {**current["before"], **past}}
         blocks = position(wiring, stage, now, before, spans[at], masks[at])
-        state = {"blocks": blocks, "before": {n: _flow.hidden(now[n], masks[at]) for n in inner}}
+        hidden = {name: _flow.hidden(now[name], masks[at]) for name in inner}
+        current = {"blocks": blocks, "before": hidden}
         for name in stage:
             collected[name].append(now[name])
     for name, outputs in collected.items():
         empty = (batch, 0, wiring.widths[name])
         values[name] = ops.stack(outputs, axis=1) if outputs else _flow.zeros(empty, first)
+    return {name: current["blocks"][name] for name in stage}
 
 
 def position(
@@ -82,7 +110,16 @@ def position(
     span: TensorLike | None,
     real: Tensor | None = None,
 ) -> dict[str, State]:
-    """Add the outputs of blocks at one position to `now`, and return the next states."""
+    """Add the outputs of blocks at one position to `now`, and return the next states.
+
+    Args:
+        wiring: The wiring.
+        names: The blocks, in order.
+        now: Inputs and outputs at the position, which is extended.
+        state: State before the position.
+        span: Time since the previous position.
+        real: (batch, 1), False for examples at padding, whose state does not change.
+    """
     states = {}
     for name in names:
         parts = [
@@ -90,8 +127,12 @@ def position(
             for edge in wiring.plan.into[name]
         ]
         old = state["blocks"][name]
-        now[name], new = wiring.step_block(name, parts, old, span)
-        states[name] = _flow.held(name, real, new, old)
+        if real is None:
+            now[name], states[name] = wiring.step_block(name, parts, old, span)
+        else:
+            parts = [part[:, None] for part in parts]
+            y, states[name] = wiring.extend_block(name, parts, old, real, span)
+            now[name] = y[:, 0]
     return states
 
 

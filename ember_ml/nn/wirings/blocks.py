@@ -217,6 +217,22 @@ class BlockWiring(SequenceModule):
             raise WiringError(f"{name!r} returns a {type(y).__name__}, not a tensor")
         return self.leave(name, x, y)
 
+    def extend_block(
+        self,
+        name: str,
+        parts: Sequence[Tensor],
+        state: State,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+    ) -> tuple[Tensor, State]:
+        """Return the output of a block for the next part of a sequence, and its next state."""
+        block = self.blocks[name]
+        x = self.merged(name, parts)
+        y, state = self._call(
+            name, x, lambda: sequence_module.extend(block, x, state, mask, timespans)
+        )
+        return self.leave(name, x, y), state
+
     def step_block(
         self,
         name: str,
@@ -247,8 +263,12 @@ class BlockWiring(SequenceModule):
         x: Tensor | Mapping[str, Tensor],
         mask: Tensor | None = None,
         timespans: TensorLike | None = None,
+        *,
+        state: State | None = None,
     ) -> Any:
         """Return the output for a sequence: a tensor, or a dict if there are several outputs.
+
+        With a state, also return the state after the last position.
 
         Args:
             x: Tensor of shape (batch, time, features), or a dict of tensors by input. (batch,
@@ -257,6 +277,7 @@ class BlockWiring(SequenceModule):
                 padding.
             timespans: Time since the previous position, for blocks that use it: a number, (time,)
                 or (batch, time).
+            state: State before the first position. Default: the start of the sequence.
         """
         given = _building.by_name(self, x)
         single = all(value.ndim == 2 and value.dtype.is_floating for value in given.values())
@@ -264,10 +285,13 @@ class BlockWiring(SequenceModule):
             given = {name: value[:, None] for name, value in given.items()}
         _building.prepare(self, given, lead=2)
         _building.check_mask(self, mask, given)
-        values = _running.sequence(self, given, mask, timespans)
+        if state is not None and mask is not None:
+            self.check_right_padded(mask)
+        values, after = _running.sequence(self, given, mask, timespans, state)
         if single:
             values = {name: y[:, 0] if y.ndim == 3 else y for name, y in values.items()}
-        return self._outputs(values)
+        outputs = self._outputs(values)
+        return outputs if state is None else (outputs, after)
 
     def _outputs(self, values: Mapping[str, Tensor]) -> Any:
         names = self.plan.outputs

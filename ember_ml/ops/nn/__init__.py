@@ -11,6 +11,7 @@ from ember_ml.ops.nn.normalization import *  # noqa: F403
 from ember_ml.ops.nn.positions import *  # noqa: F403
 from ember_ml.ops.nn.probabilities import *  # noqa: F403
 from ember_ml.ops.nn.projection import *  # noqa: F403
+from ember_ml.ops.nn.quantization import *  # noqa: F403
 from ember_ml.ops.nn.recurrent import *  # noqa: F403
 from ember_ml.ops.nn.regularization import *  # noqa: F403
 

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from ember_ml import ops
-from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dispatch import MaskLike, composite
 from ember_ml._core.dtype import bool_
 from ember_ml._core.errors import ArgumentError, ShapeError
@@ -31,6 +30,7 @@ def scaled_dot_product_attention(
     causal: bool = False,
     window: int | None = None,
     scale: float | None = None,
+    softcap: float | None = None,
     dropout: float = 0.0,
     seed: int | Generator | None = None,
 ) -> Tensor:
@@ -50,6 +50,8 @@ def scaled_dot_product_attention(
         causal: Whether a query attends only to keys at its own position and before.
         window: Attend only to keys less than `window` positions away. Default: no limit.
         scale: Factor of the scores. Default: 1 / sqrt(features).
+        softcap: Limit c of the scaled scores s, which become c * tanh(s / c) before the mask is
+            applied. Default: no limit.
         dropout: Probability of zeroing an attention weight, in [0, 1].
         seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
 
@@ -64,10 +66,15 @@ def scaled_dot_product_attention(
         raise ArgumentError(
             f"scaled_dot_product_attention: dropout must be in [0, 1]; got {dropout}"
         )
+    if softcap is not None and not softcap > 0:
+        raise ArgumentError(
+            f"scaled_dot_product_attention: softcap must be positive; got {softcap}"
+        )
     options: dict[str, Any] = {"causal": causal, "window": window, "scale": scale}
-    if dropout == 0:
+    if dropout == 0 and softcap is None:
         return attend(query, key, value, mask, **options)
-    return attend_with_dropout(query, key, value, mask, **options, rate=dropout, seed=seed)
+    options |= {"softcap": softcap, "rate": dropout, "seed": seed}
+    return attend_with_dropout(query, key, value, mask, **options)
 
 
 @composite(rule=_RULE)
@@ -113,10 +120,11 @@ def attend_with_dropout(
     causal: bool = False,
     window: int | None = None,
     scale: float | None = None,
+    softcap: float | None = None,
     rate: float = 0.0,
     seed: int | Generator | None = None,
 ) -> Tensor:
-    """Return `scaled_dot_product_attention` with dropout of the attention weights.
+    """Return `scaled_dot_product_attention` with dropout of the weights or a limit of the scores.
 
     Args:
         query: (..., heads, queries, features).
@@ -126,12 +134,13 @@ def attend_with_dropout(
         causal: Whether a query attends only to keys at its own position and before.
         window: Attend only to keys less than `window` positions away.
         scale: Factor of the scores. Default: 1 / sqrt(features).
+        softcap: Limit of the scaled scores. Default: no limit.
         rate: Probability of zeroing an attention weight.
         seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
     key, value = _spread(query, key), _spread(query, value)
-    weights = _weights(query, key, mask, causal, window, scale)
-    return ops.matmul(drop(weights, rate, seed=seed), value)
+    weights = _weights(query, key, mask, causal, window, scale, softcap)
+    return ops.matmul(drop(weights, rate, seed=seed) if rate else weights, value)
 
 
 def _spread(query: Tensor, shared: Tensor) -> Tensor:
@@ -158,10 +167,13 @@ def _weights(
     causal: bool,
     window: int | None,
     scale: float | None,
+    softcap: float | None = None,
 ) -> Tensor:
     scale = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
     scores = ops.matmul(query, ops.matrix_transpose(key)) * scale
-    allowed = band(query.shape[-2], key.shape[-2], causal, window, backend=query.backend)
+    if softcap is not None:
+        scores = softcap * ops.tanh(scores / softcap)
+    allowed = _band(scores, causal, window)
     if mask is not None and mask.dtype is not bool_:
         scores = scores + ops.astype(mask, scores.dtype)
     elif mask is not None:
@@ -174,18 +186,11 @@ def _weights(
     return ops.where(blind, 0.0, softmax(ops.where(blind, 0.0, scores)))
 
 
-def band(
-    queries: int, keys: int, causal: bool, window: int | None, *, backend: str
-) -> Tensor | None:
+def _band(scores: Tensor, causal: bool, window: int | None) -> Tensor | None:
     """Return where a query may attend to a key by position, (queries, keys); None if everywhere."""
-    if not causal and window is None:
+    if not scores.size or not (causal or window is not None):
         return None
-
-    def positions(*span: int) -> Tensor:
-        return convert_to_tensor(range(*span), dtype="int64", backend=backend)
-
-    behind = positions(keys - queries, keys)[:, None] - positions(keys)  # distance back to the key
-    if window is None:
-        return behind >= 0
-    near = behind < window
-    return ops.logical_and(near, behind >= 0 if causal else behind > -window)
+    allowed = ops.ones_like(scores[(0,) * (scores.ndim - 2)], dtype=bool_)
+    last = scores.shape[-1] - scores.shape[-2]  # the diagonal on which a query is at its key
+    allowed = ops.tril(allowed, last if causal or window is None else last + window - 1)
+    return allowed if window is None else ops.triu(allowed, last - window + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ember_ml import ops
 from ember_ml._core import rules
@@ -25,6 +26,7 @@ def rope(
     base: float = 10000.0,
     offset: int = 0,
     interleaved: bool = False,
+    frequencies: Sequence[float] | None = None,
 ) -> Tensor:
     """Return x with rotary position embedding: pairs of features rotated by position.
 
@@ -36,6 +38,8 @@ def rope(
         base: Approximate ratio of the longest to the shortest period.
         offset: Added to the positions: the number of preceding time steps.
         interleaved: Whether a pair is two neighbors; else one feature from each half.
+        frequencies: Angle per position of each pair, which replaces `base`. Default: those of
+            `base`.
 
     Reference: Su et al., "RoFormer", 2021.
     """
@@ -46,26 +50,33 @@ def rope(
         raise ArgumentError(f"rope: base must be positive; got {base}")
     if isinstance(offset, float):
         raise ArgumentTypeError(f"rope: offset={offset!r} must be an integer")
-    cos, sin = _turns(x, positions, base, offset)
+    pairs = x.shape[-1] // 2
+    if frequencies is None:
+        frequencies = [base ** (-pair / pairs) for pair in range(pairs)]
+    if len(frequencies) != pairs:
+        raise ArgumentError(
+            f"rope: got {len(frequencies)} frequencies for {pairs} pairs of features"
+        )
+    cos, sin = _turns(x, positions, frequencies, offset)
     if interleaved:
         first, second = x[..., 0::2], x[..., 1::2]
     else:
-        first, second = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
+        first, second = x[..., :pairs], x[..., pairs:]
     turned = [first * cos - second * sin, first * sin + second * cos]
     if interleaved:
         return ops.reshape(ops.stack(turned, axis=-1), x.shape)
     return ops.concat(turned, axis=-1)
 
 
-def _turns(x: Tensor, positions: Tensor | None, base: float, offset: int) -> tuple[Tensor, Tensor]:
+def _turns(
+    x: Tensor, positions: Tensor | None, frequencies: Sequence[float], offset: int
+) -> tuple[Tensor, Tensor]:
     """Return the cosine and sine of the angles: (..., time, pairs)."""
     dtype = float64 if x.dtype is float64 else float32
-    pairs = x.shape[-1] // 2
-    speeds = [base ** (-pair / pairs) for pair in range(pairs)]
     if positions is None:
         positions = convert_to_tensor(range(x.shape[-2]), backend=x.backend)
     angles = ops.astype(positions + offset, dtype)[..., None] * convert_to_tensor(
-        speeds, dtype=dtype, backend=x.backend
+        list(frequencies), dtype=dtype, backend=x.backend
     )
     return ops.cos(angles), ops.sin(angles)
 
@@ -94,9 +105,10 @@ def alibi_bias(
     keys = queries if keys is None else keys
     if num_heads < 1:
         raise ArgumentError(f"alibi_bias: num_heads must be at least 1; got {num_heads}")
-    key = convert_to_tensor(range(keys), dtype=float32, device=device)
-    query = convert_to_tensor(range(keys - queries, keys), dtype=float32, device=device)
-    slopes = convert_to_tensor(_slopes(num_heads), dtype=float32, device=device)
+    key = ops.arange(keys, dtype=float32, device=device)
+    query = ops.arange(keys - queries, keys, dtype=float32, device=device)
+    # compilers can trace single numbers, but not a list
+    slopes = ops.stack([ops.full((), x, dtype=float32, device=device) for x in _slopes(num_heads)])
     bias = ops.abs(query[:, None] - key) * -slopes[:, None, None]
     return ops.astype(bias, float32 if dtype is None else dtype)
 

@@ -41,6 +41,25 @@ def row(batch: int, time: int, channels: int, states: int, skip: bool = True) ->
     case(KEY, *operands, unit(*narrow), *extra, reference=scan, rtol=4.0)
 
 
+def scan_from(u: Any, dt: Any, a: Any, b: Any, c: Any, d: Any, state: Any) -> Any:
+    """Compute step by step from a state."""
+    y = np.zeros(u.shape)
+    for t in range(u.shape[1]):
+        step = dt[:, t, :, None]
+        state = np.exp(step * a) * state + step * u[:, t, :, None] * b[:, t, None]
+        y[:, t] = (state * c[:, t, None]).sum(-1)
+    return y + d * u, state
+
+
+for batch, time in [(2, 5), (1, 1), (2, 0), (1, 33)]:
+    case(
+        f"{KEY}_with_state",
+        *(unit(batch, time, 3), steps(batch, time, 3), rates(3, 2)),
+        *(unit(batch, time, 2), unit(batch, time, 2), unit(3), unit(batch, 3, 2)),
+        reference=scan_from,
+        rtol=4.0,
+    )
+
 row(2, 5, 3, 2)
 row(1, 1, 2, 4)
 row(2, 9, 2, 1, skip=False)

@@ -44,6 +44,15 @@ def test_examples(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("word", sorted(set(re.findall(r"`(--[a-z-]+)[ `]", PAGE))))
 def test_options_of_the_page_are_there(word):
-    commands = ([], ["mad", "run"], ["mad", "tasks"], ["train"], ["generate"], ["convert"])
+    commands = (
+        [],
+        ["mad", "run"],
+        ["mad", "tasks"],
+        ["train"],
+        ["generate"],
+        ["serve"],
+        ["convert"],
+        ["quantize"],
+    )
     texts = [ember(*words, "--help").stdout for words in commands]
     assert any(word in text for text in texts)

@@ -102,8 +102,10 @@ def test_folders_that_hold_no_language_model(trained):
     assert "nowhere is not a checkpoint" in ember("generate", "nowhere", code=2).stderr
     ember_ml.save(ember_ml.nn.layers.Dense(2, 2), "dense")
     assert "holds a Dense, not a language model" in ember("generate", "dense", code=2).stderr
-    Path("out/vocab.json").unlink()
-    assert "has no vocab.json" in ember("generate", "out", "--prompt", "a", code=2).stderr
+    model = ember_ml.load("out/last")
+    model.tokenizer = None
+    model.save("plain/model")
+    assert "has no vocab.json" in ember("generate", "plain/model", "--prompt", "a", code=2).stderr
 
 
 def test_going_on_keeps_the_vocabulary(trained):
@@ -202,3 +204,64 @@ def test_the_example_trains(folder):
     found = ember_json("train", EXAMPLE, *words)
     assert found["checkpoint"] == "runs/text/last"
     assert found["val_loss"] < 4.6
+
+
+def test_options_of_generate_are_those_of_the_model(trained):
+    model = ember_ml.load("out/last")
+    vocabulary = Vocabulary.of(TEXT)
+    prompt, at = vocabulary.encode("to be"), ("generate", "out", "--prompt", "to be", "--json")
+    base = ("--max-new-tokens", 9, "--seed", 1, "--backend", "numpy")
+    stop = vocabulary.encode("o")[0]
+    cases = [
+        (["--temperature", 1, "--min-p", 0.3], {"temperature": 1.0, "min_p": 0.3}),
+        (["--temperature", 0, "--repetition-penalty", 3], {"repetition_penalty": 3.0}),
+        (["--temperature", 0, "--presence-penalty", 2], {"presence_penalty": 2.0}),
+        (["--temperature", 0, "--frequency-penalty", 2], {"frequency_penalty": 2.0}),
+        (["--temperature", 0, "--logit-bias", "3:9", "--logit-bias", "2:-1"],
+         {"logit_bias": {3: 9.0, 2: -1.0}}),
+        (["--temperature", 0, "--eos", stop, "--min-new-tokens", 3],
+         {"eos": stop, "min_new_tokens": 3}),
+        (["--num-beams", 3, "--length-penalty", 0.5, "--early-stopping", "yes"],
+         {"num_beams": 3, "length_penalty": 0.5, "early_stopping": True}),
+        (["--draft", "out", "--draft-tokens", 2],
+         {"temperature": 0.8, "draft": model, "draft_tokens": 2}),
+        (["--choice", "or", "--choice", "that"],
+         {"temperature": 0.8, "allowed": [vocabulary.encode("or"), vocabulary.encode("that")]}),
+    ]  # fmt: skip
+    with ember_ml.use_backend("numpy"):
+        for words, options in cases:
+            expected = model.complete(prompt, 9, seed=1, **options)
+            found = ember_json(*at, *base, *words)
+            assert found["tokens"] == expected.tokens[0], words
+            assert found["finish_reason"] == expected.finish_reason[0]
+            assert found["text"] == vocabulary.decode(expected.tokens[0])
+            assert len(found["log_probs"]) == len(found["tokens"])
+
+
+def test_several_samples_and_stop_strings(trained):
+    base = ("generate", "out", "--prompt", "to be", "--max-new-tokens", 30, "--backend", "numpy")
+    samples = ember_json(*base, "--num-samples", 3, "--seed", 0)["samples"]
+    assert len({sample["text"] for sample in samples}) == 3
+    printed = ember(*base, "--num-samples", 3, "--seed", 0).stdout
+    assert printed == "".join(f"to be{sample['text']}\n" for sample in samples)
+    text = ember(*base, "--seed", 0).stdout
+    stop = text[8:10]
+    short = ember(*base, "--seed", 0, "--stop", stop, "--stop", "zzz").stdout
+    assert short == text[: text.index(stop, 5)] + "\n"
+    tokens = ember_json("generate", "out", "--tokens", "1,2", *base[4:], "--temperature", 0)
+    assert len(tokens["tokens"]) == 30
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--logit-bias", "x"], "--logit-bias must be a token and a number such as 5:-2.5"),
+        (["--eos", "x"], "--eos must be integers such as 1,2,3"),
+        (["--choice", "é"], "--choice: 'é' (at 0) is not among the 15 characters"),
+        (["--repetition-penalty", "0"], "repetition_penalty=0.0 must be above 0"),
+        (["--num-beams", "2", "--temperature", "1"], "pass temperature=0, not 1.0"),
+    ],
+)
+def test_options_that_mean_nothing(trained, words, message):
+    base = ("generate", "out", "--prompt", "to", "--backend", "numpy")
+    assert message in ember(*base, *words, code=2).stderr

@@ -109,9 +109,37 @@ def test_fft_conv_layer(backend):
     np.testing.assert_allclose(
         layer(tensor.array(x)).numpy(), expected_gradients, rtol=1e-4, atol=1e-5
     )
-    y, state = layer.unroll(tensor.array(x))
+    y, _ = layer.unroll(tensor.array(x))
     np.testing.assert_allclose(y.numpy(), expected_gradients, rtol=1e-4, atol=1e-5)
-    assert state.size == 2 * layer.state_size
+
+
+@pytest.mark.parametrize("taps", [1, 2, 31, 32, 33, 70, 129])
+def test_online_convolution(backend, taps):
+    layer = FFTConv(3, max_length=taps).eval()
+    (x,) = drawn((2, 300, 3))
+    expected = direct(x.swapaxes(1, 2), layer.weight.numpy(), layer.skip.numpy()).swapaxes(1, 2)
+    inputs = tensor.array(x)
+    y, state = layer.unroll(inputs[:, :150])
+    part, state = layer(inputs[:, 150:173], state=state)  # starts a new frame
+    rest, _ = layer.unroll(inputs[:, 173:], state)
+    whole = np.concatenate([each.numpy() for each in (y, part, rest)], axis=1)
+    np.testing.assert_allclose(whole, expected, rtol=1e-4, atol=2e-5)
+
+
+def test_online_convolution_reads_few_inputs(monkeypatch):
+    """Inputs that all convolutions of a step read grow like log^2, not like the taps."""
+    read = []
+    fft_conv = ops.fft_conv
+    monkeypatch.setattr(
+        ops, "fft_conv", lambda x, *rest: (read.append(x.shape[2]), fft_conv(x, *rest))[1]
+    )
+    per_step = []
+    for taps in (1024, 4096):
+        layer = FFTConv(1, max_length=taps).eval()
+        read.clear()
+        layer.unroll(ops.ones((1, taps, 1)))
+        per_step.append(sum(read) / taps)
+    assert per_step[1] < 1.5 * per_step[0] < 8
 
 
 def test_short_conv_layer(backend):

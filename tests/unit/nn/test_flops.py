@@ -163,6 +163,10 @@ def arguments(key: str) -> tuple[Any, ...]:
             sequence, sequence, ops.ones((hidden, states)), ops.ones((batch, time, states)),
             ops.ones((batch, time, states)), ops.ones(hidden),
         ),
+        "selective_scan.selective_scan_with_state": (
+            sequence, sequence, ops.ones((hidden, states)), ops.ones((batch, time, states)),
+            ops.ones((batch, time, states)), ops.ones(hidden), ops.ones((batch, hidden, states)),
+        ),
     }[key]  # fmt: skip
 
 

@@ -183,11 +183,11 @@ def test_chunked_attention(kind: str, length: int, size: int, backend: str) -> N
     expected = recurrence(*wide)
     (expected * torch.tensor(weights)).sum().backward()
     ours = [nn.Parameter(part.astype(np.float32)) for part in given]
-    assert near(_chunked.attend(*ours), expected, 1e-5)
+    assert near(_chunked.attend(*ours)[0], expected, 1e-5)
     model = nn.Module()
     model.parts = ours
     loss = nn.value_and_grad(
-        model, lambda: (_chunked.attend(*ours) * array(weights.astype(np.float32))).sum()
+        model, lambda: (_chunked.attend(*ours)[0] * array(weights.astype(np.float32))).sum()
     )
     for grad, part in zip(loss()[1].values(), wide, strict=True):
         assert near(grad, gradient_of(part), 5e-5)
@@ -207,8 +207,8 @@ def test_strong_decays_are_accurate(features: int, bonus: bool, backend: str) ->
     expected.square().sum().backward()
     model = nn.Module()
     model.parts = ours = [nn.Parameter(part.astype(np.float32)) for part in given]
-    assert near(_chunked.attend(*ours), expected, 2e-4)
-    _, grads = nn.value_and_grad(model, lambda: (_chunked.attend(*ours) ** 2).sum())()
+    assert near(_chunked.attend(*ours)[0], expected, 2e-4)
+    _, grads = nn.value_and_grad(model, lambda: (_chunked.attend(*ours)[0] ** 2).sum())()
     for at in range(3):
         assert near(grads[f"parts.{at}"], wide[at].grad, 1e-3)
     assert np.isfinite(grads["parts.3"].numpy()).all()

@@ -16,6 +16,7 @@ from ember_ml.nn import tensor, value_and_grad
 from ember_ml.nn.layers.sequence_mixing.lru import LRU
 from ember_ml.nn.layers.sequence_mixing.mamba import Mamba
 from ember_ml.nn.layers.sequence_mixing.mamba2 import Mamba2
+from ember_ml.nn.layers.sequence_mixing.rg_lru import RGLRU
 from ember_ml.nn.layers.sequence_mixing.s4d import S4D
 
 FEATURES = 12
@@ -160,9 +161,32 @@ def lru_reference(layer, x):
     return np.stack(y, 1)
 
 
+def rg_lru_reference(layer, x):
+    w = {name: np.float64(value.numpy()) for name, value in layer.named_parameters()}
+    u, gate = np.split(x @ w["in_proj.weight"].T + w["in_proj.bias"], 2, axis=-1)
+    taps = w["conv.weight"]
+    h, y, (_, time, width) = np.zeros((len(x), u.shape[-1])), [], u.shape
+    blocks = (len(x), layer.num_heads, width // layer.num_heads)
+    rate = 8 * np.log1p(np.exp(w["decay"]))
+    for t in range(time):
+        late = [t - taps.shape[1] + 1 + k for k in range(taps.shape[1])]
+        v = sum(taps[:, k] * u[:, s] for k, s in enumerate(late) if s >= 0) + w["conv.bias"]
+        r, i = (
+            np.einsum("bhi,hij->bhj", v.reshape(blocks), w[f"{name}_gate"]) + w[f"{name}_bias"]
+            for name in ("decay", "input")
+        )
+        r, i = 1 / (1 + np.exp(-r)), 1 / (1 + np.exp(-i))
+        a = np.exp(-rate * r.reshape(v.shape))
+        h = a * h + (np.sqrt(1 - a**2) if t else 1.0) * i.reshape(v.shape) * v
+        phi = torch.nn.functional.gelu(torch.tensor(gate[:, t]), approximate="tanh").numpy()
+        y.append((h * phi) @ w["out_proj.weight"].T + w["out_proj.bias"])
+    return np.stack(y, 1)
+
+
 OTHERS = {
     "s4d": (lambda: S4D(5, d_state=8, dt_min=0.05, dt_max=0.5), s4d_reference),
     "lru": (lambda: LRU(5, d_state=7), lru_reference),
+    "rg_lru": (lambda: RGLRU(5, 8, num_heads=2, d_conv=3), rg_lru_reference),
 }
 
 

@@ -35,7 +35,7 @@ def _states(a: mx.array, b: mx.array, state: mx.array, axis: int, reverse: bool)
     missing = -length % _CHUNK
     if missing:
         a, b = _padded(a, axis, missing, 1), _padded(b, axis, missing, 0)
-    shape = (*b.shape[:axis], -1, _CHUNK, *b.shape[axis + 1 :])
+    shape = (*b.shape[:axis], b.shape[axis] // _CHUNK, _CHUNK, *b.shape[axis + 1 :])
     # the steps of all chunks in parallel, each contiguous in memory
     factors, entries = (_steps(x.reshape(shape), axis + 1) for x in (a, b))
     local = _walk(factors, entries, mx.zeros_like(entries[0]), reverse)[0 if reverse else -1]

@@ -28,6 +28,23 @@ def selective_scan(u, dt, a, b, c, d=None):
     return _plain(*operands)
 
 
+def selective_scan_with_state(u, dt, a, b, c, d, state):
+    operands = (u, dt, a, b, c, d)
+    _check(*operands)
+    if state.shape != (u.shape[0], *a.shape):
+        raise ShapeError(
+            f"selective_scan_with_state: state has shape {tuple(state.shape)}; expected (batch, "
+            f"channels, states) = {(u.shape[0], *a.shape)}"
+        )
+    tracked = torch.is_grad_enabled() and any(x.requires_grad for x in (*operands, state))
+    if u.numel() and u.shape[0] * a.numel() >= _STEP and not tracked and fusible(*operands):
+        y, saved = _run(*operands, state.mT)
+        return y, saved[:, -1].mT
+    entries = (dt * u).unsqueeze(2) * b.unsqueeze(3)
+    h, last = linear_recurrence(torch.exp(dt.unsqueeze(2) * a.mT), entries, state.mT)
+    return (h * c.unsqueeze(3)).sum(2) + d * u, last.mT
+
+
 def _check(
     u: torch.Tensor,
     dt: torch.Tensor,
@@ -79,14 +96,22 @@ def _walk(
 
 
 def _run(
-    u: torch.Tensor, dt: Any, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor
+    u: torch.Tensor,
+    dt: Any,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor,
+    d: torch.Tensor,
+    state: torch.Tensor | None = None,
 ) -> tuple[Any, Any]:
-    """Return the output, and the initial state of each chunk."""
+    """Return the output, and the initial state of each chunk, followed by the last state."""
     a = a.mT.contiguous()
     y = torch.mul(u, d) if d is not None else torch.zeros_like(u)
     scaled = dt * u
     chunks = _chunks(u.shape[1])
     saved = u.new_zeros((u.shape[0], len(chunks) + 1, *a.shape))
+    if state is not None:
+        saved[:, 0] = state
     for rows in _blocks(u.shape[0], a.numel()):
         for at, part in enumerate(chunks):
             _, h = _walk(dt[rows, part], a, scaled[rows, part], b[rows, part], saved[rows, at])

@@ -14,6 +14,7 @@ from ember_ml.nn.layers.channel_mixing.gated_linear import (
 from ember_ml.nn.layers.channel_mixing.mlp import MLP
 from ember_ml.nn.layers.channel_mixing.moe import MoE, MoEMLP
 from ember_ml.nn.layers.channel_mixing.norms import BatchNorm, GroupNorm, LayerNorm, RMSNorm
+from ember_ml.nn.layers.channel_mixing.quantized import QuantizedDense, QuantizedEmbedding
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV5ChannelMixer, RWKV6ChannelMixer
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "LayerNorm",
     "MoE",
     "MoEMLP",
+    "QuantizedDense",
+    "QuantizedEmbedding",
     "RMSNorm",
     "RWKV5ChannelMixer",
     "RWKV6ChannelMixer",

@@ -36,11 +36,7 @@ class Embedding(Layer):
         padding_index: Count | None = None,
         initializer: InitializerField = "normal",
     ) -> None:
-        if padding_index is not None and padding_index >= num_embeddings:
-            raise ArgumentError(
-                f"Embedding: padding_index ({padding_index}) must be less than num_embeddings "
-                f"({num_embeddings})"
-            )
+        check_padding_index(self, padding_index, num_embeddings)
         self.padding_index = padding_index
         self.weight = Parameter(initializers.get(initializer)((num_embeddings, features)))
 
@@ -48,12 +44,20 @@ class Embedding(Layer):
         """Return the vectors of the indices."""
         if not x.dtype.is_integer:
             raise ArgumentTypeError(
-                f"Embedding: the input must have an integer dtype, not {x.dtype}"
+                f"{type(self).__name__}: the input must have an integer dtype, not {x.dtype}"
             )
-        vectors = ops.embedding(self.weight, x)
+        vectors = self.lookup(x)
         if self.padding_index is None:
             return vectors
         return ops.where(ops.expand_dims(x == self.padding_index, -1), 0.0, vectors)
+
+    def lookup(self, x: Tensor) -> Tensor:
+        """Return the vectors of the indices, that of the padding index too.
+
+        Args:
+            x: Integers.
+        """
+        return ops.embedding(self.weight, x)
 
     def attend(self, x: Tensor) -> Tensor:
         """Return the logits over the vocabulary, with the embedding as output weight (tied).
@@ -62,3 +66,18 @@ class Embedding(Layer):
             x: Hidden states, (..., features).
         """
         return ops.linear(x, self.weight)
+
+
+def check_padding_index(layer: Layer, index: int | None, num_embeddings: int) -> None:
+    """Raise an ArgumentError if a padding index is not the index of a vector.
+
+    Args:
+        layer: The layer, for the error message.
+        index: The padding index, if there is one.
+        num_embeddings: Number of vectors.
+    """
+    if index is not None and index >= num_embeddings:
+        raise ArgumentError(
+            f"{type(layer).__name__}: padding_index ({index}) must be less than num_embeddings "
+            f"({num_embeddings})"
+        )

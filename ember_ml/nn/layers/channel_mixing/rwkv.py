@@ -50,11 +50,13 @@ class RWKV5ChannelMixer(SequenceMixer):
         """Number of values in the state of one example."""
         return self.features
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """Mix the sequence."""
-        self.check_sequence(x, mask)
         x = mask_padding(x, mask)
-        return self._mix(x, token_shift(x))
+        previous, last = token_shift(x, state, mask)
+        return self._mix(x, previous), last
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the input before the first position: zeros, (batch, features)."""
@@ -62,7 +64,7 @@ class RWKV5ChannelMixer(SequenceMixer):
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output at one position and the next state."""
-        self.check_features(x, self.features)
+        self.check_step(x, state)
         return self._mix(x, state), x
 
     def _mix(self, x: Tensor, previous: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from ember_ml.nn.layers.sequence_mixing.gated_linear_attention import (
     GatedLinearAttention,
     MultiHeadGatedLinearAttention,
 )
-from ember_ml.nn.layers.sequence_mixing.hyena import Hyena, MultiHeadHyena
+from ember_ml.nn.layers.sequence_mixing.hyena import Hyena
 from ember_ml.nn.layers.sequence_mixing.hyena_experts import HyenaExperts
 from ember_ml.nn.layers.sequence_mixing.linear_attention import (
     LinearAttention,
@@ -27,14 +27,17 @@ from ember_ml.nn.layers.sequence_mixing.linear_attention import (
 from ember_ml.nn.layers.sequence_mixing.lru import LRU
 from ember_ml.nn.layers.sequence_mixing.mamba import Mamba
 from ember_ml.nn.layers.sequence_mixing.mamba2 import Mamba2
+from ember_ml.nn.layers.sequence_mixing.multi_head_hyena import MultiHeadHyena
 from ember_ml.nn.layers.sequence_mixing.recurrent import *  # noqa: F403
 from ember_ml.nn.layers.sequence_mixing.retention import Retention
+from ember_ml.nn.layers.sequence_mixing.rg_lru import RGLRU
 from ember_ml.nn.layers.sequence_mixing.rwkv import RWKV5TimeMixer, RWKV6TimeMixer
 from ember_ml.nn.layers.sequence_mixing.s4d import S4D
 from ember_ml.nn.layers.sequence_mixing.short_conv import ShortConv
 
 __all__ = [
     "LRU",
+    "RGLRU",
     "S4D",
     "Attention",
     "CausalAttention",

@@ -50,8 +50,9 @@ def attend(
     value: Tensor,
     decay: Tensor | None = None,
     bonus: Tensor | None = None,
-) -> Tensor:
-    """Return the outputs of a whole sequence, (batch, heads, time, value features).
+    state: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """Return the outputs of a sequence, (batch, heads, time, value features), and the state.
 
     Args:
         query: Queries, (batch, heads, time, key features).
@@ -61,13 +62,15 @@ def attend(
             (batch or 1, heads, time, 1). Default: no decay.
         bonus: Weight of a position's own key and value, (heads, key features). If given, each
             position reads the state from before its own update.
+        state: State before the first position, (batch, heads, key features, value features).
+            Default: zeros; the second result is then None.
     """
     time, size = query.shape[2], chunk_length(query.shape[2], query.shape[3])
     q, k, v = (split_chunks(x, size) for x in (query, key, value))
     strict = bonus is not None
     if decay is None:
         within = matmul(_scores(q, k, strict), v)
-        y = _add_carried(within, q, matmul(matrix_transpose(k), v), None)
+        y, state = _add_carried(within, q, matmul(matrix_transpose(k), v), None, state)
     else:
         total, before = cumulative_decay(
             split_chunks(ops.maximum(decay, MIN_LOG_DECAY), size), strict
@@ -76,11 +79,12 @@ def attend(
         within = matmul(scores(q, k, total, before, strict), v)
         last = total[:, :, :, -1:]
         update = matmul(matrix_transpose(k * ops.exp(last - total)), v)
-        y = _add_carried(within, q * ops.exp(before), update, matrix_transpose(ops.exp(last)))
+        chunk_decay = matrix_transpose(ops.exp(last))
+        y, state = _add_carried(within, q * ops.exp(before), update, chunk_decay, state)
     y = ops.reshape(y, (*y.shape[:2], -1, y.shape[-1]))[:, :, :time]
     if bonus is None:
-        return y
-    return y + ops.sum(query * key * bonus[:, None], axis=-1, keepdims=True) * value
+        return y, state
+    return y + ops.sum(query * key * bonus[:, None], axis=-1, keepdims=True) * value, state
 
 
 def split_chunks(x: Tensor, size: int) -> Tensor:
@@ -145,30 +149,39 @@ def _decayed_products(
     return matmul(q * ops.exp(before - middle), matrix_transpose(k * ops.exp(middle - total)))
 
 
-def _add_carried(within: Tensor, q: Tensor, update: Tensor, decay: Tensor | None) -> Tensor:
-    """Add what each chunk reads from the state at its start.
+def _add_carried(
+    within: Tensor, q: Tensor, update: Tensor, decay: Tensor | None, state: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """Add what each chunk reads from the state at its start; return the last state as well.
 
     Args:
         within: Outputs from within each chunk, (batch, heads, chunks, size, value features).
         q: Queries, decayed to the chunk's start.
         update: What each chunk adds to the state, (batch, heads, chunks, key, value features).
         decay: Decay over each chunk, (batch, heads, chunks, key features or 1, 1).
+        state: State before the first chunk, (batch, heads, key, value features). None: zeros,
+            and the last state is not computed.
     """
+    if state is not None:
+        after = _states_after(update, decay, state)
+        before = ops.concat([state[:, :, None], after[:, :, :-1]], axis=2)
+        return within + matmul(q, before), after[:, :, -1]
     chunks = within.shape[2]
     if chunks < 2:
-        return within
-    states = _states_after(update[:, :, :-1], None if decay is None else decay[:, :, :-1])
+        return within, None
+    states = _states_after(update[:, :, :-1], None if decay is None else decay[:, :, :-1], None)
     first, rest = ops.split(within, [1], axis=2)
-    return ops.concat([first, rest + matmul(q[:, :, 1:], states)], axis=2)
+    return ops.concat([first, rest + matmul(q[:, :, 1:], states)], axis=2), None
 
 
-def _states_after(update: Tensor, decay: Tensor | None) -> Tensor:
+def _states_after(update: Tensor, decay: Tensor | None, state: Tensor | None) -> Tensor:
     """Return the state after each chunk."""
-    if update.shape[2] == 1:
+    if state is None and update.shape[2] == 1:
         return update
     if decay is None:
-        return ops.cumsum(update, axis=2)
-    return ops.linear_recurrence(decay, update, axis=2)[0]
+        total = ops.cumsum(update, axis=2)
+        return total if state is None else total + state[:, :, None]
+    return ops.linear_recurrence(decay, update, state, axis=2)[0]
 
 
 def step(

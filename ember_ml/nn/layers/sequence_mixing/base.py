@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ember_ml import ops
+from ember_ml._core import runtime
+from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import bool_
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import DTypeLike, Tensor
 from ember_ml.nn.layers.base import Layer
-from ember_ml.nn.sequence_module import SequenceModule
+from ember_ml.nn.sequence_module import SequenceModule, check_batch
 from ember_ml.nn.sequence_module import State as State
 
 TensorPair: TypeAlias = tuple[Tensor, Tensor]
@@ -37,34 +39,127 @@ def mask_padding(x: Tensor, mask: Tensor | None) -> Tensor:
     return x if mask is None else ops.where(ops.astype(mask, bool_)[:, :, None], x, 0.0)
 
 
+def real_lengths(mask: Tensor) -> Tensor:
+    """Return the number of real positions of each example, (batch,), of a padding mask."""
+    return ops.sum(ops.astype(mask, "int64"), axis=1)
+
+
+def index_range(start: int, stop: int, like: Tensor) -> Tensor:
+    """Return the integers from start to stop, excluded, on the backend and device of a tensor.
+
+    Args:
+        start: First integer.
+        stop: End of the range.
+        like: The other tensor.
+    """
+    if like.backend == runtime.active():
+        return ops.arange(start, stop, device=like.device)
+    return convert_to_tensor(range(start, stop), backend=like.backend)
+
+
+def positions_after(position: Tensor, count: int) -> Tensor:
+    """Return the indices of the next positions, (batch, count).
+
+    Args:
+        position: Index of the first of them, (batch,).
+        count: Number of positions.
+    """
+    return position[:, None] + index_range(0, count, position)
+
+
+def last_positions(before: Tensor, x: Tensor, mask: Tensor | None, axis: int = 1) -> Tensor:
+    """Return the last real positions of each example, as many as there are in `before`.
+
+    Args:
+        before: Earlier positions; the batch is the first axis.
+        x: Further positions.
+        mask: Padding mask of x, (batch, time), with padding last. None: no padding.
+        axis: Axis of time. Default: 1.
+    """
+    count, time = before.shape[axis], x.shape[axis]
+    if mask is None:
+        joined = x if time >= count else ops.concat([before, x], axis=axis)
+        return joined[(slice(None),) * axis + (slice(joined.shape[axis] - count, None),)]
+    places = positions_after(real_lengths(mask) - count, count)  # negative: in `before`
+    shape = [x.shape[0], *[1] * (x.ndim - 1)]
+    shape[axis] = count
+    places = ops.reshape(places, shape)
+    old = ops.take_along_axis(before, ops.clip(places + count, 0, count - 1), axis=axis)
+    return ops.where(places < 0, old, ops.take_along_axis(x, ops.maximum(places, 0), axis=axis))
+
+
+def last_real(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the last real position of each example, (batch, features).
+
+    Args:
+        x: Sequence, (batch, time, features), with at least one real position in each example.
+        mask: Padding mask, (batch, time), with padding last. None: no padding.
+    """
+    if mask is None:
+        return x[:, -1]
+    return ops.take_along_axis(x, (real_lengths(mask) - 1)[:, None, None], axis=1)[:, 0]
+
+
 class SequenceMixer(SequenceModule, Layer):
     """Layer that mixes the positions of a sequence: (batch, time, features) in and out.
 
-    It has two equivalent forms. `forward` takes the whole sequence, for training. `step` takes one
-    position and the state, for generation in constant memory.
-
-    Subclasses implement `forward`, and `initial_state` and `step` if the layer is recurrent.
+    Subclasses implement `mix`, and `initial_state` if the layer is recurrent; `step` where one
+    position has a faster form than a sequence of length 1.
     """
 
     features: int
 
-    def unroll(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Apply `step` to each position: the reference implementation of `forward`.
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: State | None
+    ) -> tuple[Tensor, State | None]:
+        """Return the outputs of all positions, and the state after the last one.
+
+        Args:
+            x: Input, (batch, time, features), checked by `forward`.
+            mask: Padding mask, (batch, time), False for padding. With a state, padding comes last
+                and must not change the state.
+            state: State before the first position. None: the start of a sequence whose state is
+                not needed; the second result is then None.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define mix()")
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, *, state: State | None = None) -> Any:
+        """Return the outputs of all positions; with a state, also the state after the last one.
 
         Args:
             x: Input, (batch, time, features).
-            state: State before the first position. Default: the initial state.
-
-        Returns:
-            The outputs, (batch, time, features), and the state after the last position.
+            mask: Padding mask, (batch, time), False for padding. With a state, the padding of an
+                example must come last; it does not change the state.
+            state: State before the first position. Default: the start of the sequence.
         """
-        self.check_sequence(x)
-        state = self.initial_state(x.shape[0]) if state is None else state
-        outputs = []
-        for position in range(x.shape[1]):
-            y, state = self.step(x[:, position], state)
-            outputs.append(y)
-        return ops.stack(outputs, axis=1) if outputs else x, state
+        self.check_sequence(x, mask)
+        if state is None:
+            return self.mix(x, mask, None)[0] if x.size else x
+        check_batch(self, x.shape[0], state)
+        if mask is not None:
+            self.check_right_padded(mask)
+        return self.mix(x, mask, state) if x.size else (x, state)
+
+    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """Return the output at one position, (batch, features), and the next state.
+
+        Args:
+            x: Input, (batch, features).
+            state: State before the position.
+        """
+        self.check_step(x, state)
+        y, state = self.mix(x[:, None], None, state)
+        return y[:, 0], state
+
+    def check_step(self, x: Tensor, state: State) -> None:
+        """Raise a ShapeError unless x is one position of the right width, and the state fits it.
+
+        Args:
+            x: Input, expected to be (batch, features).
+            state: State before the position.
+        """
+        self.check_features(x, self.features)
+        check_batch(self, x.shape[0], state)
 
     def check_sequence(self, x: Tensor, mask: Tensor | None = None) -> None:
         """Raise a ShapeError unless x is a sequence of the right width and the mask matches it.

@@ -60,19 +60,18 @@ class DeltaNet(SequenceMixer):
         """Number of values in the state of one example: one matrix per head."""
         return self.features * self.head_features
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """Mix the sequence."""
-        self.check_sequence(x, mask)
-        if not x.shape[1]:
-            return x
         parts = ops.split(ops.silu(self.qkv(x)), 3, axis=-1)
         rate, decay = ops.sigmoid(self.rate(x)), self.log_decay(x)
         parts.append(mask_padding(rate, mask))
         if decay is not None:
             parts.append(mask_padding(decay, mask))
         query, key, *rest = (_chunked.split_heads(part, self.num_heads) for part in parts)
-        y = _chunked_delta_rule(*self._normalize(query, key), *rest)
-        return self.read_out(ops.astype(ops.permute_dims(y, (0, 2, 1, 3)), x.dtype), x)
+        y, after = _chunked_delta_rule(state, *self._normalize(query, key), *rest)
+        return self.read_out(ops.astype(ops.permute_dims(y, (0, 2, 1, 3)), x.dtype), x), after
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the state before the first position: zeros."""
@@ -81,7 +80,7 @@ class DeltaNet(SequenceMixer):
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output at one position and the next state."""
-        self.check_features(x, self.features)
+        self.check_step(x, state)
         parts = (*ops.split(ops.silu(self.qkv(x)), 3, axis=-1), ops.sigmoid(self.rate(x)))
         query, key, value, rate = (
             _chunked.split_heads_step(part, self.num_heads) for part in parts
@@ -109,9 +108,16 @@ class DeltaNet(SequenceMixer):
 
 
 def _chunked_delta_rule(
-    query: Tensor, key: Tensor, value: Tensor, rate: Tensor, decay: Tensor | None = None
-) -> Tensor:
+    state: Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rate: Tensor,
+    decay: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None]:
     """Apply the delta rule to a sequence in chunks, (batch, heads, time, head features).
+
+    Returns the outputs, and the last state if there is a first one.
 
     The corrections within a chunk depend on each other through a triangular system. It is solved
     once for the values and once for the keys, which yields the corrections for any initial state.
@@ -129,13 +135,15 @@ def _chunked_delta_rule(
     last = total[..., -1:, :]
     writes = matrix_transpose(k * ops.exp(last - total))
     chunks = (values, keys, scores, q * ops.exp(total), writes, ops.exp(last))
-    y = _scan_chunks([ops.unstack(part, 2) for part in chunks])
-    return ops.reshape(y, (*y.shape[:2], -1, y.shape[-1]))[:, :, :time]
+    y, after = _scan_chunks([ops.unstack(part, 2) for part in chunks], state)
+    y = ops.reshape(y, (*y.shape[:2], -1, y.shape[-1]))[:, :, :time]
+    return y, None if state is None else after
 
 
-def _scan_chunks(parts: list[tuple[Tensor, ...]]) -> Tensor:
+def _scan_chunks(
+    parts: list[tuple[Tensor, ...]], state: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
     """Process the chunks in order, passing the state from one to the next."""
-    state: Tensor | None = None
     outputs = []
     for value, key, scores, query, writes, decay in zip(*parts, strict=True):
         value = value if state is None else value - matmul(key, state)
@@ -143,7 +151,7 @@ def _scan_chunks(parts: list[tuple[Tensor, ...]]) -> Tensor:
         outputs.append(output if state is None else output + matmul(query, state))
         update = matmul(writes, value)
         state = update if state is None else decay * state + update
-    return ops.stack(outputs, axis=2)
+    return ops.stack(outputs, axis=2), state
 
 
 @register("layers/gated_delta_net", aliases=["gated-delta-net"])

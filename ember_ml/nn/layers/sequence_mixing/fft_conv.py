@@ -10,7 +10,8 @@ from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Size
 from ember_ml.nn.initializers import Normal
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding, new_zeros
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding
+from ember_ml.nn.layers.sequence_mixing.online_conv import ConvState
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
@@ -79,24 +80,15 @@ def with_skip(kernel: Tensor, skip: Tensor | None) -> Tensor:
     return kernel + (first if taps == 1 else ops.pad_constant(first, [(0, 0), (0, taps - 1)]))
 
 
-def empty_window(batch: int, channels: int, length: int, like: Tensor) -> Tensor:
-    """Return the inputs before the first position: zeros, (batch, length - 1, channels)."""
-    return new_zeros(like, (batch, length - 1, channels))
-
-
-def push(x: Tensor, window: Tensor) -> Tensor:
-    """Append the current input to the last inputs, (batch, length, channels)."""
-    return ops.concat([window, ops.expand_dims(x, 1)], axis=1)
-
-
 @register("layers/fft_conv", aliases=["fft-conv"])
 class FFTConv(SequenceMixer):
     r"""Long depthwise causal convolution with free filter taps.
 
     .. math:: y_t = \sum_{s=0}^{t} h_{t-s} \odot x_s + D \odot x_t
 
-    The filters have max_length taps: each position depends on at most max_length inputs. `step`
-    stores these inputs, because a general convolution has no state of constant size.
+    The filters have max_length taps: each position depends on at most max_length inputs. The state
+    holds these inputs, because a general convolution has no smaller one; `step` computes an online
+    convolution, O(log^2 n) per channel for n taps.
 
     Subclasses override `kernel` to parametrize the filters.
 
@@ -130,21 +122,29 @@ class FFTConv(SequenceMixer):
         """Return the first taps of the filters, (features, at most length)."""
         return self.weight[:, :length]
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: ConvState | None
+    ) -> tuple[Tensor, ConvState | None]:
         """Convolve the sequence."""
-        self.check_sequence(x, mask)
-        x = mask_padding(x, mask)
-        if x.size == 0:
-            return x
-        channels = ops.swapaxes(x, 1, 2)
-        return ops.swapaxes(long_conv(channels, self.kernel(x.shape[1]), self.skip), 1, 2)
+        channels = ops.swapaxes(mask_padding(x, mask), 1, 2)
+        if state is None:
+            y = long_conv(channels, self.kernel(x.shape[1]), self.skip)
+        else:
+            taps = self._taps(state, state.inputs + x.shape[1])
+            y, state = state.extend(channels, taps, mask)
+        return ops.swapaxes(y, 1, 2), state
 
-    def initial_state(self, batch: int) -> Tensor:
-        """Return the inputs before the first position: zeros."""
-        return empty_window(batch, self.features, self.max_length, self.skip)
+    def _taps(self, state: ConvState, length: int) -> Tensor:
+        """Return the first taps with the skip connection: those of the state in inference."""
+        if isinstance(state.kernel, Tensor) and not self.training:
+            return state.kernel
+        return with_skip(self.kernel(min(length, self.max_length)), self.skip)
 
-    def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the output at one position and the last inputs."""
-        window = push(x, state)
-        taps = ops.flip(with_skip(self.kernel(self.max_length), self.skip), axis=1)
-        return ops.einsum("btc,ct->bc", window, taps), window[:, 1:]
+    def initial_state(self, batch: int) -> ConvState:
+        """Return the state of the convolution before the first position."""
+        return ConvState.start(batch, self.features, self.skip)
+
+    def step(self, x: Tensor, state: ConvState) -> tuple[Tensor, ConvState]:
+        """Return the output at one position and the next state."""
+        self.check_step(x, state)
+        return state.step(x, self._taps(state, self.max_length))

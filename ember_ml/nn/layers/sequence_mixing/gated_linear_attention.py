@@ -68,15 +68,15 @@ class GatedLinearAttention(SequenceMixer):
         """Number of values in the state of one example: one matrix per head."""
         return self.features * self.head_features
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """Mix the sequence."""
-        self.check_sequence(x, mask)
-        if not x.shape[1]:
-            return x
         query, key, value, gate, decay = self._project(x)
         parts = (query, mask_padding(key, mask), value, mask_padding(decay, mask))
-        y = _chunked.attend(*(_chunked.split_heads(part, self.num_heads) for part in parts))
-        return self._read_out(ops.permute_dims(y, (0, 2, 1, 3)), gate)
+        query, key, value, decay = (_chunked.split_heads(part, self.num_heads) for part in parts)
+        y, state = _chunked.attend(query, key, value, decay, state=state)
+        return self._read_out(ops.permute_dims(y, (0, 2, 1, 3)), gate), state
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the state before the first position: zeros."""
@@ -85,7 +85,7 @@ class GatedLinearAttention(SequenceMixer):
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output at one position and the next state."""
-        self.check_features(x, self.features)
+        self.check_step(x, state)
         query, key, value, gate, decay = self._project(x)
         query, key, value, decay = (
             _chunked.split_heads_step(part, self.num_heads) for part in (query, key, value, decay)

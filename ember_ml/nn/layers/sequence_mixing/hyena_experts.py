@@ -8,8 +8,7 @@ from ember_ml.configs.fields import Size
 from ember_ml.nn._checks import require_at_most
 from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.channel_mixing.dense import Dense
-from ember_ml.nn.layers.sequence_mixing.base import TensorPair
-from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
+from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase, HyenaState
 from ember_ml.registry import register
 
 
@@ -23,7 +22,7 @@ class HyenaExperts(HyenaBase):
     experts are computed, because a convolution needs all positions. The softmax is over the chosen
     experts only.
 
-    `step` stores the last max_length inputs of the convolution.
+    The state holds the last max_length inputs of the convolution.
 
     Args:
         features: Number of input and output features.
@@ -61,10 +60,12 @@ class HyenaExperts(HyenaBase):
         super().__init__(features, inner, expert_features, inner, 1, *sizes)
         self.router = Dense(features, num_experts)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: HyenaState | None
+    ) -> tuple[Tensor, HyenaState | None]:
         """Mix the sequence."""
-        self.check_sequence(x, mask)
-        return self._read_experts(ops.swapaxes(self.mix(x, mask), 1, 2), x) if x.size else x
+        y, state = self.convolve(x, mask, state)
+        return self._read_experts(ops.swapaxes(y, 1, 2), x), state
 
     def route(self, x: Tensor) -> Tensor:
         """Return the weights of the experts, (..., num_experts), zero if not chosen."""
@@ -76,15 +77,12 @@ class HyenaExperts(HyenaBase):
 
     def _read_experts(self, y: Tensor, x: Tensor) -> Tensor:
         """Combine the experts that x chooses: (..., inner) -> (..., features)."""
-        experts = ops.reshape(y, (*y.shape[:-1], -1, self.num_experts))
+        experts = ops.reshape(y, (*y.shape[:-1], y.shape[-1] // self.num_experts, self.num_experts))
         weights = ops.expand_dims(self.route(x), -2)
         return self.out_proj(ops.sum(experts * weights, axis=-1))
 
-    def initial_state(self, batch: int) -> TensorPair:
-        """Return the inputs of the short and of the long filters before the first position."""
-        return self.short.initial_state(batch), self.window(batch)
-
-    def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Return the output at one position and the last inputs of the filters."""
-        mixed, state = self.mix_step(x, state)
+    def step(self, x: Tensor, state: HyenaState) -> tuple[Tensor, HyenaState]:
+        """Return the output at one position and the states of the filters."""
+        self.check_step(x, state)
+        mixed, state = self.convolve_step(x, state)
         return self._read_experts(mixed, x), state

@@ -55,17 +55,16 @@ class LinearAttention(SequenceMixer):
         """Number of values in the state of one example: numerator and denominator."""
         return self.features * (self.head_features + 1)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """Mix the sequence."""
-        self.check_sequence(x, mask)
-        if not x.shape[1]:
-            return x
         query, key, value = self._project(x)
         parts = (query, mask_padding(key, mask), value)
         query, key, value = (_chunked.split_heads(part, self.num_heads) for part in parts)
-        sums = _chunked.attend(query, key, _append_one(value))
+        sums, state = _chunked.attend(query, key, _append_one(value), state=state)
         y = ops.permute_dims(self._divide(sums), (0, 2, 1, 3))
-        return self.out(ops.astype(ops.reshape(y, x.shape), x.dtype))
+        return self.out(ops.astype(ops.reshape(y, x.shape), x.dtype)), state
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the sums before the first position: zeros."""
@@ -74,7 +73,7 @@ class LinearAttention(SequenceMixer):
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output at one position and the next state."""
-        self.check_features(x, self.features)
+        self.check_step(x, state)
         parts = self._project(x)
         query, key, value = (_chunked.split_heads_step(part, self.num_heads) for part in parts)
         sums, state = _chunked.step(query, key, _append_one(value), state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml._core.dtype import complex_of
+from ember_ml._core.dtype import bool_, complex_of
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Fraction, NonNegative, Probability, Size
@@ -85,14 +85,16 @@ class LRU(SequenceMixer):
         weight = ops.concat([self.read[0], self.read[1]], axis=-1)
         return ops.linear(flat, weight) + self.skip * x
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """Mix the sequence."""
-        self.check_sequence(x, mask)
-        if x.size == 0:
-            return x
         x = mask_padding(x, mask)
-        h, _ = ops.linear_recurrence(self._eigenvalues(), self._update(x))
-        return self._read_out(h, x)
+        factors = self._eigenvalues()
+        if state is not None and mask is not None:  # a factor of 1 leaves the state unchanged
+            factors = ops.where(ops.astype(mask, bool_)[:, :, None], factors, 1.0)
+        h, last = ops.linear_recurrence(factors, self._update(x), state)
+        return self._read_out(h, x), None if state is None else last
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the state before the first position: complex zeros."""
@@ -100,6 +102,7 @@ class LRU(SequenceMixer):
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output at one position and the next state."""
+        self.check_step(x, state)
         h = self._eigenvalues() * state + self._update(x)
         return self._read_out(h, x), h
 

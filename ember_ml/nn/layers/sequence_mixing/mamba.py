@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
@@ -11,6 +12,7 @@ from ember_ml.nn._checks import require_at_most
 from ember_ml.nn.initializers import Uniform
 from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.channel_mixing.dense import Dense
+from ember_ml.nn.layers.channel_mixing.norms import RMSNorm
 from ember_ml.nn.layers.sequence_mixing._chunked import zero_state
 from ember_ml.nn.layers.sequence_mixing.base import (
     SequenceMixer,
@@ -51,6 +53,10 @@ class Mamba(SequenceMixer):
         dt_min: Smallest initial step size, at most `dt_max`. Default: 0.001.
         dt_max: Largest initial step size. Default: 0.1.
         bias: Whether the input and output projections have biases. Default: False.
+        conv_bias: Whether the short convolution has a bias. Default: True.
+        select_norm: RMS norms of B, C and the low-rank features of Delta: "none", "fixed" without
+            weights, or "learned". Default: "none".
+        select_norm_eps: Epsilon of these norms. Default: 1e-6.
 
     Shape: (batch, time, features) -> (batch, time, features).
 
@@ -71,6 +77,9 @@ class Mamba(SequenceMixer):
         dt_min: Positive = 0.001,
         dt_max: Positive = 0.1,
         bias: bool = False,
+        conv_bias: bool = True,
+        select_norm: Literal["none", "fixed", "learned"] = "none",
+        select_norm_eps: Positive = 1e-6,
     ) -> None:
         require_at_most(self, dt_min=dt_min, dt_max=dt_max)
         self.features = features
@@ -78,7 +87,7 @@ class Mamba(SequenceMixer):
         self.inner = features * expand
         self.dt_rank = dt_rank or math.ceil(features / 16)
         self.in_proj = Dense(features, 2 * self.inner, bias=bias)
-        self.conv = Taps(self.inner, d_conv)
+        self.conv = Taps(self.inner, d_conv, conv_bias)
         self.x_proj = Dense(self.inner, self.dt_rank + 2 * d_state, bias=False)
         uniform = Uniform(-(self.dt_rank**-0.5), self.dt_rank**-0.5)
         self.dt_weight = Parameter(uniform((self.inner, self.dt_rank)))
@@ -87,24 +96,33 @@ class Mamba(SequenceMixer):
         self.A_log = Parameter(ops.tile(rates, (self.inner, 1)), decay=False)
         self.D = Parameter(ops.ones(self.inner), decay=False)
         self.out_proj = Dense(self.inner, features, bias=bias)
+        self.select_norm = select_norm
+        if select_norm != "none":
+            affine = select_norm == "learned"
+            self.dt_norm, self.write_norm, self.read_norm = (
+                RMSNorm(size, select_norm_eps, affine) for size in (self.dt_rank, d_state, d_state)
+            )
 
     @property
     def state_size(self) -> int:
         """Number of values in the state of one example: states and inputs of the convolution."""
         return self.inner * (self.d_state + self.conv.kernel_size - 1)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: TensorPair | None
+    ) -> tuple[Tensor, TensorPair | None]:
         """Mix the sequence."""
-        self.check_sequence(x, mask)
-        if x.size == 0:
-            return x
+        window, states = state or (None, None)
         u, gate = ops.split(self.in_proj(x), 2, axis=-1)
-        u = mask_padding(u, mask)
-        u = ops.silu(ops.swapaxes(self.conv(ops.swapaxes(u, 1, 2)), 1, 2))
+        u, window = self.conv.run(mask_padding(u, mask), mask, window)
+        u = ops.silu(u)
         dt, write, read = self._select(u)
         dt = mask_padding(dt, mask)  # a step of size 0 leaves the state unchanged
-        y = ops.selective_scan(u, dt, self._rates(), write, read, self.D)
-        return self.out_proj(y * ops.silu(gate))
+        operands = (u, dt, self._rates(), write, read, self.D)
+        if window is None or states is None:
+            return self.out_proj(ops.selective_scan(*operands) * ops.silu(gate)), None
+        y, states = ops.selective_scan_with_state(*operands, states)
+        return self.out_proj(ops.cast(y, x.dtype) * ops.silu(gate)), (window, states)
 
     def _rates(self) -> Tensor:
         """Return A."""
@@ -114,6 +132,9 @@ class Mamba(SequenceMixer):
         """Return the step sizes, B and C."""
         boundaries = [self.dt_rank, self.dt_rank + self.d_state]
         low_rank, write, read = ops.split(self.x_proj(u), boundaries, axis=-1)
+        if self.select_norm != "none":
+            low_rank, write = self.dt_norm(low_rank), self.write_norm(write)
+            read = self.read_norm(read)
         return ops.softplus(ops.linear(low_rank, self.dt_weight, self.dt_bias)), write, read
 
     def initial_state(self, batch: int) -> TensorPair:
@@ -123,6 +144,7 @@ class Mamba(SequenceMixer):
 
     def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output at one position and the next state."""
+        self.check_step(x, state)
         u, gate = ops.split(self.in_proj(x), 2, axis=-1)
         u, window = self.conv.step(u, state[0])
         u = ops.silu(u)

@@ -23,8 +23,14 @@ from ember_ml.registry import register
 
 
 def ssd(
-    x: Tensor, dt: Tensor, a: Tensor, write: Tensor, read: Tensor, chunk_size: int = 32
-) -> Tensor:
+    x: Tensor,
+    dt: Tensor,
+    a: Tensor,
+    write: Tensor,
+    read: Tensor,
+    chunk_size: int = 32,
+    state: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     r"""Compute the scan of Mamba-2 by matrix products within chunks (state space duality).
 
     .. math:: h_t = e^{\Delta_t A} h_{t-1} + \Delta_t x_t B_t^\top, \qquad y_t = h_t C_t
@@ -36,9 +42,11 @@ def ssd(
         write: B, (batch, time, groups, d_state); the heads of a group share it.
         read: C, (batch, time, groups, d_state).
         chunk_size: Number of positions per chunk. Default: 32.
+        state: The state h before the first position, (batch, heads, head_dim, d_state). Default:
+            zeros.
 
     Returns:
-        The output y, (batch, time, heads, head_dim).
+        The output y, (batch, time, heads, head_dim), and the state after the last position.
     """
     batch, time, heads, size = x.shape
     groups = write.shape[2]
@@ -56,12 +64,16 @@ def ssd(
     weighted = ops.swapaxes(x * ops.expand_dims(weights, -1), 4, 5)
     update = ops.matmul(weighted, ops.expand_dims(write, 3))  # (b, c, g, r, p, n)
     chunk_decay = ops.expand_dims(ops.exp(total[..., -1:]), -1)
-    after, _ = ops.linear_recurrence(chunk_decay, update)
-    before = ops.concat([ops.zeros_like(after[:, :1]), after[:, :-1]], axis=1)
+    first = None
+    if state is not None:
+        first = ops.reshape(state, (batch, groups, heads // groups, size, -1))
+    after, last = ops.linear_recurrence(chunk_decay, update, first)
+    start = ops.zeros_like(after[:, :1]) if first is None else ops.expand_dims(first, 1)
+    before = ops.concat([start, after[:, :-1]], axis=1)
     carried = ops.matmul(ops.expand_dims(read, 3), ops.swapaxes(before, 4, 5))
     y = y + carried * ops.expand_dims(ops.exp(total), -1)
     y = ops.reshape(ops.transpose(y, (0, 1, 4, 2, 3, 5)), (batch, count * chunk, heads, size))
-    return y[:, :time]
+    return y[:, :time], ops.reshape(last, (batch, heads, size, -1))
 
 
 def _split_chunks(x: Tensor, chunk: int) -> Tensor:
@@ -101,6 +113,9 @@ class Mamba2(SequenceMixer):
         dt_min: Smallest initial step size, at most `dt_max`. Default: 0.001.
         dt_max: Largest initial step size. Default: 0.1.
         chunk_size: Number of positions per chunk of the scan. Default: 32.
+        bias: Whether the input and output projections have biases. Default: False.
+        conv_bias: Whether the short convolution has a bias. Default: True.
+        norm_eps: Epsilon of the RMS norm. Default: 1e-5.
 
     Shape: (batch, time, features) -> (batch, time, features).
 
@@ -122,6 +137,9 @@ class Mamba2(SequenceMixer):
         dt_min: Positive = 0.001,
         dt_max: Positive = 0.1,
         chunk_size: Size = 32,
+        bias: bool = False,
+        conv_bias: bool = True,
+        norm_eps: Positive = 1e-5,
     ) -> None:
         require_at_most(self, dt_min=dt_min, dt_max=dt_max)
         self.features = features
@@ -133,30 +151,32 @@ class Mamba2(SequenceMixer):
         self.chunk_size = chunk_size
         self.shared = num_groups * d_state
         filtered = self.inner + 2 * self.shared
-        self.in_proj = Dense(features, self.inner + filtered + self.num_heads, bias=False)
-        self.conv = Taps(filtered, d_conv)
+        self.in_proj = Dense(features, self.inner + filtered + self.num_heads, bias=bias)
+        self.conv = Taps(filtered, d_conv, conv_bias)
         self.dt_bias = Parameter(step_size_bias(self.num_heads, dt_min, dt_max), decay=False)
         self.A_log = Parameter(ops.log(Uniform(1.0, 16.0)((self.num_heads,))), decay=False)
         self.D = Parameter(ops.ones(self.num_heads), decay=False)
-        self.norm = RMSNorm(self.inner, eps=1e-5)
-        self.out_proj = Dense(self.inner, features, bias=False)
+        self.norm = RMSNorm(self.inner, eps=norm_eps)
+        self.out_proj = Dense(self.inner, features, bias=bias)
 
     @property
     def state_size(self) -> int:
         """Number of values in the state of one example: states and inputs of the convolution."""
         return self.inner * self.d_state + self.conv.channels * (self.conv.kernel_size - 1)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: TensorPair | None
+    ) -> tuple[Tensor, TensorPair | None]:
         """Mix the sequence."""
-        self.check_sequence(x, mask)
-        if x.size == 0:
-            return x
+        window, states = state or (None, None)
         gate, u, dt = self._project(x)
-        u, dt = mask_padding(u, mask), mask_padding(self._step_sizes(dt), mask)
-        u = ops.silu(ops.swapaxes(self.conv(ops.swapaxes(u, 1, 2)), 1, 2))
-        value, write, read = self._split_heads(u)
-        y = ssd(value, dt, -ops.exp(upcast_half(self.A_log)), write, read, self.chunk_size)
-        return self._read_out(y + ops.expand_dims(self.D, -1) * value, gate)
+        dt = mask_padding(self._step_sizes(dt), mask)
+        u, window = self.conv.run(mask_padding(u, mask), mask, window)
+        value, write, read = self._split_heads(ops.silu(u))
+        rates = -ops.exp(upcast_half(self.A_log))
+        y, states = ssd(value, dt, rates, write, read, self.chunk_size, states)
+        y = self._read_out(y + ops.expand_dims(self.D, -1) * value, gate)
+        return y, None if window is None else (window, states)
 
     def _project(self, x: Tensor) -> list[Tensor]:
         """Return the gate, the input of the convolution, and the raw step sizes."""
@@ -184,6 +204,7 @@ class Mamba2(SequenceMixer):
 
     def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output at one position and the next state."""
+        self.check_step(x, state)
         gate, u, dt = self._project(x)
         u, window = self.conv.step(u, state[0])
         value, write, read = self._split_heads(ops.silu(u))

@@ -12,7 +12,13 @@ from ember_ml.configs.fields import Positive, Size
 from ember_ml.nn._checks import require_divisible
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing import _chunked
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, TensorPair, mask_padding
+from ember_ml.nn.layers.sequence_mixing.base import (
+    SequenceMixer,
+    TensorPair,
+    mask_padding,
+    positions_after,
+    real_lengths,
+)
 from ember_ml.registry import register
 
 
@@ -75,28 +81,34 @@ class Retention(SequenceMixer):
         """Log decay of each head."""
         return [math.log1p(-(2.0 ** (-5 - head))) for head in range(self.num_heads)]
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: TensorPair | None
+    ) -> tuple[Tensor, TensorPair | None]:
         """Mix the sequence."""
-        self.check_sequence(x, mask)
-        if not x.shape[1]:
-            return x
+        memory, position = state or (None, None)
         query, key, value, gate = self._project(x)
         parts = (query, mask_padding(key, mask), value)
         query, key, value = (_chunked.split_heads(part, self.num_heads) for part in parts)
-        query, key = (ops.rope(part, base=self.rope_base) for part in (query, key))
-        y = _chunked.attend(query, key, value, self._log_decay(query, mask))
-        return self._read_out(ops.permute_dims(y, (0, 2, 1, 3)), gate)
+        places = None if position is None else positions_after(position, x.shape[1])[:, None]
+        query, key = (ops.rope(part, places, base=self.rope_base) for part in (query, key))
+        decay = self._log_decay(query, mask)
+        y, memory = _chunked.attend(query, key, value, decay, state=memory)
+        y = self._read_out(ops.permute_dims(y, (0, 2, 1, 3)), gate)
+        if memory is None or position is None:
+            return y, None
+        return y, (memory, position + (x.shape[1] if mask is None else real_lengths(mask)))
 
     def initial_state(self, batch: int) -> TensorPair:
         """Return the state before the first position, zeros, and the position of the next step."""
         weight = self.out.weight
         sizes = self.features // self.num_heads, self.value_features // self.num_heads
-        position = convert_to_tensor([0] * batch, dtype="int64", backend=weight.backend)
+        device, backend = weight.device, weight.backend
+        position = convert_to_tensor([0] * batch, dtype="int64", device=device, backend=backend)
         return _chunked.zero_state(weight, batch, self.num_heads, *sizes), position
 
     def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output at one position and the next state."""
-        self.check_features(x, self.features)
+        self.check_step(x, state)
         memory, position = state
         *parts, gate = self._project(x)
         query, key, value = (_chunked.split_heads_step(part, self.num_heads) for part in parts)

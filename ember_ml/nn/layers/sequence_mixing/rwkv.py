@@ -14,6 +14,7 @@ from ember_ml.nn.layers.sequence_mixing import _chunked
 from ember_ml.nn.layers.sequence_mixing.base import (
     SequenceMixer,
     TensorPair,
+    last_positions,
     mask_padding,
     new_zeros,
 )
@@ -21,9 +22,21 @@ from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
 
-def token_shift(x: Tensor) -> Tensor:
-    """Return the previous position of each, zeros for the first, (batch, time, features)."""
-    return ops.concat([ops.zeros_like(x[:, :1]), x[:, :-1]], axis=1)
+def token_shift(
+    x: Tensor, before: Tensor | None = None, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """Return the previous position of each, (batch, time, features), and the last real position.
+
+    Args:
+        x: Sequence, (batch, time, features).
+        before: The position before the first, (batch, features). Default: zeros; the second result
+            is then None.
+        mask: Padding mask, (batch, time), with padding last. Default: no padding.
+    """
+    if before is None:
+        return ops.concat([ops.zeros_like(x[:, :1]), x[:, :-1]], axis=1), None
+    before = before[:, None]
+    return ops.concat([before, x[:, :-1]], axis=1), last_positions(before, x, mask)[:, 0]
 
 
 def mixing_coefficients(features: int, power: float) -> list[float]:
@@ -83,19 +96,21 @@ class TimeMixer(SequenceMixer):
         """
         raise NotImplementedError
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: TensorPair | None
+    ) -> tuple[Tensor, TensorPair | None]:
         """Mix the sequence."""
-        self.check_sequence(x, mask)
-        if not x.shape[1]:
-            return x
+        before, memory = state or (None, None)
         x = mask_padding(x, mask)
-        receptance, key, value, gate, decay = self.project(x, token_shift(x))
+        previous, last = token_shift(x, before, mask)
+        receptance, key, value, gate, decay = self.project(x, previous)
         if decay.ndim == 1:  # the same at every position
             decay = decay + ops.zeros_like(upcast_half(x[:1]))
         parts = (receptance, mask_padding(key, mask), value, mask_padding(decay, mask))
         r, k, v, decay = (_chunked.split_heads(part, self.num_heads) for part in parts)
-        y = _chunked.attend(r, k, v, decay, upcast_half(self.bonus))
-        return self._read_out(ops.permute_dims(y, (0, 2, 1, 3)), gate)
+        y, memory = _chunked.attend(r, k, v, decay, upcast_half(self.bonus), memory)
+        y = self._read_out(ops.permute_dims(y, (0, 2, 1, 3)), gate)
+        return y, None if last is None or memory is None else (last, memory)
 
     def initial_state(self, batch: int) -> TensorPair:
         """Return the input before the first position and the matrices of the heads: zeros."""
@@ -105,7 +120,7 @@ class TimeMixer(SequenceMixer):
 
     def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output at one position and the next state."""
-        self.check_features(x, self.features)
+        self.check_step(x, state)
         previous, memory = state
         *parts, gate, decay = self.project(x, previous)
         parts.append(decay[None] if decay.ndim == 1 else decay)

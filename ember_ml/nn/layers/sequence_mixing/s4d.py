@@ -18,7 +18,10 @@ from ember_ml.nn.layers.sequence_mixing._chunked import zero_state
 from ember_ml.nn.layers.sequence_mixing.base import (
     SequenceMixer,
     TensorPair,
+    index_range,
     mask_padding,
+    positions_after,
+    real_lengths,
 )
 from ember_ml.nn.layers.sequence_mixing.fft_conv import long_conv
 from ember_ml.nn.parameter import Parameter
@@ -100,15 +103,49 @@ class S4D(SequenceMixer):
         size, angle = ops.exp(log * time), phase * time
         return ops.sum(size * (real * ops.cos(angle) - imag * ops.sin(angle)), axis=1)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: TensorPair | None
+    ) -> tuple[Tensor, TensorPair | None]:
         """Mix the sequence."""
-        self.check_sequence(x, mask)
-        if x.size == 0:
-            return x
         x = mask_padding(x, mask)
         kernel = ops.cast(self.kernel(x.shape[1]), x.dtype)
-        y = long_conv(ops.swapaxes(x, 1, 2), kernel, self.skip)
-        return self.out_proj(ops.gelu(ops.swapaxes(y, 1, 2)))
+        y = long_conv(ops.swapaxes(x, 1, 2), kernel, self.skip)  # (batch, features, time)
+        if state is None:
+            return self.out_proj(ops.gelu(ops.swapaxes(y, 1, 2))), None
+        response, after = self._continue(x, mask, state)
+        y = y + ops.cast(response, x.dtype)
+        return self.out_proj(ops.gelu(ops.swapaxes(y, 1, 2))), after
+
+    def _continue(
+        self, x: Tensor, mask: Tensor | None, state: TensorPair
+    ) -> tuple[Tensor, TensorPair]:
+        """Return the response to an earlier state, (batch, features, time), and the last state."""
+        time, (real, imag) = x.shape[1], state
+        log, phase, read_real, read_imag = self._discretize()
+        elapsed = ops.astype(index_range(0, time + 1, log), log.dtype)
+        size = ops.exp(ops.expand_dims(log, -1) * elapsed)  # (features, states, time + 1)
+        angle = ops.expand_dims(phase, -1) * elapsed
+        cosine, sine = size * ops.cos(angle), size * ops.sin(angle)
+        weights = (read_real * real - read_imag * imag, -read_real * imag - read_imag * real)
+        response = ops.einsum("bfn,fnt->bft", weights[0], cosine[..., 1:])
+        response = response + ops.einsum("bfn,fnt->bft", weights[1], sine[..., 1:])
+        lengths = None if mask is None else real_lengths(mask)
+        if lengths is not None:  # the last real position comes last, so that all decay alike
+            places = positions_after(lengths - time, time)
+            x = ops.take_along_axis(x, ops.maximum(places, 0)[:, :, None], axis=1)
+            x = mask_padding(x, places >= 0)
+        x = upcast_half(ops.flip(x, axis=1))
+        total = [ops.einsum("btf,fnt->bfn", x, wave[..., :time]) for wave in (cosine, sine)]
+        if lengths is None:
+            turn_real, turn_imag = cosine[..., time], sine[..., time]
+        else:
+            turn_real, turn_imag = (
+                ops.transpose(ops.take(wave, lengths, axis=2), (2, 0, 1)) for wave in (cosine, sine)
+            )
+        return response, (
+            turn_real * real - turn_imag * imag + total[0],
+            turn_real * imag + turn_imag * real + total[1],
+        )
 
     def initial_state(self, batch: int) -> TensorPair:
         """Return the real and imaginary parts of the state before the first position: zeros."""
@@ -117,6 +154,7 @@ class S4D(SequenceMixer):
 
     def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output at one position and the next state."""
+        self.check_step(x, state)
         log, phase, read_real, read_imag = self._discretize()
         cosine, sine = ops.exp(log) * ops.cos(phase), ops.exp(log) * ops.sin(phase)
         real, imag = state

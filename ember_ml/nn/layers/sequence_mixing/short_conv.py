@@ -7,7 +7,12 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import OptionalActivationField, Size
 from ember_ml.nn import activations
 from ember_ml.nn.initializers import Uniform
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding, new_zeros
+from ember_ml.nn.layers.sequence_mixing.base import (
+    SequenceMixer,
+    last_positions,
+    mask_padding,
+    new_zeros,
+)
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
@@ -32,6 +37,32 @@ class Taps(Module):
     def forward(self, x: Tensor) -> Tensor:
         """Convolve each channel."""
         return ops.causal_conv1d(x, self.weight, self.bias) if x.size else x
+
+    def extend(self, x: Tensor, state: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return the outputs after earlier inputs, (batch, channels, time), and the last inputs.
+
+        Args:
+            x: Input, (batch, channels, time), not empty.
+            state: The last inputs before it, (batch, channels, kernel_size - 1).
+            mask: Padding mask, (batch, time), with padding last. Default: no padding.
+        """
+        y = self(x)
+        if self.kernel_size == 1:
+            return y, state
+        earlier = ops.concat([state, ops.zeros_like(state)], axis=-1)
+        response = ops.causal_conv1d(earlier, self.weight)[..., self.kernel_size - 1 :]
+        missing = x.shape[-1] - response.shape[-1]
+        if missing > 0:
+            response = ops.pad_constant(response, [(0, 0), (0, 0), (0, missing)])
+        return y + response[..., : x.shape[-1]], last_positions(state, x, mask, axis=2)
+
+    def run(
+        self, x: Tensor, mask: Tensor | None, state: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the outputs of (batch, time, channels), and with a state the last inputs."""
+        x = ops.swapaxes(x, 1, 2)
+        y, state = (self(x), None) if state is None else self.extend(x, state, mask)
+        return ops.swapaxes(y, 1, 2), state
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the inputs before the first: zeros, (batch, channels, kernel_size - 1)."""
@@ -79,12 +110,12 @@ class ShortConv(SequenceMixer):
         """Number of values in the state of one example: the last inputs."""
         return self.features * (self.taps.kernel_size - 1)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def mix(
+        self, x: Tensor, mask: Tensor | None, state: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """Convolve the sequence."""
-        self.check_sequence(x, mask)
-        x = mask_padding(x, mask)
-        y = ops.swapaxes(self.taps(ops.swapaxes(x, 1, 2)), 1, 2)
-        return y if self.activation is None else self.activation(y)
+        y, state = self.taps.run(mask_padding(x, mask), mask, state)
+        return y if self.activation is None else self.activation(y), state
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the inputs before the first position: zeros."""
@@ -92,5 +123,6 @@ class ShortConv(SequenceMixer):
 
     def step(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output at one position and the last inputs."""
+        self.check_step(x, state)
         y, state = self.taps.step(x, state)
         return y if self.activation is None else self.activation(y), state

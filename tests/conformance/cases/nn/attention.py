@@ -7,11 +7,11 @@ import numpy as np
 from tests.conformance.table import FLOATS, case, mask, real
 
 
-def attention(query, key, value, given=None, causal=False, window=None, scale=None):
+def attention(query, key, value, given=None, causal=False, window=None, scale=None, softcap=None):
     """Compute one query at a time, by the definition."""
     if query.ndim == 2:
         parts = (query[None], key[None], value[None])
-        return attention(*parts, given, causal, window, scale)[0]
+        return attention(*parts, given, causal, window, scale, softcap)[0]
     groups = query.shape[-3] // key.shape[-3]
     key, value = np.repeat(key, groups, -3), np.repeat(value, groups, -3)
     queries, keys = query.shape[-2], key.shape[-2]
@@ -26,6 +26,8 @@ def attention(query, key, value, given=None, causal=False, window=None, scale=No
         scores = (
             key[place[:-1]] @ query[place] * (query.shape[-1] ** -0.5 if scale is None else scale)
         )
+        if softcap is not None:
+            scores = softcap * np.tanh(scores / softcap)
         if given is not None:
             row = np.broadcast_to(given, (*query.shape[:-1], keys))[place]
             sees = [j for j in sees if (row[j] if given.dtype == bool else row[j] > -np.inf)]
@@ -119,3 +121,13 @@ case(
     rate=0.4,
     seed=11,
 )
+for options in POSITIONS:
+    case(
+        "nn.attention.attend_with_dropout",
+        *qkv((2,), 4, 2, 5, 7, 8, 3),
+        mask(5, 7),
+        dtypes=FLOATS,
+        reference=attention,
+        softcap=1.5,
+        **options,
+    )

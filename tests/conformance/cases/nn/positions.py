@@ -7,11 +7,12 @@ import numpy as np
 from tests.conformance.table import FLOATS, case, integers, real
 
 
-def rope(x, positions=None, base=10000.0, offset=0, interleaved=False):
+def rope(x, positions=None, base=10000.0, offset=0, interleaved=False, frequencies=None):
     """Compute the rotation as a product of complex numbers."""
     pairs = x.shape[-1] // 2
     places = np.arange(x.shape[-2]) if positions is None else positions
-    turn = np.exp(1j * (places + offset)[..., None] * base ** (-np.arange(pairs) / max(pairs, 1)))
+    speeds = base ** (-np.arange(pairs) / max(pairs, 1)) if frequencies is None else frequencies
+    turn = np.exp(1j * (places + offset)[..., None] * np.asarray(speeds))
     first, second = (
         (x[..., 0::2], x[..., 1::2]) if interleaved else (x[..., :pairs], x[..., pairs:])
     )
@@ -34,4 +35,14 @@ for interleaved in (False, True):
         interleaved=interleaved,
     )
     case("nn.positions.rope", real(1, 2, 3, 4), reference=rope, offset=100, interleaved=interleaved)
+    speeds = {"frequencies": (1.0, 0.3, 0.0), "interleaved": interleaved}
+    case("nn.positions.rope", real(2, 5, 6), reference=rope, offset=3, **speeds)
+    case(
+        "nn.positions.rope",
+        real(2, 5, 6),
+        integers(2, 5, high=50),
+        dtypes=FLOATS,
+        reference=rope,
+        **speeds,
+    )
 case("nn.positions.rope", real(3, 4), real(3, dtype="float32"), dtypes=FLOATS, reference=rope)

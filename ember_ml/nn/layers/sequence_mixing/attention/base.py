@@ -19,24 +19,41 @@ class BaseAttention(SequenceMixer):
     Subclasses compute the queries, keys and values.
 
     Args:
-        features: Number of input and output features. Must be divisible by `num_heads`.
+        features: Number of input and output features. Must be divisible by `num_heads`, unless
+            `head_features` is given.
         num_heads: Number of query heads. Must be divisible by `num_kv_heads`.
         num_kv_heads: Number of key and value heads. None: `num_heads`.
         bias: Whether the projections have biases.
         dropout: Probability of zeroing an attention weight during training.
+        head_features: Number of features of a head. Default: `features / num_heads`.
+        scale: Factor of the scores. Default: 1 / sqrt(head features).
+        softcap: Limit c of the scores s, which become c * tanh(s / c). Default: no limit.
+        out_bias: Whether the output projection has a bias. Default: `bias`.
     """
 
     def __init__(
-        self, features: int, num_heads: int, num_kv_heads: int | None, bias: bool, dropout: float
+        self,
+        features: int,
+        num_heads: int,
+        num_kv_heads: int | None,
+        bias: bool,
+        dropout: float,
+        head_features: int | None = None,
+        scale: float | None = None,
+        softcap: float | None = None,
+        out_bias: bool | None = None,
     ) -> None:
-        require_divisible(self, features=features, num_heads=num_heads)
+        if head_features is None:
+            require_divisible(self, features=features, num_heads=num_heads)
         self.num_kv_heads = num_kv_heads or num_heads
         require_divisible(self, num_heads=num_heads, num_kv_heads=self.num_kv_heads)
         self.features = features
         self.num_heads = num_heads
-        self.head_features = features // num_heads
+        self.head_features = head_features or features // num_heads
         self.dropout = dropout
-        self.out = Dense(features, features, bias=bias)
+        self.scale, self.softcap = scale, softcap
+        inner = num_heads * self.head_features
+        self.out = Dense(inner, features, bias=bias if out_bias is None else out_bias)
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Reshape (batch, time, heads * head features) to (batch, heads, time, head features)."""
@@ -46,7 +63,7 @@ class BaseAttention(SequenceMixer):
     def merge_heads(self, y: Tensor) -> Tensor:
         """Project (batch, heads, time, head features) to (batch, time, features)."""
         y = ops.permute_dims(y, (0, 2, 1, 3))
-        return self.out(ops.reshape(y, (*y.shape[:2], self.features)))
+        return self.out(ops.reshape(y, (*y.shape[:2], self.out.in_features)))
 
     def attend(
         self,
@@ -75,6 +92,8 @@ class BaseAttention(SequenceMixer):
             mask,
             causal=causal,
             window=window,
+            scale=self.scale,
+            softcap=self.softcap,
             dropout=self.dropout if self.training else 0.0,
         )
 

@@ -69,6 +69,8 @@ class CrossAttention(BaseAttention):
         mask: Tensor | None = None,
         context: Tensor | None = None,
         attention_mask: Tensor | None = None,
+        *,
+        state: None = None,
     ) -> Tensor:
         """Attend to the context.
 
@@ -79,7 +81,12 @@ class CrossAttention(BaseAttention):
             attention_mask: Booleans, True where a query may attend to a key, or biases of the
                 scores: (time, context time), (batch, time, context time) or (batch, heads, time,
                 context time).
+            state: Not supported: the layer has no recurrent state.
         """
+        if state is not None:
+            raise NotImplementedError(
+                f"{type(self).__name__} has no recurrent form; call read() and look_up()"
+            )
         self.check_sequence(x)
         memory = self.read(x if context is None else context, mask)
         return self.look_up(x, memory, attention_mask)

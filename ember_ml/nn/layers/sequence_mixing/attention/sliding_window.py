@@ -34,7 +34,7 @@ class SlidingWindowAttention(SelfAttention):
     Example:
         >>> layer = nn.layers.sequence_mixing.SlidingWindowAttention(8, num_heads=2, window=3)
         >>> layer(ops.ones((2, 5, 8))).shape, layer.state_size
-        ((2, 5, 8), 64)
+        ((2, 5, 8), 48)
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ember_ml import ops
 from ember_ml._core import tree
@@ -18,9 +19,8 @@ from ember_ml.nn.layers.sequence_mixing.recurrent.cells import RecurrentCell, Ti
 class Recurrent(SequenceMixer):
     """Layer that runs one recurrent cell, or a stack of cells, over a sequence.
 
-    A call returns the outputs. `run` also takes and returns the state, for sequences that are
-    processed in parts. The state of one cell is the state of the layer. Several cells have a tuple
-    of states, layer by layer, forward before backward.
+    `run` takes and returns the state like a call with a state. The state of one cell is the state
+    of the layer. Several cells have a tuple of states, layer by layer, forward before backward.
 
     Where the mask is False the state does not change, and the previous output is repeated.
 
@@ -69,17 +69,30 @@ class Recurrent(SequenceMixer):
         return [self.cells[index], *self.backward_cells[index : index + 1]]
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, timespans: TensorLike | None = None
-    ) -> Tensor:
-        """Return the outputs.
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+        *,
+        state: State | None = None,
+    ) -> Any:
+        """Return the outputs; with a state, also the state after the last position.
 
         Args:
             x: Input, (batch, time, features) or (time, features).
             mask: (batch, time), False for padding.
             timespans: Time since the previous position: a number, (time,) or (batch, time).
                 Default: 1.
+            state: State before the first position. Default: zeros.
         """
-        return self.run(x, None, timespans, mask)[0]
+        if state is None:
+            return self.run(x, None, timespans, mask)[0]
+        if not self.is_causal:
+            raise NotImplementedError(
+                f"{type(self).__name__}: a bidirectional layer needs the whole sequence; call it "
+                "without a state, or run() for the last states of both directions"
+            )
+        return self.run(x, state, timespans, mask)
 
     def run(
         self,
