@@ -30,11 +30,29 @@ def gated_long_conv(
     _check(x, weight, bias, kernel, mask)
     operands = (x, weight, bias, kernel)
     padding = None if mask is None else ~mask
-    few = weight.shape[1] <= min(short.TAPS, x.shape[2])
-    if few and x.numel() >= _LARGE and fusible(*operands):
-        form = _Blocks(x, kernel, padding)
+    if _is_large(x, weight) and fusible(*operands):
+        form = _Blocks(x, len(kernel), padding)
         return fused(form.run, form.pull, partial(_plain, padding), *operands)
     return _plain(padding, *operands)
+
+
+def gated_conv_inputs(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, mask: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Implement `ember_ml.ops.gated_conv_inputs`."""
+    channels = len(weight) // 3
+    _check(x, weight, bias, weight[:channels], mask)
+    operands = (x, weight, bias)
+    padding = None if mask is None else ~mask
+    recorded = torch.is_grad_enabled() and any(a.requires_grad for a in operands)
+    if not recorded and _is_large(x, weight) and fusible(*operands):
+        return _Blocks(x, channels, padding).inputs(*operands)
+    return _parts(padding, *operands)[1]
+
+
+def _is_large(x: torch.Tensor, weight: torch.Tensor) -> bool:
+    """Return whether blocks of channels are faster than all channels at once."""
+    return weight.shape[1] <= min(short.TAPS, x.shape[2]) and x.numel() >= _LARGE
 
 
 def _check(
@@ -60,19 +78,25 @@ def _check(
 def _plain(
     padding: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, kernel: torch.Tensor
 ) -> torch.Tensor:
+    query, joined = _parts(padding, x, weight, bias)
+    return query * long.long_conv(joined, kernel)
+
+
+def _parts(
+    padding: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the query, and the key times the value."""
     u = short.causal_conv1d(x.repeat(1, len(weight) // x.shape[1], 1), weight, bias)
     query, key, value = u.chunk(3, 1)
     joined = key * value
-    if padding is not None:
-        joined = joined.masked_fill(padding.unsqueeze(1), 0)
-    return query * long.long_conv(joined, kernel)
+    return query, joined if padding is None else joined.masked_fill(padding.unsqueeze(1), 0)
 
 
 class _Blocks:
     """Operator on blocks of channels, and its gradient."""
 
-    def __init__(self, x: torch.Tensor, kernel: torch.Tensor, padding: Any) -> None:
-        self.size = long.block_size(x, x.shape[1], len(kernel))
+    def __init__(self, x: torch.Tensor, channels: int, padding: Any) -> None:
+        self.size = long.block_size(x, x.shape[1], channels)
         self.padding = padding
 
     def run(
@@ -89,6 +113,16 @@ class _Blocks:
             mixed[here] = way.convolve(self._masked(key.mul_(value)))
             torch.mul(query, mixed[here], out=out[here])
         return out.transpose(0, 1), mixed
+
+    def inputs(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        """Return the key times the value."""
+        x = x.transpose(0, 1)
+        out = x.new_empty(len(weight) // 3, *x.shape[1:])
+        for at in range(0, len(out), self.size):
+            here = out[at : at + self.size]
+            _, key, value = self._filtered(x, weight, bias, at, first=1)
+            self._masked(torch.mul(key, value, out=here))
+        return out.transpose(0, 1)
 
     def pull(self, operands: Any, mixed: Any, g: torch.Tensor) -> list[Any]:
         """Return the gradients of all operands."""
@@ -121,11 +155,12 @@ class _Blocks:
         ]
 
     def _filtered(
-        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, at: int
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, at: int, first: int = 0
     ) -> torch.Tensor:
-        """Return the query, key and value of a block."""
+        """Return the query, key and value of a block, undefined before the first that is needed."""
         parts = x.new_empty(3, self.size, *x.shape[1:])
-        for out, (source, filters) in zip(parts, self._places(x, weight, at), strict=True):
+        places = self._places(x, weight, at)
+        for out, (source, filters) in zip(parts[first:], places[first:], strict=True):
             taps = short.columns(weight[filters], 2)
             short.filter_into(out, x[source], taps, bias[filters].reshape(-1, 1, 1))
         return parts

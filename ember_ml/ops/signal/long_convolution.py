@@ -9,7 +9,7 @@ from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.signal.filtering import causal_conv1d, fft_conv
 
-__all__ = ["causal_toeplitz", "gated_long_conv", "long_conv"]
+__all__ = ["causal_toeplitz", "gated_conv_inputs", "gated_long_conv", "long_conv"]
 
 DIRECT = 256
 """Longest sequence for which products with Toeplitz matrices are faster than the FFT."""
@@ -90,10 +90,34 @@ def gated_long_conv(
     _check(x, weight, bias, kernel, mask)
     repeated = ops.tile(x, (1, weight.shape[0] // x.shape[1], 1))
     query, key, value = ops.split(causal_conv1d(repeated, weight, bias), 3, axis=1)
+    return query * long_conv(_joined(key, value, mask), kernel)
+
+
+@composite(rule=rules.REAL_FLOAT)
+def gated_conv_inputs(
+    x: TensorLike, weight: TensorLike, bias: TensorLike, mask: MaskLike | None = None
+) -> Tensor:
+    """Return the inputs k * v of the long convolution of `gated_long_conv`.
+
+    Args:
+        x: (batch, shared, length), where shared divides 3 * channels.
+        weight: Short filters, (3 * channels, taps); the last tap applies to the current element.
+        bias: (3 * channels,).
+        mask: (batch, length), False where k * v is set to zero. Default: none.
+
+    Returns:
+        (batch, channels, length).
+    """
+    channels = weight.shape[0] // 3
+    _check(x, weight, bias, weight[:channels], mask)
+    repeated = ops.tile(x, (1, 3 * channels // x.shape[1], 1))[:, channels:]
+    filtered = causal_conv1d(repeated, weight[channels:], bias[channels:])
+    return _joined(*ops.split(filtered, 2, axis=1), mask)
+
+
+def _joined(key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
     joined = key * value
-    if mask is not None:
-        joined = ops.where(ops.expand_dims(mask, 1), joined, 0.0)
-    return query * long_conv(joined, kernel)
+    return joined if mask is None else ops.where(ops.expand_dims(mask, 1), joined, 0.0)
 
 
 def _check(x: Tensor, weight: Tensor, bias: Tensor, kernel: Tensor, mask: Tensor | None) -> None:

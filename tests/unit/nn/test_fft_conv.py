@@ -205,6 +205,11 @@ def test_blocked_gated_convolution_on_torch(monkeypatch, name, masked):
         lambda *given: gated_convolution._plain(padding, *given),
         operands,
     )
+    x, weight, bias = (a.detach() for a in operands[:3])
+    torch.testing.assert_close(
+        gated_convolution.gated_conv_inputs(x, weight, bias, mask),
+        gated_convolution._parts(padding, x, weight, bias)[1],
+    )
 
 
 def test_bad_shapes(backend):

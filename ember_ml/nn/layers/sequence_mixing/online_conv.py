@@ -78,12 +78,30 @@ class ConvState(_Fields, StateNode):
             The outputs, (batch, channels, time), and the state.
         """
         done, time = self.inputs, x.shape[2]
-        frame = x if not done else ops.concat([ops.swapaxes(self._frame(), 1, 2), x], axis=2)
+        frame = self._frame_with(x)
         y = ops.long_conv(frame, kernel)[:, :, done:]
-        recent, past = ops.swapaxes(frame, 1, 2), self.past
-        if isinstance(past, Tensor):
-            now = ops.swapaxes(past[:, done : done + time], 1, 2)
+        if isinstance(self.past, Tensor):
+            now = ops.swapaxes(self.past[:, done : done + time], 1, 2)
             y = y + ops.pad_constant(now, [(0, 0), (0, 0), (0, time - now.shape[2])])
+        return y, self._after(frame, time, kernel, mask)
+
+    def after(self, x: Tensor, kernel: Tensor, mask: Tensor | None = None) -> Self:
+        """Return the state that `extend` returns, without the outputs."""
+        return self._after(self._frame_with(x), x.shape[2], kernel, mask)
+
+    @property
+    def is_start(self) -> bool:
+        """Whether this is the state before the first position."""
+        return not self.inputs and not isinstance(self.past, Tensor)
+
+    def _frame_with(self, x: Tensor) -> Tensor:
+        """Return the inputs of the frame with further ones, (batch, channels, inputs)."""
+        return ops.concat([ops.swapaxes(self._frame(), 1, 2), x], axis=2) if self.inputs else x
+
+    def _after(self, frame: Tensor, time: int, kernel: Tensor, mask: Tensor | None) -> Self:
+        """Return the state after a frame whose last `time` inputs are new."""
+        done = frame.shape[2] - time
+        recent, past = ops.swapaxes(frame, 1, 2), self.past
         if mask is not None:  # the last real input comes last
             missing = time - real_lengths(mask)
             recent = _shifted(recent, missing)
@@ -93,7 +111,7 @@ class ConvState(_Fields, StateNode):
             dropped = done + time - kernel.shape[1] + 1
             recent = recent[:, dropped:]
             past = past[:, dropped:] if isinstance(past, Tensor) else past
-        return y, type(self)(recent, past, (), (), self.kernel)
+        return type(self)(recent, past, (), (), self.kernel)
 
     def step(self, x: Tensor, kernel: Tensor) -> tuple[Tensor, Self]:
         """Return the output at one position, (batch, channels), and the next state.

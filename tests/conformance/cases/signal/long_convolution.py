@@ -25,14 +25,18 @@ def convolved(x: Any, kernel: Any) -> Any:
 
 
 def gated(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any = None) -> Any:
+    query, joined = gates(x, weight, bias, mask)
+    return query * convolved(joined, kernel)
+
+
+def gates(x: Any, weight: Any, bias: Any, mask: Any = None) -> tuple[Any, Any]:
     """Compute each channel separately."""
     filtered = [
         convolved(x[:, [at % x.shape[1]]], weight[[at], ::-1])[:, 0] + bias[at]
         for at in range(len(weight))
     ]
     query, key, value = np.split(np.stack(filtered, 1), 3, axis=1)
-    joined = key * value if mask is None else np.where(mask[:, None], key * value, 0)
-    return query * convolved(joined, kernel)
+    return query, key * value if mask is None else np.where(mask[:, None], key * value, 0)
 
 
 case(f"{KEY}.long_conv", unit(2, 3, 4), unit(3, 4), reference=convolved, rtol=4.0)
@@ -72,8 +76,15 @@ def row(batch: int, shared: int, channels: int, length: int, **options: Any) -> 
     filters = unit(3 * channels, 3), unit(3 * channels), unit(channels, length)
     hidden = options.pop("hidden", False)
     extra = (mask(batch, length),) if hidden else ()
-    operands = (unit(batch, shared, length), *filters, *extra)
-    case(f"{KEY}.gated_long_conv", *operands, reference=gated, rtol=10.0, **options)
+    x = unit(batch, shared, length)
+    case(f"{KEY}.gated_long_conv", x, *filters, *extra, reference=gated, rtol=10.0, **options)
+    case(
+        f"{KEY}.gated_conv_inputs",
+        *(x, *filters[:2], *extra),
+        reference=lambda *given: gates(*given)[1],
+        rtol=10.0,
+        **options,
+    )
 
 
 row(2, 3, 4, 4)
