@@ -3,7 +3,7 @@
 The server and the clients are two processes. The model has 4 layers of attention with 256 features
 and computes on PyTorch with one thread.
 
-Usage: python benchmarks/serving.py [--clients 64] [--tokens 64] [--backend torch]
+Usage: python benchmarks/serving.py [--clients 64] [--tokens 64] [--overloads 10]
 """
 
 from __future__ import annotations
@@ -163,6 +163,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--overloads", type=int, default=10)
     parser.add_argument("--backend", default="torch")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -187,15 +188,22 @@ def measure(server: Server, given: argparse.Namespace) -> None:
         joint = report(title, *asyncio.run(ask_all(server.url, given.clients, given.tokens)))
         ratios.append(joint / alone)
     print(f"throughput, {given.clients} at once / one at a time: {statistics.median(ratios):.1f}x")
+    print(f"memory of the server: {before:.0f} MB at first, {server.memory():.0f} MB now")
+    for _ in range(given.overloads):
+        overload(server, given)
+
+
+def overload(server: Server, given: argparse.Namespace) -> None:
+    """Ask for twice the sequences that a server accepts, and print what it answers."""
     places = given.clients + given.clients // 2
     answers, _ = asyncio.run(ask_all(server.url, 2 * places, given.tokens))
     statuses = [each.status for each in answers]
     print(
         f"2x overload, {2 * places} clients for {places} places: {statuses.count(200)} served, "
         f"{statuses.count(503)} refused (503), "
-        f"{len(statuses) - statuses.count(200) - statuses.count(503)} others"
+        f"{len(statuses) - statuses.count(200) - statuses.count(503)} others; "
+        f"memory {server.memory():.0f} MB"
     )
-    print(f"memory of the server: {before:.0f} MB before, {server.memory():.0f} MB after")
 
 
 if __name__ == "__main__":

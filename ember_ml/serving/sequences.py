@@ -98,8 +98,6 @@ class Sequence:
         self.arrival = time.monotonic()
         self.first_token_at: float | None = None
         self.generated: list[int] = []
-        longest = max(map(len, stopping.strings), default=0)
-        self._window = 32 + 4 * longest  # a character may have 4 tokens
         self.is_cancelled = False
         """Set by the event loop; the engine drops the sequence before its next step."""
         self.is_done = False
@@ -122,12 +120,6 @@ class Sequence:
             token: The token.
         """
         self.generated.append(token)
-        if not self.stopping.is_empty and self._has_stopped():
+        if self.stopping.ends(self.generated):
             return "stop"
         return "length" if len(self.generated) >= self.max_new_tokens else None
-
-    def _has_stopped(self) -> bool:
-        """Return whether the last token ends the sequence; decode only the end of a long text."""
-        stopping, tokens = self.stopping, self.generated
-        recent = tokens[-self._window :]
-        return stopping.ends(recent) and (len(recent) == len(tokens) or stopping.ends(tokens))

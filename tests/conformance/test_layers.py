@@ -232,6 +232,19 @@ def test_a_state_of_another_batch_size_is_refused(entry: Entry, backend: str) ->
 
 
 @of_each_stepped
+def test_a_step_without_a_state_is_refused_except_by_recurrent_layers(
+    entry: Entry, on_numpy: None
+) -> None:
+    layer = make(entry).eval()
+    x = array(sequence(layer, 2, 1)[:, 0])
+    if isinstance(layer, Recurrent):
+        assert close(layer.step(x, None)[0], layer.step(x, layer.initial_state(2))[0])
+        return
+    with pytest.raises(TypeError, match=rf"{type(layer).__name__}.step: state is None; pass init"):
+        layer.step(x, None)
+
+
+@of_each_stepped
 def test_a_batch_may_be_empty(entry: Entry, backend: str) -> None:
     layer = make(entry)
     y, state = layer(array(sequence(layer, 0, 3)), state=layer.initial_state(0))

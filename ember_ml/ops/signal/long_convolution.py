@@ -112,7 +112,8 @@ def gated_conv_inputs(
     _check(x, weight, bias, weight[:channels], mask)
     repeated = ops.tile(x, (1, 3 * channels // x.shape[1], 1))[:, channels:]
     filtered = causal_conv1d(repeated, weight[channels:], bias[channels:])
-    return _joined(*ops.split(filtered, 2, axis=1), mask)
+    key, value = ops.split(filtered, 2, axis=1)
+    return _joined(key, value, mask)
 
 
 def _joined(key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:

@@ -130,6 +130,23 @@ def test_stop_strings(kind: str, backend: str) -> None:
             assert len(found.tokens[0]) <= count
 
 
+def test_stop_strings_do_not_decode_a_long_text_at_each_token(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Sequel("tick " * 40 + "tock", "ab")
+    decode, decoded = type(model.tokenizer).decode, []
+
+    def counting(self, ids, *args, **options):
+        decoded.append(len(ids))
+        return decode(self, ids, *args, **options)
+
+    monkeypatch.setattr(type(model.tokenizer), "decode", counting)
+    found = model.complete(model.tokenizer.encode("ab"), len(model.sequel) + 5, stop="tock")
+    assert found.finish_reason == ["stop"]
+    assert found.tokens == [model.sequel]
+    assert sorted(decoded)[-2:] == [32 + 4 * len("tock"), len(model.sequel)]
+
+
 def test_text_that_may_become_a_stop_string_is_held_back() -> None:
     assert list(cut(["ab", "c", "d", "e"], ["cde"])) == ["ab"]
     assert list(cut(["ab", "c", "d", "f"], ["cde"])) == ["ab", "cdf"]

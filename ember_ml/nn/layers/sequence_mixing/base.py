@@ -8,7 +8,7 @@ from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import bool_
-from ember_ml._core.errors import ShapeError
+from ember_ml._core.errors import ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import DTypeLike, Tensor
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.sequence_module import SequenceModule, check_batch
@@ -152,13 +152,18 @@ class SequenceMixer(SequenceModule, Layer):
         return y[:, 0], state
 
     def check_step(self, x: Tensor, state: State) -> None:
-        """Raise a ShapeError unless x is one position of the right width, and the state fits it.
+        """Raise an error unless x is one position of the right width, and the state fits it.
 
         Args:
             x: Input, expected to be (batch, features).
             state: State before the position.
         """
         self.check_features(x, self.features)
+        if state is None:
+            raise ArgumentTypeError(
+                f"{type(self).__name__}.step: state is None; pass initial_state({x.shape[0]}), or "
+                "the state that the previous step returned"
+            )
         check_batch(self, x.shape[0], state)
 
     def check_sequence(self, x: Tensor, mask: Tensor | None = None) -> None:

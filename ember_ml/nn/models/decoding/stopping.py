@@ -22,6 +22,8 @@ class Stopping:
     def __init__(self, options: Options, vocab_size: int, tokenizer: TextTokenizer | None) -> None:
         self.ids = frozenset(options.stop_ids)
         self.strings = options.stop_strings
+        longest = max(map(len, self.strings), default=0)
+        self._window = 32 + 4 * longest  # a character may have 4 tokens
         self.tokenizer = tokenizer
         self.choices: Choices | None = None
         if options.allowed is not None:
@@ -46,6 +48,11 @@ class Stopping:
             return True
         if self.choices is not None and self.choices.is_complete(tokens):
             return True
+        recent = tokens[-self._window :]  # the cost of a token does not grow with the text
+        return self._has_string(recent) and (len(recent) == len(tokens) or self._has_string(tokens))
+
+    def _has_string(self, tokens: Sequence[int]) -> bool:
+        """Return whether the text of tokens has a stop string."""
         if not self.strings or self.tokenizer is None:
             return False
         text = self.tokenizer.decode(list(tokens))
