@@ -6,17 +6,21 @@ import hashlib
 import os
 import random
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal, cast
 
 from ember_ml import registry
+from ember_ml.backend import get_backend
 from ember_ml.data.errors import check_integer
 from ember_ml.registry.base import close_matches
+from ember_ml.training.sweeps import ProcessRunner, Runner
 from ember_ml.training.trainer.sources import DataLike
 from ember_ml.training.tuning import owners
 from ember_ml.training.tuning.errors import TuningError
 from ember_ml.training.tuning.execution import Objective, run_trial
 from ember_ml.training.tuning.history import TuningHistory
 from ember_ml.training.tuning.meta_features import meta_features
+from ember_ml.training.tuning.parallel import objective_job, trial_events
 from ember_ml.training.tuning.pareto import pareto_front
 from ember_ml.training.tuning.pruning import Pruner
 from ember_ml.training.tuning.samplers.base import Sampler, Search
@@ -284,6 +288,8 @@ class SelfTuningModule:
         *,
         budget: int = 8,
         meta: Mapping[str, float] | None = None,
+        workers: int | None = None,
+        runner: Runner | None = None,
     ) -> Trial | None:
         """Run trials until the task has `budget` of them in the history, and return the best.
 
@@ -297,12 +303,21 @@ class SelfTuningModule:
             validation: Validation data, if the first argument is training data.
             budget: Number of trials of the task, in any state, in the history file.
             meta: Meta-features of the task. Default: those of the training data, if there are any.
+            workers: Number of processes that run trials in parallel, on one thread each. The
+                objective must then be a function at the top level of a module. Default: trials
+                run in this process, one after the other.
+            runner: Runs the trials instead of processes, such as a `RayRunner`.
         """
         budget = check_integer("fit", "budget", budget, least=1)
         function = self.objective_of(objective, validation)
         if meta is None and isinstance(function, TrainObjective):
             meta = meta_features(function.train, model_of(function.base))
         self._set_meta(meta)
+        if workers is not None or runner is not None:
+            runner = runner or ProcessRunner(workers, get_backend())
+            for _ in trial_events(self, runner, partial(objective_job, function), budget):
+                pass
+            return self.best
         while True:
             with self.history.locked():  # the decision and the trial are one transaction
                 known = self.history.of_task(self.task)
@@ -351,6 +366,14 @@ class SelfTuningModule:
             self._own.discard(trial.id)
             raise
         self.record(trial, outcome)
+
+    def release(self, *trials: Trial) -> None:
+        """Give up trials that this tuner started and that still run; `ask` returns them again.
+
+        Args:
+            *trials: Trials that `ask` returned.
+        """
+        self._own.difference_update(trial.id for trial in trials)
 
     def record(self, trial: Trial, outcome: Mapping[str, Any]) -> None:
         """Record the outcome of a trial.
