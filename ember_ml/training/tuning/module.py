@@ -6,7 +6,6 @@ import hashlib
 import os
 import random
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal, cast
 
 from ember_ml import registry
@@ -20,7 +19,7 @@ from ember_ml.training.tuning.errors import TuningError
 from ember_ml.training.tuning.execution import Objective, run_trial
 from ember_ml.training.tuning.history import TuningHistory
 from ember_ml.training.tuning.meta_features import meta_features
-from ember_ml.training.tuning.parallel import objective_job, trial_events
+from ember_ml.training.tuning.parallel import objective_jobs, trial_events
 from ember_ml.training.tuning.pareto import pareto_front
 from ember_ml.training.tuning.pruning import Pruner
 from ember_ml.training.tuning.samplers.base import Sampler, Search
@@ -315,7 +314,7 @@ class SelfTuningModule:
         self._set_meta(meta)
         if workers is not None or runner is not None:
             runner = runner or ProcessRunner(workers, get_backend())
-            for _ in trial_events(self, runner, partial(objective_job, function), budget):
+            for _ in trial_events(self, runner, objective_jobs(function), budget):
                 pass
             return self.best
         while True:

@@ -81,13 +81,12 @@ def last_line(error: str) -> str:
     return error.strip().rpartition("\n")[2]
 
 
-def objective_job(objective: Objective | str, trial: Trial) -> Job:
-    """Return the job that runs an objective on a trial.
+def objective_jobs(objective: Objective | str) -> JobOf:
+    """Return a function that returns the job of a trial.
 
     Args:
         objective: Function at the top level of a module, its name as "module:function", or the
             training of a config.
-        trial: The trial.
     """
     work: Any
     if isinstance(objective, TrainObjective):
@@ -95,7 +94,8 @@ def objective_job(objective: Objective | str, trial: Trial) -> Job:
         work = dataclasses.replace(objective, train=train, validation=validation)
     else:
         work = work_name(objective)
-    return Job(work_name(run_objective), {"objective": work, "trial": trial.to_dict()})
+    name = work_name(run_objective)
+    return lambda trial: Job(name, {"objective": work, "trial": trial.to_dict()})
 
 
 def _arrays(data: Any) -> Any:

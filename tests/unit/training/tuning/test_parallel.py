@@ -12,7 +12,7 @@ from ember_ml import use_backend
 from ember_ml._core.errors import ArgumentError
 from ember_ml.training.sweeps import ProcessRunner, RayRunner
 from ember_ml.training.tuning import ASHA, Float, SelfTuningModule, TuningError
-from ember_ml.training.tuning.parallel import objective_job, trial_events
+from ember_ml.training.tuning.parallel import objective_jobs, trial_events
 from tests.unit.training.tuning import objectives
 
 SPACE = {"x": Float(0.0, 1.0)}
@@ -95,7 +95,7 @@ def test_failures_are_recorded_and_the_search_goes_on(tmp_path: Path) -> None:
 def test_an_interrupted_search_gives_its_trials_back(tmp_path: Path) -> None:
     tuner = tuner_of(tmp_path / "h")
     runner = ProcessRunner(2, "numpy")
-    events = trial_events(tuner, runner, lambda trial: objective_job(objectives.parabola, trial), 4)
+    events = trial_events(tuner, runner, objective_jobs(objectives.parabola), 4)
     started = [next(events).job.key.id for _ in range(2)]
     events.close()
     assert [each.id for each in tuner.lost()] == started
@@ -110,9 +110,7 @@ def test_a_killed_worker_is_replaced(tmp_path: Path, monkeypatch) -> None:
     tuner = tuner_of(tmp_path / "h")
     runner = ProcessRunner(1, "numpy")
     killed = []
-    for event in trial_events(
-        tuner, runner, lambda trial: objective_job(objectives.slow, trial), 3
-    ):
+    for event in trial_events(tuner, runner, objective_jobs(objectives.slow), 3):
         if event.kind == "report" and event.value[0] == 2 and not killed:
             (child,) = multiprocessing.active_children()
             os.kill(child.pid, signal.SIGKILL)
