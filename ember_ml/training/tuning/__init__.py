@@ -15,9 +15,13 @@ from ember_ml.training.tuning.pruning import Pruner as Pruner
 from ember_ml.training.tuning.ranges import Choice as Choice
 from ember_ml.training.tuning.ranges import Float as Float
 from ember_ml.training.tuning.ranges import Integer as Integer
+from ember_ml.training.tuning.samplers import AutoSampler as AutoSampler
+from ember_ml.training.tuning.samplers import MeanScoreSampler as MeanScoreSampler
+from ember_ml.training.tuning.samplers import MetaModelSampler as MetaModelSampler
 from ember_ml.training.tuning.samplers import RandomSampler as RandomSampler
 from ember_ml.training.tuning.samplers import Sampler as Sampler
 from ember_ml.training.tuning.samplers import Search as Search
+from ember_ml.training.tuning.samplers import TPESampler as TPESampler
 from ember_ml.training.tuning.space import SearchSpace as SearchSpace
 from ember_ml.training.tuning.train_objective import TrainObjective as TrainObjective
 from ember_ml.training.tuning.trial import Trial as Trial

@@ -135,7 +135,7 @@ class TuningHistory:
             self._add_report(trial, int(record["step"]), float(record["value"]))
         elif kind in ("told", "pruned"):
             values = {str(name): float(value) for name, value in record["values"].items()}
-            trial.values = values
+            trial.scores = values
             trial.state = "done" if kind == "told" else "pruned"
         elif kind == "failed":
             trial.state, trial.reason = "failed", str(record["reason"])

@@ -103,7 +103,10 @@ def _classes(targets: Tensor | None) -> dict[str, float]:
 
 
 def _effective_rank(inputs: Tensor) -> float:
-    """Return exp(entropy of the standardized inputs' spectrum) relative to the number of features."""
+    """Return the effective rank of the standardized inputs, relative to its maximum.
+
+    The effective rank is exp(entropy of the squared singular values).
+    """
     if not inputs.dtype.is_floating or len(inputs) < 2:
         return 0.0
     rows = ops.cast(ops.reshape(inputs, (len(inputs), -1)), "float64")

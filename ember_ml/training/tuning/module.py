@@ -18,11 +18,13 @@ from ember_ml.training.tuning import owners
 from ember_ml.training.tuning.errors import TuningError
 from ember_ml.training.tuning.execution import Objective, run_trial
 from ember_ml.training.tuning.history import TuningHistory
+from ember_ml.training.tuning.importance import importance
 from ember_ml.training.tuning.meta_features import meta_features
 from ember_ml.training.tuning.parallel import objective_jobs, trial_events
 from ember_ml.training.tuning.pareto import pareto_front
 from ember_ml.training.tuning.pruning import Pruner
 from ember_ml.training.tuning.samplers.base import Sampler, Search
+from ember_ml.training.tuning.scores import by_task
 from ember_ml.training.tuning.space import SearchSpace
 from ember_ml.training.tuning.train_objective import TrainObjective, model_of
 from ember_ml.training.tuning.trial import Trial, check_value
@@ -58,7 +60,7 @@ class SelfTuningModule:
         >>> for _ in range(8):
         ...     trial = tuner.ask()
         ...     tuner.tell(trial, -trial["x"] ** 2)
-        >>> tuner.best.values["val_accuracy"] <= 0.0
+        >>> tuner.best.scores["val_accuracy"] <= 0.0
         True
     """
 
@@ -272,13 +274,24 @@ class SelfTuningModule:
         """Completed trial of the task with the best metric; None if there is none."""
         done = [trial for trial in self.trials if trial.state == "done"]
         sign = 1.0 if self.objectives[self.metric] == "max" else -1.0
-        return max(done, key=lambda trial: sign * trial.values[self.metric], default=None)
+        return max(done, key=lambda trial: sign * trial.scores[self.metric], default=None)
 
     @property
     def front(self) -> list[Trial]:
         """Completed trials of the task that no other one exceeds in all objectives."""
         done = [trial for trial in self.trials if trial.state == "done"]
         return pareto_front(done, self.objectives)
+
+    def explain(self) -> dict[str, float]:
+        """Return the importance of each hyperparameter for the task; the values add up to 1.
+
+        It is the share of the hyperparameter in the variance of the score that the meta-model
+        predicts; see `importance`. The model learns from all tasks of the history.
+        """
+        self.history.refresh()
+        signs = {name: 1.0 if mode == "max" else -1.0 for name, mode in self.objectives.items()}
+        tasks = by_task(list(self.history.trials.values()), {self.metric: signs[self.metric]})
+        return importance(self.space, tasks, self.meta, self.seed)
 
     def fit(
         self,
@@ -341,7 +354,7 @@ class SelfTuningModule:
                     f"fit: needs a function of a trial, or training and validation data, not "
                     f"{objective!r:.60}"
                 )
-            return cast("Objective", objective)
+            return objective
         if self.base is None:
             raise TuningError(
                 "fit: training data needs a config: SelfTuningModule(..., base={'model': ..., "

@@ -17,14 +17,14 @@ def pareto_front(trials: Sequence[Trial], objectives: Mapping[str, str]) -> list
         objectives: "min" or "max" for each objective.
     """
     signs = {name: 1.0 if mode == "max" else -1.0 for name, mode in objectives.items()}
-    points = [tuple(sign * trial.values[name] for name, sign in signs.items()) for trial in trials]
+    points = [tuple(sign * trial.scores[name] for name, sign in signs.items()) for trial in trials]
     front = [
         trial
         for trial, point in zip(trials, points, strict=True)
         if not any(_dominates(other, point) for other in points)
     ]
     first = next(iter(objectives))
-    return sorted(front, key=lambda trial: -signs[first] * trial.values[first])
+    return sorted(front, key=lambda trial: -signs[first] * trial.scores[first])
 
 
 def _dominates(point: tuple[float, ...], other: tuple[float, ...]) -> bool:

@@ -53,7 +53,7 @@ class SearchSpace(Mapping[str, Range]):
                     f"SearchSpace: a key must be dotted, as in 'trainer.learning_rate', not {key!r}"
                 )
         self._entries = {key: from_data(key, data) for key, data in entries.items()}
-        self._order = self._sorted()
+        self.order = self._sorted()
 
     def __getitem__(self, key: str) -> Range:
         return self._entries[key]
@@ -118,7 +118,7 @@ class SearchSpace(Mapping[str, Range]):
             rng: Source of random numbers: `random.Random`, or NumPy's `Generator`. It is called
                 once for each key, active or not.
         """
-        return self.at({key: float(rng.random()) for key in self._order})
+        return self.at({key: float(rng.random()) for key in self.order})
 
     def at(self, positions: Mapping[str, float]) -> Params:
         """Return the values at positions in [0, 1].
@@ -127,10 +127,26 @@ class SearchSpace(Mapping[str, Range]):
             positions: Position of each key; those of inactive keys are ignored.
         """
         params: Params = {}
-        for key in self._order:
+        for key in self.order:
             if self.is_active(key, params):
                 params[key] = self[key].at(positions[key])
         return {key: params[key] for key in self if key in params}
+
+    def near(self, params: Mapping[str, Any], rng: Uniform, keep: float = 0.7) -> Params:
+        """Return a neighbor of some values: each value is kept, or drawn again.
+
+        Args:
+            params: Values by dotted key.
+            rng: Source of random numbers.
+            keep: Probability of keeping a value.
+        """
+        result: Params = {}
+        for key in self.order:
+            kept = float(rng.random()) < keep and key in params
+            drawn = self[key].sample(rng)
+            if self.is_active(key, result):
+                result[key] = params[key] if kept else drawn
+        return {key: result[key] for key in self if key in result}
 
     def check(self, params: Mapping[str, Any]) -> Params:
         """Return values in the order of the space; raise an error if they are not of the space.

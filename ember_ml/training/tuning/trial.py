@@ -29,7 +29,7 @@ class Trial(Mapping[str, Any]):
         seed: Seed for the training run.
         sampler: Name of the sampler that proposed the values.
         state: "running", "done", "pruned" or "failed".
-        values: Value of each objective, once the trial is done; the last report if it is pruned.
+        scores: Value of each objective, once the trial is done; the last report if it is pruned.
         reports: Pairs of a step and a value, in the order in which they were reported.
         reason: Why the trial failed.
         owner: Process that runs the trial.
@@ -44,7 +44,7 @@ class Trial(Mapping[str, Any]):
     seed: int = 0
     sampler: str = ""
     state: State = "running"
-    values: dict[str, float] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
     reports: list[tuple[int, float]] = field(default_factory=list)
     reason: str = ""
     owner: dict[str, Any] = field(default_factory=dict, repr=False)

@@ -79,3 +79,24 @@ class Sampler(ABC):
         Args:
             search: The space, the trials so far and the source of random numbers.
         """
+
+
+def distance(row: Sequence[float], other: Sequence[float]) -> float:
+    """Return the squared Euclidean distance of two encoded values.
+
+    Args:
+        row: Result of `SearchSpace.encode`.
+        other: Another one.
+    """
+    return sum((a - b) ** 2 for a, b in zip(row, other, strict=True))
+
+
+def nearest(search: Search, params: Mapping[str, Any]) -> Params:
+    """Return the candidate that is nearest to some values and not tried yet.
+
+    Args:
+        search: Search with candidates.
+        params: Values by dotted key.
+    """
+    target = search.space.encode(params)
+    return min(search.untried(0), key=lambda each: distance(search.space.encode(each), target))
