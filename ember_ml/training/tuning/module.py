@@ -116,7 +116,7 @@ class SelfTuningModule:
         Args:
             meta: Meta-features of the task, from `meta_features`. Default: those of the last call.
         """
-        self._set_meta(meta)
+        self.set_meta(meta)
         with self.history.locked():
             lost = self.lost()
             if lost:
@@ -130,7 +130,12 @@ class SelfTuningModule:
         trial.listener = lambda step, value: self.report(trial, step, value)
         return trial
 
-    def _set_meta(self, meta: Mapping[str, float] | None) -> None:
+    def set_meta(self, meta: Mapping[str, float] | None) -> None:
+        """Set the meta-features of the task; None leaves them as they are.
+
+        Args:
+            meta: Meta-features, from `meta_features`.
+        """
         if meta is None:
             return
         self.meta = {str(name): check_value(f"ask: {name}", value) for name, value in meta.items()}
@@ -324,7 +329,7 @@ class SelfTuningModule:
         function = self.objective_of(objective, validation)
         if meta is None and isinstance(function, TrainObjective):
             meta = meta_features(function.train, model_of(function.base))
-        self._set_meta(meta)
+        self.set_meta(meta)
         if workers is not None or runner is not None:
             runner = runner or ProcessRunner(workers, get_backend())
             for _ in trial_events(self, runner, objective_jobs(function), budget):

@@ -81,11 +81,20 @@ class TrainObjective:
         Args:
             trial: The trial.
         """
-        config = self.space.apply(self.base, trial.params)
-        seed = int(dict(config.get("trainer") or {}).get("seed") or trial.seed)
-        ops.random.set_seed(seed)
+        return self.run(self.space.apply(self.base, trial.params), trial)
+
+    def run(self, config: Mapping[str, Any], trial: Trial) -> dict[str, float]:
+        """Train a config, and return the value of each objective.
+
+        Args:
+            config: Config with the values of the trial.
+            trial: The trial, which gets the reports.
+        """
+        options = dict(config.get("trainer") or {})
+        if options.get("seed") is None:
+            options["seed"] = trial.seed
+        ops.random.set_seed(options["seed"])
         model = model_of(config)
-        options = {"seed": seed} | dict(config.get("trainer") or {})
         trainer = Trainer(
             model,
             config=TrainerConfig.from_dict({k: v for k, v in options.items() if v is not None}),

@@ -30,7 +30,7 @@ def tuner_of(history: Path | None = None, **options) -> SelfTuningModule:
 
 
 def outcomes(tuner: SelfTuningModule) -> list[tuple]:
-    return [(each.id, each.params, each.state, each.values, each.reports) for each in tuner.trials]
+    return [(each.id, each.params, each.state, each.scores, each.reports) for each in tuner.trials]
 
 
 @pytest.mark.parametrize("objective", [objectives.parabola, objectives.climb])
@@ -72,7 +72,7 @@ def test_training_data(tmp_path: Path) -> None:
     here.fit(data, data, budget=3)
     there.fit(data, data, budget=3, workers=1)
     for one, other in zip(here.trials, there.trials, strict=True):
-        assert one.values["val_loss"] == pytest.approx(other.values["val_loss"], rel=1e-5)
+        assert one.scores["val_loss"] == pytest.approx(other.scores["val_loss"], rel=1e-5)
         assert one.params == other.params
 
 
