@@ -94,9 +94,7 @@ class Search:
             "budget": budget,
         }
         if self.tune.history is not None:
-            self.folder.tuner(
-                about
-            )  # refuses a history of another space before anything is written
+            self.folder.tuner(about)  # refuses a history of another space
         self.folder.open(about)
         self.tuner = self.folder.tuner(about)
         self.meta = meta

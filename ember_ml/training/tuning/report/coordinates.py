@@ -14,6 +14,8 @@ from ember_ml.training.tuning.report.gather import TuningReport
 from ember_ml.training.tuning.trial import Trial
 
 GAP, HEIGHT, TOP, BOTTOM, SIDE = 130, 300, 40, 28, 60
+MAX_LABEL = 16
+"""Maximum length of the label of a choice."""
 MAX_LINES = 200
 """Maximum number of trials that are drawn, best first."""
 
@@ -47,10 +49,14 @@ def _height(share: float) -> float:
 def _axis(at: int, key: str, entry: Range) -> str:
     """Return the axis of a hyperparameter, with its ends or its choices."""
     if isinstance(entry, Choice):
-        marks = [(position(entry, value), show_number(value)) for value in entry.values]
+        marks = [(position(entry, value), _short(show_number(value))) for value in entry.values]
     else:
         marks = [(share, show_number(entry.at(share))) for share in (0.0, 0.5, 1.0)]
     return _drawn_axis(at, key, marks)
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= MAX_LABEL else label[: MAX_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def _score_axis(at: int, metric: str, scale: Scale) -> str:

@@ -20,8 +20,7 @@ def front_section(report: TuningReport) -> str:
         "Each point is a completed trial. The line connects the trials that no other trial exceeds "
         "in all objectives."
     )
-    body = f'<div class="plots">{figures}</div>'
-    return section("front", "Pareto front", body, note)
+    return section("front", "Pareto front", figures, note)
 
 
 def _figure(report: TuningReport, other: str) -> str:
@@ -37,7 +36,8 @@ def _figure(report: TuningReport, other: str) -> str:
     points = "".join(_point(report, frame, trial, other, best) for trial in report.ranked)
     title = f"{report.metric} against {other}"
     body = f'<g class="{line_classes(0)}"><path class="line" d="{line}"/></g>{points}'
-    return f"<figure><figcaption>{text(title)}</figcaption>{frame.svg(title, body)}</figure>"
+    plot = frame.svg(title, body)
+    return f'<figure class="wide"><figcaption>{text(title)}</figcaption>{plot}</figure>'
 
 
 def _point(report: TuningReport, frame: Frame, trial: Trial, other: str, best: set[int]) -> str:

@@ -32,7 +32,8 @@ def progress_section(report: TuningReport) -> str:
         "random order. A search that learns from its trials is ahead of that line only if it found "
         "good values early."
     )
-    figure = f"<figure>{frame.svg('Best score after each trial', body)}</figure>"
+    plot = frame.svg("Best score after each trial", body)
+    figure = f'<figure class="wide">{plot}</figure>'
     return section("history", "History against random", legend(LINES, "Lines") + figure, note)
 
 
