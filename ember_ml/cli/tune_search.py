@@ -93,8 +93,7 @@ class Search:
             "task": self.task,
             "budget": budget,
         }
-        if self.tune.history is not None:
-            self.folder.tuner(about)  # refuses a history of another space
+        self.folder.check(about)
         self.folder.open(about)
         self.tuner = self.folder.tuner(about)
         self.meta = meta

@@ -82,14 +82,14 @@ class TuningFolder:
             raise TuningError(f"{file} is damaged: it has no config, or no search")
         return data
 
-    def history(self, about: Mapping[str, Any]) -> Path:
-        """Return the path of the history file.
+    def check(self, about: Mapping[str, Any]) -> None:
+        """Raise an error if the search is invalid, or its history belongs to another one.
 
         Args:
-            about: Content of `tune.json`.
+            about: Content of `tune.json`, before it is written.
         """
         given = about["tune"].get("history")
-        return self.path / "history.jsonl" if given is None else Path(given)
+        self._tuner(about, given if given is not None and Path(given).exists() else None)
 
     def tuner(self, about: Mapping[str, Any]) -> SelfTuningModule:
         """Return the tuner of a search.
@@ -97,12 +97,16 @@ class TuningFolder:
         Args:
             about: Content of `tune.json`.
         """
+        given = about["tune"].get("history")
+        return self._tuner(about, self.path / "history.jsonl" if given is None else given)
+
+    def _tuner(self, about: Mapping[str, Any], history: str | Path | None) -> SelfTuningModule:
         tune = about["tune"]
         try:
             options = {name: tune[name] for name in OPTIONS}
         except KeyError as error:
             raise TuningError(f"{self.path / FILE} is damaged: it has no {error}") from None
-        return SelfTuningModule(history=self.history(about), task=about["task"], **options)
+        return SelfTuningModule(history=history, task=about["task"], **options)
 
 
 OPTIONS = ("space", "metric", "mode", "sampler", "pruner", "objectives", "seed")

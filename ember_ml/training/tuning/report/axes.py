@@ -23,7 +23,10 @@ class Scale(NamedTuple):
     def of(cls, values: Sequence[float]) -> Scale:
         """Return the scale that spans values."""
         low, high = min(values), max(values)
-        return cls(low, high) if high > low else cls(low - 0.5, high + 0.5)
+        if high - low > 1e-12 * abs(low):
+            return cls(low, high)
+        margin = 0.5 * max(1.0, abs(low))  # equal, or as good as equal
+        return cls(low - margin, high + margin)
 
     def share(self, value: float) -> float:
         """Return the position of a value."""

@@ -76,7 +76,9 @@ def test_the_expected_best_is_the_mean_over_all_orders(mode: str) -> None:
     assert expected_best(scores, mode) == pytest.approx(mean)
 
 
-@pytest.mark.parametrize("values", [(0.0, 1.0), (1e-6, 3e-6), (5.0, 5.0), (-7.0, 1234.5)])
+@pytest.mark.parametrize(
+    "values", [(0.0, 1.0), (1e-6, 3e-6), (5.0, 5.0), (1e38, 1e38), (-7, 1234.5)]
+)
 def test_ticks(values: tuple[float, float]) -> None:
     scale = Scale.of(values)
     ticks = scale.ticks()
