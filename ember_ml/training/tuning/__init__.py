@@ -1,11 +1,14 @@
 """Hyperparameter search: search spaces, samplers, pruning, and searches during training."""
 
+from ember_ml.training.tuning.batch_size import find_batch_size as find_batch_size
 from ember_ml.training.tuning.errors import HistoryError as HistoryError
 from ember_ml.training.tuning.errors import HistoryWarning as HistoryWarning
 from ember_ml.training.tuning.errors import TrialPruned as TrialPruned
 from ember_ml.training.tuning.errors import TuningError as TuningError
 from ember_ml.training.tuning.execution import run_trial as run_trial
 from ember_ml.training.tuning.history import TuningHistory as TuningHistory
+from ember_ml.training.tuning.learning_rate import LRRangeTest as LRRangeTest
+from ember_ml.training.tuning.learning_rate import lr_range_test as lr_range_test
 from ember_ml.training.tuning.meta_features import meta_features as meta_features
 from ember_ml.training.tuning.module import SelfTuningModule as SelfTuningModule
 from ember_ml.training.tuning.pareto import pareto_front as pareto_front

@@ -37,8 +37,7 @@ def importance(
             f"explain: needs at least {LEAST_TRIALS} completed trials with different scores, not "
             f"{count}"
         )
-    epochs = max(40, 12_000 // count)  # a short history needs more passes
-    model = MetaModel(space, epochs=min(epochs, 400), seed=seed).fit(tasks)
+    model = MetaModel(space, seed=seed).fit(tasks)
     rng = random.Random(f"importance/{seed}")
     positions = [{key: rng.random() for key in space} for _ in range(DRAWS)]
     base = model.predict([space.at(each) for each in positions], meta)[0]

@@ -50,7 +50,7 @@ class MetaModel:
         space: The search space.
         uses_meta: Whether the meta-features are inputs.
         members: Number of networks.
-        epochs: Number of passes over the history.
+        steps: Number of training steps.
         seed: Seed of the initial weights, the bootstrap samples and the order of the rows.
     """
 
@@ -60,13 +60,13 @@ class MetaModel:
         *,
         uses_meta: bool = True,
         members: int = 5,
-        epochs: int = 40,
+        steps: int = 400,
         seed: int = 0,
     ) -> None:
         self.space = space
         self.uses_meta = uses_meta
         self.members = members
-        self.epochs = epochs
+        self.steps = steps
         self.seed = seed
         self._meta: dict[str, tuple[float, float]] = {}  # mean and standard deviation
         self._model: Ensemble | None = None
@@ -94,7 +94,7 @@ class MetaModel:
                 progress=False,
             )
             arrays = (ops.asarray(rows), ops.asarray(targets))
-            trainer.fit(arrays, epochs=self.epochs, batch_size=min(64, len(rows)))
+            trainer.fit(arrays, steps=self.steps, batch_size=min(64, len(rows)))
         return self
 
     def predict(
