@@ -14,6 +14,7 @@ from ember_ml.mad.report.plots import curves_section, difficulty_section
 from ember_ml.mad.report.published import agreement_section
 from ember_ml.mad.report.runs import configs_section, failed_section, missing_section
 from ember_ml.mad.report.scores import heat_section, ranking_section
+from ember_ml.mad.report.tuning import tuning_section
 from ember_ml.mad.sizes import size_warnings
 from ember_ml.mad.store import Store
 from ember_ml.training.reports.document import document
@@ -62,6 +63,7 @@ def page(report: Report, *, published: bool = True) -> str:
         heat_section(report),
         curves_section(report),
         difficulty_section(report),
+        tuning_section(report),
         costs_section(report),
         agreement_section(report) if published else "",
         failed_section(report),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml._core.tensor import EmberTensor
 from ember_ml._core.tree import map_leaves
@@ -21,6 +21,24 @@ JobOf = Callable[[Trial], Job]
 """Returns the job of a trial, which reports (step, value) and returns what `run_trial` does."""
 
 
+class Search(NamedTuple):
+    """A search whose trials a runner does."""
+
+    tuner: SelfTuningModule
+    job_of: JobOf
+    budget: int
+    """Number of trials of the task, in any state, in the history."""
+
+    def next(self) -> Job | None:
+        """Return the job of the next trial; None if the history has enough of them."""
+        tuner = self.tuner
+        with tuner.history.locked():  # the decision and the trial are one transaction
+            if len(tuner.history.of_task(tuner.task)) >= self.budget and not tuner.lost():
+                return None
+            trial = tuner.ask()
+        return self.job_of(trial)._replace(key=trial, answered=True)
+
+
 def trial_events(
     tuner: SelfTuningModule, runner: Runner, job_of: JobOf, budget: int
 ) -> Iterator[Event]:
@@ -35,24 +53,38 @@ def trial_events(
         job_of: Returns the job of a trial.
         budget: Number of trials of the task, in any state, in the history.
     """
-    active: dict[int, Trial] = {}
+    return search_events([Search(tuner, job_of, budget)], runner)
+
+
+def search_events(searches: Sequence[Search], runner: Runner) -> Iterator[Event]:
+    """Run the trials of several searches, one search after the other, and yield their events.
+
+    Workers that one search leaves idle start with the next one.
+
+    Args:
+        searches: The searches.
+        runner: Does the jobs.
+    """
+    active: dict[int, tuple[SelfTuningModule, Trial]] = {}
 
     def source() -> Job | None:
-        with tuner.history.locked():  # the decision and the trial are one transaction
-            if len(tuner.history.of_task(tuner.task)) >= budget and not tuner.lost():
-                return None
-            trial = tuner.ask()
-        active[trial.id] = trial
-        return job_of(trial)._replace(key=trial, answered=True)
+        for search in searches:
+            job = search.next()
+            if job is not None:
+                active[id(job.key)] = search.tuner, job.key
+                return job
+        return None
 
     try:
         for event in runner(source):
+            tuner, _ = active[id(event.job.key)]
             record(tuner, event)
             if event.kind in ("done", "failed"):
-                del active[event.job.key.id]
+                del active[id(event.job.key)]
             yield event
     finally:
-        tuner.release(*active.values())
+        for tuner, trial in active.values():
+            tuner.release(trial)
 
 
 def record(tuner: SelfTuningModule, event: Event) -> None:
