@@ -12,6 +12,8 @@ from ember_ml.training.tuning.learning_rate import lr_range_test as lr_range_tes
 from ember_ml.training.tuning.meta_features import meta_features as meta_features
 from ember_ml.training.tuning.module import SelfTuningModule as SelfTuningModule
 from ember_ml.training.tuning.pareto import pareto_front as pareto_front
+from ember_ml.training.tuning.population import Population as Population
+from ember_ml.training.tuning.population import Segment as Segment
 from ember_ml.training.tuning.prune_trial import PruneTrial as PruneTrial
 from ember_ml.training.tuning.pruning import ASHA as ASHA
 from ember_ml.training.tuning.pruning import Pruner as Pruner

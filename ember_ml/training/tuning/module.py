@@ -22,11 +22,13 @@ from ember_ml.training.tuning.importance import importance
 from ember_ml.training.tuning.meta_features import meta_features
 from ember_ml.training.tuning.parallel import objective_jobs, trial_events
 from ember_ml.training.tuning.pareto import pareto_front
+from ember_ml.training.tuning.population import Population
 from ember_ml.training.tuning.pruning import Pruner
 from ember_ml.training.tuning.samplers.base import Sampler, Search
 from ember_ml.training.tuning.scores import by_task
 from ember_ml.training.tuning.space import SearchSpace
 from ember_ml.training.tuning.train_objective import TrainObjective, model_of
+from ember_ml.training.tuning.train_segment import segment_jobs
 from ember_ml.training.tuning.trial import Trial, check_value
 
 
@@ -343,6 +345,52 @@ class SelfTuningModule:
                 trial = self.ask()
             self.run(trial, function)
         return self.best
+
+    def fit_population(
+        self,
+        train: DataLike,
+        validation: DataLike,
+        folder: str | os.PathLike[str],
+        *,
+        size: int = 8,
+        generations: int = 8,
+        interval: int = 100,
+        workers: int | None = None,
+        runner: Runner | None = None,
+    ) -> Population:
+        """Train a population whose hyperparameters change during training, and return it.
+
+        `population.best()` has the checkpoint of the best member, and `population.schedule()` the
+        hyperparameters that led to it. The same call continues after an interruption. Trials of
+        the history are not used.
+
+        Args:
+            train: Training data, for the config `base`. The space may only contain options of the
+                trainer, such as "trainer.learning_rate".
+            validation: Validation data.
+            folder: Folder of the checkpoints and of the log.
+            size: Number of members.
+            generations: Number of generations.
+            interval: Number of training steps of a generation.
+            workers: Number of processes. Default: the number of cores. The result does not depend
+                on it.
+            runner: Trains the members instead of processes, such as a `RayRunner`.
+        """
+        objective = self.objective_of(train, validation)
+        assert isinstance(objective, TrainObjective)
+        jobs = segment_jobs(objective)
+        population = Population(
+            self.space,
+            folder,
+            size=size,
+            generations=generations,
+            interval=interval,
+            mode=self.objectives[self.metric],
+            seed=self.seed,
+        )
+        for _ in population.events(runner or ProcessRunner(workers, get_backend()), jobs):
+            pass
+        return population
 
     def objective_of(
         self, objective: Objective | DataLike, validation: DataLike | None = None

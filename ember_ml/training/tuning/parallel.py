@@ -122,16 +122,24 @@ def objective_jobs(objective: Objective | str) -> JobOf:
     """
     work: Any
     if isinstance(objective, TrainObjective):
-        train, validation = (_arrays(data) for data in (objective.train, objective.validation))
-        work = dataclasses.replace(objective, train=train, validation=validation)
+        work = without_tensors(objective)
     else:
         work = work_name(objective)
     name = work_name(run_objective)
     return lambda trial: Job(name, {"objective": work, "trial": trial.to_dict()})
 
 
+def without_tensors(objective: TrainObjective) -> TrainObjective:
+    """Return an objective that can be sent to another process: tensors are replaced by arrays.
+
+    Args:
+        objective: The objective.
+    """
+    train, validation = (_arrays(data) for data in (objective.train, objective.validation))
+    return dataclasses.replace(objective, train=train, validation=validation)
+
+
 def _arrays(data: Any) -> Any:
-    """Return data with arrays in place of tensors, which stay in their process."""
     return map_leaves(lambda leaf: leaf.numpy() if isinstance(leaf, EmberTensor) else leaf, data)
 
 
