@@ -39,6 +39,15 @@ def tune(
         typer.Option(min=1, help="Number of parallel trials.", show_default="number of cores"),
     ] = None,
     ray: RayOption = None,
+    population: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="N",
+            help="Train N models whose hyperparameters change during training, instead of trials.",
+            show_default="trials",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the search.", show_default="runs/tune-<name of the file>"),
@@ -58,7 +67,12 @@ def tune(
     folder = out or Path("runs", f"tune-{config.stem}")
     search = Search.load(config, changes or (), folder, seed=settings.seed)
     console = output.console(to_errors=as_json)
-    done = search.open(budget)
+    done = search.open(budget, population)
+    if population is not None:
+        _train_population(
+            search, population, _runner(search, workers, ray, settings.device), as_json
+        )
+        return
     if done:
         console.print(f"{done} of {budget} trials are over already in {folder}")
     try:
@@ -75,6 +89,33 @@ def _runner(search: Search, workers: int | None, ray: str | None, device: str | 
     if ray is not None:
         return RayRunner(None if ray == "local" else ray, search.backend, device, workers=workers)
     return ProcessRunner(workers, search.backend, device)
+
+
+def _train_population(search: Search, size: int, runner: Runner, as_json: bool) -> None:
+    """Train a population, and print the best member and its schedule."""
+    population = search.population(size)
+    for event in population.events(runner, search.segment_job):
+        if event.kind in ("done", "failed"):
+            segment = event.job.key
+            score = population.finished[segment.generation, segment.member].score
+            outcome = "failed" if score is None else f"{search.tune.metric} {score:.4g}"
+            output.remark(f"step {segment.until_step}, member {segment.member}: {outcome}")
+    best, schedule = population.best(), population.schedule()
+    results = {
+        "score": best.score,
+        "member": best.segment.member,
+        "checkpoint": best.segment.end,
+        "interval": population.interval,
+        "schedule": [dict(params) for params in schedule],
+    }
+    if as_json:
+        output.write_json(results)
+        return
+    output.say(f"best: member {best.segment.member}, {search.tune.metric} {best.score:.4g}")
+    for at, params in enumerate(schedule):
+        words = "  ".join(f"{key} {value}" for key, value in params.items())
+        output.say(f"  from step {at * population.interval}: {words}")
+    output.say(f"checkpoint: {best.segment.end}")
 
 
 def _report_interrupt(search: Search, budget: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ember_ml._core.files import write_atomically
 from ember_ml.backend import get_backend
 from ember_ml.cli.training_data import load_pipeline_data
-from ember_ml.cli.tune_work import datasets, held_out, plain_config, work
+from ember_ml.cli.tune_work import datasets, held_out, plain_config, segment_work, work
 from ember_ml.configs.errors import ConfigError, Problem
 from ember_ml.configs.pipeline_run import PipelineRunConfig
 from ember_ml.configs.train_run import TrainRunConfig
@@ -19,11 +19,19 @@ from ember_ml.registry.base import close_matches
 from ember_ml.training.sweeps import Job, Runner, work_name
 from ember_ml.training.sweeps.live import show
 from ember_ml.training.trainer.outputs import metrics_of
-from ember_ml.training.tuning import SearchSpace, Trial, meta_features
+from ember_ml.training.tuning import (
+    Population,
+    SearchSpace,
+    Segment,
+    Trial,
+    TuningError,
+    meta_features,
+)
 from ember_ml.training.tuning.folder import TuningFolder
 from ember_ml.training.tuning.live import TuningProgress
 from ember_ml.training.tuning.parallel import trial_events
 from ember_ml.training.tuning.train_objective import MEASURES, model_of
+from ember_ml.training.tuning.train_segment import check_space
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,11 +87,12 @@ class Search:
             base = base.override(trainer={**base.trainer.to_dict(), "seed": own})
         return cls(base, tune, folder, path.parent, tune.task or path.stem)
 
-    def open(self, budget: int) -> int:
+    def open(self, budget: int, population: int | None = None) -> int:
         """Check the search, create its folder, and return the number of trials that are over.
 
         Args:
             budget: Number of trials.
+            population: Number of members of a population, instead of trials.
         """
         meta = self._check()
         about = {
@@ -93,6 +102,8 @@ class Search:
             "task": self.task,
             "budget": budget,
         }
+        if population is not None:
+            check_space(self.space)
         self.folder.check(about)
         self.folder.open(about)
         self.tuner = self.folder.tuner(about)
@@ -145,16 +156,49 @@ class Search:
         events = trial_events(self.tuner, runner, self._job, budget)
         show(TuningProgress(self.tuner, budget), events, console)
 
-    def _job(self, trial: Trial) -> Job:
-        data = {
+    def _data(self) -> dict[str, Any]:
+        """Return the data that all jobs share."""
+        return {
             "config": self.base.to_dict(),
             "space": self.space.to_dict(),
             "objectives": list(self.tuner.objectives),
             "folder": str(self.config_folder.absolute()),
             "validate_every": self.tune.validate_every,
-            "trial": trial.to_dict(),
         }
-        return Job(work_name(work), data)
+
+    def _job(self, trial: Trial) -> Job:
+        return Job(work_name(work), {**self._data(), "trial": trial.to_dict()})
+
+    def population(self, size: int) -> Population:
+        """Return the population that trains the config instead of separate trials.
+
+        A generation is `validate_every` steps; by default, an eighth of the training.
+
+        Args:
+            size: Number of members.
+        """
+        if not isinstance(self.base, TrainRunConfig):
+            raise TuningError("--population needs a training run, not a pipeline")
+        check_space(self.space)
+        steps = _num_steps(self.base, len(datasets(self.base, self.config_folder).train))
+        interval = self.tune.validate_every or max(1, steps // 8)
+        return Population(
+            self.space,
+            self.folder.path,
+            size=size,
+            generations=-(-steps // interval),
+            interval=interval,
+            mode=self.tuner.objectives[self.tune.metric],
+            seed=self.tune.seed,
+        )
+
+    def segment_job(self, segment: Segment) -> Job:
+        """Return the job of a segment of the population.
+
+        Args:
+            segment: What to train.
+        """
+        return Job(work_name(segment_work), {**self._data(), "segment": segment._asdict()})
 
     def write_best(self) -> Path | None:
         """Write the best config as YAML, and return its path; None if no trial is done."""
@@ -178,6 +222,13 @@ class Search:
             "front": [each.id for each in self.tuner.front],
             "failed": {each.id: each.reason for each in trials if each.state == "failed"},
         }
+
+
+def _num_steps(config: TrainRunConfig, examples: int) -> int:
+    """Return the number of training steps of a run."""
+    per_epoch = -(-examples // min(config.batch_size, examples))
+    limits = [config.steps, None if config.epochs is None else config.epochs * per_epoch]
+    return min((limit for limit in limits if limit is not None), default=per_epoch)
 
 
 def _trainer_of(base: TrainRunConfig | PipelineRunConfig) -> TrainerConfig:

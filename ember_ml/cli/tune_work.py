@@ -16,7 +16,9 @@ from ember_ml.data import Dataset
 from ember_ml.training.pipelines import TrainingPipeline
 from ember_ml.training.sweeps import Report
 from ember_ml.training.tuning import SearchSpace, TrainObjective, Trial, TuningError, run_trial
+from ember_ml.training.tuning.population import Segment
 from ember_ml.training.tuning.prune_trial import PruneTrial
+from ember_ml.training.tuning.train_segment import run_segment
 
 DATA_KEYS = ("data", "validation")
 """Keys of a config that determine its datasets, with the seed."""
@@ -41,12 +43,27 @@ def _run(data: Mapping[str, Any], trial: Trial) -> dict[str, float]:
     folder, objectives = Path(data["folder"]), tuple(data["objectives"])
     if "pipeline" in config:
         return _run_pipeline(PipelineRunConfig.from_dict(config), folder, objectives, trial)
-    run_config = TrainRunConfig.from_dict(config)
-    loaded = datasets(run_config, folder)
-    plain = plain_config(run_config, loaded) | {"validate_every": data["validate_every"]}
-    validation = held_out(loaded)
-    space = SearchSpace(data["space"])
-    return TrainObjective(space, plain, loaded.train, validation, objectives).run(plain, trial)
+    objective = _objective(TrainRunConfig.from_dict(config), data)
+    limits = {"validate_every": data["validate_every"]}
+    return objective.run({**objective.base, **limits}, trial)
+
+
+def _objective(config: TrainRunConfig, data: Mapping[str, Any]) -> TrainObjective:
+    """Return the training of a config on its data."""
+    loaded, space = datasets(config, Path(data["folder"])), SearchSpace(data["space"])
+    plain, objectives = plain_config(config, loaded), tuple(data["objectives"])
+    return TrainObjective(space, plain, loaded.train, held_out(loaded), objectives)
+
+
+def segment_work(data: Mapping[str, Any], report: Report) -> float:
+    """Train a member of a population during a generation, and return its score.
+
+    Args:
+        data: As for `work`, with a segment in place of the trial.
+        report: Not used.
+    """
+    objective = _objective(TrainRunConfig.from_dict(data["config"]), data)
+    return run_segment(objective, Segment(**data["segment"]))
 
 
 def plain_config(config: TrainRunConfig, data: TrainingData) -> dict[str, Any]:

@@ -112,6 +112,22 @@ def test_a_pipeline() -> None:
     assert run["val_accuracy"] == found["scores"]["val_accuracy"]
 
 
+def test_a_population() -> None:
+    write(tune={**TUNE, "space": {"trainer.learning_rate": SPACE["trainer.learning_rate"]}})
+    words = ("tune", "c.yaml", "epochs=4", "tune.validate_every=5", "--population", 3, *QUICK)
+    result = ember(*words, "--out", "p")
+    assert "best: member" in result.stdout
+    assert "from step 5: trainer.learning_rate" in result.stdout
+    found = ember_json(*words, "--out", "p")
+    assert len(found["schedule"]) == 3, "12 steps in generations of 5"
+    assert found["schedule"] == ember_json(*words, "--out", "q")["schedule"]
+    assert Path(found["checkpoint"], "model.safetensors").exists()
+    write()
+    error = ember(*words, "--out", "r", code=2).stderr
+    assert "'batch_size' cannot change during training" in error
+    assert not Path("r").exists()
+
+
 def test_failed_trials() -> None:
     """A learning rate that diverges fails; the search goes on."""
     rates = {"trainer.learning_rate": [1e-2, 1e38, 2e38, 3e38]}
