@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import weakref
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
@@ -124,7 +125,15 @@ class SelfTuningModule:
         return self._listen(trial)
 
     def _listen(self, trial: Trial) -> Trial:
-        trial.listener = lambda step, value: self.report(trial, step, value)
+        tuner = weakref.ref(self)  # a trial that is kept must not make its tuner look alive
+
+        def report(step: int, value: float) -> bool:
+            own = tuner()
+            if own is None:
+                raise TuningError(f"report: the tuner of trial {trial.id} does not exist any more")
+            return own.report(trial, step, value)
+
+        trial.listener = report
         return trial
 
     def _set_meta(self, meta: Mapping[str, float] | None) -> None:
