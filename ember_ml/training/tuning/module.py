@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import warnings
 import weakref
 from collections.abc import Mapping
 from typing import Any, Literal, cast
@@ -332,7 +333,17 @@ class SelfTuningModule:
                     break
                 trial = self.ask()
             self.run(trial, function)
+        self._warn_without_result()
         return self.best
+
+    def _warn_without_result(self) -> None:
+        trials = self.trials
+        failed = [trial for trial in trials if trial.state == "failed"]
+        if failed and len(failed) == len(trials):
+            warnings.warn(
+                f"fit: all {len(trials)} trials failed, the last one with: {failed[-1].reason}",
+                stacklevel=3,
+            )
 
     def objective_of(
         self, objective: Objective | DataLike, validation: DataLike | None = None

@@ -13,7 +13,7 @@ from ember_ml.configs import files
 from ember_ml.configs.overrides import override
 from ember_ml.registry.base import close_matches
 from ember_ml.training.tuning.errors import TuningError
-from ember_ml.training.tuning.known_keys import check_keys
+from ember_ml.training.tuning.known_keys import with_parents
 from ember_ml.training.tuning.ranges import Choice, Range, Uniform, from_data
 
 Params = dict[str, Any]
@@ -180,8 +180,7 @@ class SearchSpace(Mapping[str, Range]):
         keys = sorted(values, key=lambda key: (key.count("."), not key.endswith(".type")))
         result: dict[str, Any] = dict(base)
         for key in keys:  # a component's type before its fields
-            check_keys(result, key)
-            result = override(result, {key: values[key]})
+            result = override(with_parents(result, key), {key: values[key]})
         return result
 
     def encode(self, params: Mapping[str, Any]) -> list[float]:

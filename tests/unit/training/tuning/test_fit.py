@@ -59,6 +59,12 @@ def test_a_trial_that_fails_is_recorded_and_the_search_goes_on(tmp_path):
         assert reason in trial.reason
 
 
+def test_a_search_without_a_result_says_why():
+    own = SelfTuningModule(SPACE, None, sampler="random")
+    with pytest.warns(UserWarning, match="all 2 trials failed, the last one with: ZeroDivision"):
+        assert own.fit(lambda trial: 1 / 0, budget=2) is None
+
+
 def test_reports_prune_and_a_nan_report_fails(tmp_path):
     curves = [[0.5, 0.6], [0.1, 0.2], [float("nan")], [0.7, 0.8]]
 

@@ -95,6 +95,14 @@ def test_apply_sets_the_values_in_a_copy():
     assert BASE["trainer"]["optimizer"]["weight_decay"] == 0.1
 
 
+def test_apply_adds_mappings_that_the_config_leaves_at_their_defaults():
+    space = SearchSpace({"trainer.optimizer.type": ["sgd"], "trainer.optimizer.momentum": [0.5]})
+    base = {"model": {"type": "layers/dense"}, "trainer": {}}
+    config = space.apply(base, space.sample(random.Random(0)))
+    assert config["trainer"] == {"optimizer": {"type": "sgd", "momentum": 0.5}}
+    assert base["trainer"] == {}
+
+
 @pytest.mark.parametrize(
     ("key", "message"),
     [
