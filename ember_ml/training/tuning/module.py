@@ -55,6 +55,7 @@ class SelfTuningModule:
         base: Config that `fit` applies the trials to, for training data; see `fit`.
 
     Example:
+        >>> from ember_ml.training.tuning import Float, SelfTuningModule
         >>> tuner = SelfTuningModule({"x": Float(-1.0, 1.0)}, history=None, sampler="random")
         >>> for _ in range(8):
         ...     trial = tuner.ask()

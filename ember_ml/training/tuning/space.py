@@ -31,6 +31,8 @@ class SearchSpace(Mapping[str, Range]):
             data such as `{"float": [1e-4, 1e-1], "log": True}`.
 
     Example:
+        >>> import random
+        >>> from ember_ml.training.tuning import Choice, Float, SearchSpace
         >>> space = SearchSpace({
         ...     "trainer.learning_rate": Float(1e-4, 1e-1, log=True),
         ...     "trainer.optimizer.type": Choice(["adamw", "sgd"]),
@@ -38,8 +40,8 @@ class SearchSpace(Mapping[str, Range]):
         ...         0.0, 0.95, when={"trainer.optimizer.type": "sgd"}
         ...     ),
         ... })
-        >>> sorted(space.sample(random.Random(2)))
-        ['trainer.learning_rate', 'trainer.optimizer.type']
+        >>> sorted(space.sample(random.Random(1)))
+        ['trainer.learning_rate', 'trainer.optimizer.momentum', 'trainer.optimizer.type']
     """
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
