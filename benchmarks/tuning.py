@@ -13,7 +13,7 @@ the tasks of a source and then over the sources. Intervals are 95 % intervals of
 
     python benchmarks/tuning.py [--plot]
 
-`--plot` draws `docs/images/tuning.png`.
+`--plot` draws `docs/images/tuning.png` and `docs/images/learning_rate.png`.
 """
 
 from __future__ import annotations
@@ -184,6 +184,19 @@ def plot(results: dict[str, np.ndarray]) -> None:
     figure.savefig(IMAGE, dpi=120)
 
 
+def plot_range_test() -> None:
+    """Draw a learning rate range test of an MLP on the digits."""
+    from tuning_tasks import split
+
+    import ember_ml as ember
+    from ember_ml.training.tuning import lr_range_test
+
+    ember.ops.random.set_seed(0)
+    model = ember.nn.layers.MLP(64, [64], 10)
+    trainer = ember.training.Trainer(model, "cross_entropy", seed=0, progress=False)
+    lr_range_test(trainer, split("digits")[0], low=1e-5).plot(IMAGE.with_name("learning_rate.png"))
+
+
 def main() -> None:
     """Print the table of regrets, and the differences to `auto`."""
     results = {}
@@ -210,6 +223,7 @@ def main() -> None:
     print(f"\nauto minus tpe at budget {BUDGETS[-1]}: {worst:+.2f} points")
     if "--plot" in sys.argv[1:]:
         plot(results)
+        plot_range_test()
 
 
 if __name__ == "__main__":

@@ -68,15 +68,14 @@ def tune(
     search = Search.load(config, changes or (), folder, seed=settings.seed)
     console = output.console(to_errors=as_json)
     done = search.open(budget, population)
+    runner = _runner(search, workers, ray, settings.device)
     if population is not None:
-        _train_population(
-            search, population, _runner(search, workers, ray, settings.device), as_json
-        )
+        _train_population(search, population, runner, as_json)
         return
     if done:
         console.print(f"{done} of {budget} trials are over already in {folder}")
     try:
-        search.run(_runner(search, workers, ray, settings.device), budget, console)
+        search.run(runner, budget, console)
     except KeyboardInterrupt:
         _report_interrupt(search, budget)
         raise typer.Exit(130) from None

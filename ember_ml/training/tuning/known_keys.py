@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,6 +11,23 @@ from ember_ml.configs.errors import ConfigError, Problem
 from ember_ml.configs.train_run import TrainRunConfig
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.registry.base import close_matches
+
+
+def with_parents(data: Mapping[str, Any], dotted: str) -> dict[str, Any]:
+    """Return a copy of a config in which a key can be set; raise an error if it cannot have it.
+
+    Mappings on the way to the key that the config leaves at their defaults are added.
+
+    Args:
+        data: The config.
+        dotted: Dotted key.
+    """
+    check_keys(data, dotted)
+    result = copy.deepcopy(dict(data))
+    node: Any = result
+    for key in dotted.split(".")[:-1]:
+        node = node.setdefault(key, {}) if isinstance(node, dict) else _element(node, key)
+    return result
 
 
 def check_keys(data: Mapping[str, Any], dotted: str) -> None:

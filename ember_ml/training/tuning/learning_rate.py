@@ -117,6 +117,8 @@ def lr_range_test(
     Reference: Smith, "Cyclical Learning Rates for Training Neural Networks", 2017.
 
     Example:
+        >>> from ember_ml import nn, training
+        >>> from ember_ml.training.tuning import lr_range_test
         >>> model = nn.layers.Dense(2, 1)
         >>> x = ops.random.normal((64, 2), seed=0)
         >>> trainer = training.Trainer(model, "mse", seed=0, progress=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ WEIGHT_LIMIT = 3
 
 
 class Ensemble(nn.Module):
-    """Networks of the same shape, with different initial weights.
+    """Small networks of the same shape, computed together: one batched matmul for each layer.
 
     Args:
         in_features: Number of inputs.
@@ -29,14 +30,22 @@ class Ensemble(nn.Module):
 
     def __init__(self, in_features: int, members: int = 5, hidden_features: int = 32) -> None:
         super().__init__()
-        sizes = [hidden_features, hidden_features]
-        self.members = nn.ModuleList(
-            [nn.layers.MLP(in_features, sizes, 1, activation="silu") for _ in range(members)]
-        )
+        sizes = [in_features, hidden_features, hidden_features, 1]
+        self.depth = len(sizes) - 1
+        for at, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
+            bound = fan_in**-0.5
+            weight = ops.random.uniform((members, fan_in, fan_out), -bound, bound)
+            bias = ops.random.uniform((members, 1, fan_out), -bound, bound)
+            setattr(self, f"weight_{at}", nn.Parameter(weight))
+            setattr(self, f"bias_{at}", nn.Parameter(bias))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the prediction of each member, of shape (batch, members)."""
-        return ops.concatenate([member(x) for member in self.members], axis=-1)
+        y = ops.expand_dims(x, 0)  # (1, batch, in_features)
+        for at in range(self.depth):
+            y = ops.matmul(y, getattr(self, f"weight_{at}")) + getattr(self, f"bias_{at}")
+            y = ops.silu(y) if at < self.depth - 1 else y
+        return ops.transpose(ops.squeeze(y, axis=-1))
 
 
 class MetaModel:

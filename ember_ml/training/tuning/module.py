@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import warnings
+import weakref
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
@@ -58,6 +60,7 @@ class SelfTuningModule:
         base: Config that `fit` applies the trials to, for training data; see `fit`.
 
     Example:
+        >>> from ember_ml.training.tuning import Float, SelfTuningModule
         >>> tuner = SelfTuningModule({"x": Float(-1.0, 1.0)}, history=None, sampler="random")
         >>> for _ in range(8):
         ...     trial = tuner.ask()
@@ -129,7 +132,15 @@ class SelfTuningModule:
         return self._listen(trial)
 
     def _listen(self, trial: Trial) -> Trial:
-        trial.listener = lambda step, value: self.report(trial, step, value)
+        tuner = weakref.ref(self)  # a trial that is kept must not make its tuner look alive
+
+        def report(step: int, value: float) -> bool:
+            own = tuner()
+            if own is None:
+                raise TuningError(f"report: the tuner of trial {trial.id} does not exist any more")
+            return own.report(trial, step, value)
+
+        trial.listener = report
         return trial
 
     def set_meta(self, meta: Mapping[str, float] | None) -> None:
@@ -344,6 +355,7 @@ class SelfTuningModule:
                     break
                 trial = self.ask()
             self.run(trial, function)
+        self._warn_without_result()
         return self.best
 
     def fit_population(
@@ -391,6 +403,15 @@ class SelfTuningModule:
         for _ in population.events(runner or ProcessRunner(workers, get_backend()), jobs):
             pass
         return population
+
+    def _warn_without_result(self) -> None:
+        trials = self.trials
+        failed = [trial for trial in trials if trial.state == "failed"]
+        if failed and len(failed) == len(trials):
+            warnings.warn(
+                f"fit: all {len(trials)} trials failed, the last one with: {failed[-1].reason}",
+                stacklevel=3,
+            )
 
     def objective_of(
         self, objective: Objective | DataLike, validation: DataLike | None = None

@@ -13,7 +13,7 @@ from ember_ml.configs import files
 from ember_ml.configs.overrides import override
 from ember_ml.registry.base import close_matches
 from ember_ml.training.tuning.errors import TuningError
-from ember_ml.training.tuning.known_keys import check_keys
+from ember_ml.training.tuning.known_keys import with_parents
 from ember_ml.training.tuning.ranges import Choice, Range, Uniform, from_data
 
 Params = dict[str, Any]
@@ -31,6 +31,8 @@ class SearchSpace(Mapping[str, Range]):
             data such as `{"float": [1e-4, 1e-1], "log": True}`.
 
     Example:
+        >>> import random
+        >>> from ember_ml.training.tuning import Choice, Float, SearchSpace
         >>> space = SearchSpace({
         ...     "trainer.learning_rate": Float(1e-4, 1e-1, log=True),
         ...     "trainer.optimizer.type": Choice(["adamw", "sgd"]),
@@ -38,8 +40,8 @@ class SearchSpace(Mapping[str, Range]):
         ...         0.0, 0.95, when={"trainer.optimizer.type": "sgd"}
         ...     ),
         ... })
-        >>> sorted(space.sample(random.Random(2)))
-        ['trainer.learning_rate', 'trainer.optimizer.type']
+        >>> sorted(space.sample(random.Random(1)))
+        ['trainer.learning_rate', 'trainer.optimizer.momentum', 'trainer.optimizer.type']
     """
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
@@ -180,8 +182,7 @@ class SearchSpace(Mapping[str, Range]):
         keys = sorted(values, key=lambda key: (key.count("."), not key.endswith(".type")))
         result: dict[str, Any] = dict(base)
         for key in keys:  # a component's type before its fields
-            check_keys(result, key)
-            result = override(result, {key: values[key]})
+            result = override(with_parents(result, key), {key: values[key]})
         return result
 
     def encode(self, params: Mapping[str, Any]) -> list[float]:

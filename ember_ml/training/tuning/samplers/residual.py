@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -15,8 +16,10 @@ from ember_ml.training.tuning.scores import TaskScores, combined
 from ember_ml.training.tuning.trial import Trial
 
 VARIANCE, LENGTH, NOISE = 0.5, 1.0, 0.1
-"""Of the residual: prior variance, squared length scale and noise variance, all of the
-standardized score and the encoded values."""
+"""Of the residual before there is data: variance and squared length scale; variance of the noise.
+The units are those of the standardized score and of the encoded values."""
+VARIANCES, LENGTHS = (0.5, 1.0, 2.0, 5.0, 10.0), (0.1, 0.3, 1.0)
+"""Values among which the residuals of the task decide."""
 PRIOR_TRIALS = 4.0
 """Number of trials that the spread of the scores in other tasks counts as."""
 FAILED = -2.0
@@ -90,16 +93,20 @@ def _scale(
 
 
 def expected_improvements(
-    search: Search, rows: Sequence[Sequence[float]], means: Sequence[float], observed: Observed
+    search: Search,
+    rows: Sequence[Sequence[float]],
+    predictions: tuple[Sequence[float], Sequence[float]],
+    observed: Observed,
 ) -> list[float]:
     """Return the expected improvement of candidates over the best score of the task.
 
-    The residual of the predictions is a Gaussian process over the encoded values.
+    The residual of the predictions is a Gaussian process over the encoded values. Its variance at a
+    candidate is increased by that of the prediction itself.
 
     Args:
         search: The search.
         rows: Encoded candidates.
-        means: Predicted standardized score of each candidate.
+        predictions: Predicted standardized scores of the candidates, and their standard deviations.
         observed: Residuals of the task's trials.
     """
     with use_backend("numpy"):
@@ -107,21 +114,48 @@ def expected_improvements(
             [search.space.encode(trial.params) for trial in observed.trials], dtype="float64"
         )
         points = ops.asarray(list(rows), dtype="float64")
-        noise = NOISE * ops.eye(len(known), dtype="float64")
-        cross = _kernel(points, known)
-        solved = ops.linearalg.solve(_kernel(known, known) + noise, ops.transpose(cross))
         residuals = ops.asarray(observed.residuals, dtype="float64")
+        variance, length = _most_likely(_distances(known, known), residuals)
+        cross = variance * ops.exp(_distances(points, known) / (-2.0 * length))
+        covariance = _covariance(_distances(known, known), variance, length)
+        solved = ops.linearalg.solve(covariance, ops.transpose(cross))
         shifts = ops.matmul(ops.transpose(solved), residuals).tolist()
-        variances = (VARIANCE - ops.sum(cross * ops.transpose(solved), axis=1)).tolist()
+        variances = (variance - ops.sum(cross * ops.transpose(solved), axis=1)).tolist()
     return [
-        _improvement(mean + shift - observed.best, math.sqrt(max(variance, 1e-6)))
-        for mean, shift, variance in zip(means, shifts, variances, strict=True)
+        _improvement(
+            mean + shift - observed.best,
+            math.sqrt(max((1.0 + std**2 / variance) * remaining, 1e-6)),
+        )
+        for mean, std, shift, remaining in zip(*predictions, shifts, variances, strict=True)
     ]
 
 
-def _kernel(rows: Tensor, others: Tensor) -> Tensor:
+def _distances(rows: Tensor, others: Tensor) -> Tensor:
     differences = ops.expand_dims(rows, 1) - ops.expand_dims(others, 0)
-    return VARIANCE * ops.exp(-ops.sum(differences**2, axis=-1) / (2.0 * LENGTH))
+    return ops.sum(differences**2, axis=-1)
+
+
+def _covariance(distances: Tensor, variance: float, length: float) -> Tensor:
+    """Return the covariance of the observed residuals."""
+    noise = NOISE * ops.eye(len(distances), dtype="float64")
+    return variance * ops.exp(distances / (-2.0 * length)) + noise
+
+
+def _most_likely(distances: Tensor, residuals: Tensor) -> tuple[float, float]:
+    """Return the variance and the length scale with the largest posterior density on a grid.
+
+    Their logarithms have normal priors around `VARIANCE` and `LENGTH`, of standard deviation 1.
+    """
+
+    def density(choice: tuple[float, float]) -> float:
+        variance, length = choice
+        factor = ops.linearalg.cholesky(_covariance(distances, variance, length))
+        whitened = ops.linearalg.solve(factor, residuals)
+        logs = ops.sum(ops.log(ops.diagonal(factor)))
+        prior = math.log(variance / VARIANCE) ** 2 + math.log(length / LENGTH) ** 2
+        return -0.5 * (float(ops.sum(whitened**2)) + prior) - float(logs)
+
+    return max(itertools.product(VARIANCES, LENGTHS), key=density)
 
 
 def _improvement(gap: float, std: float) -> float:

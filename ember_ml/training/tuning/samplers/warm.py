@@ -105,14 +105,14 @@ class WarmSampler(Sampler):
             return RandomSampler().propose(search)
         model = self._fitted(search, tasks, weights)
         pool = candidates(search, tasks)
-        means = model.predict(pool, search.meta)[0]
+        predicted = model.predict(pool, search.meta)
         own = [trial.params for trial in search.trials]
-        predictions = model.predict(own, search.meta)[0] if own else []
-        observed = observe(search, tasks, weights, predictions)
-        values = means
+        means = model.predict(own, search.meta)[0] if own else []
+        observed = observe(search, tasks, weights, means)
+        values = predicted[0]
         if observed is not None:
             rows = [search.space.encode(params) for params in pool]
-            values = expected_improvements(search, rows, means, observed)
+            values = expected_improvements(search, rows, predicted, observed)
         return pool[max(range(len(pool)), key=values.__getitem__)]
 
     def _fitted(
