@@ -31,7 +31,7 @@ from ember_ml.training.tuning.folder import TuningFolder
 from ember_ml.training.tuning.live import TuningProgress
 from ember_ml.training.tuning.parallel import trial_events
 from ember_ml.training.tuning.train_objective import MEASURES, model_of
-from ember_ml.training.tuning.train_segment import check_space
+from ember_ml.training.tuning.train_segment import check_population
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,7 +103,9 @@ class Search:
             "budget": budget,
         }
         if population is not None:
-            check_space(self.space)
+            if not isinstance(self.base, TrainRunConfig):
+                raise TuningError("--population needs a training run, not a pipeline")
+            check_population(self.space, self.base.trainer.to_dict())
         self.folder.check(about)
         self.folder.open(about)
         self.tuner = self.folder.tuner(about)
@@ -177,9 +179,7 @@ class Search:
         Args:
             size: Number of members.
         """
-        if not isinstance(self.base, TrainRunConfig):
-            raise TuningError("--population needs a training run, not a pipeline")
-        check_space(self.space)
+        assert isinstance(self.base, TrainRunConfig), "checked by `open`"
         steps = _num_steps(self.base, len(datasets(self.base, self.config_folder).train))
         interval = self.tune.validate_every or max(1, steps // 8)
         return Population(

@@ -18,12 +18,18 @@ from ember_ml.training.tuning.space import SearchSpace
 from ember_ml.training.tuning.train_objective import TrainObjective, model_of
 
 
-def check_space(space: SearchSpace) -> None:
-    """Raise an error if a hyperparameter cannot change during training.
+def check_population(space: SearchSpace, trainer: Mapping[str, Any]) -> None:
+    """Raise an error if a config cannot be trained as a population.
 
     Args:
-        space: Hyperparameters of a population.
+        space: Hyperparameters of the population.
+        trainer: Options of the trainer.
     """
+    if trainer.get("schedule") is not None:
+        raise TuningError(
+            "Population: the hyperparameters change from generation to generation, so there must "
+            f"be no schedule, not {trainer['schedule']!r:.80}; remove trainer.schedule"
+        )
     for key in space:
         if not key.startswith("trainer.") or key.endswith(".type") or key == "trainer.optimizer":
             raise TuningError(
@@ -38,7 +44,7 @@ def segment_jobs(objective: TrainObjective) -> Callable[[Segment], Job]:
     Args:
         objective: Config and data to train. The metric is the first of its objectives.
     """
-    check_space(objective.space)
+    check_population(objective.space, dict(objective.base.get("trainer") or {}))
     plain, name = without_tensors(objective), work_name(train_segment)
     return lambda segment: Job(name, {"objective": plain, "segment": segment._asdict()})
 

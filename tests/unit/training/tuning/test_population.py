@@ -203,3 +203,8 @@ def test_fit_population(tmp_path: Path) -> None:
     )
     with pytest.raises(TuningError, match=r"'model.out_features' cannot change during training"):
         other.fit_population(data(), data(), tmp_path / "r")
+    scheduled = {**BASE, "trainer": {**BASE["trainer"], "schedule": "cosine"}}
+    other = SelfTuningModule(SPACE, None, "val_loss", "min", sampler="random", base=scheduled)
+    with pytest.raises(TuningError, match=r"remove trainer\.schedule"):
+        other.fit_population(data(), data(), tmp_path / "r")
+    assert not (tmp_path / "r").exists()
