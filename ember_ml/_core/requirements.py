@@ -19,6 +19,7 @@ REQUIREMENTS = {
     "PIL": "pillow>=11",
     "pyarrow": "pyarrow>=18",
     "datasets": "datasets>=4",
+    "optuna": "optuna>=5",
     "starlette": "starlette>=1.0",
     "uvicorn": "uvicorn>=0.35",
 }

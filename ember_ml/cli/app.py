@@ -17,6 +17,7 @@ from ember_ml.cli import (
     quantize,
     serve,
     train,
+    tune,
     wiring,
 )
 from ember_ml.cli.settings import (
@@ -66,6 +67,7 @@ def begin(
 MODELS, COMPONENTS, MACHINE = "Models", "Components and examples", "This machine"
 app.add_typer(mad.app, name="mad", rich_help_panel=MODELS)
 command(app, "train", panel=MODELS)(train.train)
+command(app, "tune", panel=MODELS)(tune.tune)
 app.add_typer(pipeline.app, name="pipeline", rich_help_panel=MODELS)
 command(app, "generate", panel=MODELS)(generate.generate)
 command(app, "serve", panel=MODELS)(serve.serve)

@@ -14,10 +14,15 @@ from ember_ml.cli import completion, mad_sizes, mad_tasks, output
 from ember_ml.cli.settings import JsonOption, Settings, command
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ember_ml.mad import ProcessPool
+    from ember_ml.mad.cluster import RayPool
     from ember_ml.mad.live import Progress
     from ember_ml.mad.scales import Scale
     from ember_ml.mad.scores import Cell
-    from ember_ml.mad.sweep import Pool, Sweep
+    from ember_ml.mad.sweep import Sweep
+    from ember_ml.training.sweeps import Runner
 
 app = typer.Typer(
     help="Compare architectures on small synthetic tasks (MAD).", no_args_is_help=True
@@ -117,6 +122,17 @@ def run(
         typer.Option(min=1, help="Number of parallel runs.", show_default="number of cores"),
     ] = None,
     ray: RayOption = None,
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune",
+            help="First search for the learning rate and weight decay of each architecture on each "
+            "task, with the same number of trials.",
+        ),
+    ] = False,
+    budget: Annotated[
+        int, typer.Option(min=1, help="Trials of each architecture on each task, with --tune.")
+    ] = 8,
     same_parameters: SameParameters = None,
     same_state: SameState = None,
     as_json: JsonOption = False,
@@ -132,7 +148,9 @@ def run(
 
     first = settings.seed or 0
     changes = {"width": width, "steps": steps, "lr": tuple(lr or ()) or None}
-    names = ["mad", scale, *_change_names(changes), get_backend(), *_plugin_names(settings)]
+    _check_tuning(tune, lr)
+    tuned = [f"tune{budget}"] if tune else []
+    names = ["mad", scale, *_change_names(changes), *tuned, get_backend(), *_plugin_names(settings)]
     sweep = Sweep(
         _architectures(architectures, name),
         out or Path("runs", "-".join(names)),
@@ -141,9 +159,16 @@ def run(
         seeds=range(first, first + seeds),
         same_parameters=same_parameters,
         same_state=same_state,
+        tune=budget if tune else None,
     )
     console = output.console(to_errors=as_json)
     sweep.open()
+    pool = _pool(sweep, workers, ray, settings.device)
+    try:
+        _tune(sweep, pool.runner, console)
+    except KeyboardInterrupt:
+        _report_interrupt(sweep)
+        raise typer.Exit(130) from None
     remaining = sweep.remaining()
     done = len(sweep.runs) - len(remaining)
     if done:
@@ -152,11 +177,29 @@ def run(
     if resumed:
         console.print(f"{resumed} of {len(remaining)} runs continue from their checkpoints")
     try:
-        progress = watch(sweep, _pool(sweep, workers, ray, settings.device), console)
+        progress = watch(sweep, pool, console)
     except KeyboardInterrupt:
         _report_interrupt(sweep)
         raise typer.Exit(130) from None
     _finish(sweep, progress, as_json)
+
+
+def _check_tuning(tune: bool, lr: list[float] | None) -> None:
+    from ember_ml._core.errors import ArgumentError
+
+    if tune and lr:
+        raise ArgumentError("pass --tune or --lr, not both")
+
+
+def _tune(sweep: Sweep, runner: Runner, console: Console) -> None:
+    """Search for the hyperparameters of each architecture, and print them."""
+    if sweep.tuning is None:
+        return
+    from ember_ml.mad.tuning_live import TuningProgress
+    from ember_ml.training.sweeps.live import show
+
+    if not sweep.tuning.is_complete():
+        show(TuningProgress(sweep.tuning), sweep.tune(runner), console)
 
 
 def _changed(scale: str, changes: Mapping[str, Any]) -> Scale:
@@ -197,7 +240,9 @@ def _parse_named(text: str) -> tuple[str, str]:
     return name.strip(), pattern.strip()
 
 
-def _pool(sweep: Sweep, workers: int | None, ray: str | None, device: str | None) -> Pool:
+def _pool(
+    sweep: Sweep, workers: int | None, ray: str | None, device: str | None
+) -> ProcessPool | RayPool:
     if ray is not None:
         from ember_ml.mad.cluster import RayPool
 
@@ -250,6 +295,7 @@ def _outcome(sweep: Sweep, progress: Progress) -> dict[str, object]:
         "warnings": sweep.size_warnings,
         "notes": progress.notes(),
         "backend": sweep.backend,
+        "tuning": _tuned(sweep),
         "runs": len(sweep.runs),
         "done": len(progress.done),
         "failed": {name: _last_line(each.error) for name, each in progress.failed.items()},
@@ -263,6 +309,16 @@ def _outcome(sweep: Sweep, progress: Progress) -> dict[str, object]:
         "ranking": [[each.architecture, each.score.mean] for each in places],
         "standings": [{**each._asdict(), "score": each.score._asdict()} for each in places],
     }
+
+
+def _tuned(sweep: Sweep) -> dict[str, object] | None:
+    """Return the budget of the tuning and the hyperparameters; None without tuning."""
+    if sweep.tuning is None:
+        return None
+    rates: dict[str, dict[str, object]] = {each.name: {} for each in sweep.architectures}
+    for (name, task), each in sweep.tuning.rates().items():
+        rates[name][task] = each._asdict()
+    return {"budget": sweep.tuning.budget, "rates": rates}
 
 
 def _scores(cell: Cell) -> dict[str, float | tuple[float, float]]:

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     import ember_ml.configs.metrics
     import ember_ml.configs.models
     import ember_ml.configs.optimizers
+    import ember_ml.configs.pruners
     import ember_ml.configs.rope_scalings
+    import ember_ml.configs.samplers
     import ember_ml.configs.schedules
     import ember_ml.configs.wirings  # noqa: F401
 
 _PARTS = (
     *("activations", "blocks", "features", "initializers", "layers", "losses", "metrics"),
-    *("models", "optimizers", "rope_scalings", "schedules", "wirings"),
+    *("models", "optimizers", "pruners", "rope_scalings", "samplers", "schedules", "wirings"),
 )
 __getattr__, __dir__ = _namespaces.attach(__name__, {part: f"{__name__}.{part}" for part in _PARTS})

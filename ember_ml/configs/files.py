@@ -153,6 +153,16 @@ def read(cls: type[C], source: str | os.PathLike[str]) -> C:
     return load_as(cls, source, ())
 
 
+def load_data(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the data in a YAML or JSON file, merged over the file that it extends.
+
+    Args:
+        path: The file.
+    """
+    file = Path(path)
+    return _data(file, _read(file), file.parent)
+
+
 def load_as(cls: type[C], path: str | os.PathLike[str], changes: Iterable[str]) -> C:
     """Return the config of a class in a file, with changes applied."""
     file, changes = Path(path), list(changes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ember_ml.configs.mad import RunConfig
@@ -16,6 +16,7 @@ from ember_ml.mad.score_table import ScoreTable, TableCell, TableRow
 from ember_ml.mad.scores import Cell, Score, cells, overall, task_of
 from ember_ml.mad.store import Done, Failed, run_name
 from ember_ml.mad.sweep import Pool, Sweep
+from ember_ml.training.sweeps.live import clock, print_line, show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,6 +98,17 @@ class Progress:
         left = self.seconds_left()
         return f", about {clock(left)} left" if left else ""
 
+    def line(self, event: Event) -> str | None:
+        """Return a line about a run that has ended; None for other events."""
+        outcome = event.payload
+        if not isinstance(outcome, (Result, str)):
+            return None
+        text = f"{100 * outcome.accuracy:.1f} %" if isinstance(outcome, Result) else "failed"
+        return (
+            f"{event.run.architecture} on {task_of(event.run)}: {text} "
+            f"({len(self.done)} of {len(self.sweep.runs)}{self.time_left()})"
+        )
+
     def notes(self) -> list[str]:
         """Return sentences about ties, the number of seeds and unequal sizes."""
         scores = cells(self.done.values())
@@ -147,20 +159,6 @@ def _active_cell(run: RunConfig, point: Point | None) -> TableCell:
     return TableCell(f"{100 * point.accuracy:.0f} @{100 * point.step // run.steps}%", style="dim")
 
 
-def clock(seconds: float) -> str:
-    """Return a duration in seconds, minutes or hours.
-
-    Example:
-        >>> from ember_ml.mad.live import clock
-        >>> clock(42), clock(400), clock(8000)
-        ('42 s', '7 min', '2 h 13 min')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
 def watch(sweep: Sweep, pool: Pool | None = None, console: Console | None = None) -> Progress:
     """Do the remaining runs of a sweep and show their progress.
 
@@ -179,42 +177,8 @@ def watch(sweep: Sweep, pool: Pool | None = None, console: Console | None = None
     console = Console() if console is None else console
     progress = Progress(sweep)
     for sentence in sweep.size_warnings:
-        _print(console, f"warning: {sentence}")
-    if console.is_terminal:
-        _show_live(progress, sweep.events(pool), console)
-    else:
-        _print_lines(progress, sweep.events(pool), console)
+        print_line(console, f"warning: {sentence}")
+    show(progress, sweep.events(pool), console)
     for note in progress.notes():
-        _print(console, note)
+        print_line(console, note)
     return progress
-
-
-def _print(console: Console, line: str) -> None:
-    style = "yellow" if line.startswith("warning") else None
-    whole = not console.is_terminal
-    console.print(line, style=style, highlight=False, markup=False, soft_wrap=whole)
-
-
-def _show_live(progress: Progress, events: Iterable[Event], console: Console) -> None:
-    from rich.live import Live
-
-    with Live(progress.table(), console=console, refresh_per_second=4) as live:
-        for event in events:
-            progress.update(event)
-            live.update(progress.table())
-        live.update(progress.table())
-
-
-def _print_lines(progress: Progress, events: Iterable[Event], console: Console) -> None:
-    console.print(progress.title())
-    for event in events:
-        progress.update(event)
-        if isinstance(event.payload, (Result, str)):
-            outcome = event.payload
-            text = f"{100 * outcome.accuracy:.1f} %" if isinstance(outcome, Result) else "failed"
-            _print(
-                console,
-                f"{event.run.architecture} on {task_of(event.run)}: {text} "
-                f"({len(progress.done)} of {len(progress.sweep.runs)}{progress.time_left()})",
-            )
-    console.print(progress.table())

@@ -1,28 +1,19 @@
-"""Runs in parallel processes of this machine."""
+"""Pool of worker processes for the runs of a sweep."""
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
-import signal
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import Connection, wait
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from ember_ml.backend import set_backend
-from ember_ml.backend.devices import set_device
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.run import Point, Result, execute, probe
 from ember_ml.mad.store import run_name, setting_of
+from ember_ml.training.sweeps import Job, ProcessRunner, Report, Runner, work_name
+from ember_ml.training.sweeps.jobs import fixed
 
-T = TypeVar("T")
 MIN_STEPS_TO_PROBE = 100
 """Minimum number of steps of a run for which the time of a step is measured beforehand."""
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-"""Environment variables that set the number of threads of linear algebra libraries."""
 
 
 class Event(NamedTuple):
@@ -55,41 +46,13 @@ class ProcessPool:
         *,
         checkpoints: Path | None = None,
     ) -> None:
-        self.workers = workers or num_cores()
-        self.backend = backend
-        self.device = device
+        self.runner = ProcessRunner(workers, backend, device)
         self.checkpoints = checkpoints
 
     def __call__(self, runs: Sequence[RunConfig]) -> Iterator[Event]:
         """Yield events until all runs are done or failed."""
-        queue: list[Job] = [*reversed(runs), *map(Probe, reversed(runs_to_probe(runs)))]
-        count = min(self.workers, len(runs))
-        workers = [_Worker(self) for _ in range(count)]
-        try:
-            for worker in workers:
-                yield from worker.start(queue.pop())
-            while busy := [worker for worker in workers if worker.run is not None]:
-                ready = wait([worker.pipe for worker in busy])
-                for worker in [worker for worker in busy if worker.pipe in ready]:
-                    event = worker.event()
-                    if event is not None:
-                        yield event
-                    if worker.run is None and not worker.process.is_alive():
-                        workers[workers.index(worker)] = worker = _Worker(self)
-                    if worker.run is None and queue:
-                        yield from worker.start(queue.pop())
-        finally:
-            for worker in workers:
-                worker.kill()
-
-
-class Probe(NamedTuple):
-    """Measurement of the time of a training step."""
-
-    run: RunConfig
-
-
-Job = RunConfig | Probe
+        probes = [_job(run, measure, None) for run in runs_to_probe(runs)]
+        return run_events(self.runner, [*probes, *jobs_of(runs, self.checkpoints)])
 
 
 def runs_to_probe(runs: Sequence[RunConfig]) -> list[RunConfig]:
@@ -103,134 +66,59 @@ def runs_to_probe(runs: Sequence[RunConfig]) -> list[RunConfig]:
     return long_enough[::-1] if len(runs) > 1 else []
 
 
-class _Worker:
-    """A process and the pipe to it."""
+def jobs_of(runs: Sequence[RunConfig], checkpoints: Path | None) -> list[Job]:
+    """Return runs as jobs of a sweep.
 
-    def __init__(self, pool: ProcessPool) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, other = context.Pipe()
-        self.run: Job | None = None
-        arguments = other, pool.backend, pool.device, pool.checkpoints
-        self.process = context.Process(target=_work, args=arguments, daemon=True)
-        before = {name: os.environ.get(name) for name in THREADS}
-        os.environ.update(dict.fromkeys(THREADS, "1"))  # libraries read it when they are loaded
-        try:
-            self.process.start()
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
-        other.close()
-
-    def start(self, job: Job) -> Iterator[Event]:
-        """Send a run or a probe to the process."""
-        self.run = job
-        is_probe = isinstance(job, Probe)
-        run = job.run if isinstance(job, Probe) else job
-        with contextlib.suppress(OSError):  # a dead process is reported by the next event
-            self.pipe.send((is_probe, run.to_dict()))
-        if not is_probe:
-            yield Event(run, None)
-
-    def event(self) -> Event | None:
-        """Return the next event of its run; blocks until there is one.
-
-        Returns:
-            The event; None if a probe failed, which its run will report.
-        """
-        job = self.run
-        assert job is not None, "the worker has no run"
-        try:
-            payload: Point | Result | str | float = self.pipe.recv()
-        except (EOFError, OSError):
-            self.process.join()
-            payload = f"its process died (exit code {self.process.exitcode})"
-        if not isinstance(payload, Point):
-            self.run = None
-        if isinstance(job, Probe):
-            return None if isinstance(payload, str) else Event(job.run, payload)
-        return Event(job, payload)
-
-    def kill(self) -> None:
-        """End the process and close the pipe."""
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
+    Args:
+        runs: Configs of the runs.
+        checkpoints: Folder of the checkpoints of unfinished runs.
+    """
+    return [_job(run, perform, checkpoints) for run in runs]
 
 
-def _work(pipe: Connection, backend: str, device: str | None, checkpoints: Path | None) -> None:
-    """Do runs and probes until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
-    while True:
-        try:
-            is_probe, run = pipe.recv()
-            if is_probe:
-                pipe.send(measure(run, backend, device))
-            else:
-                pipe.send(perform(run, backend, device, pipe.send, checkpoints))
-        except (EOFError, BrokenPipeError):  # the parent process has ended
-            return
+def _job(run: RunConfig, work: Any, checkpoints: Path | None) -> Job:
+    folder = None if checkpoints is None else str(checkpoints)
+    return Job(work_name(work), {"run": run.to_dict(), "checkpoints": folder}, key=run)
 
 
-def perform(
-    run: dict[str, object],
-    backend: str,
-    device: str | None,
-    observe: Callable[[Point], object] | None = None,
-    checkpoints: Path | None = None,
-) -> Result | str:
+def run_events(runner: Runner, jobs: Sequence[Job]) -> Iterator[Event]:
+    """Yield the events of runs.
+
+    A failed measurement is not an event: its run will report the error.
+
+    Args:
+        runner: Does the jobs.
+        jobs: Runs and measurements.
+    """
+    runs = work_name(perform)
+    for event in runner(fixed(jobs)):
+        if event.job.work == runs or event.kind == "done":
+            yield Event(event.job.key, event.value)
+
+
+def perform(data: dict[str, Any], report: Report) -> Result:
     """Do a run in this process.
 
     Args:
-        run: Config of the run as plain data.
-        backend: Backend of the run.
-        device: Device of the backend. Default: its first one.
-        observe: Called with each evaluation during training.
-        checkpoints: Folder of the checkpoints of unfinished runs. It is not used if the sweep's
-            folder does not exist on this machine.
+        data: Config of the run as plain data, and the folder of the checkpoints of unfinished
+            runs. The folder is not used if the sweep's folder does not exist on this machine.
+        report: Called with each evaluation during training.
 
     Returns:
-        The result, or the traceback of the error it failed with.
+        The result.
     """
-
-    def work(config: RunConfig) -> Result:
-        usable = checkpoints is not None and checkpoints.parent.is_dir()
-        folder = checkpoints / run_name(config) if usable and checkpoints else None
-        return execute(config, observe, folder)
-
-    return _attempt(work, run, backend, device)
+    config = RunConfig.from_dict(data["run"])
+    checkpoints = None if data["checkpoints"] is None else Path(data["checkpoints"])
+    usable = checkpoints is not None and checkpoints.parent.is_dir()
+    folder = checkpoints / run_name(config) if usable and checkpoints else None
+    return execute(config, report, folder)
 
 
-def measure(run: dict[str, object], backend: str, device: str | None) -> float | str:
-    """Return the seconds of a training step of a run, or the traceback of an error.
+def measure(data: dict[str, Any], report: Report) -> float:
+    """Return the seconds of a training step of a run.
 
     Args:
-        run: Config of the run as plain data.
-        backend: Backend of the run.
-        device: Device of the backend. Default: its first one.
+        data: Config of the run as plain data.
+        report: Not used.
     """
-    return _attempt(probe, run, backend, device)
-
-
-def _attempt(
-    work: Callable[[RunConfig], T], run: dict[str, object], backend: str, device: str | None
-) -> T | str:
-    try:
-        set_backend(backend)
-        if device is not None:
-            set_device(device)
-        return work(RunConfig.from_dict(run))
-    except BrokenPipeError:
-        raise
-    except Exception:
-        return traceback.format_exc()
-
-
-def num_cores() -> int:
-    """Return the number of cores this process may use."""
-    try:
-        return max(1, len(os.sched_getaffinity(0)))
-    except AttributeError:  # not available on macOS and Windows
-        return os.cpu_count() or 1
+    return probe(RunConfig.from_dict(data["run"]))

@@ -29,6 +29,13 @@ class Setting(NamedTuple):
     """Field that makes it harder than the default; empty for the default setting."""
 
 
+class Rates(NamedTuple):
+    """Hyperparameters of a run."""
+
+    learning_rate: float
+    weight_decay: float
+
+
 class Scale(NamedTuple):
     """Sizes of models and training. The sizes of a task at a scale are in `Task.scales`."""
 
@@ -54,6 +61,10 @@ class Scale(NamedTuple):
         return {
             key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()
         }
+
+    def grid(self) -> list[Rates]:
+        """Return the hyperparameters that each architecture is run with."""
+        return [Rates(rate, decay) for rate in self.learning_rates for decay in self.weight_decays]
 
     @classmethod
     def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Scale:
@@ -158,6 +169,7 @@ def make_runs(
     architectures: Sequence[Architecture],
     tasks: Iterable[str] = (),
     seeds: Sequence[int] = (0,),
+    tuned: Mapping[tuple[str, str], Rates] | None = None,
 ) -> list[RunConfig]:
     """Return all runs of a comparison, ordered so that early results cover every task.
 
@@ -166,6 +178,8 @@ def make_runs(
         architectures: Architectures to compare.
         tasks: Names of the tasks; all if empty.
         seeds: Seeds, one run for each.
+        tuned: Learning rate and weight decay by architecture and task, instead of those of the
+            scale.
     """
     settings_of = {task: settings(scale, task) for task in task_names(tasks)}
     code = {
@@ -179,8 +193,8 @@ def make_runs(
             layers=architecture.layers,
             task=_with_seed(setting.task, seed),
             hidden_size=scale.hidden_size,
-            learning_rate=rate,
-            weight_decay=decay,
+            learning_rate=rates.learning_rate,
+            weight_decay=rates.weight_decay,
             batch_size=scale.batch_size,
             steps=setting.steps,
             evaluate_every=max(1, setting.steps // scale.evaluations),
@@ -190,7 +204,7 @@ def make_runs(
         for seed in seeds
         for task, task_settings in settings_of.items()
         for setting in task_settings
-        for rate in scale.learning_rates
-        for decay in scale.weight_decays
+        for grid_rates in scale.grid()
         for architecture in architectures
+        for rates in [(tuned or {}).get((architecture.name, task), grid_rates)]
     ]

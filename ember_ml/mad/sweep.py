@@ -9,12 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml.configs.mad import RunConfig
+from ember_ml.data.errors import check_integer
 from ember_ml.mad.architecture import Architecture, architecture, check_architectures
 from ember_ml.mad.pool import Event, ProcessPool
 from ember_ml.mad.run import Result
 from ember_ml.mad.scales import Scale, get_scale, make_runs, task_names
 from ember_ml.mad.sizes import SizesWarning, check_sizes, size_warnings, sizes_of
 from ember_ml.mad.store import Store, SweepError
+from ember_ml.mad.tuning import SweepTuning
+from ember_ml.training.sweeps import Event as TrialEvent
+from ember_ml.training.sweeps import ProcessRunner, Runner
 
 Pool = Callable[[Sequence[RunConfig]], Iterator[Event]]
 """Does runs and yields their events."""
@@ -37,6 +41,8 @@ class Sweep:
         same_parameters: Maximum ratio of the largest to the smallest parameter count on a task; a
             larger one raises a `SizesError`.
         same_state: Maximum ratio of the largest to the smallest fixed state on a task.
+        tune: Number of trials with which each architecture gets its own learning rate and weight
+            decay on each task, before its runs. Default: those of the scale.
 
     Example:
         >>> from ember_ml.mad import Sweep
@@ -56,10 +62,17 @@ class Sweep:
         backend: str | None = None,
         same_parameters: float | None = None,
         same_state: float | None = None,
+        tune: int | None = None,
     ) -> None:
         from ember_ml.backend import get_backend
 
         self.scale = get_scale(scale)
+        if tune is not None:
+            check_integer("Sweep", "tune", tune, least=1)
+            rates = self.scale.grid()[0]  # of an architecture all of whose trials failed
+            self.scale = self.scale._replace(
+                learning_rates=(rates.learning_rate,), weight_decays=(rates.weight_decay,)
+            )
         self.architectures = _parse_architectures(architectures)
         self.tasks = task_names(tasks)
         self.seeds = list(seeds)
@@ -69,8 +82,35 @@ class Sweep:
         self.store = Store(path)
         self.runs = make_runs(self.scale, self.architectures, self.tasks, self.seeds)
         check_architectures(self.runs)
+        self.tuning = self._tuning(tune)
         if same_parameters is not None or same_state is not None:
             check_sizes(sizes_of(self.runs), parameters=same_parameters, state=same_state)
+
+    def _tuning(self, budget: int | None) -> SweepTuning | None:
+        if budget is None:
+            return None
+        path, seed = self.store.path, self.seeds[0]
+        return SweepTuning(path, budget, self.architectures, self.tasks, self.scale, seed)
+
+    def tune(self, runner: Runner) -> Iterator[TrialEvent]:
+        """Run the trials of the tuning that are missing, and yield their events.
+
+        The runs of the sweep then have the best hyperparameters.
+
+        Args:
+            runner: Does the trials.
+        """
+        if self.tuning is None:
+            return
+        with self.store.locked():
+            yield from self.tuning.events(runner)
+        self._use_tuned()
+
+    def _use_tuned(self) -> None:
+        """Replace the hyperparameters of the runs by the tuned ones, if all trials are over."""
+        if self.tuning is not None and self.tuning.is_complete():
+            rates = self.tuning.rates()
+            self.runs = make_runs(self.scale, self.architectures, self.tasks, self.seeds, rates)
 
     @functools.cached_property
     def size_warnings(self) -> list[str]:
@@ -92,6 +132,9 @@ class Sweep:
         self.open()
         if pool is None:
             pool = ProcessPool(None, self.backend, checkpoints=self.store.checkpoints)
+        if self.tuning is not None and not self.tuning.is_complete():
+            for _ in self.tune(getattr(pool, "runner", ProcessRunner(None, self.backend))):
+                pass
         with self.store.locked():
             remaining = self.remaining()
             for event in pool(remaining) if remaining else ():
@@ -112,9 +155,11 @@ class Sweep:
             "scale": self.scale.name,
             "backend": self.backend,
             "settings": self.scale.settings(),
+            "tuning": None if self.tuning is None else {"budget": self.tuning.budget},
         }
         self.store.open(about, plan)
         self._check_names()
+        self._use_tuned()
 
     def _check_names(self) -> None:
         """Raise an error if the folder has results of another architecture of the same name."""

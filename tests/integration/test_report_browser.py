@@ -14,8 +14,10 @@ import pytest
 from ember_ml.mad.architecture import Architecture, architecture
 from ember_ml.mad.report import write_report
 from ember_ml.mad.scores import task_of
+from ember_ml.training.tuning.report import write_report as write_tuning_report
 from tests.integration.chromium import Browser, find
 from tests.unit.mad.sweeps import HARDER, result, write_sweep
+from tests.unit.training.tuning.searches import write_search
 
 EVIL = "<script>document.title = 'broken'</script>"
 LONG = "a-rather-long-name-of-an-architecture-that-does-not-fit-a-phone"
@@ -210,3 +212,26 @@ def test_print_keeps_colors_and_columns(browser: Browser, page: str, scheme: str
         assert browser.run(style.format("body") + ".color") == "rgb(26, 29, 35)"
     finally:
         browser.call("Emulation.setEmulatedMedia", media="")
+
+
+@pytest.fixture(scope="module")
+def search_page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_tuning_report(write_search(tmp_path_factory.mktemp("search") / "s")).as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 380])
+def test_report_of_a_search(browser: Browser, search_page: str, width: int, scheme: str) -> None:
+    browser.open(search_page, width, scheme=scheme)
+    assert browser.run("document.title") == "Search for hyperparameters"
+    assert browser.run("document.scrollingElement.scrollWidth") <= width
+    assert browser.run("document.querySelectorAll('#coordinates path.trial').length") == 18
+    assert browser.run("document.querySelectorAll('#front circle').length") == 18
+    colors = "new Set(Array.from(document.querySelectorAll('path.trial'), p => getComputedStyle(p)"
+    assert browser.run(f"{colors}.stroke)).size") > 5
+    order = "Array.from(document.querySelectorAll('#trials tbody tr'), r => r.cells[5].textContent)"
+    browser.click("#trials thead th:nth-child(6) button")
+    rates = [float(each) for each in browser.run(order)]
+    assert rates == sorted(rates, reverse=True)
+    assert browser.complaints() == []
+    assert browser.requests() == [search_page]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ember_ml.mad.report.gather import Report
-from ember_ml.mad.report.markup import cell, name_cell, section, table, task_title, text
+from ember_ml.mad.report.titles import task_title
 from ember_ml.mad.run import Result
 from ember_ml.mad.sizes import by_setting, spread
+from ember_ml.training.reports.markup import cell, name_cell, section, table, text
 
 HEAD = ("Parameters", "State", "State per token", "Time per step", "Steps")
 

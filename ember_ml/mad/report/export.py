@@ -14,6 +14,7 @@ from ember_ml.mad.run import Result
 from ember_ml.mad.scores import AVERAGES, Cell, Score, task_of
 from ember_ml.mad.sizes import size_warnings
 from ember_ml.mad.store import EXAMPLE_COLUMNS, Done, run_name
+from ember_ml.mad.tuning import Tuned
 
 COLUMNS = tuple(name for name in Result._fields if name not in ("curve", *EXAMPLE_COLUMNS))
 NOTHING = "\N{EN DASH}"
@@ -33,6 +34,7 @@ def as_data(report: Report) -> dict[str, object]:
         },
         "ranking": {average: _ranking(report, average) for average in AVERAGES},
         "scores": [_cell(cell) for cell in report.cells.values()],
+        "tuning": [_tuned(each) for each in report.tuned],
         "runs": [_run(each, chosen) for each in report.done],
         "failed": [{"config": run.to_dict(), "error": error} for run, error in report.failed],
         "missing": [run.to_dict() for run in report.missing],
@@ -54,6 +56,17 @@ def _ranking(report: Report, average: str) -> list[dict[str, object]]:
         }
         for each in standings(report.cells.values(), average)
     ]
+
+
+def _tuned(tuned: Tuned) -> dict[str, object]:
+    best = tuned.best
+    return {
+        "architecture": tuned.architecture,
+        "task": tuned.task,
+        "trials": tuned.trials,
+        "failed": tuned.failed,
+        **({} if best is None else {**best.params, **best.scores}),
+    }
 
 
 def _cell(cell: Cell) -> dict[str, object]:

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.architecture import Architecture
-from ember_ml.mad.scales import SCALES, Scale, make_runs, task_names
+from ember_ml.mad.scales import SCALES, Rates, Scale, make_runs, task_names
 from ember_ml.mad.scores import Cell, Score, cells, setting_of, task_of
 from ember_ml.mad.sizes import Size
 from ember_ml.mad.store import Done, Failed, Store, run_name
+from ember_ml.mad.tuning import Tuned, read_outcomes
 
 
 class Report(NamedTuple):
@@ -28,6 +29,8 @@ class Report(NamedTuple):
     """Runs that are neither done nor failed."""
     cells: dict[tuple[str, str], Cell]
     """Scores by architecture and task."""
+    tuned: Sequence[Tuned] = ()
+    """Outcome of the tuning of each architecture on each task; empty without tuning."""
 
     def runs(self) -> list[RunConfig]:
         """Return all runs: done, failed and missing."""
@@ -83,7 +86,8 @@ def gather(store: Store) -> Report:
     """Read the folder of a sweep."""
     about, done, failed = store.about(), store.done(), store.failed()
     runs = _finished(done, failed)
-    missing = missing_runs(about, runs)
+    tuned = _tuned(store, about)
+    missing = missing_runs(about, runs, _rates(tuned))
     runs += missing
     tasks = {task_of(run) for run in runs}
     return Report(
@@ -94,19 +98,45 @@ def gather(store: Store) -> Report:
         failed,
         missing,
         {(cell.architecture, cell.task): cell for cell in cells(done)},
+        tuned,
     )
 
 
-def missing_runs(about: Mapping[str, Any], finished: Sequence[RunConfig]) -> list[RunConfig]:
+def _tuned(store: Store, about: Mapping[str, Any]) -> list[Tuned]:
+    """Return the outcomes of the tuning of all plans; empty if the sweep has none."""
+    if not about.get("tuning"):
+        return []
+    plans = about.get("plans", ())
+    pairs = {
+        (Architecture(*each), task)
+        for plan in plans
+        for each in plan["architectures"]
+        for task in plan["tasks"]
+    }
+    found = [read_outcomes(store.path, [each], [task]) for each, task in sorted(pairs)]
+    return [each for part in found for each in part]
+
+
+def _rates(tuned: Sequence[Tuned]) -> dict[tuple[str, str], Rates]:
+    known = {(each.architecture, each.task): each.rates() for each in tuned}
+    return {pair: rates for pair, rates in known.items() if rates is not None}
+
+
+def missing_runs(
+    about: Mapping[str, Any],
+    finished: Sequence[RunConfig],
+    tuned: Mapping[tuple[str, str], Rates] | None = None,
+) -> list[RunConfig]:
     """Return the runs of a sweep that have neither a result nor an error.
 
     Args:
         about: Content of `sweep.json`: scale and plans. If the plans do not contain the finished
             runs, every architecture is expected to have the runs of every other one.
         finished: Runs that are done or failed.
+        tuned: Hyperparameters by architecture and task, if they were tuned.
     """
     names = {run_name(run) for run in finished}
-    planned = _planned_runs(about)
+    planned = _planned_runs(about, tuned)
     if not names <= planned.keys():  # a custom scale, or one that has changed since
         planned = _grid_runs(finished)
     return [run for name, run in planned.items() if name not in names]
@@ -125,14 +155,16 @@ def _by_name(runs: Iterable[RunConfig]) -> dict[str, RunConfig]:
     return {run_name(run): run for run in runs}
 
 
-def _planned_runs(about: Mapping[str, Any]) -> dict[str, RunConfig]:
+def _planned_runs(
+    about: Mapping[str, Any], tuned: Mapping[tuple[str, str], Rates] | None
+) -> dict[str, RunConfig]:
     runs: dict[str, RunConfig] = {}
     scale = scale_of(about)
     if scale is None:
         return runs
     for plan in about.get("plans", ()):
         architectures = [Architecture(*each) for each in plan["architectures"]]
-        runs |= _by_name(make_runs(scale, architectures, plan["tasks"], plan["seeds"]))
+        runs |= _by_name(make_runs(scale, architectures, plan["tasks"], plan["seeds"], tuned))
     return runs
 
 

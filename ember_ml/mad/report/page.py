@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import os
-import re
 from collections.abc import Iterable
-from importlib.resources import files
 from pathlib import Path
 
 from ember_ml._core.files import write_atomically
-from ember_ml.mad.report.colors import stylesheet
 from ember_ml.mad.report.costs import costs_section
 from ember_ml.mad.report.export import as_csv, as_data, as_json
 from ember_ml.mad.report.gather import Report, gather
-from ember_ml.mad.report.markup import text
 from ember_ml.mad.report.plots import curves_section, difficulty_section
 from ember_ml.mad.report.published import agreement_section
 from ember_ml.mad.report.runs import configs_section, failed_section, missing_section
 from ember_ml.mad.report.scores import heat_section, ranking_section
+from ember_ml.mad.report.tuning import tuning_section
 from ember_ml.mad.sizes import size_warnings
 from ember_ml.mad.store import Store
+from ember_ml.training.reports.document import document
+from ember_ml.training.reports.markup import text
 
 MAX_VALUES = 4
 """Maximum number of values of a setting that are listed one by one."""
@@ -67,50 +63,15 @@ def page(report: Report, *, published: bool = True) -> str:
         heat_section(report),
         curves_section(report),
         difficulty_section(report),
+        tuning_section(report),
         costs_section(report),
         agreement_section(report) if published else "",
         failed_section(report),
         missing_section(report),
         configs_section(report),
     ]
-    main = "\n".join(filter(None, sections))
-    return f"""<!doctype html>
-<html lang="en" data-average="micro">
-{_head()}
-<body>
-<header><h1>{TITLE}</h1>
-<p>{_summary(report)}</p>
-<p>{_settings(report)}</p>
-{_warnings(report)}{_contents(main)}</header>
-<main>
-{main}
-</main>
-<footer><button type="button" id="save">Save the results as JSON</button></footer>
-{_data(report)}
-<script>{_resource("page.js")}</script>
-</body>
-</html>
-"""
-
-
-def _resource(name: str) -> str:
-    return files("ember_ml.mad.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _head() -> str:
-    digest = base64.b64encode(hashlib.sha256(_resource("page.js").encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    return f"""<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}; img-src data:">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{TITLE}</title>
-<style>
-{stylesheet()}
-{_resource("page.css")}</style>
-</head>"""
+    header = f"<p>{_summary(report)}</p>\n<p>{_settings(report)}</p>\n{_warnings(report)}"
+    return document(TITLE, header, sections, as_data(report))
 
 
 def _summary(report: Report) -> str:
@@ -156,15 +117,3 @@ def _warnings(report: Report) -> str:
 
 def _count(number: int, word: str) -> str:
     return f"{number:,} {word}" + ("" if number == 1 else "s")
-
-
-def _contents(main: str) -> str:
-    sections = re.findall(r'<section id="(\w+)"><h2>([^<]+)</h2>', main)
-    links = "".join(f'<a href="#{name}">{title}</a>' for name, title in sections)
-    return f'<nav aria-label="Contents">{links}</nav>'
-
-
-def _data(report: Report) -> str:
-    """Return the results for the save button, escaped so that no text can end the element."""
-    plain = json.dumps(as_data(report), separators=(",", ":")).replace("<", "\\u003c")
-    return f'<script type="application/json" id="results">{plain}</script>'

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ember_ml.mad.report.colors import line_classes
 from ember_ml.mad.report.difficulty import Curve, Points, curves, variables
 from ember_ml.mad.report.export import percent
 from ember_ml.mad.report.gather import Report
-from ember_ml.mad.report.markup import legend, section, text
+from ember_ml.training.reports.colors import line_classes
+from ember_ml.training.reports.markup import legend, section, text
 
 WIDTH, HEIGHT = 340, 216
 LEFT, RIGHT, TOP, BOTTOM = 44, 20, 10, 38

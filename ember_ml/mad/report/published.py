@@ -8,8 +8,9 @@ from typing import NamedTuple
 from ember_ml.configs.patterns import LayersLike, entry_of, items_of
 from ember_ml.mad.report.export import NOTHING, percent
 from ember_ml.mad.report.gather import Report
-from ember_ml.mad.report.markup import cell, name_cell, section, table, task_title, text
+from ember_ml.mad.report.titles import task_title
 from ember_ml.mad.scores import chance, spearman
+from ember_ml.training.reports.markup import cell, name_cell, section, table, text
 
 TASKS = (
     "compression",

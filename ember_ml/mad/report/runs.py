@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from ember_ml.configs.mad import RunConfig
 from ember_ml.mad.report.gather import Report
-from ember_ml.mad.report.markup import dot, section, text
 from ember_ml.mad.scales import task_names
 from ember_ml.mad.scores import task_of
 from ember_ml.mad.store import run_name
+from ember_ml.training.reports.markup import dot, section, text
 
 MAX_EXPANDED = 4
 """Maximum number of errors that are expanded when the page opens."""

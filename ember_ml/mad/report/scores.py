@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ember_ml.mad.compare import Standing, standings
-from ember_ml.mad.report.colors import STEPS, heat_class, line_classes
 from ember_ml.mad.report.export import NOTHING, percent, show, show_interval
 from ember_ml.mad.report.gather import Report
-from ember_ml.mad.report.markup import dot, name_cell, section, table, task_title, text
+from ember_ml.mad.report.titles import task_title
 from ember_ml.mad.scores import AVERAGES, Score, common_tasks, overall, ranking, task_of
+from ember_ml.training.reports.colors import STEPS, heat_class, line_classes
+from ember_ml.training.reports.markup import dot, name_cell, section, table, text
 
 SWITCH = """<fieldset class="switch"><legend>Accuracy</legend>
 <label><input type="radio" name="average" value="micro" checked> over all targets</label>

@@ -21,7 +21,8 @@ def test_all_examples_are_listed_with_a_summary():
 
 def test_a_file_and_a_folder_are_copied(tmp_path):
     copied = ember_json("examples", "own_parts.py", "training", "--out", tmp_path)
-    names = ["own_parts.py", "training/train.yaml", "training/train_text.yaml"]
+    files = ("train.yaml", "train_text.yaml", "tune.yaml")
+    names = ["own_parts.py", *(f"training/{name}" for name in files)]
     assert copied == [str(tmp_path / name) for name in names]
     for name in names:
         assert (tmp_path / name).read_text() == (ROOT / "examples" / name).read_text()

@@ -49,6 +49,7 @@ def test_options_of_the_page_are_there(word):
         ["mad", "run"],
         ["mad", "tasks"],
         ["train"],
+        ["tune"],
         ["generate"],
         ["serve"],
         ["convert"],

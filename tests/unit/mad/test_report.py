@@ -16,7 +16,6 @@ from scipy import stats
 from ember_ml.mad import SweepError
 from ember_ml.mad.architecture import Architecture, architecture
 from ember_ml.mad.report import write_report
-from ember_ml.mad.report.colors import contrast, luminance, ramp
 from ember_ml.mad.report.difficulty import curves, variables
 from ember_ml.mad.report.gather import gather
 from ember_ml.mad.report.published import PUBLISHED, counterpart
@@ -24,6 +23,7 @@ from ember_ml.mad.scales import SCALES
 from ember_ml.mad.scores import task_of
 from ember_ml.mad.store import Store
 from ember_ml.registry import get
+from ember_ml.training.reports.colors import contrast, luminance, ramp
 from tests.unit.mad.sweeps import HARDER, TASKS, THREE, result, write_sweep
 
 VOID = {"meta", "link", "input"}

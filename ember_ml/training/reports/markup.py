@@ -1,12 +1,11 @@
-"""HTML fragments. All text of a sweep is escaped with `text`."""
+"""HTML fragments. All text that a user can choose is escaped with `text`."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
 
-from ember_ml.mad.report.colors import line_classes
-from ember_ml.mad.scales import short_name
+from ember_ml.training.reports.colors import line_classes
 
 
 def text(value: object) -> str:
@@ -17,11 +16,6 @@ def text(value: object) -> str:
         '&lt;b a=&quot;1&quot;&gt;'
     """
     return html.escape(str(value))
-
-
-def task_title(task: str) -> str:
-    """Return the column heading of a task."""
-    return f'<span title="{text(task)}">{text(short_name(task).capitalize())}</span>'
 
 
 def section(name: str, title: str, body: str, note: str = "") -> str:
@@ -82,22 +76,36 @@ def _heading(title: str, *, words: bool, ordered: bool) -> str:
 
 
 def dot(place: int) -> str:
-    """Return a marker in the color of an architecture."""
+    """Return a marker in the color of a line.
+
+    Args:
+        place: Position of the line, which determines its color.
+    """
     return f'<svg class="dot {line_classes(place)}" viewBox="0 0 22 10" aria-hidden="true">' + (
         '<path class="line" d="M0 5H22"/><circle cx="11" cy="5" r="3.4"/></svg>'
     )
 
 
 def name_cell(name: str, place: int) -> str:
-    """Return the row heading of an architecture."""
+    """Return the row heading of a line.
+
+    Args:
+        name: Name of the line.
+        place: Position of the line, which determines its color.
+    """
     return f'<th scope="row">{dot(place)}{text(name)}</th>'
 
 
-def legend(names: Sequence[str]) -> str:
-    """Return buttons that highlight the lines of each architecture."""
+def legend(names: Sequence[str], label: str = "Architectures") -> str:
+    """Return buttons that highlight the lines of each name.
+
+    Args:
+        names: Names of the lines.
+        label: Accessible name of the group of buttons.
+    """
     items = "".join(
         f'<button type="button" aria-pressed="false" data-line="{at}">'
         f"{dot(at)}{text(name)}</button>"
         for at, name in enumerate(names)
     )
-    return f'<div class="legend" role="group" aria-label="Architectures">{items}</div>'
+    return f'<div class="legend" role="group" aria-label="{text(label)}">{items}</div>'

@@ -1,4 +1,4 @@
-"""Colors of architectures and accuracies, for light and dark mode."""
+"""Colors of lines and accuracies, for light and dark mode."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LINES = {
 }
 """Palette of Okabe and Ito without yellow, which is hard to see on white; lighter in dark mode."""
 DASHES = ("", "7 3", "2 3", "9 3 2 3")
-"""Dash patterns, for more architectures than colors."""
+"""Dash patterns, for more lines than colors."""
 RAMPS = {
     "light": ("#f4f6f0", "#b9dfd0", "#5db0bf", "#2a72a4", "#17376e"),
     "dark": ("#1d242e", "#1f4d6b", "#2a8392", "#6fc2a4", "#eef3c4"),
@@ -95,7 +95,7 @@ def _variables(scheme: str) -> str:
 
 
 def line_classes(place: int) -> str:
-    """Return the CSS classes for the color and dashes of the architecture at a position."""
+    """Return the CSS classes for the color and dashes of the line at a position."""
     count = len(LINES["light"])
     return f"c{place % count} d{place // count % len(DASHES)}"
 

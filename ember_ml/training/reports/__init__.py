@@ -1,0 +1,1 @@
+"""Parts of the HTML reports of sweeps and tuning."""
