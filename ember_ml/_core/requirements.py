@@ -21,6 +21,8 @@ REQUIREMENTS = {
     "datasets": "datasets>=4",
     "starlette": "starlette>=1.0",
     "uvicorn": "uvicorn>=0.35",
+    "onnxruntime": "onnxruntime>=1.22",
+    "onnxscript": "onnxscript>=0.5",
 }
 """Import name of a package -> its requirement, as in the extras of the project."""
 

@@ -11,7 +11,7 @@ from ember_ml._core import runtime, tree
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, rebind, wrap
 from ember_ml.nn import Module, _traversal
-from ember_ml.nn.functional import substitute
+from ember_ml.nn.functional import exclusive, substitute
 from ember_ml.nn.parameter import Buffer, Variable
 
 BACKEND = "mlx"
@@ -99,7 +99,10 @@ class MLXModule(mlx.nn.Module):  # type: ignore[misc]
         inputs, options = tree.map_leaves(to_ember, (args, kwargs))
         variables = [place.variable for place in self._places]
         natives = [place.owner[place.name] for place in self._places]
-        with substitute(variables, [wrap(x, BACKEND) for x in natives]):
+        with (
+            exclusive(variables),
+            substitute(variables, [wrap(x, BACKEND) for x in natives]),
+        ):
             output = self._ember(*inputs, **options)
             for place, native in zip(self._places, natives, strict=True):
                 if isinstance(place.variable, Buffer) and place.variable.native is not native:

@@ -14,7 +14,7 @@ from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, rebind, wrap
 from ember_ml.nn import Module, _traversal
 from ember_ml.nn._hooks import Hooks
-from ember_ml.nn.functional import substitute
+from ember_ml.nn.functional import exclusive, substitute
 from ember_ml.nn.parameter import Buffer, Parameter, Variable
 
 BACKEND = "torch"
@@ -26,7 +26,7 @@ def to_torch(module: Module) -> EmberModule:
     It has the submodules, parameters and buffers of the Ember module, with the same names, and
     shares their memory: an optimizer of torch trains both. `loss.backward()`, `torch.optim`,
     `torch.compile`, `torch.export`, DDP and FSDP2 work as with any module of torch. A second call
-    returns the same module.
+    returns the same module. Calls from several threads run one after the other.
 
     Args:
         module: Module on the torch backend.
@@ -36,8 +36,8 @@ def to_torch(module: Module) -> EmberModule:
         >>> from ember_ml.interop import to_torch
         >>> model = to_torch(nn.layers.Dense(4, 2).to_backend("torch"))
         >>> model(torch.ones(3, 4)).sum().backward()
-        >>> sorted(name for name, parameter in model.named_parameters() if parameter.grad is not None)
-        ['bias', 'weight']
+        >>> model.bias.grad.tolist()
+        [3.0, 3.0]
     """
     if not isinstance(module, Module):
         raise ArgumentTypeError(f"to_torch: expected an Ember module, got {type(module).__name__}")
@@ -108,7 +108,10 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         """Return the output with the values that torch holds, and store changes of buffers."""
         variables = [place.variable for place in self.places]
         natives = [place.value() for place in self.places]
-        with substitute(variables, [wrap(x, BACKEND) for x in natives]):
+        with (
+            exclusive(variables),
+            substitute(variables, [wrap(x, BACKEND) for x in natives]),
+        ):
             output = _forward(self.ember, args, kwargs)
             for variable, native in zip(variables, natives, strict=True):
                 if isinstance(variable, Buffer) and variable.native is not native:

@@ -24,6 +24,11 @@ class Hooks:
         self.after: list[Handle] = []
         self.around: Callable[..., Any] | None = None
 
+    @property
+    def has_any(self) -> bool:
+        """Whether there are hooks before or after the forward."""
+        return bool(self.before or self.after)
+
     def run(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output of the module, with all hooks applied."""
         if self.around is not None:
@@ -60,7 +65,7 @@ class Handle:
             return
         handles: list[Handle] = getattr(hooks, self._place)
         handles[:] = [handle for handle in handles if handle is not self]
-        if not hooks.before and not hooks.after and hooks.around is None:
+        if not hooks.has_any and hooks.around is None:
             del self._module.__dict__["_hooks"]
 
     def __enter__(self) -> Self:

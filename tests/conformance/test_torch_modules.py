@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 
 from ember_ml import nn, registry
 from ember_ml.backend import use_backend
-from ember_ml.interop import from_torch, to_torch
+from ember_ml.interop import ExportError, export, to_torch
 from ember_ml.nn.tensor import array
 from tests.conformance import test_layers, test_models
 from tests.conformance.test_blocks import BLOCKS
 from tests.conformance.test_layers import LAYERS
 from tests.conformance.test_models import MODELS
 from tests.examples_of import config_of, inputs_of
+from tests.robustness.scale import FULL
 
 
 def of_block(entry: registry.Entry) -> tuple[nn.Module, np.ndarray]:
@@ -40,14 +44,22 @@ KINDS: list[tuple[list[registry.Entry], Callable[..., Any]]] = [
     (BLOCKS, of_block),
     (MODELS, of_model),
 ]
-of_each = pytest.mark.parametrize(
-    "create",
-    [
-        pytest.param(lambda entry=entry, make=make: make(entry), id=entry.name)
-        for entries, make in KINDS
-        for entry in entries
-    ],
-)
+CREATE = [
+    pytest.param(lambda entry=entry, make=make: make(entry), id=entry.name)
+    for entries, make in KINDS
+    for entry in entries
+]
+of_each = pytest.mark.parametrize("create", CREATE)
+of_some = pytest.mark.parametrize("create", CREATE if FULL else CREATE[::3])
+"""Compilers take seconds for each; all rows run in the long version."""
+NOT_IN_ONNX = {
+    "layers/delta_net": "linalg_solve_triangular",
+    "layers/gated_delta_net": "linalg_solve_triangular",
+    "layers/lru": "complex",
+    "layers/moe": "aten.sort",
+    "layers/moe_mlp": "aten.sort",
+}
+"""Layers that torch's exporter cannot write, and the operator that it names."""
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +117,7 @@ def test_an_optimizer_of_torch_trains_the_ember_module(create: Callable[..., Any
         np.testing.assert_array_equal(value.numpy(), before[name])
 
 
-@of_each
+@of_some
 def test_it_compiles_without_graph_breaks(create: Callable[..., Any]) -> None:
     module, x = create()
     theirs = to_torch(module.eval())
@@ -124,3 +136,24 @@ def test_it_exports(create: Callable[..., Any]) -> None:
     inputs = (torch.from_numpy(x),)
     program = torch.export.export(theirs, inputs)
     torch.testing.assert_close(program.module()(*inputs), theirs(*inputs), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("entry", LAYERS if FULL else LAYERS[::6], ids=lambda entry: entry.name)
+def test_layers_run_in_onnx_runtime(entry: registry.Entry, tmp_path: Path) -> None:
+    layer, x = of_layer(entry)
+    if entry.name in NOT_IN_ONNX:
+        with pytest.raises(ExportError, match=NOT_IN_ONNX[entry.name]):
+            export(layer, tmp_path / "layer.onnx", "onnx", torch.from_numpy(x))
+        return
+    export(layer, tmp_path / "layer.onnx", "onnx", torch.from_numpy(x))
+    session = onnxruntime.InferenceSession(tmp_path / "layer.onnx")
+    (y,) = session.run(None, {session.get_inputs()[0].name: x})
+    np.testing.assert_allclose(y, layer(array(x)).numpy(), rtol=1e-3, atol=1e-4)
+
+
+def test_layers_that_onnx_lacks_are_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "pytorch.md").read_text()
+    rows = page[page.index("| layer | operator |") :]
+    assert set(re.findall(r"`(\w+)`", rows)) == {
+        name.removeprefix("layers/") for name in NOT_IN_ONNX
+    }
