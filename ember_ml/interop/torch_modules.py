@@ -182,6 +182,9 @@ class _Builder:
         owner, last = _container(root, name)
         if id(variable) not in self._values:
             native = variable.native.detach()
+            if not native.is_contiguous():  # torch's optimizers cannot write to a broadcast value
+                native = native.contiguous()
+                rebind([variable], [wrap(native, BACKEND)])
             if isinstance(variable, Parameter):
                 trainable = variable.trainable and variable.dtype.is_floating
                 native = torch.nn.Parameter(native, requires_grad=trainable)

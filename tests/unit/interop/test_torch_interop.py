@@ -58,6 +58,15 @@ def test_moves_and_conversions_reach_the_ember_module() -> None:
     assert (model.weight == 2.0).all()
 
 
+def test_a_broadcast_value_can_be_trained() -> None:
+    layer = layers.Dense(3, 2)
+    layer.weight.become(ops.broadcast_to(array([1.0, 2.0, 3.0]), (2, 3)))
+    theirs = to_torch(layer)
+    theirs(torch.ones(1, 3))[:, 0].sum().backward()
+    torch.optim.SGD(theirs.parameters(), lr=1.0).step()
+    assert layer.weight.tolist() == [[0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]
+
+
 def test_modes_and_buffers() -> None:
     model = layers.BatchNorm(3)
     theirs = to_torch(model)
