@@ -12,7 +12,7 @@ help: ## list the targets
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,mlx,cluster,audio,text,vision,tables,serve,tune,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,mlx,cluster,audio,text,vision,tables,serve,tune,onnx,test]'
 	touch $@
 
 setup: $(VENV)/.installed ## create .venv with every backend and the test tools

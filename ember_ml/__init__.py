@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ember_ml import configs as configs
     from ember_ml import data as data
     from ember_ml import features as features
+    from ember_ml import interop as interop
     from ember_ml import mad as mad
     from ember_ml import registry as registry
     from ember_ml import serving as serving
@@ -35,6 +36,7 @@ __getattr__, __dir__ = _namespaces.attach(
         "configs": "ember_ml.configs",
         "data": "ember_ml.data",
         "features": "ember_ml.features",
+        "interop": "ember_ml.interop",
         "load": "ember_ml.nn.models.loading",
         "mad": "ember_ml.mad",
         "registry": "ember_ml.registry",

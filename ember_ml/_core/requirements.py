@@ -22,6 +22,8 @@ REQUIREMENTS = {
     "optuna": "optuna>=5",
     "starlette": "starlette>=1.0",
     "uvicorn": "uvicorn>=0.35",
+    "onnxruntime": "onnxruntime>=1.22",
+    "onnxscript": "onnxscript>=0.5",
 }
 """Import name of a package -> its requirement, as in the extras of the project."""
 

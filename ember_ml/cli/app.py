@@ -11,6 +11,7 @@ from ember_ml.cli import (
     components,
     convert,
     examples,
+    export,
     generate,
     mad,
     pipeline,
@@ -72,6 +73,7 @@ app.add_typer(pipeline.app, name="pipeline", rich_help_panel=MODELS)
 command(app, "generate", panel=MODELS)(generate.generate)
 command(app, "serve", panel=MODELS)(serve.serve)
 command(app, "convert", panel=MODELS)(convert.convert)
+command(app, "export", panel=MODELS)(export.export)
 command(app, "quantize", panel=MODELS)(quantize.quantize)
 app.add_typer(wiring.app, name="wiring", rich_help_panel=MODELS)
 for kind, summary in components.KINDS.items():

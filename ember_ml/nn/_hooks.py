@@ -10,14 +10,33 @@ if TYPE_CHECKING:
 
 
 class Hooks:
-    """The hooks of a module."""
+    """The hooks of a module.
+
+    Attributes:
+        before: Hooks before the forward.
+        after: Hooks after it.
+        around: Function that a call of the module goes through, such as the module's counterpart
+            in another framework. It calls `run_inner`.
+    """
 
     def __init__(self) -> None:
         self.before: list[Handle] = []
         self.after: list[Handle] = []
+        self.around: Callable[..., Any] | None = None
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there are hooks before or after the forward."""
+        return bool(self.before or self.after)
 
     def run(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Return the output of `forward`, with all hooks applied."""
+        """Return the output of the module, with all hooks applied."""
+        if self.around is not None:
+            return self.around(module, args, kwargs)
+        return self.run_inner(module, args, kwargs)
+
+    def run_inner(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the output of `forward`, with the hooks before and after it applied."""
         for handle in tuple(self.before):
             replaced = handle.hook(module, args)
             if replaced is not None:
@@ -46,7 +65,7 @@ class Handle:
             return
         handles: list[Handle] = getattr(hooks, self._place)
         handles[:] = [handle for handle in handles if handle is not self]
-        if not hooks.before and not hooks.after:
+        if not hooks.has_any and hooks.around is None:
             del self._module.__dict__["_hooks"]
 
     def __enter__(self) -> Self:

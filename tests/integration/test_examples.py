@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ember_ml import load, nn, ops
-from ember_ml.backend import available
+from ember_ml.backend import available, use_backend
 from ember_ml.data import audio
 from ember_ml.nn import tensor
 from tests.unit.cli.commands import ember, running
@@ -270,3 +270,15 @@ def test_features_tell_the_vibrations_apart(tmp_path: Path) -> None:
     data, test = time_series.Machines(240, 0), time_series.Machines(80, 1)
     (accuracy,), _ = time_series.train_features(data, [test], options)
     assert accuracy > 0.6  # chance is 0.25
+
+
+def test_a_loop_of_torch_trains_ember_layers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import inside_torch
+
+    with use_backend("torch"):
+        inside_torch.main(4, tmp_path / "layers")
+    out = capsys.readouterr().out
+    assert re.search(r"step 4: loss \d\.\d+", out)
+    assert float(out.split("differ by ")[1]) < 1e-4

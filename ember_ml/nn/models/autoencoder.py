@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ember_ml import ops
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
@@ -12,9 +14,9 @@ from ember_ml.nn.blocks.base import check_layers
 from ember_ml.nn.blocks.residual import Placement
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding, RMSNorm
+from ember_ml.nn.layers.sequence_mixing.base import index_range
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.base import Model
-from ember_ml.nn.models.language import sinusoids
 from ember_ml.nn.models.pooling import pool
 from ember_ml.nn.sequential import Sequential
 from ember_ml.registry import register
@@ -96,5 +98,18 @@ class AutoEncoder(Model):
 
     def decode(self, code: Tensor, length: int) -> Tensor:
         """Return the logits of `length` tokens, (batch, length, vocab_size), for a code."""
-        positions = sinusoids(length, self.hidden_size, self.embedding.weight)
-        return self.decoder(ops.expand_dims(code, 1) + positions)
+        return self.decoder(ops.expand_dims(code, 1) + self._positions(length))
+
+    def _positions(self, length: int) -> Tensor:
+        """Return sinusoidal position embeddings, (length, hidden_size), as in `sinusoids`.
+
+        They are computed by ops: the length is known in the forward pass only, which compilers
+        trace.
+        """
+        weight = self.embedding.weight
+        half = -(-self.hidden_size // 2)
+        dtype = weight.dtype if weight.dtype.itemsize > 4 else "float32"
+        exponents = index_range(0, half, weight).astype(dtype) / half
+        angles = index_range(0, length, weight)[:, None] * ops.exp(-math.log(10000.0) * exponents)
+        waves = ops.concat([ops.sin(angles), ops.cos(angles)], axis=1)
+        return waves[:, : self.hidden_size].astype(weight.dtype)

@@ -127,7 +127,7 @@ def _reason(
         return "embeddings=False"
     if type(layer) not in (Dense, Embedding):
         return f"{type(layer).__name__} is a subclass of {type(layer).__mro__[1].__name__}"
-    if layer._hooks is not None:
+    if layer._hooks is not None and layer._hooks.has_any:
         return "it has hooks"
     if uses[id(layer.weight)] > 1:
         return "another module uses its weight"

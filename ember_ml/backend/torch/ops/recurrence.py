@@ -28,10 +28,17 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
 
 
 def _way() -> Callable[..., Any]:
-    """Choose the implementation; a compiler cannot differentiate a custom op in its own trace."""
+    """Choose the implementation.
+
+    A compiler cannot differentiate a custom op in its own trace, and an exported program cannot
+    contain one, because it runs without Ember.
+    """
     if not torch.compiler.is_compiling():
         return _Recurrence.apply
-    return _doubled if tracing.gradients else _opaque
+    return _doubled if tracing.gradients or _is_exporting() else _opaque
+
+
+_is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
 
 
 def _doubled(

@@ -1,0 +1,85 @@
+"""Modules of torch as Ember modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ember_ml._core import runtime, tree
+from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.tensor import wrap
+from ember_ml.interop._naming import add_variable
+from ember_ml.interop.torch_modules import BACKEND, EmberModule, to_ember, to_native
+from ember_ml.nn import Module
+from ember_ml.nn.parameter import Buffer, Parameter
+
+
+def from_torch(module: torch.nn.Module) -> Module:
+    """Return an Ember module that computes what a module of torch computes.
+
+    It has the parameters and buffers of the torch module, with the same names, and shares their
+    memory. It is on the torch backend: `value_and_grad`, `Trainer` and tapes differentiate it, and
+    it can be a part of other Ember modules. `to_torch` of it is the module itself.
+
+    Args:
+        module: Module of torch, such as one of transformers or torchvision.
+
+    Example:
+        >>> import torch
+        >>> from ember_ml.interop import from_torch
+        >>> layer = from_torch(torch.nn.Linear(4, 2))
+        >>> layer(np.ones((3, 4), "float32")).shape
+        (3, 2)
+        >>> [name for name, _ in layer.named_parameters()]
+        ['weight', 'bias']
+    """
+    if not isinstance(module, torch.nn.Module):
+        raise ArgumentTypeError(
+            f"from_torch: expected a torch.nn.Module, got {type(module).__name__}"
+        )
+    if isinstance(module, EmberModule):
+        return module.ember
+    runtime.load(BACKEND)
+    return TorchLayer(module)
+
+
+class TorchLayer(Module):
+    """Ember module of a torch module; create it with `from_torch`.
+
+    Args:
+        module: The torch module. Its parameters and buffers are those of this module.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.module = module
+        self.training = module.training
+        parameters = dict(module.named_parameters())
+        saved = set(module.state_dict())
+        for name, value in parameters.items():
+            tensor = wrap(value.detach(), BACKEND)
+            add_variable(self, name, Parameter(tensor, trainable=value.requires_grad, name=name))
+        for name, value in module.named_buffers():
+            add_variable(
+                self, name, Buffer(wrap(value, BACKEND), persistent=name in saved, name=name)
+            )
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the output of the torch module, with Ember tensors in and out."""
+        if self.module.training != self.training:
+            self.module.train(self.training)
+        variables = {**dict(self.named_parameters()), **dict(self.named_buffers())}
+        values = {
+            name: x.native.clone() if isinstance(x, Buffer) and self.training else x.native
+            for name, x in variables.items()
+        }  # torch changes buffers in place
+        inputs, options = tree.map_leaves(to_native, (args, kwargs))
+        output = torch.func.functional_call(self.module, values, inputs, options)
+        if self.training:
+            for name, buffer in self.named_buffers():
+                buffer.become(wrap(values[name], BACKEND))
+        return tree.map_leaves(to_ember, output)
+
+    def extra_repr(self) -> str:
+        """Return what the parentheses of the repr contain."""
+        return type(self.module).__name__

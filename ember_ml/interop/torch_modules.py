@@ -1,0 +1,247 @@
+"""Ember modules as `torch.nn.Module`s."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
+
+import torch
+
+from ember_ml._core import runtime, tree
+from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core.tensor import EmberTensor, rebind, wrap
+from ember_ml.nn import Module, _traversal
+from ember_ml.nn._hooks import Hooks
+from ember_ml.nn.functional import exclusive, substitute
+from ember_ml.nn.parameter import Buffer, Parameter, Variable
+
+BACKEND = "torch"
+
+
+def to_torch(module: Module) -> EmberModule:
+    """Return a `torch.nn.Module` that computes what an Ember module computes.
+
+    It has the submodules, parameters and buffers of the Ember module, with the same names, and
+    shares their memory: an optimizer of torch trains both. `loss.backward()`, `torch.optim`,
+    `torch.compile`, `torch.export`, DDP and FSDP2 work as with any module of torch. A second call
+    returns the same module. Calls from several threads run one after the other.
+
+    Args:
+        module: Module on the torch backend.
+
+    Example:
+        >>> import torch
+        >>> from ember_ml.interop import to_torch
+        >>> model = to_torch(nn.layers.Dense(4, 2).to_backend("torch"))
+        >>> model(torch.ones(3, 4)).sum().backward()
+        >>> model.bias.grad.tolist()
+        [3.0, 3.0]
+    """
+    if not isinstance(module, Module):
+        raise ArgumentTypeError(f"to_torch: expected an Ember module, got {type(module).__name__}")
+    for name, variable in _traversal.named_variables(module):
+        if variable.backend != BACKEND:
+            raise ArgumentTypeError(
+                f"to_torch: {name} of {type(module).__name__} is on {variable.backend}; call "
+                "to_backend('torch') first"
+            )
+    runtime.load(BACKEND)
+    return _Builder().build(module)
+
+
+class _Place(NamedTuple):
+    """Where torch keeps the value of a variable."""
+
+    variable: Variable
+    owner: torch.nn.Module
+    name: str
+
+    def value(self) -> torch.Tensor:
+        return getattr(self.owner, self.name)
+
+
+class _Active(threading.local):
+    """Number of calls of torch modules that this thread is inside of."""
+
+    depth = 0
+
+
+_active = _Active()
+
+
+class EmberModule(torch.nn.Module):  # type: ignore[misc]
+    """`torch.nn.Module` of an Ember module; create it with `to_torch`.
+
+    The Ember module computes with the parameters that torch holds at the time of the call, also if
+    a wrapper such as FSDP has replaced them. Calls of its submodules go through their torch
+    modules, so that hooks of torch run.
+
+    Args:
+        module: The Ember module.
+    """
+
+    def __init__(self, module: Module) -> None:
+        super().__init__()
+        self.ember = module
+        self.own_places: list[_Place] = []
+        """Places of the variables of this module alone."""
+        self.places: list[_Place] = []
+        """Places of the variables of this module and all modules inside it."""
+        super().train(module.training)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the output of the Ember module, with tensors of torch in and out."""
+        inputs, options = tree.map_leaves(to_ember, (args, kwargs))
+        _active.depth += 1
+        try:
+            if _active.depth > 1 and not self._forward_pre_hooks:  # the caller has the values
+                output = _forward(self.ember, inputs, options)
+            else:
+                output = self._compute(inputs, options)
+        finally:
+            _active.depth -= 1
+        return tree.map_leaves(to_native, output)
+
+    def _compute(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the output with the values that torch holds, and store changes of buffers."""
+        variables = [place.variable for place in self.places]
+        natives = [place.value() for place in self.places]
+        with (
+            exclusive(variables),
+            substitute(variables, [wrap(x, BACKEND) for x in natives]),
+        ):
+            output = _forward(self.ember, args, kwargs)
+            for variable, native in zip(variables, natives, strict=True):
+                if isinstance(variable, Buffer) and variable.native is not native:
+                    native.copy_(variable.native.detach())
+        return output
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch the module and its Ember module to training or inference mode."""
+        super().train(mode)
+        self.ember.training = mode
+        return self
+
+    def _apply(self, fn: Callable[..., torch.Tensor], recurse: bool = True) -> Self:
+        """Move or convert the parameters of both modules."""
+        super()._apply(fn, recurse)
+        self.share_memory_with_ember()
+        return self
+
+    def share_memory_with_ember(self) -> None:
+        """Let the variables of the Ember module refer to torch's values, such as after a move."""
+        values = [wrap(place.value().detach(), BACKEND) for place in self.own_places]
+        rebind([place.variable for place in self.own_places], values)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> EmberModule:
+        copied = to_torch(copy.deepcopy(self.ember, memo))
+        for mine, other in zip(self.parameters(), copied.parameters(), strict=True):
+            other.requires_grad_(mine.requires_grad)
+        memo[id(self)] = copied
+        return copied
+
+    def _get_name(self) -> str:
+        return type(self.ember).__name__
+
+    def extra_repr(self) -> str:
+        """Return what the parentheses of the repr contain."""
+        return "" if self._modules else self.ember.extra_repr()
+
+
+class _Builder:
+    """Creation of torch modules; a module or variable that occurs twice has one counterpart."""
+
+    def __init__(self) -> None:
+        self._values: dict[int, torch.Tensor] = {}
+
+    def build(self, module: Module) -> EmberModule:
+        """Return the torch module of a module, which may exist."""
+        hooks = module._hooks
+        known = hooks.around if hooks is not None else None
+        if isinstance(known, _Detour) and known.is_current():
+            return known.counterpart
+        counterpart = EmberModule(module)
+        if hooks is None:
+            hooks = module.__dict__["_hooks"] = Hooks()
+        hooks.around = _Detour(counterpart)
+        variables, children = _traversal.parts(module)
+        for name, variable in variables:
+            counterpart.own_places.append(self._register(counterpart, name, variable))
+        places = {id(place.variable): place for place in counterpart.own_places}
+        for name, child in children:
+            inner = self.build(child)
+            owner, last = _container(counterpart, name)
+            owner.add_module(last, inner)
+            places |= {id(place.variable): place for place in inner.places}
+        counterpart.places = list(places.values())
+        return counterpart
+
+    def _register(self, root: torch.nn.Module, name: str, variable: Variable) -> _Place:
+        owner, last = _container(root, name)
+        if id(variable) not in self._values:
+            native = variable.native.detach()
+            if not native.is_contiguous():  # torch's optimizers cannot write to a broadcast value
+                native = native.contiguous()
+                rebind([variable], [wrap(native, BACKEND)])
+            if isinstance(variable, Parameter):
+                trainable = variable.trainable and variable.dtype.is_floating
+                native = torch.nn.Parameter(native, requires_grad=trainable)
+            self._values[id(variable)] = native
+        value = self._values[id(variable)]
+        if isinstance(variable, Buffer):
+            owner.register_buffer(last, value, persistent=variable.persistent)
+        else:
+            owner.register_parameter(last, value)
+        return _Place(variable, owner, last)
+
+
+class _Detour:
+    """Calls of an Ember module inside a call of torch go through its torch module."""
+
+    def __init__(self, counterpart: EmberModule) -> None:
+        self.counterpart = counterpart
+
+    def is_current(self) -> bool:
+        """Return whether the Ember module still has the variables of the torch module."""
+        variables = _traversal.named_variables(self.counterpart.ember)
+        known = {id(place.variable) for place in self.counterpart.places}
+        return {id(variable) for _, variable in variables} == known
+
+    def __call__(self, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the output of the module."""
+        if not _active.depth:
+            return _forward(module, args, kwargs)
+        inputs, options = tree.map_leaves(to_native, (args, dict(kwargs)))
+        return tree.map_leaves(to_ember, self.counterpart(*inputs, **options))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        return None  # a copy of the Ember module has no torch module
+
+
+def _forward(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Return the output of an Ember module, with the hooks of Ember."""
+    hooks = module._hooks
+    assert hooks is not None, "a module with a torch module has hooks"
+    return hooks.run_inner(module, args, kwargs)
+
+
+def _container(root: torch.nn.Module, name: str) -> tuple[torch.nn.Module, str]:
+    """Return the torch module that holds a dotted name, and the last part of the name."""
+    *folders, last = name.split(".")
+    for folder in folders:
+        if folder not in root._modules:
+            root.add_module(folder, torch.nn.Module())
+        root = root._modules[folder]
+    return root, last
+
+
+def to_ember(leaf: object) -> object:
+    """Return an Ember tensor for a tensor of torch, and anything else as it is."""
+    return wrap(leaf, BACKEND) if isinstance(leaf, torch.Tensor) else leaf
+
+
+def to_native(leaf: object) -> object:
+    """Return the tensor of torch of an Ember tensor, and anything else as it is."""
+    return leaf.native if isinstance(leaf, EmberTensor) else leaf
