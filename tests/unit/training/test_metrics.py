@@ -186,7 +186,7 @@ def test_whole_and_in_batches(
 def test_merged_and_masked(
     name: str, options: dict[str, Any], x: Array, y: Array, reference: Reference, backend: str
 ) -> None:
-    mask = RNG.random(SIZE) < 0.7
+    mask = np.random.default_rng(1).random(SIZE) < 0.7
     first = fed(create(f"metrics/{name}", **options), x, y, BATCHES[:2], mask)
     second = fed(create(f"metrics/{name}", **options), x, y, BATCHES[2:], mask)
     assert first.merge(second) is first
