@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ember_ml.training import optimizer as optimizer
     from ember_ml.training import pipelines as pipelines
     from ember_ml.training import schedules as schedules
+    from ember_ml.training import selection as selection
     from ember_ml.training.clipping import clip_by_norm as clip_by_norm
     from ember_ml.training.clipping import clip_by_value as clip_by_value
     from ember_ml.training.clipping import global_norm as global_norm
@@ -43,5 +44,6 @@ __getattr__, __dir__ = _namespaces.attach(
         "optimizer": "ember_ml.training.optimizer",
         "pipelines": "ember_ml.training.pipelines",
         "schedules": "ember_ml.training.schedules",
+        "selection": "ember_ml.training.selection",
     },
 )
