@@ -226,6 +226,7 @@ from ember_ml.training.optimizer.muon import Muon as optimizers_Muon
 from ember_ml.training.optimizer.rmsprop import RMSprop as optimizers_RMSprop
 from ember_ml.training.optimizer.schedule_free import ScheduleFreeAdamW as optimizers_ScheduleFreeAdamW
 from ember_ml.training.optimizer.sgd import SGD as optimizers_SGD
+from ember_ml.training.pipelines.self_training.pipeline import SelfTrainingPipeline as pipelines_SelfTrainingPipeline
 from ember_ml.training.pipelines.training import TrainingPipeline as pipelines_TrainingPipeline
 from ember_ml.training.schedules.chained import Chained as schedules_Chained
 from ember_ml.training.schedules.plateau import Plateau as schedules_Plateau
@@ -655,6 +656,8 @@ def create(name: typing.Literal['pipelines/inference'], *args: typing.Any, **kwa
 def create(name: typing.Literal['pipelines/inverse'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_Inverse: ...
 @typing.overload
 def create(name: typing.Literal['pipelines/pipeline'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_Pipeline: ...
+@typing.overload
+def create(name: typing.Literal['pipelines/self-training'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_SelfTrainingPipeline: ...
 @typing.overload
 def create(name: typing.Literal['pipelines/text'], *args: typing.Any, **kwargs: typing.Any) -> pipelines_TextFeaturePipeline: ...
 @typing.overload
