@@ -4,6 +4,7 @@ from ember_ml.data.augmentation.base import Augmentation, Compose
 from ember_ml.data.augmentation.images import Erase, Shift
 from ember_ml.data.augmentation.sequences import Crop, TimeMask, TimeShift
 from ember_ml.data.augmentation.values import Drop, Jitter, Scale
+from ember_ml.data.augmentation.views import Views
 
 __all__ = [
     "Augmentation",
@@ -16,4 +17,5 @@ __all__ = [
     "Shift",
     "TimeMask",
     "TimeShift",
+    "Views",
 ]

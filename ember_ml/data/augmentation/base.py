@@ -54,7 +54,7 @@ class Augmentation(abc.ABC):
                 f"{name}: rng must be a numpy.random.Generator, not {rng!r:.60}; use "
                 "dataset.map(augment, seed=...)"
             )
-        x = to_host(inputs)
+        x = inputs if isinstance(inputs, np.ndarray) else to_host(inputs)
         if x.ndim < self.axes:
             raise ShapeError(f"{name}: inputs must have at least {self.axes} axes, not {x.shape}")
         if self.probability < 1.0 and rng.random() >= self.probability:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
-from ember_ml._core.errors import ArgumentTypeError, ShapeError
 from ember_ml.data import Dataset
+from ember_ml.data.augmentation import Views
 from ember_ml.data.augmentation.base import Augment
 from ember_ml.data.conversion import Indices
 from ember_ml.data.dataset import replaced
@@ -15,41 +14,6 @@ from ember_ml.training.pipelines.self_training.examples import Cycle
 
 STRONG = 1 << 20
 """Offset of the seeds of strong views, larger than the number of weak views."""
-
-
-class View:
-    """Function from an example, a dict, to the example with augmented inputs.
-
-    Args:
-        augment: `augment(inputs, rng)`, or `augment(inputs, rng, mask)` for padded sequences.
-    """
-
-    def __init__(self, augment: Augment) -> None:
-        if not callable(augment):
-            raise ArgumentTypeError(
-                "SelfTrainingPipeline: an augmentation must be a function of (inputs, rng), not "
-                f"{augment!r:.60}"
-            )
-        self.augment: Any = augment
-        self.takes_mask = "mask" in inspect.signature(augment).parameters
-
-    def __call__(self, example: dict[str, Any], rng: Any) -> dict[str, Any]:
-        """Return the example with augmented inputs.
-
-        Args:
-            example: Dict with "inputs" and, for padded sequences, "mask".
-            rng: Random generator of NumPy.
-        """
-        inputs = example["inputs"]
-        masked = self.takes_mask and example.get("mask") is not None
-        result = self.augment(inputs, rng, *([example["mask"]] if masked else []))
-        before, after = (getattr(x, "shape", None) for x in (inputs, result))
-        if before != after:
-            raise ShapeError(
-                f"SelfTrainingPipeline: the augmentation changed the shape of the inputs from "
-                f"{before} to {after}"
-            )
-        return {**example, "inputs": result}
 
 
 def view(dataset: Dataset, augment: Augment | None, prepare: Prepare, seed: int) -> Dataset:
@@ -61,7 +25,7 @@ def view(dataset: Dataset, augment: Augment | None, prepare: Prepare, seed: int)
         prepare: Preprocessing of a batch.
         seed: Seed of the random generators, which depend on epoch and index as well.
     """
-    augmented = dataset if augment is None else dataset.map(View(augment), seed=seed)
+    augmented = dataset if augment is None else Views(dataset, augment, seed)
     return augmented.map(prepare, batched=True)
 
 
