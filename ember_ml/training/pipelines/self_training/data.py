@@ -50,7 +50,7 @@ def targets_are_text(labeled: Dataset) -> bool:
         labeled: The labeled data.
     """
     targets = column("labeled", labeled, "targets")
-    return bool(targets) and isinstance(targets[0], str)
+    return targets is not None and any(isinstance(target, str) for target in targets[:1])
 
 
 def all_inputs(*parts: Dataset) -> Dataset:

@@ -105,12 +105,14 @@ class SelfTrainingRun:
     def _judged(self, record: Record) -> Record:
         """Return the record of a round; it is not accepted if it lowered the validation score."""
         best = self.history.best
-        if not self.options.rollback or record["val_accuracy"] >= best["val_accuracy"]:
+        if not self.options.rollback or _rank(record) > _rank(best):
             return record
-        note = (
-            f"validation accuracy fell from {best['val_accuracy']:.4f} to "
-            f"{record['val_accuracy']:.4f}: rolled back to round {best['round']}"
+        before, after = (
+            f"accuracy {each['val_accuracy']:.4f}, loss {each['val_loss']:.4f}"
+            for each in (best, record)
         )
+        note = f"no better on the validation data ({before} before, {after} after): "
+        note += f"rolled back to round {best['round']}"
         return {**record, "accepted": False, "note": note}
 
     def _train(self, number: int, pseudo: PseudoLabels | None) -> Trainer:
@@ -194,3 +196,8 @@ class SelfTrainingRun:
                 pseudo = self.plan.labeling(probabilities, self._remaining(None))
         record |= measures.selection(pseudo, data.true_labels)
         return record | scores | measures.known_accuracy(trainer, data, prepare, size)
+
+
+def _rank(record: Record) -> tuple[float, float]:
+    """Return the validation score: accuracy and, if equal, the cross-entropy."""
+    return record["val_accuracy"], -record["val_loss"]
