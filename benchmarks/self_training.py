@@ -7,7 +7,8 @@
   training.
 - miscalibrated: an MLP that a high learning rate makes overconfident, every confident prediction
   selected. 100 further labels are the validation data. "naive" ignores it, "rollback" uses it.
-- series: cylinder-bell-funnel, generated time series of 128 values, 15 labels, 300 test series.
+- series: cylinder-bell-funnel, generated time series of 128 values, 15 labels, 300 test series, an
+  MLP, shifts in time and consistency training.
 
 The first backend runs all seeds, the others two. "supervised" is round 0 of the same run: the same
 model, initial weights, augmentation and number of steps, trained on the labels only.
@@ -160,10 +161,21 @@ def miscalibrated_run(seed: int) -> dict[str, SelfTrainingHistory]:
 
 
 def series_run(seed: int) -> dict[str, SelfTrainingHistory]:
-    """Return the history of an MLP on time series, which are shifted in time."""
+    """Return the history of consistency training on time series, which are shifted in time."""
     shift = augmentation.TimeShift(0.1)
-    model = {"select": Adaptive(), "augment": shift}
-    return {"adaptive": train(seed, series(seed), lambda: mlp(128, 3), **model)}
+    history = train(
+        seed,
+        series(seed),
+        lambda: mlp(128, 3),
+        mode="consistency",
+        select=Adaptive(0.99),
+        augment=shift,
+        strong=augmentation.Compose([shift, augmentation.Jitter(0.25), augmentation.Scale(0.1)]),
+        rounds=1,
+        batch_size=15,
+        warm_start=True,
+    )
+    return {"fixmatch": history}
 
 
 RUNS = {

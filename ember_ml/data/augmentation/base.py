@@ -10,12 +10,13 @@ import numpy as np
 
 from ember_ml._core.errors import ArgumentTypeError, ShapeError
 from ember_ml.configs.base import Config
-from ember_ml.configs.fields import Component, ComponentLike, Probability
+from ember_ml.configs.fields import Component, ComponentLike, Probability, ValidatedAs
 from ember_ml.data.conversion import Pytree, to_host
 from ember_ml.registry import build, register
 
 AugmentationField = Annotated[ComponentLike, Component("augmentations")]
 OptionalAugmentation = Annotated[ComponentLike | None, Component("augmentations", optional=True)]
+AugmentationsField = Annotated[Sequence[ComponentLike], ValidatedAs(tuple[AugmentationField, ...])]
 Augment: TypeAlias = Callable[[Pytree, np.random.Generator], Pytree]
 """Function from the inputs of an example and a random generator to augmented inputs."""
 
@@ -106,9 +107,7 @@ class Compose(Augmentation):
         (8, 3)
     """
 
-    def __init__(
-        self, steps: Sequence[AugmentationField] = (), probability: Probability = 1.0
-    ) -> None:
+    def __init__(self, steps: AugmentationsField = (), probability: Probability = 1.0) -> None:
         super().__init__(probability)
         self.steps: list[Augment] = [build("augmentations", step) for step in steps]
 
