@@ -108,9 +108,10 @@ class SelfTrainingPipeline:
         >>> from ember_ml.nn.pipeline import SelfTrainingPipeline
         >>> from ember_ml.training.selection import Threshold
         >>> folder = tempfile.TemporaryDirectory()
+        >>> model = {"type": "layers/dense", "in_features": 2, "out_features": 2}
         >>> pipeline = SelfTrainingPipeline(
-        ...     nn.layers.Dense(2, 2), select=Threshold(0.6), rounds=1, epochs=20,
-        ...     trainer={"learning_rate": 0.1}, folder=folder.name,
+        ...     model, select=Threshold(0.8), rounds=1, epochs=40,
+        ...     trainer={"learning_rate": 0.3}, folder=folder.name,
         ... )
         >>> labeled = ([[1.0, 0.0], [0.0, 1.0]], ["left", "right"])
         >>> unlabeled = [[3.0, 0.5], [0.2, 2.0], [1.0, 1.0]]
