@@ -88,9 +88,9 @@ class SelfTrainingPipeline:
             continue.
         calibrate: Whether to divide logits by a temperature that is fitted to the validation data
             before a rule sees their probabilities. Default: False.
-        rollback: Whether to discard a round whose accuracy on the validation data is not higher than
-            that of the best model so far (or equal, with a lower cross-entropy), and to end there.
-            The result is never worse there than the supervised model. Default: False.
+        rollback: Whether to discard a round whose accuracy on the validation data is not higher
+            than that of the best model so far (or equal, with a lower cross-entropy), and to end
+            there. The result is never worse there than the supervised model. Default: False.
         trainer: Options of the trainer. Default loss: cross-entropy. Default seed: 0.
         epochs: Number of epochs of each round. Default: 1 if there are no steps either.
         steps: Number of steps of each round. Default: no limit.
@@ -114,7 +114,7 @@ class SelfTrainingPipeline:
         ...     trainer={"learning_rate": 0.3}, folder=folder.name,
         ... )
         >>> labeled = ([[1.0, 0.0], [0.0, 1.0]], ["left", "right"])
-        >>> unlabeled = [[3.0, 0.5], [0.2, 2.0], [1.0, 1.0]]
+        >>> unlabeled = [[3.0, 0.5], [0.2, 2.0], [0.0, 0.0]]
         >>> history = pipeline.fit(labeled, unlabeled, progress=False).history
         >>> history.column("selected")
         [0, 2]
