@@ -116,8 +116,8 @@ class SelfTrainingPipeline:
         >>> labeled = ([[1.0, 0.0], [0.0, 1.0]], ["left", "right"])
         >>> unlabeled = [[3.0, 0.5], [0.2, 2.0], [0.0, 0.0]]
         >>> history = pipeline.fit(labeled, unlabeled, progress=False).history
-        >>> history.column("selected")
-        [0, 2]
+        >>> [(record["round"], record["accepted"]) for record in history]
+        [(0, True), (1, True)]
         >>> pipeline.inference([[2.0, 0.0]])
         ['left']
         >>> folder.cleanup()
