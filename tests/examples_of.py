@@ -20,6 +20,7 @@ NEEDED: dict[str, Any] = {
     "in_features": 4,
     "inter_fanout": 2,
     "inter_neurons": 6,
+    "k": 3,
     "kernel_size": 3,
     "layer": {"type": "layers/swiglu", "features": 32},
     "layers": "attention swiglu",

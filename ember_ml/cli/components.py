@@ -18,6 +18,8 @@ KINDS = {
     "blocks": "List the blocks: layers with normalization and residual connections.",
     "models": "List the models, or describe one.",
     "features": "List the feature extractors, or describe one.",
+    "augmentations": "List the augmentations of training inputs, or describe one.",
+    "selections": "List the selection rules of self-training, or describe one.",
     "pipelines": "List the pipelines and their parts, or describe one.",
     "wirings": "List the wirings of neurons and of blocks, or describe one.",
     "optimizers": "List the optimizers, or describe one.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,11 +14,11 @@ from ember_ml.cli import output
 from ember_ml.cli.settings import JsonOption, Settings, command
 
 if TYPE_CHECKING:
-    from ember_ml.cli.training_data import TrainingData
+    from ember_ml.cli.training_data import SelfTrainingData, TrainingData
     from ember_ml.configs.pipeline_run import PipelineRunConfig
     from ember_ml.data import Dataset
     from ember_ml.nn.pipeline import Pipeline
-    from ember_ml.training.pipelines import TrainingPipeline
+    from ember_ml.training.pipelines import SelfTrainingPipeline, TrainingPipeline
 
 app = typer.Typer(help="Fit, train and run pipelines.", no_args_is_help=True)
 OUTPUTS = "outputs.safetensors"
@@ -44,8 +45,8 @@ def run(
 ) -> None:
     """Run a pipeline on data: train it, or fit it and write its outputs.
 
-    A training pipeline is trained and evaluated. Another one is fitted to the data if it learns
-    from data, saved, and run. A saved one is run.
+    A training or self-training pipeline is trained and evaluated. Another one is fitted to the
+    data if it learns from data, saved, and run. A saved one is run.
     """
     from ember_ml.configs.pipeline_run import PipelineRunConfig
 
@@ -64,10 +65,15 @@ def _results(
 ) -> dict[str, Any]:
     """Run the pipeline, and return what it reports."""
     from ember_ml._core.errors import ArgumentError
-    from ember_ml.cli.training_data import load_pipeline_data
-    from ember_ml.training.pipelines import TrainingPipeline
+    from ember_ml.cli.training_data import load_pipeline_data, load_self_training_data
+    from ember_ml.training.pipelines import SelfTrainingPipeline, TrainingPipeline
 
     pipeline = _pipeline(config, config_folder)
+    if isinstance(pipeline, SelfTrainingPipeline):
+        few = load_self_training_data(config, config_folder)
+        return _self_train(pipeline, config.out, few, resume=resume, overwrite=overwrite)
+    if config.unlabeled is not None:
+        raise ArgumentError("unlabeled: is for self-training pipelines")
     trains = isinstance(pipeline, TrainingPipeline)
     data = load_pipeline_data(config, config_folder, split=trains)
     if isinstance(pipeline, TrainingPipeline):
@@ -77,23 +83,25 @@ def _results(
     return _apply(pipeline, config, data.train)
 
 
-def _pipeline(config: PipelineRunConfig, config_folder: Path) -> Pipeline | TrainingPipeline:
+def _pipeline(
+    config: PipelineRunConfig, config_folder: Path
+) -> Pipeline | TrainingPipeline | SelfTrainingPipeline:
     """Return the pipeline that the config describes, or the saved one."""
     from ember_ml import load
     from ember_ml._core.errors import ArgumentError
     from ember_ml.cli.file_data import find_path
     from ember_ml.nn.pipeline import Pipeline
-    from ember_ml.training.pipelines import TrainingPipeline
+    from ember_ml.training.pipelines import SelfTrainingPipeline, TrainingPipeline
 
     if isinstance(config.pipeline, str):
         pipeline: Any = load(
             find_path("pipeline", config.pipeline, config_folder, allow_folder=True)
         )
-    elif config.pipeline.component == "pipelines/training":
+    elif config.pipeline.component in ("pipelines/training", "pipelines/self-training"):
         pipeline = config.pipeline.override(folder=config.out).create()
     else:
         pipeline = config.pipeline.create()
-    if not isinstance(pipeline, (Pipeline, TrainingPipeline)):
+    if not isinstance(pipeline, (Pipeline, TrainingPipeline, SelfTrainingPipeline)):
         raise ArgumentError(f"pipeline: a {type(pipeline).__name__} cannot be run on data")
     return pipeline
 
@@ -102,16 +110,10 @@ def _train(
     pipeline: TrainingPipeline, out: str, data: TrainingData, *, resume: bool, overwrite: bool
 ) -> dict[str, Any]:
     """Train a pipeline, and return its results."""
-    from ember_ml.training import TrainingInterrupted, TrainingTerminated
-
-    try:
+    with _interruptible():
         pipeline.fit(
             data.train, data.validation, labels=data.labels, resume=resume, overwrite=overwrite
         )
-    except (TrainingInterrupted, TrainingTerminated) as stop:
-        output.remark("continue with the same command and --resume")
-        code = 130 if isinstance(stop, TrainingInterrupted) else 143
-        raise typer.Exit(code) from None
     results = pipeline.results
     losses = results["epochs"][-1:]
     return {
@@ -119,6 +121,48 @@ def _train(
         "epoch": results["epoch"],
         **({"loss": losses[0]["loss"]} if losses and "loss" in losses[0] else {}),
         **{f"val_{name}": value for name, value in results.get("validation", {}).items()},
+        "pipeline": out,
+    }
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Exit with the code of the signal, and a remark how to continue, after an interruption."""
+    from ember_ml.training import TrainingInterrupted, TrainingTerminated
+
+    try:
+        yield
+    except (TrainingInterrupted, TrainingTerminated) as stop:
+        output.remark("continue with the same command and --resume")
+        code = 130 if isinstance(stop, TrainingInterrupted) else 143
+        raise typer.Exit(code) from None
+
+
+def _self_train(
+    pipeline: SelfTrainingPipeline,
+    out: str,
+    data: SelfTrainingData,
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> dict[str, Any]:
+    """Run self-training, and return its results."""
+    with _interruptible():
+        pipeline.fit(
+            data.labeled,
+            data.unlabeled,
+            data.validation,
+            labels=data.labels,
+            resume=resume,
+            overwrite=overwrite,
+        )
+    assert pipeline.history is not None
+    first, best, last = pipeline.history[0], pipeline.history.best, pipeline.history[-1]
+    shown = ("round", "selected", "val_accuracy", "ece", "temperature")
+    return {
+        **{name: best[name] for name in shown if name in best},
+        **({"supervised": first["val_accuracy"]} if "val_accuracy" in first else {}),
+        **({"note": last["note"]} if "note" in last else {}),
         "pipeline": out,
     }
 

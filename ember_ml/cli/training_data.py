@@ -21,7 +21,7 @@ from ember_ml.configs.train_run import (
     TokenizerFields,
     TrainRunConfig,
 )
-from ember_ml.data import ArrayDataset, Dataset, random_split
+from ember_ml.data import ArrayDataset, Dataset, Subset, random_split
 from ember_ml.data.text import Tokenizer, TokenWindows, Vocabulary
 from ember_ml.data.text.lines import read_text
 from ember_ml.registry.base import close_matches
@@ -56,6 +56,64 @@ def load_pipeline_data(
         return TrainingData(*_split(source, validation, seed, config_folder), labels=source.labels)
     assert isinstance(config.data, ArrayData)
     return _arrays(config.data.arrays, validation, seed, config_folder)
+
+
+class SelfTrainingData(NamedTuple):
+    """Datasets of a self-training run."""
+
+    labeled: Dataset
+    unlabeled: Dataset
+    validation: Dataset | None
+    labels: tuple[str, ...] | None
+
+
+def load_self_training_data(config: PipelineRunConfig, config_folder: Path) -> SelfTrainingData:
+    """Return the datasets of `ember pipeline run` with a self-training pipeline.
+
+    Args:
+        config: Config of the command.
+        config_folder: Folder of the YAML file; data files are also searched there.
+    """
+    data = load_pipeline_data(config, config_folder, split=False)
+    labeled, unlabeled = data.train, None
+    if config.unlabeled is not None:
+        unlabeled = _other(config, config.unlabeled, config_folder, targets=False)
+    else:
+        labeled, unlabeled = _by_target(data.train)
+    if isinstance(config.validation, str):
+        held_out = _other(config, config.validation, config_folder, targets=True)
+        return SelfTrainingData(labeled, unlabeled, held_out, data.labels)
+    count = round(len(labeled) * config.validation)
+    if not count:
+        return SelfTrainingData(labeled, unlabeled, None, data.labels)
+    sizes = [len(labeled) - count, count]
+    train, rest = random_split(labeled, sizes, seed=_seed(config.pipeline))
+    return SelfTrainingData(train, unlabeled, rest, data.labels)
+
+
+def _other(config: PipelineRunConfig, path: str, config_folder: Path, *, targets: bool) -> Dataset:
+    """Return the dataset of another file of the same kind."""
+    if isinstance(config.data, ArrayData):
+        fields = config.data.arrays
+        fields = fields if targets else fields.override(targets=None)
+        return _dataset(fields, find_path("unlabeled", path, config_folder))
+    source = file_data.source_of(config.data, config_folder)
+    source.dataset()  # its classes are those of the other file
+    return source.other(path, config_folder)
+
+
+def _by_target(dataset: Dataset) -> tuple[Dataset, Dataset]:
+    """Return the examples with a target, and those whose target is negative."""
+    targets = [dataset[index][1] for index in range(len(dataset))]
+    parts: list[list[int]] = [[], []]
+    for index, target in enumerate(targets):
+        parts[int(target < 0)].append(index)
+    if not parts[1]:
+        raise ArgumentError(
+            "unlabeled: no target of the data is negative; name a file of unlabeled inputs, or "
+            "mark unlabeled examples with the target -1"
+        )
+    return Subset(dataset, parts[0]), Subset(dataset, parts[1])
 
 
 def _seed(pipeline: object) -> int:

@@ -14,6 +14,7 @@ from ember_ml.configs.overrides import override as override
 
 if TYPE_CHECKING:
     import ember_ml.configs.activations
+    import ember_ml.configs.augmentations
     import ember_ml.configs.blocks
     import ember_ml.configs.features
     import ember_ml.configs.initializers
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     import ember_ml.configs.rope_scalings
     import ember_ml.configs.samplers
     import ember_ml.configs.schedules
+    import ember_ml.configs.selections
     import ember_ml.configs.wirings  # noqa: F401
 
 _PARTS = (
-    *("activations", "blocks", "features", "initializers", "layers", "losses", "metrics"),
-    *("models", "optimizers", "pruners", "rope_scalings", "samplers", "schedules", "wirings"),
+    *("activations", "augmentations", "blocks", "features", "initializers", "layers", "losses"),
+    *("metrics", "models", "optimizers", "pruners", "rope_scalings", "samplers", "schedules"),
+    *("selections", "wirings"),
 )
 __getattr__, __dir__ = _namespaces.attach(__name__, {part: f"{__name__}.{part}" for part in _PARTS})

@@ -44,7 +44,11 @@ class PipelineRunConfig(Config):
     data: Annotated[Config, PlainValidator(_files), WithJsonSchema({"type": "object"})]
     """Data in files, as in `ember train`: {arrays: {path: ...}}, audio, images, table or series."""
     validation: Below1 | str = 0.1
-    """Of a training pipeline: fraction of the data held out, or another file or folder."""
+    """Of a pipeline that trains: fraction of the labeled data held out, or another file or
+    folder."""
+    unlabeled: str | None = None
+    """Of a self-training pipeline: another file of inputs. Default: the examples of the data whose
+    target is negative."""
     batch_size: Size = 256
     """Number of examples that are computed at once, outside training."""
     out: str = "runs/pipeline"

@@ -22,12 +22,13 @@ from ember_ml.data.stream import IterableDataset as IterableDataset
 
 if TYPE_CHECKING:
     from ember_ml.data import audio as audio
+    from ember_ml.data import augmentation as augmentation
     from ember_ml.data import features as features
     from ember_ml.data import tables as tables
     from ember_ml.data import text as text
     from ember_ml.data import vision as vision
 
-_PACKAGES = ("audio", "features", "tables", "text", "vision")
+_PACKAGES = ("audio", "augmentation", "features", "tables", "text", "vision")
 __getattr__, __dir__ = _namespaces.attach(
     __name__, {name: f"{__name__}.{name}" for name in _PACKAGES}
 )

@@ -11,6 +11,7 @@ from ember_ml.registry.base import Entry, Registry, T
 REGISTRY = Registry(
     {
         "activations": ["ember_ml.nn.activations"],
+        "augmentations": ["ember_ml.data.augmentation"],
         "blocks": ["ember_ml.nn.blocks"],
         "features": ["ember_ml.nn.features"],
         "initializers": ["ember_ml.nn.initializers"],
@@ -30,6 +31,7 @@ REGISTRY = Registry(
         "rope_scalings": ["ember_ml.nn.rope_scalings"],
         "samplers": ["ember_ml.training.tuning"],
         "schedules": ["ember_ml.training.schedules"],
+        "selections": ["ember_ml.training.selection"],
         "tasks": ["ember_ml.mad.tasks"],
         "wirings": ["ember_ml.nn.wirings"],
     },

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ember_ml.training import optimizer as optimizer
     from ember_ml.training import pipelines as pipelines
     from ember_ml.training import schedules as schedules
+    from ember_ml.training import selection as selection
     from ember_ml.training import sweeps as sweeps
     from ember_ml.training import tuning as tuning
     from ember_ml.training.clipping import clip_by_norm as clip_by_norm
@@ -45,6 +46,7 @@ __getattr__, __dir__ = _namespaces.attach(
         "optimizer": "ember_ml.training.optimizer",
         "pipelines": "ember_ml.training.pipelines",
         "schedules": "ember_ml.training.schedules",
+        "selection": "ember_ml.training.selection",
         "sweeps": "ember_ml.training.sweeps",
         "tuning": "ember_ml.training.tuning",
     },

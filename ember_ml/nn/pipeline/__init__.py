@@ -43,6 +43,7 @@ _NAMES: dict[str, str] = {
     "InferencePipeline": f"{__name__}.inference",
     "Inverse": f"{__name__}.decoding",
     "Pipeline": f"{__name__}.base",
+    "SelfTrainingPipeline": "ember_ml.training.pipelines",
     "TokenCounts": f"{__name__}.feature.text",
     "TrainingPipeline": "ember_ml.training.pipelines",
 }

@@ -39,15 +39,17 @@ class FittedParts:
         decoder = self.decode()
         return decoder.labels if isinstance(decoder, ClassLabels) else None
 
-    def fit(self, train: Source) -> None:
+    def fit(self, train: Source, inputs: Source | None = None) -> None:
         """Fit preprocessing and target encoding.
 
         Args:
             train: The training data.
+            inputs: Data that the preprocessing is fitted to. Default: the training data.
         """
-        for part, stage in enumerate((self.inputs, self.target)):
+        parts = (self.inputs, train if inputs is None else inputs), (self.target, train)
+        for part, (stage, data) in enumerate(parts):
             if stage is not None and _stages.needs_fit(stage):
-                _stages.fit(stage, Batches(train, part))
+                _stages.fit(stage, Batches(data, part))
 
     def prepare(self, *, finite: bool) -> Prepare:
         """Return the function that prepares a batch.

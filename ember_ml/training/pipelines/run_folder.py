@@ -10,7 +10,7 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.files import write_atomically
@@ -27,7 +27,12 @@ class RunFolder:
 
     Args:
         path: The folder.
+
+    Attributes:
+        owner: Name of the pipeline in errors.
     """
+
+    owner: ClassVar[str] = "TrainingPipeline"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -40,23 +45,29 @@ class RunFolder:
             overwrite: Whether to remove it.
         """
         if resume and overwrite:
-            raise ArgumentError(
-                "TrainingPipeline.fit: pass resume=True or overwrite=True, not both"
-            )
+            raise ArgumentError(f"{self.owner}.fit: pass resume=True or overwrite=True, not both")
         if self.path.exists() and not self.path.is_dir():
-            raise ArgumentError(f"TrainingPipeline.fit: {self.path} is a file; choose a folder")
-        exists = any(self._has(name) for name in (".", PREPROCESS, LAST))
+            raise ArgumentError(f"{self.owner}.fit: {self.path} is a file; choose a folder")
+        exists = self.exists()
         if exists and not (resume or overwrite):
             raise ArgumentError(
-                f"TrainingPipeline.fit: {self.path} already contains a training run; continue it "
+                f"{self.owner}.fit: {self.path} already contains a training run; continue it "
                 "(resume=True), replace it (overwrite=True), or choose another folder"
             )
-        if overwrite:  # first the result: an interrupted run must not leave a mixture of both
-            for name in (".", LAST, BEST, PREPROCESS):
-                remove_folder(self.path / name, KIND)
-            for name in (LOG, RESULTS):
-                (self.path / name).unlink(missing_ok=True)
+        if overwrite:
+            self.remove()
         return exists and resume
+
+    def exists(self) -> bool:
+        """Return whether the folder has a run, complete or not."""
+        return any(self._has(name) for name in (".", PREPROCESS, LAST))
+
+    def remove(self) -> None:
+        """Remove the run: first its result, so that an interruption leaves no mixture."""
+        for name in (".", LAST, BEST, PREPROCESS):
+            remove_folder(self.path / name, KIND)
+        for name in (LOG, RESULTS):
+            (self.path / name).unlink(missing_ok=True)
 
     def _has(self, name: str) -> bool:
         return holds(self.path / name, "config.json")
@@ -73,7 +84,7 @@ class RunFolder:
         unregistered = next((part for part in model.modules() if part.config is None), None)
         if unregistered is not None:
             raise CheckpointError(
-                "TrainingPipeline: the folder could not be loaded, because "
+                f"{self.owner}: the folder could not be loaded, because "
                 f"{type(unregistered).__name__} is not registered; register the class: "
                 '@register("layers/...")'
             )

@@ -120,3 +120,43 @@ def test_a_text_classifier_trains_its_tokenizer(folder, on_numpy):
 )
 def test_errors_name_the_place(folder, on_numpy, change, message):
     assert message in ember("pipeline", "run", "train.yaml", change, code=2).stderr
+
+
+SELF_TRAINING = """
+pipeline:
+  type: self-training
+  model: {type: layers/mlp, in_features: 4, hidden_features: [16], out_features: 3}
+  preprocess: features/standardize
+  select: {type: threshold, threshold: 0.7}
+  augment: {type: jitter, std: 0.05}
+  rounds: 2
+  rollback: true
+  trainer: {learning_rate: 0.05, seed: 1}
+  steps: 20
+  batch_size: 8
+data: {arrays: {path: few.npz}}
+validation: held_out.npz
+out: run
+"""
+
+
+def test_self_training(tmp_path, monkeypatch, on_numpy):
+    """Unlabeled examples are those with negative targets, or another file."""
+    monkeypatch.chdir(tmp_path)
+    y = np.where(np.arange(150) % 6, -1, IRIS.target)
+    x = X.astype("float32")
+    np.savez("few.npz", inputs=x[::2], targets=y[::2])
+    np.savez("held_out.npz", inputs=x[1::4], targets=IRIS.target[1::4])
+    (tmp_path / "few.yaml").write_text(SELF_TRAINING)
+    found = ember_json("pipeline", "run", "few.yaml")
+    assert found["val_accuracy"] >= found["supervised"] > 0.6
+    history = json.loads((tmp_path / "run" / "history.json").read_text())
+    assert history[1]["selected"] > 0
+    assert "already contains" in ember("pipeline", "run", "few.yaml", code=2).stderr
+    np.savez("labels.npz", inputs=x[::6], targets=IRIS.target[::6])
+    np.savez("pool.npz", inputs=x[3::6])
+    changes = ["data.arrays.path=labels.npz", "unlabeled=pool.npz", "out=other", "validation=0.2"]
+    assert ember_json("pipeline", "run", "few.yaml", *changes)["pipeline"] == "other"
+    changes = ["data.arrays.path=labels.npz", "out=none"]
+    refused = ember("pipeline", "run", "few.yaml", *changes, code=2)
+    assert "no target of the data is negative" in refused.stderr
