@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import mlx.nn
 
-from ember_ml._core import runtime, tree
-from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core import tree
 from ember_ml._core.tensor import EmberTensor, rebind, wrap
+from ember_ml.interop._checks import check_module
 from ember_ml.nn import Module, _traversal
 from ember_ml.nn.functional import exclusive, substitute
 from ember_ml.nn.parameter import Buffer, Variable
@@ -35,15 +35,7 @@ def to_mlx(module: Module) -> MLXModule:
         >>> model(mx.ones((3, 4))).shape
         (3, 2)
     """
-    if not isinstance(module, Module):
-        raise ArgumentTypeError(f"to_mlx: expected an Ember module, got {type(module).__name__}")
-    for name, variable in _traversal.named_variables(module):
-        if variable.backend != BACKEND:
-            raise ArgumentTypeError(
-                f"to_mlx: {name} of {type(module).__name__} is on {variable.backend}; call "
-                "to_backend('mlx') first"
-            )
-    runtime.load(BACKEND)
+    check_module("to_mlx", module, BACKEND)
     return MLXModule(module)
 
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Self
 
 import torch
 
-from ember_ml._core import runtime, tree
-from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._core import tree
 from ember_ml._core.tensor import EmberTensor, rebind, wrap
+from ember_ml.interop._checks import check_module
 from ember_ml.nn import Module, _traversal
 from ember_ml.nn._hooks import Hooks
 from ember_ml.nn.functional import exclusive, substitute
@@ -39,15 +39,7 @@ def to_torch(module: Module) -> EmberModule:
         >>> model.bias.grad.tolist()
         [3.0, 3.0]
     """
-    if not isinstance(module, Module):
-        raise ArgumentTypeError(f"to_torch: expected an Ember module, got {type(module).__name__}")
-    for name, variable in _traversal.named_variables(module):
-        if variable.backend != BACKEND:
-            raise ArgumentTypeError(
-                f"to_torch: {name} of {type(module).__name__} is on {variable.backend}; call "
-                "to_backend('torch') first"
-            )
-    runtime.load(BACKEND)
+    check_module("to_torch", module, BACKEND)
     return _Builder().build(module)
 
 
