@@ -46,7 +46,12 @@ from ember_ml.training.selection import Adaptive, Threshold
 OTHERS = 2
 """Number of seeds on the backends after the first."""
 STRONG = augmentation.Compose(
-    [augmentation.Shift(1), augmentation.Jitter(0.15), augmentation.Drop(0.1)]
+    [
+        augmentation.Shift(1),
+        augmentation.Scale(0.2),
+        augmentation.Jitter(0.15),
+        augmentation.Erase(0.3),
+    ]
 )
 Split = dict[str, tuple[np.ndarray, np.ndarray]]
 
@@ -141,9 +146,10 @@ def fixmatch_run(seed: int) -> dict[str, SelfTrainingHistory]:
         augment=augmentation.Shift(1),
         strong=STRONG,
         rounds=1,
-        steps=600,
+        steps=800,
         batch_size=16,
         warm_start=True,
+        trainer={"learning_rate": 5e-3, "schedule": "cosine"},
     )
     return {"fixmatch": history}
 
