@@ -87,9 +87,15 @@ class SelfTrainingHistory(Sequence[Record]):
         left, middle, right = figure.subplots(1, 3)
         self._curves(left, ("val_accuracy", "test_accuracy", "pool_accuracy"))
         self._bars(middle)
-        self._curves(right, ("ece", "temperature"))
+        self._curves(right, ("ece",))
         left.set(ylabel="accuracy")
         middle.set(ylabel="pseudo-labels")
+        right.set(ylabel="expected calibration error")
+        right.set_visible(bool(self.column("ece")))
+        if any(value != 1.0 for value in self.column("temperature")):
+            other = right.twinx()
+            self._curves(other, ("temperature",), color="tab:orange")
+            other.set(ylabel="temperature")
         for axes in (left, middle, right):
             axes.set(xlabel="round")
             axes.spines[["top", "right"]].set_visible(False)
@@ -100,11 +106,13 @@ class SelfTrainingHistory(Sequence[Record]):
             figure.savefig(path, dpi=144)
         return figure
 
-    def _curves(self, axes: Any, names: Sequence[str]) -> None:
+    def _curves(self, axes: Any, names: Sequence[str], **style: Any) -> None:
         for name in names:
             points = [(r["round"], r[name]) for r in self.records if r.get(name) is not None]
             if points:
-                axes.plot(*zip(*points, strict=True), marker="o", label=name.replace("_", " "))
+                axes.plot(
+                    *zip(*points, strict=True), marker="o", label=name.replace("_", " "), **style
+                )
         for record in self.records:
             if not record["accepted"]:
                 axes.axvline(record["round"], color="0.8", lw=6, zorder=0)
