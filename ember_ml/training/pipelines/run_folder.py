@@ -129,16 +129,16 @@ def config_conflict(requested: object, fitted: object) -> str | None:
         fitted: Preprocessing in the folder.
     """
     configs = [
-        _plain(checkpoint.config_dict(part)) if isinstance(part, Module) else None
-        for part in (requested, fitted)
+        plain_config(part) if isinstance(part, Module) else None for part in (requested, fitted)
     ]
     if (requested is None) != (fitted is None):
         return "none" if fitted is None else f"{type(fitted).__name__} instead of none"
     return None if configs[0] is None else _conflict("preprocess", *configs)
 
 
-def _plain(config: object) -> Any:
-    return json.loads(json.dumps(config, default=str))
+def plain_config(module: Module) -> Any:
+    """Return the config of a module as plain data; None if it has none."""
+    return json.loads(json.dumps(checkpoint.config_dict(module), default=str))
 
 
 def _conflict(name: str, requested: Any, fitted: Any) -> str | None:

@@ -321,6 +321,10 @@ def test_folders_are_not_overwritten_unasked(tmp_path):
         fit(tmp_path, rounds=1)
     with pytest.raises(ArgumentError, match=r"another run: select is 'Threshold\(threshold=0.6\)'"):
         fit(tmp_path, select=Threshold(0.7), fitting={"resume": True})
+    with pytest.raises(ArgumentError, match=r"another run: model is .*'hidden_features'"):
+        fit(tmp_path, model=nn.layers.MLP(2, [5], 3), fitting={"resume": True})
+    with pytest.raises(ArgumentError, match=r"another run: augment is .* not \['Jitter"):
+        fit(tmp_path, augment=augmentation.Jitter(0.1), fitting={"resume": True})
     longer = fit(tmp_path, rounds=2, fitting={"resume": True})
     whole = fit(tmp_path / "whole", rounds=2)
     assert list(longer.history) == list(whole.history)

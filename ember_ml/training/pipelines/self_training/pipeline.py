@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -20,7 +20,7 @@ from ember_ml.configs.fields import (
     Size,
 )
 from ember_ml.data import Dataset, Subset, random_split
-from ember_ml.data.augmentation.base import OptionalAugmentation
+from ember_ml.data.augmentation.base import Augmentation, OptionalAugmentation
 from ember_ml.nn import checkpoint
 from ember_ml.nn.module import Module
 from ember_ml.nn.pipeline import ClassLabels, InferencePipeline, Pipeline
@@ -29,6 +29,7 @@ from ember_ml.registry import build, register
 from ember_ml.training.callbacks import Callback
 from ember_ml.training.pipelines.fitted_parts import FittedParts
 from ember_ml.training.pipelines.preparation import Prepare
+from ember_ml.training.pipelines.run_folder import plain_config
 from ember_ml.training.pipelines.self_training import checks
 from ember_ml.training.pipelines.self_training.data import all_inputs, run_data, targets_are_text
 from ember_ml.training.pipelines.self_training.examples import WHERE, Inputs, dataset_of
@@ -233,8 +234,8 @@ class SelfTrainingPipeline:
         resumes = run.begin(resume=resume, overwrite=overwrite)
         data = self._datasets(labeled, unlabeled, validation, test)
         self.select.check(len(data["unlabeled"]), 0)  # type: ignore[arg-type]
-        run.check_run(self._identity(data))
         model = self._build_model()
+        run.check_run(self._identity(data, model))
         parts = self._fitted_parts(run, data, model, labels, resumes=resumes)
         prepare = Prepare(parts.inputs, None, finite=self._finite)
         plan = self._plan(callbacks, progress)
@@ -289,9 +290,11 @@ class SelfTrainingPipeline:
         train, held_out = random_split(labeled, sizes, seed=self.trainer_config.seed or 0)
         return train, held_out
 
-    def _identity(self, data: Mapping[str, Dataset | None]) -> dict[str, Any]:
+    def _identity(self, data: Mapping[str, Dataset | None], model: Module) -> dict[str, Any]:
         """Return what a resumed run must have in common, as plain data."""
         return {
+            "model": plain_config(model),
+            "augment": [_described(each) for each in (self.augment, self.strong)],
             "sizes": {name: None if part is None else len(part) for name, part in data.items()},
             "mode": "consistency" if self.options.consistency else "rounds",
             "select": repr(self.select),
@@ -388,3 +391,10 @@ class SelfTrainingPipeline:
         checkpoint.save(parts.inference(model), self.folder)
         run.write_results(self.results)
         self.inference = InferencePipeline.load(self.folder, backend=backend)
+
+
+def _described(augmentation: Callable[..., Any] | None) -> str | None:
+    """Return the text of an augmentation; of a function, its name."""
+    if augmentation is None or isinstance(augmentation, Augmentation):
+        return None if augmentation is None else repr(augmentation)
+    return getattr(augmentation, "__qualname__", type(augmentation).__qualname__)
