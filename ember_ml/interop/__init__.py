@@ -1,13 +1,28 @@
 """Ember modules inside PyTorch and MLX programs, and the reverse."""
 
+from typing import TYPE_CHECKING
+
 from ember_ml._core import namespaces as _namespaces
+
+if TYPE_CHECKING:
+    from ember_ml.interop.exporting import Export as Export
+    from ember_ml.interop.exporting import ExportError as ExportError
+    from ember_ml.interop.exporting import export as export
+    from ember_ml.interop.mlx_layers import MLXLayer as MLXLayer
+    from ember_ml.interop.mlx_layers import from_mlx as from_mlx
+    from ember_ml.interop.mlx_modules import MLXModule as MLXModule
+    from ember_ml.interop.mlx_modules import to_mlx as to_mlx
+    from ember_ml.interop.torch_layers import TorchLayer as TorchLayer
+    from ember_ml.interop.torch_layers import from_torch as from_torch
+    from ember_ml.interop.torch_modules import EmberModule as EmberModule
+    from ember_ml.interop.torch_modules import to_torch as to_torch
 
 __getattr__, __dir__ = _namespaces.attach(
     __name__,
     {
+        "EmberModule": "ember_ml.interop.torch_modules",
         "Export": "ember_ml.interop.exporting",
         "ExportError": "ember_ml.interop.exporting",
-        "EmberModule": "ember_ml.interop.torch_modules",
         "MLXLayer": "ember_ml.interop.mlx_layers",
         "MLXModule": "ember_ml.interop.mlx_modules",
         "TorchLayer": "ember_ml.interop.torch_layers",
