@@ -178,5 +178,5 @@ def test_workers_must_be_an_integer(workers: object) -> None:
 
 def test_data_that_cannot_be_sent_is_named() -> None:
     runner = ProcessRunner(1, "numpy")
-    with pytest.raises(ArgumentError, match="the data of a job of .*works:square cannot be sent"):
+    with pytest.raises(ArgumentError, match=r"the data of a job of .*works:square cannot be sent"):
         list(runner(fixed([job(works.square, lambda: 1)])))
