@@ -19,8 +19,6 @@ def add_variable(module: Module, name: str, variable: Variable) -> None:
         variable: The variable.
     """
     *folders, last = name.split(".")
-    for folder in folders:
-        if folder not in module.__dict__:
-            setattr(module, folder, Part())
-        module = module.__dict__[folder]
-    setattr(module, last, variable)
+    for folder in folders:  # not by attributes: a property of the class may have the same name
+        module = module.__dict__.setdefault(folder, Part())
+    module.__dict__[last] = variable

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ember_ml._core.errors import ArgumentError, EmberError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, EmberError
 from ember_ml._core.files import write_atomically
 from ember_ml._core.requirements import import_optional
 from ember_ml.interop.torch_modules import BACKEND, EmberModule, to_torch
@@ -65,9 +65,26 @@ def export(
     """
     if format not in FORMATS:
         raise ArgumentError(f"export: format must be one of {', '.join(FORMATS)}; got {format!r}")
+    if not isinstance(module, Module):
+        raise ArgumentTypeError(f"export: expected an Ember module, got {type(module).__name__}")
+    if Path(path).is_dir():
+        raise ArgumentError(f"export: {path} is a folder; write to a file, such as model.pt2")
+    if inputs is not None and not isinstance(inputs, torch.Tensor):
+        raise ArgumentTypeError(
+            f"export: inputs must be a tensor of torch, not {type(inputs).__name__}"
+        )
+    if inputs is not None and not inputs.numel():
+        raise ArgumentError(f"export: inputs of shape {tuple(inputs.shape)} have no elements")
     model = to_torch(copy.deepcopy(module).to_backend(BACKEND)).eval()
     model._apply(torch.clone)  # values that came from another backend may be views
     example = _example(module) if inputs is None else inputs
+    with torch.no_grad():
+        expected = model(example)  # an input that does not fit raises the model's own error
+    if not isinstance(expected, torch.Tensor) or not bool(expected.isfinite().all()):
+        raise ExportError(
+            f"{type(module).__name__} cannot be exported: its output for an example must be a "
+            "tensor of finite numbers, with which the program's output is compared"
+        )
     reasons = []
     for axes in _variable_axes(example):
         try:
@@ -170,8 +187,8 @@ def _examples(x: torch.Tensor, axes: Sequence[int]) -> Iterator[torch.Tensor]:
 
 def _difference(model: EmberModule, run: Run, x: torch.Tensor) -> float:
     """Return the relative difference of a program's output; raise an error if it is large."""
-    with torch.no_grad():
-        expected = model(x)
+    with _failures("the model"), torch.no_grad():
+        expected = model(x)  # it may not accept this size
     with _failures("the program"), torch.no_grad():
         actual = run(x)
     scale = max(float(expected.abs().max()), 1e-6)

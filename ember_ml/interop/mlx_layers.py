@@ -21,7 +21,8 @@ def from_mlx(module: mlx.nn.Module) -> Module:
 
     It has the parameters of the MLX module, with the same names, and is on the MLX backend:
     `value_and_grad`, `Trainer` and tapes differentiate it, and it can be a part of other Ember
-    modules. Frozen parameters of MLX, such as running statistics, become buffers.
+    modules. Frozen parameters of MLX, such as running statistics, become buffers. Training with
+    Ember replaces the values of this module only: read the trained MLX module from `.module`.
 
     Args:
         module: Module of MLX.
@@ -45,35 +46,51 @@ class MLXLayer(Module):
     """Ember module of an MLX module; create it with `from_mlx`.
 
     Args:
-        module: The MLX module. During a call, it has the values of this module.
+        module: The MLX module.
     """
 
     def __init__(self, module: mlx.nn.Module) -> None:
-        self.module = module
+        self._mlx = module
         self.training = module.training
         trainable = {name for name, _ in tree_flatten(module.trainable_parameters())}
         for name, value in tree_flatten(module.parameters()):
             kind = Parameter if name in trainable else Buffer
             add_variable(self, name, kind(wrap(value, BACKEND), name=name))
 
+    @property
+    def module(self) -> mlx.nn.Module:
+        """The MLX module, with the current values of this module."""
+        self._mlx.update(tree_unflatten(list(self._values().items())))
+        return self._mlx
+
+    def _values(self) -> dict[str, Any]:
+        """Return the arrays of MLX by name; raise an error if they are on another backend."""
+        variables = dict(_traversal.named_variables(self))
+        for name, variable in variables.items():
+            if variable.backend != BACKEND:
+                raise ArgumentTypeError(
+                    f"{type(self._mlx).__name__} of from_mlx runs on the MLX backend only, and "
+                    f"{name} is on {variable.backend}; call to_backend('mlx')"
+                )
+        return {name: variable.native for name, variable in variables.items()}
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the output of the MLX module, with Ember tensors in and out."""
-        if self.module.training != self.training:
-            self.module.train(self.training)
+        if self._mlx.training != self.training:
+            self._mlx.train(self.training)
         inputs, options = tree.map_leaves(to_native, (args, kwargs))
-        before = self.module.parameters()
-        variables = dict(_traversal.named_variables(self))
-        values = {name: x.native for name, x in variables.items()}
-        self.module.update(tree_unflatten(list(values.items())))
+        before = self._mlx.parameters()
+        values, variables = self._values(), dict(_traversal.named_variables(self))
+        self._mlx.update(tree_unflatten(list(values.items())))
         try:
-            output = self.module(*inputs, **options)
-            for name, value in tree_flatten(self.module.parameters()):
+            output = self._mlx(*inputs, **options)
+            for name, value in tree_flatten(self._mlx.parameters()):
                 if value is not values[name]:  # such as running statistics
                     variables[name].become(wrap(value, BACKEND))
         finally:
-            self.module.update(before)
+            self._mlx.update(before)
         return tree.map_leaves(to_ember, output)
 
     def extra_repr(self) -> str:
         """Return what the parentheses of the repr contain."""
-        return type(self.module).__name__
+        return type(self._mlx).__name__

@@ -11,16 +11,17 @@ from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import wrap
 from ember_ml.interop._naming import add_variable
 from ember_ml.interop.torch_modules import BACKEND, EmberModule, to_ember, to_native
-from ember_ml.nn import Module
+from ember_ml.nn import Module, _traversal
 from ember_ml.nn.parameter import Buffer, Parameter
 
 
 def from_torch(module: torch.nn.Module) -> Module:
     """Return an Ember module that computes what a module of torch computes.
 
-    It has the parameters and buffers of the torch module, with the same names, and shares their
-    memory. It is on the torch backend: `value_and_grad`, `Trainer` and tapes differentiate it, and
-    it can be a part of other Ember modules. `to_torch` of it is the module itself.
+    It has the parameters and buffers of the torch module, with the same names and values. It is on
+    the torch backend: `value_and_grad`, `Trainer` and tapes differentiate it, and it can be a part
+    of other Ember modules. Training with Ember replaces the values of this module only: read the
+    trained torch module from `.module`.
 
     Args:
         module: Module of torch, such as one of transformers or torchvision.
@@ -48,11 +49,11 @@ class TorchLayer(Module):
     """Ember module of a torch module; create it with `from_torch`.
 
     Args:
-        module: The torch module. Its parameters and buffers are those of this module.
+        module: The torch module.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
-        self.module = module
+        self._torch = module
         self.training = module.training
         parameters = dict(module.named_parameters())
         saved = set(module.state_dict())
@@ -64,17 +65,34 @@ class TorchLayer(Module):
                 self, name, Buffer(wrap(value, BACKEND), persistent=name in saved, name=name)
             )
 
+    @property
+    def module(self) -> torch.nn.Module:
+        """The torch module, with the current values of this module."""
+        with torch.no_grad():
+            for name, value in self._values().items():
+                _parameter_or_buffer(self._torch, name).copy_(value)
+        return self._torch
+
+    def _values(self) -> dict[str, torch.Tensor]:
+        """Return the tensors of torch by name; raise an error if they are on another backend."""
+        variables = dict(_traversal.named_variables(self))
+        for name, variable in variables.items():
+            if variable.backend != BACKEND:
+                raise ArgumentTypeError(
+                    f"{type(self._torch).__name__} of from_torch runs on the torch backend only, "
+                    f"and {name} is on {variable.backend}; call to_backend('torch')"
+                )
+        return {name: variable.native for name, variable in variables.items()}
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the output of the torch module, with Ember tensors in and out."""
-        if self.module.training != self.training:
-            self.module.train(self.training)
-        variables = {**dict(self.named_parameters()), **dict(self.named_buffers())}
-        values = {
-            name: x.native.clone() if isinstance(x, Buffer) and self.training else x.native
-            for name, x in variables.items()
-        }  # torch changes buffers in place
+        if self._torch.training != self.training:
+            self._torch.train(self.training)
+        values = self._values()
+        if self.training:  # torch changes buffers in place
+            values |= {name: values[name].clone() for name, _ in self.named_buffers()}
         inputs, options = tree.map_leaves(to_native, (args, kwargs))
-        output = torch.func.functional_call(self.module, values, inputs, options)
+        output = torch.func.functional_call(self._torch, values, inputs, options)
         if self.training:
             for name, buffer in self.named_buffers():
                 buffer.become(wrap(values[name], BACKEND))
@@ -82,4 +100,11 @@ class TorchLayer(Module):
 
     def extra_repr(self) -> str:
         """Return what the parentheses of the repr contain."""
-        return type(self.module).__name__
+        return type(self._torch).__name__
+
+
+def _parameter_or_buffer(module: torch.nn.Module, name: str) -> torch.Tensor:
+    """Return the tensor at a dotted name."""
+    folder, _, last = name.rpartition(".")
+    value: torch.Tensor = getattr(module.get_submodule(folder), last)
+    return value

@@ -28,6 +28,11 @@ def to_torch(module: Module) -> EmberModule:
     `torch.compile`, `torch.export`, DDP and FSDP2 work as with any module of torch. A second call
     returns the same module. Calls from several threads run one after the other.
 
+    The next call of the torch module also has the values that Ember has replaced, as its `Trainer`
+    and `load_state_dict` do, and the parameters that it has frozen. A program of `torch.compile`
+    has them after the next call of `to_torch`. After a change of the submodules or variables of the
+    Ember module, use the new module that `to_torch` returns.
+
     Args:
         module: Module on the torch backend.
 
@@ -81,6 +86,12 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         """Places of the variables of this module alone."""
         self.places: list[_Place] = []
         """Places of the variables of this module and all modules inside it."""
+        self.shared: dict[int, torch.Tensor] = {}
+        """Value of each variable of this module alone that has the memory of torch's value."""
+        self.trainable: dict[int, bool] = {}
+        """Whether each parameter of this module alone was trainable."""
+        self.register_load_state_dict_post_hook(_share_after_load)
+        self.register_state_dict_pre_hook(_take_before_save)
         super().train(module.training)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -100,10 +111,19 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         """Return the output with the values that torch holds, and store changes of buffers."""
         variables = [place.variable for place in self.places]
         natives = [place.value() for place in self.places]
-        with (
-            exclusive(variables),
-            substitute(variables, [wrap(x, BACKEND) for x in natives]),
-        ):
+        with exclusive(variables):
+            if _active.depth == 1 and not torch.compiler.is_compiling():
+                self.take_values_of_ember()
+            return self._substitute(variables, natives, args, kwargs)
+
+    def _substitute(
+        self,
+        variables: list[Variable],
+        natives: list[torch.Tensor],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        with substitute(variables, [wrap(x, BACKEND) for x in natives]):
             output = _forward(self.ember, args, kwargs)
             for variable, native in zip(variables, natives, strict=True):
                 if isinstance(variable, Buffer) and variable.native is not native:
@@ -118,14 +138,44 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
 
     def _apply(self, fn: Callable[..., torch.Tensor], recurse: bool = True) -> Self:
         """Move or convert the parameters of both modules."""
+        self._take_own_values()
         super()._apply(fn, recurse)
         self.share_memory_with_ember()
         return self
 
     def share_memory_with_ember(self) -> None:
         """Let the variables of the Ember module refer to torch's values, such as after a move."""
-        values = [wrap(place.value().detach(), BACKEND) for place in self.own_places]
-        rebind([place.variable for place in self.own_places], values)
+        for place in self.own_places:
+            value = place.value().detach()
+            if type(value) is torch.Tensor:  # not a shard of it
+                rebind([place.variable], [wrap(value, BACKEND)])
+                self.shared[id(place.variable)] = value
+
+    def take_values_of_ember(self) -> None:
+        """Copy the values to torch that Ember has replaced since the memory was shared."""
+        for module in self.modules():
+            if isinstance(module, EmberModule):
+                module._take_own_values()
+
+    def _take_own_values(self) -> None:
+        for place in self.own_places:
+            variable = place.variable
+            trainable = _is_trainable(variable)
+            if trainable != self.trainable[id(variable)]:
+                place.value().requires_grad_(trainable)
+                self.trainable[id(variable)] = trainable
+            if variable.native is self.shared[id(variable)]:
+                continue
+            if variable.backend != BACKEND:
+                raise ArgumentTypeError(
+                    f"to_torch: {place.name} of {self._get_name()} is on {variable.backend} now; "
+                    "call to_backend('torch') on the Ember module"
+                )
+            with torch.no_grad():
+                place.value().copy_(variable.native)
+            value = place.value().detach()
+            rebind([variable], [wrap(value, BACKEND)])
+            self.shared[id(variable)] = value
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EmberModule:
         copied = to_torch(copy.deepcopy(self.ember, memo))
@@ -153,6 +203,8 @@ class _Builder:
         hooks = module._hooks
         known = hooks.around if hooks is not None else None
         if isinstance(known, _Detour) and known.is_current():
+            if not _active.depth:
+                known.counterpart.take_values_of_ember()
             return known.counterpart
         counterpart = EmberModule(module)
         if hooks is None:
@@ -168,6 +220,12 @@ class _Builder:
             owner.add_module(last, inner)
             places |= {id(place.variable): place for place in inner.places}
         counterpart.places = list(places.values())
+        counterpart.shared = {
+            id(place.variable): place.variable.native for place in counterpart.own_places
+        }
+        counterpart.trainable = {
+            id(place.variable): _is_trainable(place.variable) for place in counterpart.own_places
+        }
         return counterpart
 
     def _register(self, root: torch.nn.Module, name: str, variable: Variable) -> _Place:
@@ -178,8 +236,7 @@ class _Builder:
                 native = native.contiguous()
                 rebind([variable], [wrap(native, BACKEND)])
             if isinstance(variable, Parameter):
-                trainable = variable.trainable and variable.dtype.is_floating
-                native = torch.nn.Parameter(native, requires_grad=trainable)
+                native = torch.nn.Parameter(native, requires_grad=_is_trainable(variable))
             self._values[id(variable)] = native
         value = self._values[id(variable)]
         if isinstance(variable, Buffer):
@@ -210,6 +267,20 @@ class _Detour:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
         return None  # a copy of the Ember module has no torch module
+
+
+def _is_trainable(variable: Variable) -> bool:
+    return isinstance(variable, Parameter) and variable.trainable and variable.dtype.is_floating
+
+
+def _take_before_save(module: EmberModule, prefix: object, keep_vars: object) -> None:
+    """Let the state dict have the values that Ember has replaced."""
+    module._take_own_values()
+
+
+def _share_after_load(module: EmberModule, keys: object) -> None:
+    """Let the Ember module have the values of a state dict, also if they replaced the tensors."""
+    module.share_memory_with_ember()
 
 
 def _forward(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

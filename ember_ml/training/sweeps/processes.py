@@ -13,10 +13,13 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ember_ml._core.errors import ArgumentError
+from ember_ml.data.errors import check_integer
 from ember_ml.training.sweeps.jobs import Event, Job, ParentEndedError, Source, perform
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """Environment variables that set the number of threads of linear algebra libraries."""
+CHECK_EVERY = 1.0
+"""Seconds between two checks that the workers are alive."""
 
 
 class ProcessRunner:
@@ -38,8 +41,8 @@ class ProcessRunner:
     def __init__(
         self, workers: int | None = None, backend: str | None = None, device: str | None = None
     ) -> None:
-        if workers is not None and workers < 1:
-            raise ArgumentError(f"ProcessRunner: workers must be at least 1, not {workers}")
+        if workers is not None:
+            workers = check_integer("ProcessRunner", "workers", workers, least=1)
         self.workers = workers or num_cores()
         self.backend = backend
         self.device = device
@@ -53,8 +56,7 @@ class ProcessRunner:
                 busy = [worker for worker in workers if worker.job is not None]
                 if not busy:
                     return
-                ready = wait([worker.pipe for worker in busy])
-                for worker in [worker for worker in busy if worker.pipe in ready]:
+                for worker in _ready(busy):
                     event = worker.event()
                     yield event
                     worker.answer(event)
@@ -81,6 +83,18 @@ class ProcessRunner:
             yield Event(job, "started")
 
 
+def _ready(workers: list[_Worker]) -> list[_Worker]:
+    """Wait for workers that have an event or have died, and return them.
+
+    The pipe of a dead worker stays open if processes that it started have inherited it.
+    """
+    while True:
+        pipes = wait([worker.pipe for worker in workers], CHECK_EVERY)
+        ready = [worker for worker in workers if worker.pipe in pipes]
+        if ready := ready or [each for each in workers if not each.process.is_alive()]:
+            return ready
+
+
 class _Worker:
     """A process and the pipe to it."""
 
@@ -104,18 +118,29 @@ class _Worker:
     def start(self, job: Job) -> None:
         """Send a job to the process."""
         self.job = job
-        with contextlib.suppress(OSError):  # a dead process is reported by the next event
+        try:
             self.pipe.send((job.work, job.data, job.answered))
+        except OSError:
+            pass  # a dead process is reported by the next event
+        except Exception as error:  # pickle raises many types
+            raise ArgumentError(
+                f"ProcessRunner: the data of a job of {job.work} cannot be sent to another "
+                f"process: {error}"
+            ) from error
 
     def event(self) -> Event:
         """Return the next event of its job; blocks until there is one."""
         job = self.job
         assert job is not None, "the worker has no job"
         try:
+            if not self.process.is_alive() and not self.pipe.poll():
+                raise EOFError
             kind, value = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
             kind, value = "failed", f"its process died (exit code {self.process.exitcode})"
+        except Exception:  # a value that cannot be restored in this process
+            kind, value = "failed", traceback.format_exc()
         if kind != "report":
             self.job = None
         return Event(job, kind, value)

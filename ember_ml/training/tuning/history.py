@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -17,6 +19,8 @@ from ember_ml.training.tuning.space import SearchSpace
 from ember_ml.training.tuning.trial import Trial
 
 FORMAT = 1
+START = b'{"kind":"space"'
+"""Beginning of a history file."""
 
 
 class TuningHistory:
@@ -44,12 +48,22 @@ class TuningHistory:
         self.trials: dict[int, Trial] = {}
         self.pruner: Pruner | None = pruner
         self._log = None if path is None else LogFile(path)
+        self._threads = threading.RLock()  # the lock of the file is for processes
         self._has_header = path is None
         if self._log is not None:
             with self._log.locked():
                 self.refresh()
                 if not self._has_header:
+                    self._check_is_new(self._log)
                     self._append(self._header())
+
+    def _check_is_new(self, log: LogFile) -> None:
+        """Raise an error if the file has contents other than the beginning of a header."""
+        start = log.first_bytes(len(START))
+        if start != START[: len(start)]:
+            raise HistoryError(
+                f"{log.path}: not a history of trials: it starts with {start!r}; use a new file"
+            )
 
     def _header(self) -> dict[str, Any]:
         return {
@@ -64,17 +78,19 @@ class TuningHistory:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the lock of the file within the `with` block, and read what others wrote."""
-        if self._log is None:
-            yield
-            return
-        with self._log.locked():
-            self.refresh()
-            yield
+        with self._threads:
+            if self._log is None:
+                yield
+                return
+            with self._log.locked():
+                self.refresh()
+                yield
 
     def refresh(self) -> None:
         """Read the records that other processes have written since the last call."""
-        for line, record in [] if self._log is None else self._log.new_records():
-            self._read(record, f"{self._log.path}, line {line}" if self._log else "")
+        with self._threads:
+            for line, record in [] if self._log is None else self._log.new_records():
+                self._read(record, f"{self._log.path}, line {line}" if self._log else "")
 
     def _read(self, record: Mapping[str, Any], where: str) -> None:
         if not self._has_header:
@@ -146,7 +162,7 @@ class TuningHistory:
         names = ("task", "source", "seed", "sampler", "owner")
         self.trials[number] = Trial(
             id=number,
-            params=self.space.check(record["params"]),
+            params=copy.deepcopy(self.space.check(record["params"])),
             meta={str(name): float(value) for name, value in record["meta"].items()},
             **{name: record[name] for name in names},
         )
@@ -157,11 +173,12 @@ class TuningHistory:
             trial.stopped = True
 
     def _append(self, record: Mapping[str, Any]) -> None:
-        if self._log is not None:
-            self._log.append(record)
-            self.refresh()
-        else:
-            self._read(record, "history")
+        with self._threads:
+            if self._log is not None:
+                self._log.append(record)
+                self.refresh()
+            else:
+                self._read(record, "history")
 
     def start(self, trial: Trial, owner: Mapping[str, Any]) -> Trial:
         """Add a new trial under the next number, and return it.

@@ -102,6 +102,16 @@ class LogFile:
             stacklevel=2,
         )
 
+    def first_bytes(self, count: int) -> bytes:
+        """Return the beginning of the file.
+
+        Args:
+            count: Number of bytes.
+        """
+        with self._open("rb") as file:
+            content: bytes = file.read(count)
+        return content
+
     def append(self, *records: Mapping[str, Any]) -> None:
         """Append records with one write, and wait until they are on the disk.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import random
 import warnings
@@ -31,7 +32,7 @@ from ember_ml.training.tuning.scores import by_task
 from ember_ml.training.tuning.space import SearchSpace
 from ember_ml.training.tuning.train_objective import TrainObjective, model_of
 from ember_ml.training.tuning.train_segment import segment_jobs
-from ember_ml.training.tuning.trial import Trial, check_value
+from ember_ml.training.tuning.trial import Trial, as_number, check_value
 
 
 class SelfTuningModule:
@@ -95,7 +96,7 @@ class SelfTuningModule:
         self.history = TuningHistory(history, self.space, self.objectives, self.pruner)
         self.base = None if base is None else dict(base)
         self.meta: dict[str, float] = {}
-        self._task, self._source = task, source
+        self._task, self._source = _name("task", task), _name("source", source)
         self._owner = owners.Owner()
         self._own: set[int] = set()  # trials that this tuner runs
 
@@ -209,9 +210,7 @@ class SelfTuningModule:
         """
         own = self._running(trial, "report")
         step = check_integer("report", "step", step, least=0)
-        try:
-            number = check_value("report", value)
-        except TuningError:
+        if not math.isfinite(number := as_number("report", value)):
             trial.stopped = own.stopped = True
             return True
         self.history.add("report", own, step=step, value=number)
@@ -469,7 +468,10 @@ class SelfTuningModule:
             outcome: What `run_trial` returned.
         """
         if outcome["kind"] == "pruned" and not trial.reports:
-            outcome = {"kind": "failed", "reason": "diverged: the first report is not finite"}
+            reason = "diverged: the first report is not finite"
+            if not trial.stopped:
+                reason = "TrialPruned was raised before the first report"
+            outcome = {"kind": "failed", "reason": reason}
         if outcome["kind"] == "told":
             try:
                 self.tell(trial, outcome["values"])
@@ -485,6 +487,11 @@ def _objectives(metric: str, mode: str, objectives: Mapping[str, str] | None) ->
     """Return "min" or "max" for each objective, with the metric first."""
     if not isinstance(metric, str) or not metric:
         raise TuningError(f"SelfTuningModule: metric must be a name, not {metric!r:.60}")
+    if objectives is not None and not isinstance(objectives, Mapping):
+        raise TuningError(
+            "SelfTuningModule: objectives must map each name to 'min' or 'max', not "
+            f"{objectives!r:.60}"
+        )
     given = dict(objectives) if objectives else {metric: mode}
     if metric not in given:
         raise TuningError(
@@ -497,6 +504,15 @@ def _objectives(metric: str, mode: str, objectives: Mapping[str, str] | None) ->
                 f"SelfTuningModule: the mode of {name} must be 'min' or 'max', not {each!r:.60}"
             )
     return {metric: given[metric]} | given
+
+
+def _name(argument: str, value: str | None) -> str | None:
+    """Return a name that a file can hold."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or value.encode(errors="ignore").decode() != value:
+        raise TuningError(f"SelfTuningModule: {argument} must be a name, not {value!r:.60}")
+    return value
 
 
 def _component(kind: str, value: Any, cls: type) -> Any:

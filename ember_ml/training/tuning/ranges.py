@@ -34,6 +34,11 @@ class Range(ABC):
     """Key of the range in plain data, such as "float"."""
 
     def __init__(self, when: Mapping[str, Any] | None = None) -> None:
+        if when is not None and not isinstance(when, Mapping):
+            raise TuningError(
+                f"{type(self).__name__}: when must map keys to values, as in {{'optimizer.type': "
+                f"'sgd'}}, not {when!r:.60}"
+            )
         self.when: When = {
             str(key): tuple(values) if isinstance(values, (list, tuple)) else (values,)
             for key, values in (when or {}).items()
@@ -113,6 +118,8 @@ class Float(Range):
         self.log = log
         if self.low >= self.high:
             raise TuningError(f"Float: low ({low}) must be less than high ({high})")
+        if not math.isfinite(self.high - self.low):
+            raise TuningError(f"Float: the distance from low ({low}) to high ({high}) overflows")
         _check_log("Float", self.low, log)
 
     def at(self, position: float) -> float:
@@ -172,8 +179,8 @@ class Integer(Range):
         when: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(when)
-        self.low = check_integer("Integer", "low", low, least=-(2**53))
-        self.high = check_integer("Integer", "high", high, least=-(2**53))
+        self.low = _integer("low", low)
+        self.high = _integer("high", high)
         self.step = check_integer("Integer", "step", step, least=1)
         self.log = log
         if self.low >= self.high:
@@ -315,8 +322,22 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def _integer(name: str, value: Any) -> int:
+    number = check_integer("Integer", name, value, least=-(2**53))
+    if number > 2**53:
+        raise TuningError(f"Integer: {name} must be at most 2**53, not {value!r:.60}")
+    return number
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float can represent
+        return False
+
+
 def _number(where: str, name: str, value: Any) -> float:
-    if not _is_number(value) or not math.isfinite(value):
+    if not _is_number(value) or not _is_finite(value):
         raise TuningError(f"{where}: {name} must be a finite number, not {value!r:.60}")
     return float(value)
 
@@ -337,9 +358,9 @@ def _position(value: float, low: float, high: float, log: bool) -> float:
 def _plain(value: Any) -> Any:
     """Return a value as JSON stores it, so that it is equal after it was written and read."""
     try:
-        return json.loads(json.dumps(value))
+        return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):
         raise TuningError(
-            f"Choice: a value must be a number, a string, None, or a list or dict of these, not "
-            f"{value!r:.60}"
+            f"Choice: a value must be a finite number, a string, None, or a list or dict of these, "
+            f"not {value!r:.60}"
         ) from None

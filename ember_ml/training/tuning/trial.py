@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -81,7 +82,7 @@ class Trial(Mapping[str, Any]):
     def to_dict(self) -> dict[str, Any]:
         """Return the trial as plain data, for another process."""
         names = ("id", "params", "task", "source", "meta", "seed", "sampler")
-        return {name: getattr(self, name) for name in names}
+        return {name: copy.deepcopy(getattr(self, name)) for name in names}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Trial:
@@ -93,6 +94,19 @@ class Trial(Mapping[str, Any]):
         return cls(**data)
 
 
+def as_number(where: str, value: Any) -> float:
+    """Return a score as a float, which may be NaN; raise an error if it is not a number.
+
+    Args:
+        where: What the value belongs to, for the error.
+        value: The score: a number, or a tensor with one element.
+    """
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TuningError(f"{where}: a score must be a number, not {value!r:.60}") from None
+
+
 def check_value(where: str, value: Any) -> float:
     """Return a score as a float; raise an error if it is not a finite number.
 
@@ -100,10 +114,7 @@ def check_value(where: str, value: Any) -> float:
         where: What the value belongs to, for the error.
         value: The score: a number, or a tensor with one element.
     """
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TuningError(f"{where}: a score must be a number, not {value!r:.60}") from None
+    number = as_number(where, value)
     if not math.isfinite(number):
         raise TuningError(
             f"{where}: a score must be finite, not {number}; use tuner.fail(trial, reason) for a "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -81,6 +82,33 @@ def test_an_error_of_the_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="LeakyReLU has no vocab_size"):
         export(nn.activations.LeakyReLU(), tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"module": "model"}, "expected an Ember module, got str"),
+        ({"inputs": np.ones((2, 4), "float32")}, "inputs must be a tensor of torch, not ndarray"),
+        ({"inputs": torch.ones(0, 4)}, r"inputs of shape \(0, 4\) have no elements"),
+        ({"inputs": torch.ones(2, 5)}, "expected 4 features"),
+        ({"inputs": torch.tensor(1.0)}, "expected 4 features"),
+        ({"inputs": torch.full((2, 4), torch.nan)}, "a tensor of finite numbers"),
+        ({"path": "."}, "is a folder"),
+    ],
+)
+def test_errors_before_the_export(tmp_path: Path, given: dict[str, Any], match: str) -> None:
+    arguments = {"module": nn.layers.Dense(4, 2), "path": "model.pt2", **given}
+    with pytest.raises((TypeError, ValueError, ExportError), match=match):
+        export(**{**arguments, "path": tmp_path / arguments["path"]})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("shape", "expected"), [((2, 4), ("batch", 4)), ((4,), (4,))])
+def test_an_axis_at_which_the_model_allows_one_size_is_fixed(
+    tmp_path: Path, shape: tuple[int, ...], expected: tuple[int | str, ...]
+) -> None:
+    written = export(nn.layers.Dense(4, 2), tmp_path / "model.pt2", inputs=torch.ones(shape))
+    assert written.shape == expected
 
 
 def test_the_module_stays_as_it_was(tmp_path: Path, on_numpy: None) -> None:

@@ -111,3 +111,13 @@ def test_errors() -> None:
         to_mlx(mlx.nn.Linear(2, 2))
     with pytest.raises(TypeError, match=r"expected an mlx.nn.Module, got Dense"):
         from_mlx(model)
+
+
+def test_the_mlx_module_gets_the_values_of_ember() -> None:
+    theirs = mlx.nn.Linear(4, 2)
+    layer = from_mlx(theirs)
+    layer.weight.assign(np.ones((2, 4), "float32"))
+    assert layer.module is theirs
+    assert mx.all(theirs.weight == 1.0)
+    with pytest.raises(TypeError, match="Linear of from_mlx runs on the MLX backend only"):
+        layer.to_backend("numpy")(np.ones((3, 4), "float32"))

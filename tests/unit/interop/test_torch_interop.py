@@ -220,3 +220,114 @@ def test_a_model_saved_from_torch_loads_in_ember(tmp_path) -> None:
         loaded = ember_ml.load(tmp_path / "model")
         expected = theirs(tokens()).detach().numpy()
         np.testing.assert_allclose(loaded(tokens().numpy()).numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def replace_by_training(layer: nn.Module) -> None:
+    trainer = Trainer(layer, "mse", optimizer="sgd", learning_rate=0.5, progress=False)
+    trainer.fit((np.ones((8, 4), "float32"), np.ones((8, 4), "float32")), epochs=1)
+
+
+def replace_by_loading(layer: nn.Module) -> None:
+    layer.load_state_dict(layers.Dense(4, 4).state_dict())
+
+
+def replace_on_another_backend(layer: nn.Module) -> None:
+    layer.to_backend("numpy")
+    layer.weight.become(layer.weight * 2)
+    layer.to_backend("torch")
+
+
+@pytest.mark.parametrize(
+    "replace", [replace_by_training, replace_by_loading, replace_on_another_backend]
+)
+def test_values_that_ember_replaces_reach_torch(replace) -> None:
+    layer, x = layers.Dense(4, 4), torch.ones(2, 4)
+    theirs = torch.nn.Sequential(to_torch(layer))
+    before = theirs(x).detach()
+    replace(layer)
+    expected = layer(x).native.detach()
+    assert not torch.equal(expected, before)
+    torch.testing.assert_close(theirs(x).detach(), expected)
+    assert layer.weight.native.data_ptr() == theirs[0].weight.data_ptr(), "memory is shared again"
+    torch.optim.SGD(theirs.parameters(), 0.1).zero_grad()
+    with torch.no_grad():
+        theirs[0].weight.zero_()
+    assert not layer.weight.numpy().any()
+
+
+@pytest.mark.parametrize("use", ["state_dict", "double", "to_torch"])
+def test_values_that_ember_replaces_are_not_lost(use) -> None:
+    layer = layers.Dense(4, 4)
+    theirs = to_torch(layer)
+    layer.weight.assign(np.full((4, 4), 7.0, "float32"))
+    uses = {
+        "state_dict": lambda: theirs.state_dict()["weight"],
+        "double": lambda: theirs.double().weight,
+        "to_torch": lambda: to_torch(layer).weight,
+    }
+    assert (uses[use]() == 7.0).all()
+    assert (layer.weight.numpy() == 7.0).all()
+
+
+def test_freezing_after_the_conversion_reaches_torch() -> None:
+    layer = layers.Dense(4, 4)
+    theirs = to_torch(layer)
+    theirs.bias.requires_grad_(False)
+    layer.weight.trainable = False
+    theirs(torch.ones(2, 4))
+    assert (theirs.weight.requires_grad, theirs.bias.requires_grad) == (False, False)
+    layer.weight.trainable = True
+    assert to_torch(layer).weight.requires_grad
+    assert not theirs.bias.requires_grad, "torch's own choice stays"
+
+
+def test_a_module_that_left_torch_is_named() -> None:
+    layer = layers.Dense(4, 4)
+    theirs = to_torch(layer)
+    layer.to_backend("numpy")
+    with pytest.raises(TypeError, match="weight of Dense is on numpy now"):
+        theirs(torch.ones(2, 4))
+
+
+def test_a_state_dict_that_replaces_the_tensors_reaches_ember() -> None:
+    layer = layers.Dense(4, 4)
+    theirs = torch.nn.Sequential(to_torch(layer))
+    theirs.load_state_dict(
+        {name: torch.ones_like(x) for name, x in theirs.state_dict().items()}, assign=True
+    )
+    assert (layer.weight.numpy() == 1.0).all()
+    assert torch.equal(theirs(torch.ones(2, 4)), layer(torch.ones(2, 4)).native)
+
+
+class Wrapper(torch.nn.Module):
+    """Module whose parts have the names of attributes of Ember modules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.module = torch.nn.Linear(4, 4)
+        self.config = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.config(self.module(x))
+
+
+def test_names_of_a_torch_module_do_not_collide_with_those_of_ember() -> None:
+    theirs = Wrapper()
+    layer = from_torch(theirs)
+    assert [name for name, _ in layer.named_parameters()] == list(theirs.state_dict())
+    x = torch.ones(2, 4)
+    assert torch.equal(layer(x).native, theirs(x))
+
+
+def test_the_torch_module_gets_the_values_that_ember_trained() -> None:
+    theirs = torch.nn.Linear(4, 4)
+    layer = from_torch(theirs)
+    replace_by_training(layer)
+    assert layer.module is theirs
+    assert torch.equal(theirs.weight, layer.weight.native)
+
+
+def test_a_torch_module_does_not_run_on_another_backend() -> None:
+    layer = from_torch(torch.nn.Linear(4, 4)).to_backend("numpy")
+    with pytest.raises(TypeError, match="Linear of from_torch runs on the torch backend only"):
+        layer(np.ones((2, 4), "float32"))

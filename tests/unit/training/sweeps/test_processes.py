@@ -152,3 +152,31 @@ def test_a_cluster() -> None:
 def test_a_cluster_that_is_not_there() -> None:
     with pytest.raises(ClusterError, match=r"no Ray cluster at 127.0.0.1:1: .*refused"):
         next(RayRunner("127.0.0.1:1")(lambda: None))
+
+
+def test_a_result_that_cannot_be_restored_fails_only_its_job() -> None:
+    jobs = [job(works.unreadable, 0), job(works.square, 3)]
+    found = outcomes(ProcessRunner(1, "numpy")(fixed(jobs)))
+    assert found[0][0] == "failed"
+    assert "not a number" in found[0][1]
+    assert found[3] == ("done", 9)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_dead_worker_is_noticed_although_its_child_lives(tmp_path: Path) -> None:
+    end = tmp_path / "the child has ended"
+    found = outcomes(ProcessRunner(1, "numpy")(fixed([job(works.die_with_child, str(end))])))
+    assert found == {str(end): ("failed", "its process died (exit code 3)")}
+    assert not end.exists(), "the runner waited for the child"
+
+
+@pytest.mark.parametrize("workers", ["2", 1.5, True])
+def test_workers_must_be_an_integer(workers: object) -> None:
+    with pytest.raises(TypeError, match="ProcessRunner: workers must be an integer"):
+        ProcessRunner(workers)  # type: ignore[arg-type]
+
+
+def test_data_that_cannot_be_sent_is_named() -> None:
+    runner = ProcessRunner(1, "numpy")
+    with pytest.raises(ArgumentError, match=r"the data of a job of .*works:square cannot be sent"):
+        list(runner(fixed([job(works.square, lambda: 1)])))

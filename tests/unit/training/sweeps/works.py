@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from pathlib import Path
 from typing import Any
 
 
@@ -46,3 +48,23 @@ def wait_forever(data: Any, report: Any) -> None:
 
     report(os.getpid())
     time.sleep(600)
+
+
+class Unreadable:
+    """Value that can be sent, but not restored."""
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return (int, ("not a number",))
+
+
+def unreadable(data: Any, report: Any) -> Unreadable:
+    """Return a value that the parent process cannot restore."""
+    return Unreadable()
+
+
+def die_with_child(data: str, report: Any) -> None:
+    """Die, and leave a process that holds the pipe open and then writes a file."""
+    if os.fork() == 0:
+        time.sleep(30)
+        Path(data).touch()
+    os._exit(3)

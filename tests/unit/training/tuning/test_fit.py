@@ -162,3 +162,53 @@ def test_errors_of_fit(tmp_path):
     ]:
         with pytest.raises((TuningError, TypeError, KeyError), match=message):
             SelfTuningModule(SPACE, None, **{"sampler": "random", **options})
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_an_objective_that_changes_its_trial_does_not_change_the_history(in_memory, tmp_path):
+    def objective(trial):
+        before = dict(trial)
+        trial.params["layers"].append(9)
+        trial.params["x"] = 77.0
+        seen.append({**before, "layers": before["layers"][:-1]})
+        return 1.0
+
+    seen = []
+    space = {**SPACE, "layers": Choice([[8], [16]])}
+    path = None if in_memory else tmp_path / "runs.jsonl"
+    own = SelfTuningModule(space, path, sampler="random")
+    own.fit(objective, budget=3)
+    assert own.space["layers"].values == [[8], [16]]
+    assert [trial.params for trial in own.trials] == seen
+
+
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [
+        (lambda trial: trial.report(1, "high"), "a score must be a number, not 'high'"),
+        (lambda trial: trial.report(1, 10**400), "a score must be a number"),
+        (lambda trial: trial.report(1, float("nan")), "the first report is not finite"),
+    ],
+)
+def test_a_report_that_is_not_a_number_is_an_error_of_the_objective(act, reason):
+    own = tuner(None)
+    with pytest.warns(UserWarning, match="all 1 trials failed"):
+        own.fit(lambda trial: act(trial) or 1.0, budget=1)
+    assert reason in own.trials[0].reason
+
+
+def test_a_trial_pruned_before_its_first_report_says_so():
+    def objective(trial):
+        raise TrialPruned
+
+    own = tuner(None)
+    with pytest.warns(UserWarning, match="before the first report"):
+        own.fit(objective, budget=1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"task": 3}, {"task": "\ud800"}, {"source": ["a"]}, {"objectives": ["val_loss"]}]
+)
+def test_arguments_of_a_wrong_type_are_named(options):
+    with pytest.raises(TuningError, match=f"SelfTuningModule: {next(iter(options))} must"):
+        tuner(None, **options)

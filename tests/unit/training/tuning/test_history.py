@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -201,3 +202,32 @@ def test_proposals_depend_on_the_seed_only(tmp_path):
         return [dict(own.ask()) for _ in range(4)]
 
     assert params("a", 0) == params("b", 0) != params("c", 1)
+
+
+@pytest.mark.parametrize("content", [b"my notes\nline 2\n", bytes(range(256)), b"[1, 2]\n", b"x"])
+def test_a_foreign_file_is_refused_and_not_changed(content, tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HistoryWarning)
+        with pytest.raises(HistoryError, match=r"notes\.txt: not a history of trials"):
+            tuner(path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_threads_share_a_tuner(in_memory, tmp_path):
+    own = tuner(None if in_memory else tmp_path / "runs.jsonl")
+
+    def run(_):
+        trial = own.ask()
+        own.report(trial, 1, 0.5)
+        own.tell(trial, trial["x"])
+        return trial.id
+
+    with ThreadPoolExecutor(6) as pool:
+        numbers = list(pool.map(run, range(40)))
+    assert sorted(numbers) == list(range(40))
+    assert states(own) == ["done"] * 40
+    if not in_memory:
+        assert states(tuner(tmp_path / "runs.jsonl")) == ["done"] * 40

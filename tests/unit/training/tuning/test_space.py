@@ -175,7 +175,7 @@ def test_differences_name_every_key():
         (lambda: Choice([]), "Choice: values must not be empty"),
         (lambda: Choice(["a", "a"]), "the values must differ"),
         (lambda: Choice("ab"), "values must be a list"),
-        (lambda: Choice([object()]), "a value must be a number"),
+        (lambda: Choice([object()]), "a value must be a finite number"),
         (lambda: SearchSpace({}), "at least one key"),
         (lambda: SearchSpace({"a..b": Float(0, 1)}), "must be dotted"),
         (lambda: SearchSpace({"a": {"floot": [0, 1]}}), "a: must be a Float"),
@@ -195,3 +195,19 @@ def test_differences_name_every_key():
 def test_errors_of_declarations(make, message):
     with pytest.raises(TuningError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("entry", "match"),
+    [
+        ({"float": [0, 10**400]}, "high must be a finite number"),
+        ({"float": [-1.7e308, 1.7e308]}, "overflows"),
+        ({"integer": [0, 10**400]}, r"high must be at most 2\*\*53"),
+        ({"choice": [1.0, float("nan")]}, "a value must be a finite number"),
+        ({"float": [0, 1], "when": "x"}, "when must map keys to values"),
+        ({"float": [0, 1], "when": ["x"]}, "when must map keys to values"),
+    ],
+)
+def test_extreme_values_and_wrong_conditions_are_named(entry, match):
+    with pytest.raises(TuningError, match=f"SearchSpace: a: .*{match}"):
+        SearchSpace({"a": entry})
