@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import torch
 
 from ember_ml._core import tree
+from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, rebind, wrap
 from ember_ml.interop._checks import check_module
 from ember_ml.nn import Module, _traversal

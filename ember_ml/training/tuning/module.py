@@ -152,7 +152,7 @@ class SelfTuningModule:
         """
         if meta is None:
             return
-        self.meta = {str(name): check_value(f"ask: {name}", value) for name, value in meta.items()}
+        self.meta = _checked_meta(meta)
         if self._task is None and self.meta:
             text = repr(sorted(self.meta.items()))
             self._task = f"task-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
@@ -481,6 +481,20 @@ class SelfTuningModule:
             self.prune(trial)
         else:
             self.fail(trial, outcome["reason"])
+
+
+def _checked_meta(meta: Mapping[str, float]) -> dict[str, float]:
+    """Return meta-features as finite numbers."""
+    if not isinstance(meta, Mapping):
+        raise TuningError(
+            f"ask: meta must be a mapping of names to numbers, as meta_features returns it, not "
+            f"{meta!r:.60}"
+        )
+    numbers = {str(name): as_number(f"ask: meta {name!r}", value) for name, value in meta.items()}
+    for name, number in numbers.items():
+        if not math.isfinite(number):
+            raise TuningError(f"ask: the meta-feature {name!r} must be finite, not {number}")
+    return numbers
 
 
 def _objectives(metric: str, mode: str, objectives: Mapping[str, str] | None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -231,3 +232,18 @@ def test_threads_share_a_tuner(in_memory, tmp_path):
     assert states(own) == ["done"] * 40
     if not in_memory:
         assert states(tuner(tmp_path / "runs.jsonl")) == ["done"] * 40
+
+
+@pytest.mark.parametrize(
+    ("meta", "message"),
+    [
+        ([1.0], r"ask: meta must be a mapping of names to numbers.*not \[1.0\]"),
+        ({"n": math.nan}, "ask: the meta-feature 'n' must be finite, not nan"),
+        ({"n": "many"}, "ask: meta 'n'"),
+    ],
+)
+def test_wrong_meta_features_are_named(meta, message) -> None:
+    own = tuner(None)
+    with pytest.raises(TuningError, match=message):
+        own.ask(meta)
+    assert not own.trials
