@@ -42,8 +42,8 @@ browser: ## install Chromium for the tests of the report, if apt-get can
 test: setup browser ## run the tests on every backend
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
-robustness: setup ## run the long robustness tests: kills, random resumes, damaged files, concurrent writers
-	EMBER_ROBUSTNESS=full $(BIN)/python -m pytest -n 2 tests/robustness $(ARGS)
+robustness: setup ## run the long robustness tests: kills, random resumes, damaged files, concurrent writers, compilation and export of all modules
+	EMBER_ROBUSTNESS=full $(BIN)/python -m pytest -n 2 tests/robustness tests/conformance/test_torch_modules.py $(ARGS)
 
 quick: setup ## run a sample of the tests in under 3 minutes
 	$(BIN)/python -m pytest -n 2 --quick $(ARGS)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from pathlib import Path
 
 import pytest
+import typer
 
+from ember_ml.cli.app import app
 from tests.unit.cli.commands import ember
 
 ROOT = Path(__file__).parents[3]
@@ -42,18 +45,22 @@ def test_examples(tmp_path, monkeypatch):
             assert line in output, text
 
 
+def command_words(group, before=()):
+    """Yield the words of each command, with those of its groups."""
+    for name, inner in group.commands.items():
+        words = [*before, name]
+        if hasattr(inner, "commands"):
+            yield from command_words(inner, words)
+        else:
+            yield words
+
+
+@functools.cache
+def help_texts() -> list[str]:
+    commands = [[], *command_words(typer.main.get_command(app))]
+    return [ember(*words, "--help").stdout for words in commands]
+
+
 @pytest.mark.parametrize("word", sorted(set(re.findall(r"`(--[a-z-]+)[ `]", PAGE))))
 def test_options_of_the_page_are_there(word):
-    commands = (
-        [],
-        ["mad", "run"],
-        ["mad", "tasks"],
-        ["train"],
-        ["tune"],
-        ["generate"],
-        ["serve"],
-        ["convert"],
-        ["quantize"],
-    )
-    texts = [ember(*words, "--help").stdout for words in commands]
-    assert any(word in text for text in texts)
+    assert any(word in text for text in help_texts())
