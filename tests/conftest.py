@@ -53,8 +53,16 @@ STARTS_PROGRAMS = (
     "tests/unit/test_selection.py",
     "tests/unit/data/test_workers.py",
     "tests/unit/data/test_persistent_workers.py",
+    "tests/unit/mad/test_tuning.py",
+    "tests/unit/training/sweeps/",
+    "tests/unit/training/tuning/test_during_training.py",
+    "tests/unit/training/tuning/test_parallel.py",
+    "tests/unit/training/tuning/test_population.py",
+    "tests/unit/interop/test_exporting.py",
+    "tests/conformance/test_torch_modules.py",
 )
-"""Tests that start processes, clusters, browsers or whole programs; --quick leaves them out."""
+"""Tests that start processes, clusters, browsers, compilers or whole programs; --quick leaves them
+out."""
 
 
 def _sample(name: str, rows: list[pytest.Item]) -> list[pytest.Item]:

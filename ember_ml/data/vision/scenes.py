@@ -93,7 +93,7 @@ class Scene:
             return None
         height, width = size
         moved = self.boxes + np.array([right, down, right, down], self.boxes.dtype)
-        return np.clip(moved, 0, np.array([width, height, width, height], self.boxes.dtype))
+        return _clipped(moved, (height, width))
 
     def flip(self, axis: Literal["horizontal", "vertical"]) -> Scene:
         """Return the mirrored scene.
@@ -129,10 +129,16 @@ class Scene:
         boxes, masks = self.boxes, self.masks
         if boxes is not None:
             down, right = size[0] / self.size[0], size[1] / self.size[1]
-            boxes = boxes * np.array([right, down, right, down], boxes.dtype)
+            boxes = _clipped(boxes * np.array([right, down, right, down], boxes.dtype), size)
         if masks is not None:
             masks = nearest(masks, size)
         return Scene(resample(self.image, size), boxes, masks)
+
+
+def _clipped(boxes: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Return boxes inside of an image of a size; products round to slightly more than its width."""
+    height, width = size
+    return np.clip(boxes, 0, np.array([width, height, width, height], boxes.dtype))
 
 
 def nearest(array: np.ndarray, size: tuple[int, int], first: int = -2) -> np.ndarray:

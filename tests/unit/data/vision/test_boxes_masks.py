@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, EmberError, ShapeError
@@ -39,6 +39,7 @@ def extent(mask: np.ndarray) -> list[int]:
 
 
 @settings(max_examples=60, deadline=None)
+@example(chosen=[GEOMETRIC[4], GEOMETRIC[7]], index=16, corner=(14, 0), size=(30, 4))  # rounds up
 @given(
     chosen=st.lists(st.sampled_from(GEOMETRIC), min_size=1, max_size=3),
     index=st.integers(0, 1000),
