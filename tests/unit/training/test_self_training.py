@@ -331,3 +331,13 @@ def test_folders_are_not_overwritten_unasked(tmp_path):
     fit(tmp_path, select=Threshold(0.7), rounds=1, fitting={"overwrite": True})
     assert not (tmp_path / "round-02").exists()
     assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["run.json", "history.json"])
+@pytest.mark.parametrize("content", ["mine", "[1]", '{"a": 1}', "\xff"])
+@pytest.mark.parametrize("fitting", [{}, {"resume": True}, {"overwrite": True}])
+def test_files_of_the_user_are_neither_read_nor_replaced(name, content, fitting, tmp_path):
+    (tmp_path / name).write_text(content, encoding="latin-1")
+    with pytest.raises(ArgumentError, match=r"already contains|damaged, or was not written by"):
+        fit(tmp_path, rounds=1, fitting=fitting)
+    assert (tmp_path / name).read_text(encoding="latin-1") == content

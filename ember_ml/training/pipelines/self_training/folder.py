@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml._core.files import read_regular, write_atomically
+from ember_ml._core.files import write_atomically
 from ember_ml._core.folders import remove_folder
 from ember_ml.nn import checkpoint
 from ember_ml.nn.checkpoint import KIND
 from ember_ml.nn.module import Module
 from ember_ml.training.pipelines.run_folder import LAST, PREPROCESS, RESULTS, RunFolder
+from ember_ml.training.pipelines.self_training.history import not_own, read_json
 
 INITIAL, HISTORY, RUN, PSEUDO_LABELS = (
     "initial",
@@ -45,7 +46,10 @@ class SelfTrainingFolder(RunFolder):
         """Remove the run: its result first and `run.json` last.
 
         If this is interrupted, only a run with the same options can resume, from its first round.
+        Without a `run.json` that a run wrote, nothing is removed.
         """
+        if self._saved_run() is None:
+            return
         remove_folder(self.path, KIND)
         for name in (RESULTS, HISTORY):
             (self.path / name).unlink(missing_ok=True)
@@ -113,11 +117,10 @@ class SelfTrainingFolder(RunFolder):
         Args:
             run: Options and sizes of the data, as plain data.
         """
-        path = self.path / RUN
-        if not path.is_file():
-            write_atomically(path, f"{json.dumps(run, indent=2)}\n".encode())
+        saved = self._saved_run()
+        if saved is None:
+            write_atomically(self.path / RUN, f"{json.dumps(run, indent=2)}\n".encode())
             return
-        saved = json.loads(read_regular(path))
         differences = [
             f"{key} is {saved.get(key)!r:.80}, not {run.get(key)!r:.80}"
             for key in {**saved, **run}
@@ -128,3 +131,13 @@ class SelfTrainingFolder(RunFolder):
                 f"SelfTrainingPipeline.fit: {self.path} has another run: {'; '.join(differences)}; "
                 "resume with the same, replace the run (overwrite=True), or choose another folder"
             )
+
+    def _saved_run(self) -> dict[str, Any] | None:
+        """Return the content of `run.json`; None if there is no such file."""
+        path = self.path / RUN
+        if not path.exists():
+            return None
+        saved = read_json(path)
+        if not (isinstance(saved, dict) and "sizes" in saved):
+            raise not_own(path)
+        return saved

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ember_ml._core.errors import ArgumentError
 from ember_ml._core.files import read_regular, write_atomically
 
 Record = dict[str, Any]
@@ -73,7 +74,12 @@ class SelfTrainingHistory(Sequence[Record]):
         Args:
             path: The file.
         """
-        return cls(json.loads(read_regular(path))) if path.is_file() else cls()
+        if not path.exists():
+            return cls()
+        records = read_json(path)
+        if not (isinstance(records, list) and all(isinstance(each, dict) for each in records)):
+            raise not_own(path)
+        return cls(records)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Plot accuracy, pseudo-labels and calibration of the rounds; return the figure.
@@ -131,3 +137,27 @@ class SelfTrainingHistory(Sequence[Record]):
 
     def __repr__(self) -> str:
         return f"SelfTrainingHistory({len(self)} rounds)"
+
+
+def read_json(path: Path) -> Any:
+    """Return the content of a JSON file of a run; raise an error if it is not valid JSON.
+
+    Args:
+        path: The file.
+    """
+    try:
+        return json.loads(read_regular(path))
+    except (ValueError, RecursionError):
+        raise not_own(path) from None
+
+
+def not_own(path: Path) -> ArgumentError:
+    """Return the error for a file that a run did not write, or that is damaged.
+
+    Args:
+        path: The file.
+    """
+    return ArgumentError(
+        f"SelfTrainingPipeline: {path} is damaged, or was not written by a self-training run; "
+        "move it, or choose another folder"
+    )
