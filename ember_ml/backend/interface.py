@@ -493,3 +493,68 @@ class Optimization(Protocol):
 
     def transpose(self, xs: Arrays) -> list[Array]:
         """Return the transposed matrices."""
+
+
+class Group(Protocol):
+    """Processes that communicate, and the place of this one among them."""
+
+    @property
+    def rank(self) -> int:
+        """Number of this process in the group."""
+
+    @property
+    def size(self) -> int:
+        """Number of processes."""
+
+
+class Topology(Protocol):
+    """The groups of a mesh."""
+
+    @property
+    def groups(self) -> Mapping[str, Any]:
+        """The groups of this process by axis; "data" shares batches, "world" has all processes."""
+
+
+class Distributed(Protocol):
+    """Communication between processes, of backends that have it."""
+
+    AXES: tuple[str, ...]
+    """Mesh axes that the backend has, the slowest first; empty without communication."""
+    COMBINES_AXES: bool
+    """Whether several axes may be longer than 1."""
+
+    def start(self, rank: int, size: int, local_rank: int, timeout: float) -> str:
+        """Join the other processes, and return the device of this one."""
+
+    def stop(self) -> None:
+        """Leave the other processes."""
+
+    def store(self) -> Any:
+        """Return the key-value store of all processes; None if there is none."""
+
+    def connect(self, sizes: Mapping[str, int], device: str) -> Any:
+        """Return the `Topology` of a mesh with these lengths of its axes."""
+
+    def all_sum(self, x: Array, group: Any) -> Array:
+        """Return the sum of the arrays of all processes; no gradient flows."""
+
+    def all_gather(self, x: Array, group: Any) -> list[Array]:
+        """Return the arrays of all processes, of one shape; no gradient flows."""
+
+    def broadcast(self, x: Array, source: int, group: Any) -> Array:
+        """Return the array of one process of the group."""
+
+    def barrier(self, group: Any) -> None:
+        """Wait for all processes of the group."""
+
+    def mean_gradients(self, gradients: Sequence[Array], group: Any) -> list[Array]:
+        """Return the means of the gradients of all processes."""
+
+    def reduce(self, x: Array, group: Any) -> Array:
+        """Return the sum over the group; gradients pass unchanged."""
+
+    def spread(self, x: Array, group: Any) -> Array:
+        """Return the value, which is the same in each process; gradients are summed."""
+
+    def gather(self, x: Array, group: Any, axis: int) -> Array:
+        """Return the parts of all processes, joined along an axis; gradients are sliced."""

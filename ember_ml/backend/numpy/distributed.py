@@ -1,0 +1,6 @@
+"""NumPy trains in one process."""
+
+from __future__ import annotations
+
+AXES: tuple[str, ...] = ()
+"""Mesh axes that the backend has."""

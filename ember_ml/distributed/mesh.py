@@ -1,0 +1,82 @@
+"""Meshes of processes."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ember_ml._core.errors import ArgumentError
+from ember_ml.distributed.errors import DistributedError
+
+AXES = ("pp", "dp", "fsdp", "tp")
+"""All axes of a mesh, the slowest first: neighbors in rank share a `tp` group."""
+
+
+class _Sizes(NamedTuple):
+    dp: int | None
+    fsdp: int
+    tp: int
+    pp: int
+
+
+class Mesh(_Sizes):
+    """Processes, arranged by what they share.
+
+    Args:
+        dp: Number of replicas of the model, which share a batch. Default: what the other axes
+            leave of the processes.
+        fsdp: Number of processes that share a batch, the parameters, their gradients and the
+            state of the optimizer.
+        tp: Number of processes that split the layers.
+        pp: Number of processes that the layers are distributed to, one stage each.
+
+    Example:
+        >>> from ember_ml.distributed import Mesh
+        >>> Mesh(fsdp=2, tp=2).size
+        4
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, dp: int | None = None, fsdp: int = 1, tp: int = 1, pp: int = 1) -> Mesh:
+        given = {"dp": dp, "fsdp": fsdp, "tp": tp, "pp": pp}
+        for name, value in given.items():
+            optional = name == "dp" and value is None
+            if not optional and (isinstance(value, bool) or not isinstance(value, int)):
+                raise ArgumentError(f"Mesh: {name} must be an integer, not {value!r:.60}")
+            if value is not None and value < 1:
+                raise ArgumentError(f"Mesh: {name} must be at least 1, not {value}")
+        return super().__new__(cls, dp, fsdp, tp, pp)
+
+    @property
+    def size(self) -> int:
+        """Number of processes; without `dp`, that of one replica."""
+        return (self.dp or 1) * self.fsdp * self.tp * self.pp
+
+    @property
+    def data(self) -> int:
+        """Number of processes that share a batch."""
+        return (self.dp or 1) * self.fsdp
+
+    def sizes(self) -> dict[str, int]:
+        """Return the length of each axis."""
+        return {axis: getattr(self, axis) or 1 for axis in AXES}
+
+    def on(self, processes: int) -> Mesh:
+        """Return the mesh with all axes known; raise an error if it does not fit.
+
+        Args:
+            processes: Number of processes.
+        """
+        mesh = self
+        if self.dp is None:
+            replica = math.prod(self.sizes().values())
+            mesh = Mesh(max(1, processes // replica), self.fsdp, self.tp, self.pp)
+        if mesh.size != processes:
+            axes = " x ".join(f"{axis}={size}" for axis, size in mesh.sizes().items() if size > 1)
+            raise DistributedError(
+                f"the mesh ({axes or 'dp=1'}) has {mesh.size} processes, but {processes} were "
+                f"started; start {mesh.size}, such as with `ember launch --nproc {mesh.size}`, or "
+                "change the mesh"
+            )
+        return mesh
