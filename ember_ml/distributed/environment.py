@@ -58,7 +58,10 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         rank, size = _number(given, "SLURM_PROCID"), _number(given, "SLURM_NTASKS")
         if variables is None:
             _set_address(given)
-        local, restarts = _number(given, "SLURM_LOCALID", 0), _number(given, "SLURM_RESTART_COUNT", 0)
+        local, restarts = (
+            _number(given, "SLURM_LOCALID", 0),
+            _number(given, "SLURM_RESTART_COUNT", 0),
+        )
         return _checked(Environment(rank, size, local, "slurm", restarts))
     return Environment(0, 1, 0, "none")
 
