@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import itertools
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -194,6 +195,34 @@ class DataLoader:
         finally:
             self._pools.put_back(pool, keep=self.persistent)
 
+    def sharded(self, index: int, count: int) -> DataLoader:
+        """Return a loader of one machine's part of each batch, at the same position.
+
+        Args:
+            index: Number of the machine.
+            count: Number of machines. It must divide the batch size.
+        """
+        plan = self.plan
+        if plan.shard == (index, count):
+            return self
+        if plan.shard[1] > 1:
+            raise ArgumentError(
+                f"DataLoader: the loader has shard={plan.shard} already, but this is machine "
+                f"{index} of {count}; create it without shard"
+            )
+        if plan.batch_size % count:
+            raise ArgumentError(
+                f"DataLoader: batch_size ({plan.batch_size}) must be divisible by {count}, the "
+                "number of processes that share a batch"
+            )
+        part = copy.copy(self)
+        part.plan = dataclasses.replace(
+            plan, batch_size=plan.batch_size // count, shard=(index, count)
+        )
+        part._pools = Pools()
+        part._progress = copy.copy(self._progress)
+        return part
+
     def close(self) -> None:
         """End the worker processes; the next loop starts new ones."""
         self._pools.close()
@@ -226,17 +255,23 @@ class DataLoader:
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the loader as plain data for JSON, the same for every shard.
 
+        The batch size in it is that of all shards together.
+
         It counts the batches that the loop received, not those that workers have read ahead.
         """
         progress = self._progress
         return {"epoch": progress.epoch, "batches": progress.batches, **self._identity()}
 
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved position: the next loop yields the rest of that epoch.
 
         Args:
-            state: Result of `state_dict`, from a loader with the same settings.
+            state: Result of `state_dict`, from a loader with the same settings. Only the number of
+                machines may differ, if their batches together have the same size.
         """
+        if isinstance(state, Mapping) and isinstance(shards := state.get("shards"), int):
+            state = {**state, "batch_size": state["batch_size"] * shards}  # an earlier version's
+            del state["shards"]
         epoch, batches = checked_state(state, self._identity())
         if self.plan.length is not None and batches > len(self):
             raise ArgumentError(
@@ -247,8 +282,8 @@ class DataLoader:
     def _identity(self) -> dict[str, object]:
         """Return the settings that must be equal in a state that is loaded."""
         plan = dataclasses.asdict(self.plan)
-        plan["shards"] = plan.pop("shard")[1]
-        return plan
+        del plan["shard"]  # the position is the same for any number of machines
+        return plan | {"batch_size": self.plan.step}
 
 
 def _read(reader: Reader, tasks: Iterator[Task]) -> Batches:

@@ -153,7 +153,7 @@ def test_a_state_after_the_end_begins_the_next_epoch() -> None:
         ({"dataset": ArrayDataset(np.arange(24))}, "length=23, but this one has length=24"),
         ({"shuffle": True}, "shuffle=False, but this one has shuffle=True"),
         ({"drop_last": True}, "drop_last=False"),
-        ({"shard": (0, 2)}, "shards=1, but this one has shards=2"),
+        ({"shard": (0, 2)}, "batch_size=4, but this one has batch_size=8"),
     ],
 )
 def test_a_state_of_another_loader_is_refused(change: dict, message: str) -> None:
@@ -286,3 +286,29 @@ def test_an_error_in_the_loop_itself_keeps_its_type() -> None:
         listed(loader)
     assert caught.value.__notes__[0] == "in example 5 of Squares"
     assert loader.state_dict()["batches"] == 2
+
+
+def test_a_run_continues_with_another_number_of_machines() -> None:
+    whole = DataLoader(NUMBERS, 4, shuffle=True, seed=3, backend="numpy")
+    expected = [batch.tolist() for batch in whole.once()]
+    first = [DataLoader(NUMBERS, 1, shuffle=True, seed=3, shard=(k, 4)) for k in range(4)]
+    next(iter(first[0]))
+    parts = [whole.sharded(k, 2) for k in range(2)]
+    for part in parts:
+        part.load_state_dict(first[0].state_dict())
+    rest = [list(itertools.chain(*step)) for step in zip(*map(listed, parts), strict=True)]
+    assert rest == expected[1:]
+
+
+def test_parts_of_a_loader_that_cannot_be_divided() -> None:
+    with pytest.raises(ArgumentError, match=r"batch_size \(4\) must be divisible by 3"):
+        DataLoader(NUMBERS, 4).sharded(0, 3)
+    with pytest.raises(ArgumentError, match="shard=.0, 2. already"):
+        DataLoader(NUMBERS, 4, shard=(0, 2)).sharded(1, 4)
+
+
+def test_a_state_of_an_earlier_version_has_the_number_of_machines() -> None:
+    loader = DataLoader(NUMBERS, 2, shard=(1, 2))
+    state = {**loader.state_dict(), "batch_size": 2, "shards": 2, "epoch": 3}
+    loader.load_state_dict(state)
+    assert loader.epoch == 3
