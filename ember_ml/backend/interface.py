@@ -522,6 +522,8 @@ class Distributed(Protocol):
     """Mesh axes that the backend has, the slowest first; empty without communication."""
     COMBINES_AXES: bool
     """Whether several axes may be longer than 1."""
+    MODULES: str | None
+    """Module that wraps models for the axes that need it; None if gradients are averaged."""
 
     def start(self, rank: int, size: int, local_rank: int, timeout: float) -> str:
         """Join the other processes, and return the device of this one."""

@@ -67,5 +67,7 @@ class TrainerConfig(Config):
     """What to do with a batch whose loss or gradient is NaN or infinite."""
     compile: Flag | None = None
     """Whether to compile the step at once. Default: later, and where compilation is cheap."""
+    strategy: Annotated[Any, Component("strategies", optional=True)] = None
+    """How several processes train together. Default: one process."""
     seed: Seed | None = None
     """Seed set before the first step."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+import dataclasses
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml.distributed.errors import DistributedError
@@ -12,14 +11,8 @@ AXES = ("pp", "dp", "fsdp", "tp")
 """All axes of a mesh, the slowest first: neighbors in rank share a `tp` group."""
 
 
-class _Sizes(NamedTuple):
-    dp: int | None
-    fsdp: int
-    tp: int
-    pp: int
-
-
-class Mesh(_Sizes):
+@dataclasses.dataclass(frozen=True)
+class Mesh:
     """Processes, arranged by what they share.
 
     Args:
@@ -36,17 +29,19 @@ class Mesh(_Sizes):
         4
     """
 
-    __slots__ = ()
+    dp: int | None = None
+    fsdp: int = 1
+    tp: int = 1
+    pp: int = 1
 
-    def __new__(cls, dp: int | None = None, fsdp: int = 1, tp: int = 1, pp: int = 1) -> Mesh:
-        given = {"dp": dp, "fsdp": fsdp, "tp": tp, "pp": pp}
-        for name, value in given.items():
-            optional = name == "dp" and value is None
-            if not optional and (isinstance(value, bool) or not isinstance(value, int)):
-                raise ArgumentError(f"Mesh: {name} must be an integer, not {value!r:.60}")
-            if value is not None and value < 1:
-                raise ArgumentError(f"Mesh: {name} must be at least 1, not {value}")
-        return super().__new__(cls, dp, fsdp, tp, pp)
+    def __post_init__(self) -> None:
+        for name, value in dataclasses.asdict(self).items():
+            if name == "dp" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ArgumentError(
+                    f"Mesh: {name} must be an integer of at least 1, not {value!r:.60}"
+                )
 
     @property
     def size(self) -> int:
@@ -70,8 +65,7 @@ class Mesh(_Sizes):
         """
         mesh = self
         if self.dp is None:
-            replica = math.prod(self.sizes().values())
-            mesh = Mesh(max(1, processes // replica), self.fsdp, self.tp, self.pp)
+            mesh = dataclasses.replace(self, dp=max(1, processes // self.size))
         if mesh.size != processes:
             axes = " x ".join(f"{axis}={size}" for axis, size in mesh.sizes().items() if size > 1)
             raise DistributedError(

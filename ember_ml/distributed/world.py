@@ -189,6 +189,12 @@ class World:
         return Group(self._engine, self.topology.groups[name], self.backend)
 
     @property
+    def modules(self) -> Any:
+        """What wraps models for training by several processes; None if the backend has none."""
+        name = self._engine.MODULES
+        return None if name is None else import_module(name)
+
+    @property
     def store(self) -> Any:
         """Key-value store of all processes; None if the backend has none."""
         return self._engine.store() if self.environment.size > 1 else None

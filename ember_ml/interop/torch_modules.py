@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
@@ -91,6 +92,10 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         """Value of each variable of this module alone that has the memory of torch's value."""
         self.trainable: dict[int, bool] = {}
         """Whether each parameter of this module alone was trainable."""
+        self.takes_values = True
+        """Whether a call first takes the values that Ember has replaced."""
+        self.compute_dtype: torch.dtype | None = None
+        """Dtype in which floating-point parameters are used. Default: their own."""
         self.register_load_state_dict_post_hook(_share_after_load)
         self.register_state_dict_pre_hook(_take_before_save)
         super().train(module.training)
@@ -111,11 +116,18 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
     def _compute(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output with the values that torch holds, and store changes of buffers."""
         variables = [place.variable for place in self.places]
-        natives = [place.value() for place in self.places]
+        natives = [self._used(place) for place in self.places]
         with exclusive(variables):
-            if _active.depth == 1 and not torch.compiler.is_compiling():
+            if self.takes_values and _active.depth == 1 and not torch.compiler.is_compiling():
                 self.take_values_of_ember()
             return self._substitute(variables, natives, args, kwargs)
+
+    def _used(self, place: _Place) -> torch.Tensor:
+        """Return the value of a variable in the dtype of the computation."""
+        value, dtype = place.value(), self.compute_dtype
+        if dtype is None or not value.is_floating_point() or isinstance(place.variable, Buffer):
+            return value
+        return value.to(dtype)
 
     def _substitute(
         self,
@@ -173,8 +185,8 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
                     "call to_backend('torch') on the Ember module"
                 )
             with torch.no_grad():
-                place.value().copy_(variable.native)
-            value = place.value().detach()
+                value = local_part(place.value().detach())
+                value.copy_(variable.native)
             rebind([variable], [wrap(value, BACKEND)])
             self.shared[id(variable)] = value
 
@@ -252,6 +264,8 @@ class _Detour:
 
     def __init__(self, counterpart: EmberModule) -> None:
         self.counterpart = counterpart
+        self.entry: Callable[..., Any] | None = None
+        """What a call from outside of torch goes through, with (args, kwargs)."""
 
     def is_current(self) -> bool:
         """Return whether the Ember module still has the variables of the torch module."""
@@ -262,12 +276,26 @@ class _Detour:
     def __call__(self, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output of the module."""
         if not _active.depth:
-            return _forward(module, args, kwargs)
+            entry = self.entry or functools.partial(_forward, module)
+            return entry(args, kwargs)
         inputs, options = tree.map_leaves(to_native, (args, dict(kwargs)))
         return tree.map_leaves(to_ember, self.counterpart(*inputs, **options))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
         return None  # a copy of the Ember module has no torch module
+
+
+def detour_of(module: EmberModule) -> _Detour:
+    """Return what calls of the Ember module of a torch module go through."""
+    hooks = module.ember._hooks
+    assert hooks is not None, "a module with a torch module has hooks"
+    assert isinstance(hooks.around, _Detour), "a torch module is reached by a detour"
+    return hooks.around
+
+
+def local_part(value: torch.Tensor) -> torch.Tensor:
+    """Return the part of a value that this process holds: all of it, unless it is a DTensor."""
+    return value.to_local() if hasattr(value, "to_local") else value
 
 
 def _is_trainable(variable: Variable) -> bool:

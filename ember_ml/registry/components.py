@@ -32,6 +32,7 @@ REGISTRY = Registry(
         "samplers": ["ember_ml.training.tuning"],
         "schedules": ["ember_ml.training.schedules"],
         "selections": ["ember_ml.training.selection"],
+        "strategies": ["ember_ml.distributed"],
         "tasks": ["ember_ml.mad.tasks"],
         "wirings": ["ember_ml.nn.wirings"],
     },

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 AXES = ("dp", "tp")
 """Mesh axes that the backend has. The ring has no parts of groups, and no reduce-scatter."""
 COMBINES_AXES = False
-LAUNCHER = ("mlx.launch",)
+MODULES: str | None = None
+"""Module that wraps models for the axes that need it; None if gradients are averaged instead."""
 
 
 class Group(NamedTuple):

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 AXES = ("pp", "dp", "fsdp", "tp")
 """Mesh axes that the backend has, the slowest first: neighbors in rank share a `tp` group."""
 COMBINES_AXES = True
-LAUNCHER = ("torch.distributed.run",)
+MODULES: str | None = "ember_ml.interop.torch_parallel"
+"""Module that wraps models for the axes that need it; None if gradients are averaged instead."""
 
 
 class Group(NamedTuple):

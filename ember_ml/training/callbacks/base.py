@@ -25,9 +25,11 @@ class Callback:
     Attributes:
         saves: Whether the callback saves the trainer. It then runs after all others, so that the
             checkpoint has the state of all callbacks after the step or epoch.
+        main_only: Whether the callback runs in the main process only, if several train together.
     """
 
     saves: ClassVar[bool] = False
+    main_only: ClassVar[bool] = False
 
     def monitored(self) -> str | None:
         """Return the name of the value in the records of epochs that the callback needs, if any."""

@@ -104,7 +104,7 @@ class Checkpoint(Callback):
         if not all(saved):
             self._kept = before
             return
-        for old in self._kept[: -self.keep]:
+        for old in self._kept[: -self.keep] if trainer.is_main else ():
             self._remove(self.folder / old)
         self._kept = self._kept[-self.keep :]
 

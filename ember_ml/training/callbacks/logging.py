@@ -45,6 +45,8 @@ class CSVLogger(Callback):
             Default: a row for each epoch.
     """
 
+    main_only = True
+
     def __init__(self, path: str | os.PathLike[str], *, every_steps: int | None = None) -> None:
         self.path = Path(path)
         self.every_steps = check_interval("CSVLogger", every_steps)
@@ -143,6 +145,8 @@ class TensorBoardLogger(Callback):
         folder: Folder of the event files.
         every_steps: Steps from one entry to the next; steps with an evaluation have one too.
     """
+
+    main_only = True
 
     def __init__(self, folder: str | os.PathLike[str], *, every_steps: int = 1) -> None:
         self.folder = Path(folder)

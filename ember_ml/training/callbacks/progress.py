@@ -18,6 +18,8 @@ class Progress(Callback):
         interval: Seconds from one update to the next.
     """
 
+    main_only = True
+
     def __init__(self, interval: float = 0.2) -> None:
         self.interval = interval
         self._bar: Any = None

@@ -30,6 +30,8 @@ class Adagrad(Optimizer):
     Stochastic Optimization", 2011.
     """
 
+    ELEMENTWISE = True
+
     def __init__(
         self,
         params: Unconfigured[ParametersLike],
@@ -98,6 +100,8 @@ class Adadelta(Optimizer):
 
     Reference: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
     """
+
+    ELEMENTWISE = True
 
     def __init__(
         self,

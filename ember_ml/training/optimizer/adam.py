@@ -97,6 +97,8 @@ class Adam(Optimizer):
     Reference: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015.
     """
 
+    ELEMENTWISE = True
+
     _decoupled = False
 
     def __init__(

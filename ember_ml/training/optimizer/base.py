@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypedDict
 
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -32,6 +32,19 @@ class StepValues(NamedTuple):
     """The numbers of a step: what changes from step to step, by name."""
 
     learning_rate: float
+
+
+class Sharing(Protocol):
+    """How processes share parameters, of which each has a part."""
+
+    def whole_shape(self, name: str, shape: Shape) -> Shape:
+        """Return the shape of a whole parameter, for the shape of a part."""
+
+    def whole(self, names: Sequence[str], parts: Arrays) -> list[Array]:
+        """Return whole arrays from the parts of all processes."""
+
+    def parts(self, names: Sequence[str], arrays: Arrays) -> list[Array]:
+        """Return the parts of this process of whole arrays."""
 
 
 class OptimizerState(TypedDict):
@@ -81,6 +94,13 @@ class Optimizer:
 
     config: Config | None = None
     """The config it was built from, if its class is registered."""
+    ELEMENTWISE: ClassVar[bool] = False
+    """Whether each element of a parameter is updated on its own. Other optimizers need whole
+    parameters: if several processes share them, they are gathered for the update."""
+    sharing: Sharing | None = None
+    """How processes share the parameters, if the update needs whole ones."""
+    in_place = False
+    """Whether a step writes into the memory of the parameters, which others share on purpose."""
 
     def __init__(self, params: ParametersLike, groups: MatchedGroups = (), **options: Any) -> None:
         self.groups = read_groups(type(self).__name__, params, options, groups)
@@ -220,12 +240,13 @@ class Optimizer:
         arrays = self._native_gradients(plan, grads)
         absent = tuple(at for at, array in enumerate(arrays) if array is None)
         for batch in self._batches(plan, absent):
-            params, state = batch.run(
-                native_arrays(batch.parameters),
-                [arrays[at] for at in batch.indices],
-                batch.read(plan.state),
-                self._values(batch),
-            )
+            params, grads = native_arrays(batch.parameters), [arrays[at] for at in batch.indices]
+            names = [self.names[at] for at in batch.indices]
+            if self.sharing is not None:
+                params, grads = self.sharing.whole(names, params), self.sharing.whole(names, grads)
+            params, state = batch.run(params, grads, batch.read(plan.state), self._values(batch))
+            if self.sharing is not None:
+                params = self.sharing.parts(names, params)
             set_natives(batch.parameters, params)
             batch.write(state, plan.state)
         self._count(absent)

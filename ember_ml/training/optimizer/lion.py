@@ -40,6 +40,8 @@ class Lion(Optimizer):
     Reference: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023.
     """
 
+    ELEMENTWISE = True
+
     def __init__(
         self,
         params: Unconfigured[ParametersLike],

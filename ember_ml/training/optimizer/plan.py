@@ -110,7 +110,9 @@ class Plan:
         self._compiled: dict[tuple[object, ...], Update] = {}
 
     def _add(self, name: str, parameter: Parameter, options: Options) -> None:
-        slots = self._optimizer.slots(parameter.shape, options)
+        sharing, shape = self._optimizer.sharing, parameter.shape
+        shape = shape if sharing is None else sharing.whole_shape(name, shape)
+        slots = self._optimizer.slots(shape, options)
         first = len(self._slots)
         self._options.append(options)
         self._places.append({slot: first + at for at, slot in enumerate(slots)})
@@ -183,7 +185,8 @@ class Plan:
         dtypes = parameter.dtype.name, state_dtype(parameter)
         k, optimizer = self.kernels, self._optimizer
         if self._kind(first) not in self._compiled:
-            in_place = functools.partial(_update, optimizer, k, k.own, options, *dtypes)
+            own = list if optimizer.in_place else k.own
+            in_place = functools.partial(_update, optimizer, k, own, options, *dtypes)
             self._compiled[self._kind(first)] = k.compiled(in_place)
         return Batch(
             indices=indices,

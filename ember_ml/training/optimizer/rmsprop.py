@@ -30,6 +30,8 @@ class RMSprop(Optimizer):
     Reference: Graves, "Generating Sequences With Recurrent Neural Networks", 2013.
     """
 
+    ELEMENTWISE = True
+
     def __init__(
         self,
         params: Unconfigured[ParametersLike],

@@ -57,6 +57,8 @@ class ScheduleFreeAdamW(Optimizer):
     Reference: Defazio et al., "The Road Less Scheduled", 2024.
     """
 
+    ELEMENTWISE = True
+
     def __init__(
         self,
         params: Unconfigured[ParametersLike],

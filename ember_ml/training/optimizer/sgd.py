@@ -36,6 +36,8 @@ class SGD(Optimizer):
         groups: Options of parameters by name: {"match": patterns, option: value}.
     """
 
+    ELEMENTWISE = True
+
     def __init__(
         self,
         params: Unconfigured[ParametersLike],

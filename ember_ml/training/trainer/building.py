@@ -13,8 +13,10 @@ from ember_ml.nn.module import Module
 from ember_ml.registry import build
 from ember_ml.training.losses.base import LossLike
 from ember_ml.training.optimizer import Optimizer
+from ember_ml.training.optimizer.groups import ParametersLike
 from ember_ml.training.schedules.base import ScheduleLike
 from ember_ml.training.trainer.outputs import OutputLosses
+from ember_ml.training.trainer.parallel import Parallel
 
 
 def config_of(
@@ -35,8 +37,20 @@ def config_of(
     return TrainerConfig.check(given, owner)
 
 
-def optimizer_of(config: TrainerConfig, model: Module) -> Optimizer:
-    """Return the optimizer of the model's parameters."""
+def parallel_of(config: TrainerConfig, model: Module) -> Parallel | None:
+    """Return the processes that train a model together; None without a strategy."""
+    if config.strategy is None:
+        return None
+    strategy = build("strategies", config.strategy)
+    if not hasattr(strategy, "setup"):
+        raise ArgumentTypeError(
+            f"Trainer: the strategy must be a name, a config or a Strategy, not {strategy!r:.60}"
+        )
+    return cast("Parallel", strategy.setup(model, precision=config.precision))
+
+
+def optimizer_of(config: TrainerConfig, model: ParametersLike) -> Optimizer:
+    """Return the optimizer of parameters."""
     chosen, rate = config.optimizer, config.learning_rate
     fields = type(chosen).model_fields if isinstance(chosen, Config) else {}
     if rate is not None and "learning_rate" in fields:  # groups may have their own

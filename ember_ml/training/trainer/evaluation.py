@@ -15,6 +15,7 @@ from ember_ml.nn.functional import current_values, exclusive, substitute
 from ember_ml.nn.module import inference_mode
 from ember_ml.training.trainer import batches, sources
 from ember_ml.training.trainer.outputs import OutputLosses
+from ember_ml.training.trainer.parallel import Parallel
 from ember_ml.training.trainer.sources import DataLike
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def evaluating(trainer: Trainer) -> Iterator[bool]:
         optimizer.eval()
         if ema is not None:
             stack.enter_context(ema.applied())
+        if trainer.parallel is not None:
+            stack.enter_context(trainer.parallel.evaluated())
         pairs = zip(parameters, trained, strict=True)
         yield any(now.native is not before.native for now, before in pairs)
 
@@ -48,28 +51,40 @@ def evaluating(trainer: Trainer) -> Iterator[bool]:
 def evaluate(trainer: Trainer, data: DataLike, batch_size: int) -> dict[str, Any]:
     """Return the mean loss and the metrics."""
     loader = sources.loader(data, batch_size, shuffle=False, seed=0)
+    parallel = trainer.parallel
     losses, weights, parts = [], [], []
     with evaluating(trainer):
         for metric in trainer.metrics:
             metric.reset()
         for batch in loader.once(trainer.dtype):
+            batch, counts = (batch, True) if parallel is None else parallel.part(batch)
             loss, outputs = trainer.compute(batch)
             losses.append(float(loss))
-            weights.append(trainer.measure(batch, outputs))
+            weights.append(trainer.measure(batch, outputs) if counts else 0.0)
             parts.append(_output_losses(trainer, batch, outputs))
+        if parallel is not None:
+            parallel.merge(trainer.metrics)
         results = {metric.name: metric.compute() for metric in trainer.metrics} if losses else {}
     if not losses:
         raise ArgumentError("evaluate: the data has no batches")
-    of_outputs = {name: _mean([each[name] for each in parts], weights) for name in parts[0]}
-    return {"loss": _mean(losses, weights)} | of_outputs | results
+    columns = {"loss": losses} | {name: [each[name] for each in parts] for name in parts[0]}
+    return _means(columns, weights, parallel) | results
 
 
-def _mean(values: list[float], weights: list[float]) -> float:
-    """Return the weighted mean of the batches that have a weight; NaN if none has."""
-    pairs = zip(values, weights, strict=True)
-    total = math.fsum(value * weight for value, weight in pairs if weight)
-    weight = math.fsum(weights)
-    return total / weight if weight else math.nan
+def _means(
+    columns: dict[str, list[float]], weights: list[float], parallel: Parallel | None
+) -> dict[str, float]:
+    """Return weighted means over the batches that have a weight; NaN if none has."""
+    totals = [
+        math.fsum(x * weight for x, weight in zip(values, weights, strict=True) if weight)
+        for values in columns.values()
+    ]
+    sums = [math.fsum(weights), *totals]
+    weight, *totals = sums if parallel is None else parallel.sums(sums)
+    return {
+        name: total / weight if weight else math.nan
+        for name, total in zip(columns, totals, strict=True)
+    }
 
 
 def _output_losses(trainer: Trainer, batch: object, outputs: Any) -> dict[str, float]:

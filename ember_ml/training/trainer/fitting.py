@@ -95,7 +95,9 @@ class Fit:
         check_parameters(trainer)
         self.batch_size = check_integer("fit", "batch_size", self.batch_size, least=1)
         seed = trainer.config.seed or 0
-        self._loader = sources.loader(data, self.batch_size, shuffle=True, seed=seed)
+        loader = sources.loader(data, self.batch_size, shuffle=True, seed=seed)
+        parallel = trainer.parallel
+        self._loader = loader if parallel is None else parallel.part_of(loader)
         if validation is not None:
             check_validation(trainer, validation, self.batch_size)
 
@@ -110,10 +112,12 @@ class Fit:
             ends.callback(trainer.optimizer.eval)
             self._notify("on_fit_start")
             with Interrupt(bool(self._checkpoint_folders())) as self._interrupt:
+                if trainer.parallel is not None:
+                    trainer.parallel.interrupt = self._interrupt
                 while not self._is_over():
                     check_parameters(trainer)
                     self._run_epoch()
-                if self._interrupt.requested:
+                if self._is_interrupted():
                     trainer.interrupted = trainer.should_stop = True
                     self._save_interrupted()
         if trainer.interrupted:
@@ -170,8 +174,17 @@ class Fit:
 
     def _is_over(self) -> bool:
         trainer = self.trainer
-        stopped = self._interrupt.requested or trainer.should_stop
+        stopped = self._is_interrupted() or trainer.should_stop
         return stopped or self.limit.reached(trainer.epoch, trainer.step)
+
+    def _is_interrupted(self) -> bool:
+        """Return whether a signal ends the training; all processes stop after the same step."""
+        parallel = self.trainer.parallel
+        if parallel is None:
+            return self._interrupt.requested
+        if parallel.agreed_signal is not None:
+            self._interrupt.signal = parallel.agreed_signal
+        return parallel.agreed_signal is not None
 
     def _run_epoch(self) -> None:
         """Run the remaining batches of an epoch; return within it if training ends there."""
@@ -260,6 +273,8 @@ class Fit:
 
         step, folders = self.trainer.step, self._checkpoint_folders()
         path = folders[0] / "last" if folders else _unused_folder(INTERRUPTED)
+        if self.trainer.parallel is not None:
+            path = Path(self.trainer.parallel.choice(str(path)))
         try:
             self.trainer.save(path)
             text = (
@@ -268,7 +283,8 @@ class Fit:
             )
         except (OSError, CheckpointError) as error:
             text = f"Stopped at step {step}, but {path} could not be saved: {error}"
-        Console().print(text, highlight=False, soft_wrap=True)
+        if self.trainer.is_main:
+            Console().print(text, highlight=False, soft_wrap=True)
 
 
 def _unused_folder(name: str) -> Path:

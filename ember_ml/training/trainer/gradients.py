@@ -167,6 +167,14 @@ class LossGradients:
             outputs = tree.map_leaves(lambda x: _separate(x) if _is_float(x) else x, outputs)
         return BatchResult(loss, weight, grads, new_buffers, outputs)
 
+    def losses(self, batch: object) -> tuple[Tensor, tuple[Tensor, Tensor | None, object]]:
+        """Return the loss of a batch, for differentiation by others; again with weight and outputs.
+
+        Args:
+            batch: The batch.
+        """
+        return self._losses(self._cast_tree(batch), [], [], None)
+
     def _losses(
         self,
         batch: object,

@@ -170,6 +170,8 @@ class Snapshot:
     def __init__(self, trainer: Trainer) -> None:
         self.step = trainer.step
         self._model = trainer.model.state_dict()
+        if trainer.parallel is not None:  # which may update the values in place
+            self._model = {name: ops.copy(x) for name, x in self._model.items()}
         self._optimizer = trainer.optimizer.state_dict()
         self._ema = None if trainer.ema is None else trainer.ema.state_dict()
 

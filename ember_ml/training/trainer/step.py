@@ -61,7 +61,7 @@ class StepRunner:
             list(trainer.model.modules()),
             config.precision,
             compiles,
-            trainer.weigh if config.accumulate > 1 else None,
+            trainer.weigh if self._weighs() else None,
             keep_outputs=trainer.train_metrics is not None,
         )
         self._policy = CompilePolicy(at_once=config.compile is True) if compiles else None
@@ -77,6 +77,10 @@ class StepRunner:
         variables = (*self._parameters, *self._buffers)
         self._variables = frozenset(map(id, variables))
         self._evaluate(native_arrays(variables))  # for any thread
+
+    def _weighs(self) -> bool:
+        """Return whether the weight of each batch is needed."""
+        return self._config.accumulate > 1
 
     def __call__(self, batch: object) -> StepResult | None:
         """Return the result of the step, if the batch completed one."""

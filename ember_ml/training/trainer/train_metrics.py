@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ember_ml._core.errors import ArgumentError
@@ -20,9 +20,14 @@ class TrainMetrics:
 
     Args:
         metrics: Metrics to compute, which are copied. Their names are those in the records.
+        merge: Adds the batches of other processes to metrics. Default: there are none.
     """
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
+    def __init__(
+        self,
+        metrics: Sequence[Metric],
+        merge: Callable[[Sequence[Metric]], None] | None = None,
+    ) -> None:
         if not metrics:
             raise ArgumentError("Trainer: train_metrics=True needs metrics")
         for metric in metrics:
@@ -31,6 +36,7 @@ class TrainMetrics:
                     f"Trainer: with train_metrics=True a metric must not be named {metric.name!r}, "
                     "which is already a key of the records"
                 )
+        self._merge = merge
         self._step = _copies(metrics)
         self._epoch = _copies(metrics)
 
@@ -55,12 +61,22 @@ class TrainMetrics:
 
     def end_step(self) -> dict[str, float]:
         """Return the values of the step's batches, and start the next step."""
-        return _values(self._step)
+        return self._values(self._step)
 
     def end_epoch(self) -> dict[str, float]:
         """Return the values of the epoch's batches, and start the next epoch."""
-        _values(self._step)
-        return _values(self._epoch)
+        for metric in self._step:
+            metric.reset()
+        return self._values(self._epoch)
+
+    def _values(self, metrics: Sequence[Metric]) -> dict[str, float]:
+        """Return the values that are numbers, and reset the metrics."""
+        if self._merge is not None:
+            self._merge(metrics)
+        results = {metric.name: metric.compute() for metric in metrics}
+        for metric in metrics:
+            metric.reset()
+        return {name: float(x) for name, x in results.items() if isinstance(x, (int, float))}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the counters as plain data."""
@@ -96,10 +112,3 @@ def _restored(metrics: Sequence[Metric], states: Sequence[Mapping[str, Any]]) ->
             metric.load_state_dict(state)
     return copies
 
-
-def _values(metrics: Sequence[Metric]) -> dict[str, float]:
-    """Return the values that are numbers, and reset the metrics."""
-    results = {metric.name: metric.compute() for metric in metrics}
-    for metric in metrics:
-        metric.reset()
-    return {name: float(x) for name, x in results.items() if isinstance(x, (int, float))}

@@ -73,6 +73,9 @@ class Trainer:
         compile: Whether to compile the step, from the first batch on. Default: only on backends
             that compile quickly, if `compute` is not overridden, after 50 batches of the same
             shapes, and if at least 200 steps remain.
+        strategy: How several processes train together, as a name ("dp", "fsdp", "tp", "pp"), a
+            config or an object of `ember_ml.distributed`. Each process runs the same script; batch
+            sizes are those of all processes together. Default: this process trains alone.
         seed: Seed of the random numbers, set when the trainer is created.
         config: A `TrainerConfig`; arguments that are not None replace its fields.
         callbacks: Callbacks, called in this order.
@@ -83,6 +86,7 @@ class Trainer:
         epoch: Number of epochs done.
         history: Losses of all steps and records of all epochs.
         train_metrics: Metrics of the training batches; None unless they are wanted.
+        parallel: The processes that train together; None if this one trains alone.
         takes_mask: Whether the model's `forward` takes a padding mask.
         interrupted: Whether Ctrl-C or SIGTERM ended the last `fit`.
         skipped: Number of batches that were skipped because they are not finite.
@@ -119,6 +123,7 @@ class Trainer:
         ema: float | None = None,
         on_nonfinite: Literal["raise", "skip", "rollback"] | None = None,
         compile: bool | None = None,  # noqa: A002
+        strategy: ComponentLike | None = None,
         seed: int | None = None,
         config: TrainerConfig | None = None,
         callbacks: Sequence[Callback] = (),
@@ -134,13 +139,18 @@ class Trainer:
         self.model = model
         if self.config.seed is not None:
             ops.random.set_seed(self.config.seed)
-        self.optimizer = building.optimizer_of(self.config, model)
+        self.parallel = building.parallel_of(self.config, model)
+        trained = model if self.parallel is None else self.parallel.trained(model)
+        self.optimizer = building.optimizer_of(self.config, trained)
         self.loss = building.loss_of(self.config)
         self.metrics = metrics_of(self.config.metrics)
-        self.train_metrics = TrainMetrics(self.metrics) if self.config.train_metrics else None
+        merge = None if self.parallel is None else self.parallel.merge
+        measures = self.config.train_metrics
+        self.train_metrics = TrainMetrics(self.metrics, merge) if measures else None
         self.schedule = building.schedule_of(self.config)
         self.ema = None if self.config.ema is None else EMA(model, self.config.ema)
-        self.callbacks = [*check_callbacks(callbacks), *([Progress()] if progress else [])]
+        own = [*check_callbacks(callbacks), *([Progress()] if progress else [])]
+        self.callbacks = [each for each in own if self.is_main or not each.main_only]
         self.history = History()
         self.step = 0
         self.epoch = 0
@@ -156,7 +166,14 @@ class Trainer:
         self._snapshot: Snapshot | None = None
         self._is_fitting = False
         self.takes_mask = batches.takes_mask(model)
-        self._runner = StepRunner(self)
+        if self.parallel is not None:
+            self.parallel.adopt(self)
+        self._runner = StepRunner(self) if self.parallel is None else self.parallel.runner(self)
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes logs and files that all processes share."""
+        return self.parallel is None or self.parallel.is_main
 
     @property
     def dtype(self) -> EmberDType | None:
@@ -384,7 +401,10 @@ class Trainer:
         Args:
             path: The folder.
         """
-        checkpoints.save(self, path)
+        if self.parallel is None:
+            checkpoints.save(self, path)
+        else:
+            self.parallel.save(self, path)
         self._take_snapshot()
 
     def resume(self, path: str | os.PathLike[str]) -> Trainer:
@@ -401,6 +421,9 @@ class Trainer:
         """
         if self._is_fitting:
             raise ConcurrentUseError("resume: the trainer is in fit; resume after it has ended")
-        checkpoints.resume(self, path)
+        if self.parallel is None:
+            checkpoints.resume(self, path)
+        else:
+            self.parallel.resume(self, path)
         self._snapshot = None
         return self

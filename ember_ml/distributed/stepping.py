@@ -1,0 +1,155 @@
+"""The step of a trainer whose model several processes train."""
+
+from __future__ import annotations
+
+import math
+import signal
+from typing import TYPE_CHECKING, Protocol
+
+from ember_ml._core.errors import ArgumentError
+from ember_ml.distributed.engines import Engine, Part, Totals, weighted
+from ember_ml.nn.parameter import Parameter
+from ember_ml.training.trainer.gradients import SUM, Gradients
+from ember_ml.training.trainer.interrupt import Interrupt
+from ember_ml.training.trainer.step import StepResult, StepRunner
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer.trainer import Trainer
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Processes(Protocol):
+    """What a step asks of the processes that train together."""
+
+    engine: Engine
+    interrupt: Interrupt | None
+    agreed_signal: int | None
+
+    def sums(self, values: list[float]) -> list[float]:
+        """Return the sums of numbers over the processes that share batches."""
+
+    def norm(self, parameters: list[Parameter], gradients: Gradients) -> float:
+        """Return the norm of all gradients together, of which this process has parts."""
+
+    def end_step(self, step: int) -> None:
+        """Note the end of a step."""
+
+    def average_buffers(self) -> None:
+        """Average the buffers over the processes that share batches."""
+
+
+class ParallelRunner(StepRunner):
+    """Runs this process's parts of batches, and updates its parts of the parameters.
+
+    Losses and norms are those of all processes, so that all of them decide the same.
+
+    Args:
+        trainer: The trainer.
+        processes: The processes that train together.
+    """
+
+    def __init__(self, trainer: Trainer, processes: Processes) -> None:
+        self._processes = processes
+        self._parts: list[Part] = []
+        self._totals: Totals | None = None
+        self._measured: list[tuple[object, object]] = []
+        self._last_batch: object = None
+        if trainer.config.compile:
+            raise ArgumentError("Trainer: compile=True does not work with a strategy")
+        super().__init__(trainer)
+
+    def _weighs(self) -> bool:
+        return True
+
+    def _prepare_for(self, backend: str) -> None:
+        super()._prepare_for(backend)
+        self._policy = self._whole = None
+
+    def _run(self, batch: object) -> StepResult | None:
+        if self._optimizer.add_unfrozen():
+            raise ArgumentError(
+                "Trainer: parameters cannot be unfrozen while several processes train; create a "
+                "new trainer"
+            )
+        single = self._config.accumulate == 1
+        scale = self.scale.value if self.scale else 1.0
+        sums = self._sum if single else None
+        part = self._processes.engine.add(self._gradients, batch, scale, sums, self._is_last())
+        self._parts.append(part)
+        if self._trainer.train_metrics is not None:
+            self._measured.append((batch, part.outputs))
+        self._last_batch = batch
+        self.group.count += 1
+        return self.complete() if self.group.count >= self._config.accumulate else None
+
+    def _is_last(self) -> bool:
+        """Return whether the step has no other batch after this one.
+
+        If that is not known, each batch counts as the last one: gradients are exchanged too often,
+        which changes nothing else.
+        """
+        loader = self._trainer.loader
+        if self.group.count + 1 >= self._config.accumulate or loader is None:
+            return True
+        return loader.num_batches is None or loader.state_dict()["batches"] >= loader.num_batches
+
+    def _sum(self, loss: float, weight: float, is_sum: bool) -> Totals:
+        """Return the totals of all processes, which also agree on a signal here."""
+        received = self._processes.interrupt
+        flags = [float(received is not None and received.signal == each) for each in _SIGNALS]
+        kept = 0.0 if is_sum else weight
+        loss, weight, *flags = self._processes.sums([loss, kept, *flags])
+        agreed = [each for each, flag in zip(_SIGNALS, flags, strict=True) if flag]
+        self._processes.agreed_signal = int(agreed[0]) if agreed else None
+        self._totals = Totals(loss, weight, is_sum)
+        return self._totals
+
+    def complete(self) -> StepResult | None:
+        """Update with the batches so far, and return the result; None if there are none."""
+        if not self.group.count:
+            return None
+        totals = self._totals
+        if totals is None:
+            is_sum = any(part.weight == SUM for part in self._parts)
+            loss = math.fsum(weighted(part.loss, part.weight) for part in self._parts)
+            weight = 0.0 if is_sum else math.fsum(part.weight for part in self._parts)
+            totals = self._sum(loss, weight, is_sum)
+        parameters = self._optimizer.parameters
+        gradients = self._processes.engine.take(parameters, totals)
+        norm = self._processes.norm(parameters, gradients)
+        measured = self._measured
+        self.drop_remainder()
+        result = self._finish(totals.mean, gradients, norm, measured)
+        self._processes.end_step(self._trainer.step + 1)
+        return result
+
+    def _finish(
+        self,
+        loss: float,
+        gradients: Gradients,
+        norm: float,
+        measured: list[tuple[object, object]],
+    ) -> StepResult:
+        """Update the parameters, unless the loss or the gradients are not finite."""
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            if self.scale is not None and math.isfinite(loss) and self.scale.can_shrink():
+                self.scale.overflowed()
+            else:
+                problem = self._problem(self._last_batch, loss, gradients)
+                self._trainer.refuse_batch(problem)
+            return StepResult(loss, norm, updated=False)
+        if self.scale is not None:
+            scale = self.scale.value
+            self.scale.succeeded()
+            gradients = [None if g is None else g / scale for g in gradients]
+            norm /= scale
+        self._processes.average_buffers()
+        for batch, outputs in measured:
+            self._measure(batch, outputs)
+        return self._update(loss, gradients, norm)
+
+    def drop_remainder(self) -> None:
+        """Discard accumulated gradients."""
+        super().drop_remainder()
+        self._parts, self._totals, self._measured = [], None, []
