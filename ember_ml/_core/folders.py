@@ -200,6 +200,7 @@ def write_folder(
     files: Mapping[str, bytes],
     kind: Kind,
     log: Log | None = None,
+    others: Callable[[Path], Mapping[str, checksums.Entry]] | None = None,
 ) -> None:
     """Write files to a folder atomically: readers see all old or all new ones, even after a crash.
 
@@ -211,6 +212,8 @@ def write_folder(
         kind: Kind of the folder. Files of an earlier save of this kind that are not in `files` are
             removed.
         log: Append-only file that the save extends.
+        others: Called with the folder of the new files; lets other processes write files of their
+            own to it, and returns the sizes and checksums of these.
 
     Raises:
         FolderError: If the folder has a file of one of these names that no such save wrote.
@@ -223,15 +226,18 @@ def write_folder(
     manifest = checksums.manifest(kind.name, files, logs)
     try:
         with _staging(target, manifest, kind) as new:
-            for name, content in {**files, checksums.NAME: manifest.to_json()}.items():
-                _write(new / name, content)
+            for name, content in files.items():
+                write_synced(new / name, content)
+            if others is not None:
+                manifest.files.update(others(new))
+            write_synced(new / checksums.NAME, manifest.to_json())
             with held(target):
                 _recover(target)
                 stale = _stale(target, manifest, kind)
                 if log is not None:
                     log.write(target / log.name, new / log.name)
                 if stale:
-                    _write(new / _STALE, json.dumps(sorted(stale)).encode())
+                    write_synced(new / _STALE, json.dumps(sorted(stale)).encode())
                 sync_folder(new)
                 os.rename(new, target / COMMITTED)
                 sync_folder(target)
@@ -410,7 +416,13 @@ def _stale_names(staged: Path) -> list[str]:
     return names
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_synced(path: Path, content: bytes) -> None:
+    """Write a file, and wait until it is on the disk.
+
+    Args:
+        path: The file.
+        content: Its content.
+    """
     with open(path, "wb") as file:
         file.write(content)
         file.flush()

@@ -108,6 +108,7 @@ class DataLoader:
         self.persistent = bool(persistent)
         self._progress = Progress()
         self._pools = Pools()
+        self._select: Callable[[Pytree], Pytree] | None = None
 
     @property
     def epoch(self) -> int:
@@ -155,7 +156,7 @@ class DataLoader:
             for host_batch in batches:
                 batch = placer.place(host_batch)
                 progress.batches += 1
-                yield batch
+                yield batch if self._select is None else self._select(batch)
 
     def _host_batches(self, progress: Progress) -> Batches:
         """Return the remaining batches of the epoch as host arrays."""
@@ -194,6 +195,17 @@ class DataLoader:
             yield from pool.batches(task, first, end)
         finally:
             self._pools.put_back(pool, keep=self.persistent)
+
+    def selecting(self, select: Callable[[Pytree], Pytree]) -> DataLoader:
+        """Return a loader of a part of each batch, which reads whole batches.
+
+        Args:
+            select: Function from a batch of tensors to the part.
+        """
+        part = copy.copy(self)
+        part._pools, part._select = Pools(), select
+        part._progress = copy.copy(self._progress)
+        return part
 
     def sharded(self, index: int, count: int) -> DataLoader:
         """Return a loader of one machine's part of each batch, at the same position.

@@ -228,8 +228,8 @@ def _check_axes(mesh: Mesh, backend: str, engine: Distributed) -> None:
     if lacking:
         known = ", ".join(engine.AXES) or "none: it trains in one process"
         raise DistributedError(
-            f"the backend {backend} has no mesh axis {lacking[0]!r}; its axes are {known}. Train on "
-            "the torch backend, or change the mesh"
+            f"the backend {backend} has no mesh axis {lacking[0]!r}; its axes are {known}. Train "
+            "on the torch backend, or change the mesh"
         )
     if len(used) > 1 and not engine.COMBINES_AXES:
         raise DistributedError(

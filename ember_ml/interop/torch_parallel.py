@@ -151,7 +151,7 @@ class TorchParallel:
         """Return the gradients of the parts that this process holds, and forget them.
 
         Args:
-            parameters: Parameters of the Ember module; None stands for the gradient of a frozen one.
+            parameters: Parameters of the Ember module. The gradient of a frozen one is None.
         """
         gradients: list[Tensor | None] = []
         for parameter in parameters:

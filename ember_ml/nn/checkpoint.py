@@ -2,7 +2,8 @@
 
 A checkpoint is a folder with `config.json` (the model's class and config), `model.safetensors` (its
 values) and, if it was saved during training, `training.json`, `training.safetensors` and
-`history.jsonl`. Modules with parts that are no tensors add files of their own
+`history.jsonl`. Processes that train together write their tensors to several files, which
+`model.safetensors.index.json` lists. Modules with parts that are no tensors add files of their own
 (`Module.extra_files`). `checksums.json` has the checksums of the files.
 """
 
@@ -16,45 +17,35 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from ember_ml._core import checksums, folders, runtime
-from ember_ml._core.checksums import Entry
-from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.deferred import SizeLimitError, deferred
-from ember_ml._core.errors import ArgumentError, EmberError, FolderError
+from ember_ml._core.errors import ArgumentError, FolderError
 from ember_ml._core.files import read_regular
 from ember_ml._core.folders import Folder, Kind, Log, open_folder, write_folder
-from ember_ml._core.safetensors_files import (
-    Reading,
-    SafetensorsError,
-    SafetensorsFile,
-    TensorInfo,
-    host_array,
-)
-from ember_ml._core.tensor import Tensor, wrap
+from ember_ml._core.tensor import Tensor
 from ember_ml._core.version import VERSION
-from ember_ml.backend import devices, use_backend
+from ember_ml.backend import use_backend
 from ember_ml.nn import _extra_files
 from ember_ml.nn._extra_files import ExtraFilesError
 from ember_ml.nn._replacement import replace, replacements
+from ember_ml.nn._tensor_files import CheckpointError as CheckpointError
+from ember_ml.nn._tensor_files import Place, TensorFiles, open_tensors, read_file, tensors_to_bytes
+from ember_ml.nn._tensor_files import read_tensors as read_tensors
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Variable
 from ember_ml.nn.state_dict import check_file, replace_values, saved_variables
 
 M = TypeVar("M", bound=Module)
 PathLike = str | os.PathLike[str]
-Place = tuple[str, str, str]
-"""Backend, dtype name and device of a tensor."""
 Extra = Mapping[str, Mapping[str, bytes]]
 """Dotted name of a module -> its extra files."""
 FORMAT = 1
 WEIGHTS = "model.safetensors"
+PARTIAL = "_partial"
+"""Attribute of modules whose parameters are parts: why they cannot be saved alone."""
 PACKING = 8
 """Largest ratio between the memory of float32 weights and of the integers that replace them."""
 SPARE = 64 << 20
 """Bytes that a constructor may use beyond twice the size of the file, for tables and masks."""
-
-
-class CheckpointError(EmberError, ValueError):
-    """A folder that is not a checkpoint, or holds another kind of model."""
 
 
 def save(
@@ -89,6 +80,25 @@ def save(
         >>> bool((ember_ml.load(f"{folder}/model")(x) == model(x)).all())
         True
     """
+    if (reason := model.__dict__.get(PARTIAL)) is not None:
+        raise CheckpointError(str(reason))
+    files = {**about_files(model), WEIGHTS: tensors_to_bytes(saved_variables(model))}
+    if training is not None:
+        data, tensors = training
+        files["training.json"] = to_json(data)
+        files["training.safetensors"] = tensors_to_bytes(tensors)
+    try:
+        write_folder(path, files, KIND, log)
+    except FolderError as error:
+        raise CheckpointError(str(error)) from None
+
+
+def about_files(model: Module) -> dict[str, bytes]:
+    """Return the files of a checkpoint that describe a model, without its values.
+
+    Args:
+        model: The model.
+    """
     about = {
         "format": FORMAT,
         "ember_ml": VERSION,
@@ -102,19 +112,7 @@ def save(
     extra, owners = _extra(model)
     if owners:
         about["files"] = owners
-    files = {
-        "config.json": _json(about),
-        "model.safetensors": tensors_to_bytes(saved_variables(model)),
-        **extra,
-    }
-    if training is not None:
-        data, tensors = training
-        files["training.json"] = _json(data)
-        files["training.safetensors"] = tensors_to_bytes(tensors)
-    try:
-        write_folder(path, files, KIND, log)
-    except FolderError as error:
-        raise CheckpointError(str(error)) from None
+    return {"config.json": to_json(about), **extra}
 
 
 def check_target(model: Module, path: PathLike) -> None:
@@ -257,15 +255,15 @@ def open_checkpoint(path: PathLike) -> Iterator[Folder]:
         raise CheckpointError(str(error)) from None
 
 
-def _load_into(model: Module, folder: Folder, file: SafetensorsFile, extra: Extra) -> Module:
+def _load_into(model: Module, folder: Folder, file: TensorFiles, extra: Extra) -> Module:
     """Load files and values into a model; if one does not fit, nothing is changed."""
     if type(model).load_state_dict is not Module.load_state_dict:  # it may rename values
         with _extra_files.loaded(model, extra):
-            return model.load_state_dict(_read_all(folder, file))
+            return model.load_state_dict(file.read_all())
     variables = saved_variables(model)
     check_file(type(model).__name__, variables, file.tensors)
     places = {name: (x.backend, x.dtype.name, x.device) for name, x in variables.items()}
-    values = _read(folder, file, places)
+    values = file.read(places)
     with _extra_files.loaded(model, extra):
         replace_values(variables, values)
     return model
@@ -274,7 +272,7 @@ def _load_into(model: Module, folder: Folder, file: SafetensorsFile, extra: Extr
 def _load_new(
     folder: Folder,
     about: Mapping[str, Any],
-    file: SafetensorsFile,
+    file: TensorFiles,
     backend: str | None,
     extra: Extra,
 ) -> Module:
@@ -291,7 +289,7 @@ def _load_new(
         variables = saved_variables(model)
         check_file(type(model).__name__, variables, file.tensors)
         places = {name: _place(x, file.tensors[name].dtype) for name, x in variables.items()}
-        values = _read(folder, file, places)
+        values = file.read(places)
         if any(deferral.is_placeholder(x) for x in model.buffers() if not x.persistent):
             model = _create(folder, about)  # it draws values that are not saved
     with _extra_files.loaded(model, extra):
@@ -356,19 +354,6 @@ def _replace(model: Module, configs: Any) -> None:
     replace(model, modules)
 
 
-def read_file(folder: Folder, name: str) -> bytes:
-    """Return the content of a file of a checkpoint, compared with its checksum."""
-    try:
-        return folder.read(name)
-    except FileNotFoundError:
-        problem = f"has no {name}" if folder.path.is_dir() else "does not exist"
-        raise CheckpointError(
-            f"{folder.path} {problem}; a checkpoint is a folder with {name}"
-        ) from None
-    except (OSError, FolderError) as error:
-        raise CheckpointError(f"{folder.path / name} cannot be read: {error}") from None
-
-
 def read_json(folder: Folder, name: str) -> dict[str, Any]:
     """Return the content of a JSON file of a checkpoint."""
     try:
@@ -382,75 +367,6 @@ def read_json(folder: Folder, name: str) -> dict[str, Any]:
     return data
 
 
-@contextlib.contextmanager
-def open_tensors(folder: Folder, name: str) -> Iterator[SafetensorsFile]:
-    """Open a safetensors file of a checkpoint; its data is not read yet.
-
-    Args:
-        folder: The folder.
-        name: Name of the file.
-    """
-    path = folder.file(name)
-    try:
-        folder.compare_size(name, path.stat().st_size)
-        with SafetensorsFile(path) as file:
-            yield file
-    except FileNotFoundError:
-        raise CheckpointError(f"{folder.path} has no {name}") from None
-    except (OSError, SafetensorsError, FolderError) as error:
-        raise CheckpointError(str(error)) from None
-
-
-def read_tensors(folder: Folder, name: str) -> dict[str, Tensor]:
-    """Return the tensors in a safetensors file of a checkpoint, on the active backend.
-
-    Args:
-        folder: The folder.
-        name: Name of the file.
-    """
-    with open_tensors(folder, name) as file:
-        return _read_all(folder, file, name)
-
-
-def _read_all(folder: Folder, file: SafetensorsFile, name: str = WEIGHTS) -> dict[str, Tensor]:
-    backend = runtime.active()
-    places = {
-        key: (backend, info.dtype, devices.default_device(backend))
-        for key, info in file.tensors.items()
-    }
-    return _read(folder, file, places, name)
-
-
-def _read(
-    folder: Folder, file: SafetensorsFile, places: Mapping[str, Place], name: str = WEIGHTS
-) -> dict[str, Tensor]:
-    """Return the tensors of a file after comparing it with its checksum."""
-    with file.read() as reading:
-        values = {key: _tensor(info, reading, *places[key]) for key, info in reading.tensors()}
-    folder.compare(name, Entry(file.size, reading.crc32))
-    return values
-
-
-def _tensor(info: TensorInfo, reading: Reading, backend: str, dtype: str, device: str) -> Tensor:
-    """Return the next tensor of a file, converted if it has another dtype."""
-    module = runtime.load(backend)
-    if dtype != info.dtype or dtype not in module.DTYPES:
-        array = host_array(info, reading)
-        return convert_to_tensor(array, dtype=dtype, device=device, backend=backend)
-    native = module.read_array(reading.fill, info.num_elements, module.DTYPES[dtype], device)
-    return wrap(native.reshape(info.shape), backend)
-
-
-def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
-    """Return the content of a safetensors file with tensors."""
-    from ember_ml._core import array_files
-
-    arrays = {
-        name: (runtime.LOADED[x.backend].to_portable(x.native), x.dtype.name)
-        for name, x in tensors.items()
-    }
-    return array_files.serialize(arrays, {"format": "ember_ml"})
-
-
-def _json(data: object) -> bytes:
+def to_json(data: object) -> bytes:
+    """Return the content of a JSON file of a checkpoint."""
     return (json.dumps(data, indent=2) + "\n").encode()

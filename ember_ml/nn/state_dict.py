@@ -111,7 +111,10 @@ def replace_values(variables: Mapping[str, Variable], values: Mapping[str, Tenso
 
 
 def check_file(
-    owner: str, variables: Mapping[str, Variable], tensors: Mapping[str, TensorInfo]
+    owner: str,
+    variables: Mapping[str, Variable],
+    tensors: Mapping[str, TensorInfo],
+    shapes: Mapping[str, Shape] | None = None,
 ) -> None:
     """Raise a StateDictError if the tensors of a file do not fit the variables of a module.
 
@@ -119,8 +122,10 @@ def check_file(
         owner: Name of the module's class, for the error message.
         variables: Name -> variable.
         tensors: Name -> description of the tensor in the file.
+        shapes: Expected names and shapes, if variables have parts of the tensors.
     """
-    shapes = {name: variable.shape for name, variable in variables.items()}
+    own = {name: variable.shape for name, variable in variables.items()}
+    shapes = own if shapes is None else shapes
     invalid = {
         name: f"has dtype {variable.dtype}, the file has {tensors[name].dtype}"
         for name, variable in variables.items()

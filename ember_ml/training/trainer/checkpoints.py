@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core.errors import EmberError
@@ -15,6 +16,7 @@ from ember_ml._core.folders import Folder, Log
 from ember_ml._core.tensor import Tensor
 from ember_ml.backend import use_backend
 from ember_ml.nn import _extra_files, checkpoint
+from ember_ml.nn._tensor_files import Select
 from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.training.callbacks.base import callback_states
 from ember_ml.training.schedules import Schedule
@@ -28,14 +30,38 @@ if TYPE_CHECKING:
 FILE = "training.json"
 
 
+class State(NamedTuple):
+    """What a run needs to continue: plain data, and tensors by name."""
+
+    data: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
 def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     """Save the model with its weights for evaluation, and the training state."""
+    with saved_state(trainer) as state:
+        checkpoint.save(trainer.model, path, training=state, log=history_file(trainer))
+
+
+def history_file(trainer: Trainer) -> Log:
+    """Return the file of the history, which a save extends."""
+    return Log(history_log.NAME, trainer.history.log.write)
+
+
+@contextlib.contextmanager
+def saved_state(trainer: Trainer) -> Iterator[State]:
+    """Yield what a run needs to continue; in the block the model has its weights for evaluation."""
     evaluation = not trainer.optimizer.training
     with trainer.optimizer.training_values():
-        _save(trainer, path, evaluation)
+        state = _state(trainer, evaluation)
+        weights = {name: x.value() for name, x in trainer.model.named_parameters()}
+        with trainer.evaluating() as others:
+            if others:
+                state.tensors.update(_prefixed("weights", weights))
+            yield state
 
 
-def _save(trainer: Trainer, path: str | os.PathLike[str], evaluation: bool) -> None:
+def _state(trainer: Trainer, evaluation: bool) -> State:
     optimizer_state: dict[str, Any] = {**trainer.optimizer.state_dict()}
     tensors = _prefixed("optimizer", optimizer_state.pop("tensors"))
     schedule = trainer.schedule if isinstance(trainer.schedule, Schedule) else None
@@ -62,26 +88,40 @@ def _save(trainer: Trainer, path: str | os.PathLike[str], evaluation: bool) -> N
         averaged = trainer.ema.state_dict()
         tensors |= _prefixed("ema", averaged.pop("tensors"))
         data["ema"] = averaged
-    weights = {name: x.value() for name, x in trainer.model.named_parameters()}
-    with trainer.evaluating() as others:
-        if others:
-            tensors |= _prefixed("weights", weights)
-        log = Log(history_log.NAME, trainer.history.log.write)
-        checkpoint.save(trainer.model, path, training=(data, tensors), log=log)
+    return State(data, tensors)
 
 
 def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     """Restore what `save` wrote. If anything does not fit, raise an error and change nothing."""
-    with checkpoint.open_checkpoint(path) as folder:
-        data = checkpoint.read_json(folder, FILE)
-        where = str(folder.path / FILE)
-        plain_data.check(where, data)
-        tensors = checkpoint.read_tensors(folder, "training.safetensors")
-        history = _history(folder, data["history"])
-        with _undone_on_error(trainer, where):
-            checkpoint.load(path, into=trainer.model)
-            _apply(trainer, data, tensors, where)
-            trainer.history.become(history)
+    load = functools.partial(checkpoint.load, path, into=trainer.model)
+    with checkpoint.open_checkpoint(path) as folder, restored(trainer, folder, load):
+        pass
+
+
+@contextlib.contextmanager
+def restored(
+    trainer: Trainer, folder: Folder, load: Callable[[], object], select: Select | None = None
+) -> Iterator[dict[str, Any]]:
+    """Restore the state of a checkpoint, and yield its plain data.
+
+    If anything does not fit, or the block raises an error, nothing is changed.
+
+    Args:
+        trainer: The trainer.
+        folder: The checkpoint.
+        load: Function that loads the model.
+        select: What to keep of each tensor of the training state. Default: all of it.
+    """
+    data = checkpoint.read_json(folder, FILE)
+    where = str(folder.path / FILE)
+    plain_data.check(where, data)
+    tensors = checkpoint.read_tensors(folder, "training.safetensors", select)
+    history = _history(folder, data["history"])
+    with _undone_on_error(trainer, where):
+        load()
+        _apply(trainer, data, tensors, where)
+        trainer.history.become(history)
+        yield data
 
 
 def _apply(trainer: Trainer, data: dict[str, Any], tensors: dict[str, Tensor], where: str) -> None:

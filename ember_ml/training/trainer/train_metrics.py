@@ -78,11 +78,20 @@ class TrainMetrics:
             metric.reset()
         return {name: float(x) for name, x in results.items() if isinstance(x, (int, float))}
 
+    def reset(self) -> None:
+        """Discard the batches so far."""
+        for metric in (*self._step, *self._epoch):
+            metric.reset()
+
     def state_dict(self) -> dict[str, Any]:
-        """Return the counters as plain data."""
+        """Return the counters as plain data, those of all processes together."""
+        counted = {"step": self._step, "epoch": self._epoch}
+        if self._merge is not None:
+            counted = {name: copy.deepcopy(metrics) for name, metrics in counted.items()}
+            for metrics in counted.values():
+                self._merge(metrics)
         return {
-            name: [metric.state_dict() for metric in metrics]
-            for name, metrics in (("step", self._step), ("epoch", self._epoch))
+            name: [metric.state_dict() for metric in metrics] for name, metrics in counted.items()
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -111,4 +120,3 @@ def _restored(metrics: Sequence[Metric], states: Sequence[Mapping[str, Any]]) ->
         if state["name"] == metric.name and state["counters"]:
             metric.load_state_dict(state)
     return copies
-

@@ -126,7 +126,7 @@ def test_a_failed_save_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.Mo
     def full(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(folders, "_write", full)
+    monkeypatch.setattr(folders, "write_synced", full)
     with pytest.raises(OSError, match="No space left"):
         ember_ml.save(second, tmp_path / "m")
     assert (ember_ml.load(tmp_path / "m").weight == first.weight).all()

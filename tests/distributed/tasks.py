@@ -1,0 +1,60 @@
+"""Trainings that the tests run in several processes, and in one to compare with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ember_ml
+from ember_ml import nn, ops
+from ember_ml.data import ArrayDataset, DataLoader
+from ember_ml.training import Trainer
+
+VOCABULARY, LENGTH, EXAMPLES, BATCH = 11, 6, 40, 8
+
+
+def data() -> DataLoader:
+    """Return the loader of the training data."""
+    x = ops.random.randint(0, VOCABULARY, (EXAMPLES, LENGTH), seed=1)
+    y = ops.random.randint(0, VOCABULARY, (EXAMPLES, LENGTH), seed=2)
+    return DataLoader(ArrayDataset(x.numpy(), y.numpy()), BATCH, shuffle=True, seed=0)
+
+
+def build(pattern: str, strategy: Any = None, **options: Any) -> Trainer:
+    """Return a trainer of a small language model."""
+    ops.random.set_seed(0)
+    model = nn.models.LanguageModel(pattern, VOCABULARY, options.pop("hidden_size", 16))
+    settings = {"optimizer": {"type": "sgd", "momentum": 0.9}, "learning_rate": 0.5} | options
+    return Trainer(model, "cross_entropy", strategy=strategy, progress=False, seed=0, **settings)
+
+
+def whole_parameters(trainer: Trainer) -> dict[str, Any]:
+    """Return the whole parameters of a trainer's model, as lists."""
+    parallel = trainer.parallel
+    named = dict(trainer.model.named_parameters())
+    if parallel is None:
+        return {name: x.tolist() for name, x in named.items()}
+    mine = {
+        name: parallel.values.whole(name, x.value()).tolist()
+        for name, x in named.items()
+        if parallel.values.has(name)
+    }
+    return {key: x for each in parallel.world.group("world").exchange(mine) for key, x in each.items()}
+
+
+def train(pattern: str, strategy: Any = None, steps: int = 5, **options: Any) -> dict[str, Any]:
+    """Train for some steps; return the losses, the local shapes and the whole parameters."""
+    trainer = build(pattern, strategy, **options)
+    trainer.fit(data(), steps=steps)
+    return {
+        "losses": trainer.history.losses,
+        "norms": [record["grad_norm"] for record in trainer.history.steps],
+        "shapes": {name: list(x.shape) for name, x in trainer.model.named_parameters()},
+        "parameters": whole_parameters(trainer),
+        "evaluation": trainer.evaluate(data()),
+    }
+
+
+def alone(function: str, **arguments: Any) -> Any:
+    """Return what a function returns in this process alone."""
+    with ember_ml.use_backend(arguments.pop("backend", "torch")):
+        return globals()[function](**arguments)
