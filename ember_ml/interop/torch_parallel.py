@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -29,6 +30,9 @@ from ember_ml.nn import Module
 from ember_ml.nn.parameter import Parameter
 
 T = TypeVar("T")
+
+_NEW = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
+_SYNC_BUFFERS = "forward_sync_buffers" if _NEW else "broadcast_buffers"
 
 
 class TorchParallel:
@@ -72,9 +76,9 @@ class TorchParallel:
             self.root,
             device_ids=[device.index] if device.type == "cuda" else None,
             process_group=group.handle,
-            broadcast_buffers=False,
             gradient_as_bucket_view=True,
             find_unused_parameters=find_unused,
+            **{_SYNC_BUFFERS: False},  # Ember averages them after a step
         )
 
     def _shard(self, topology: Topology, units: Sequence[Module], precision: str) -> None:
