@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ember_ml._core.tensor import Tensor
 from ember_ml.distributed.world import Group
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.training.trainer.accumulation import Accumulation
 from ember_ml.training.trainer.gradients import SUM, Gradients, LossGradients
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer import Trainer
 
 
 class Part(NamedTuple):
@@ -66,6 +69,9 @@ def weighted(loss: float, weight: float) -> float:
 class Engine(Protocol):
     """Computes the gradients of a step, which may have several batches."""
 
+    def adopt(self, trainer: Trainer) -> None:
+        """Prepare for the steps of a trainer."""
+
     def add(
         self, gradients: LossGradients, batch: object, scale: float, sums: Sums | None, last: bool
     ) -> Part:
@@ -99,6 +105,9 @@ class AveragingEngine:
         self._group = group
         self._local = Accumulation()
         self._weight = 0.0
+
+    def adopt(self, trainer: Trainer) -> None:
+        """Do nothing: the gradients are those of the trainer's `compute`."""
 
     def add(
         self, gradients: LossGradients, batch: object, scale: float, sums: Sums | None, last: bool
@@ -138,6 +147,9 @@ class WrappingEngine:
         self._group = group
         self._unit: float | None = None
         self._is_scaled = False
+
+    def adopt(self, trainer: Trainer) -> None:
+        """Do nothing: the gradients are those of the trainer's `compute`."""
 
     def add(
         self, gradients: LossGradients, batch: object, scale: float, sums: Sums | None, last: bool

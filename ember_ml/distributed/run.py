@@ -117,6 +117,7 @@ class ParallelRun:
 
     def adopt(self, trainer: Trainer) -> None:
         """Prepare the optimizer of a trainer for parts of parameters."""
+        self.engine.adopt(trainer)
         optimizer = trainer.optimizer
         optimizer.in_place = self.values.wrapped is not None
         if self.values.is_partial and not optimizer.ELEMENTWISE:

@@ -130,16 +130,20 @@ class TorchParallel:
             synchronize: Whether the gradients are averaged over the processes, with those of
                 earlier calls that were not.
         """
+        with torch.enable_grad(), self._synchronizing(synchronize), self.training():
+            loss, others = compute()
+            scaled(loss, others).native.backward()
+        return wrap(loss.native.detach(), BACKEND), tree.map_leaves(_detached, others)
+
+    @contextlib.contextmanager
+    def training(self) -> Iterator[None]:
+        """Let calls in the block compute gradients, once for each call."""
         self._differentiates = True
         before, nesting.once = nesting.once, True
         try:
-            with torch.enable_grad(), self._synchronizing(synchronize):
-                loss, others = compute()
-                nesting.once = before
-                scaled(loss, others).native.backward()
+            yield
         finally:
             self._differentiates, nesting.once = False, before
-        return wrap(loss.native.detach(), BACKEND), tree.map_leaves(_detached, others)
 
     @contextlib.contextmanager
     def _synchronizing(self, synchronize: bool) -> Iterator[None]:

@@ -11,6 +11,7 @@ from ember_ml.nn import sequence_module
 from ember_ml.nn.containers import ModuleList
 from ember_ml.nn.module import Module
 from ember_ml.nn.sequence_module import SequenceModule, State
+from ember_ml.nn.stages import StageParts
 from ember_ml.registry import build, get, register
 
 
@@ -72,6 +73,10 @@ class Sequential(SequenceModule, ModuleList[Module]):
         if state is not None:
             return sequence_module.extend_all(self._items, x, state, mask, timespans)
         return sequence_module.run_all(self._items, x, mask, timespans)
+
+    def stage_parts(self) -> StageParts:
+        """Return the modules as layers, for a pipeline of processes."""
+        return StageParts(None, list(self._items), None)
 
     def initial_state(self, batch: int) -> State:
         """Return the states of the modules before the first position."""

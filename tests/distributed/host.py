@@ -9,15 +9,21 @@ from __future__ import annotations
 import fcntl
 import importlib
 import json
+import math
 import os
+import select
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
+from typing import TextIO
 
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+PATIENCE = 10.0
+"""Seconds that the other processes have after one has failed."""
 
 
 def bring_up_loopback() -> None:
@@ -87,12 +93,34 @@ def serve(number: int, backend: str) -> None:
             for process, _ in workers:
                 process.stdin.write(line)
                 process.stdin.flush()
-            answers = [results.readline() for _, results in workers]
-            replies = [json.loads(x) if x else {"error": "the process ended"} for x in answers]
-            print(json.dumps(replies), flush=True)
-        for process, _ in workers:
-            process.stdin.close()
-            process.wait(timeout=60)
+            replies = collect([results for _, results in workers])
+            sys.stdout.write(json.dumps(replies) + "\n")
+            sys.stdout.flush()
+            if any("error" in reply for reply in replies):
+                break  # the processes may wait for each other
+        for process, results in workers:
+            process.kill()
+            process.wait()
+            results.close()
+
+
+def collect(pipes: list[TextIO]) -> list[dict]:
+    """Return the answers of all processes; if one fails, the others have little time left."""
+    answers: dict[int, dict] = {}
+    deadline = math.inf
+    while len(answers) < len(pipes):
+        waiting = [pipe for at, pipe in enumerate(pipes) if at not in answers]
+        left = max(0.0, deadline - time.monotonic())
+        ready, _, _ = select.select(waiting, [], [], None if math.isinf(left) else left)
+        if not ready:
+            break
+        for pipe in ready:
+            line = pipe.readline()
+            answer = json.loads(line) if line else {"error": "the process ended"}
+            answers[pipes.index(pipe)] = answer
+            if "error" in answer:
+                deadline = min(deadline, time.monotonic() + PATIENCE)
+    return [answers.get(at, {"error": "no answer"}) for at in range(len(pipes))]
 
 
 def work(descriptor: int) -> None:
@@ -106,7 +134,8 @@ def work(descriptor: int) -> None:
                 answer = {"result": function(**task["arguments"])}
             except BaseException:
                 answer = {"error": traceback.format_exc()}
-            print(json.dumps(answer), file=results, flush=True)
+            results.write(json.dumps(answer) + "\n")
+            results.flush()
 
 
 if __name__ == "__main__":

@@ -36,8 +36,13 @@ class Processes:
 
     def __init__(self, number: int, backend: str = "torch") -> None:
         self.number = number
+        self.backend = backend
+        self._start()
+
+    def _start(self) -> None:
+        program = [sys.executable, "-m", "tests.distributed.host", str(self.number), self.backend]
         self._host = subprocess.Popen(
-            [*namespace(), sys.executable, "-m", "tests.distributed.host", str(number), backend],
+            [*namespace(), *program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
@@ -66,6 +71,9 @@ class Processes:
         line = self._host.stdout.readline()
         assert line, "the processes have ended"
         replies: list[dict[str, Any]] = json.loads(line)
+        if any("error" in reply for reply in replies):  # the host has ended
+            self.close()
+            self._start()
         return replies
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 from ember_ml import registry
 from tests.distributed import tasks
 
-MOE = ["swiglu", {"type": "moe", "num_experts": 4, "balance_weight": 0.0}]
+MOE = ["swiglu", {"type": "moe", "num_experts": 4, "balance_weight": 0.0, "z_weight": 0.0}]
 """The balance of the experts is not a mean over examples, so each part of a batch has its own."""
 LAYERS = ["attention swiglu", "mamba", "hyena", "gla", "rwkv", "lstm", MOE]
 
@@ -76,3 +76,15 @@ def test_options_of_the_trainer(pools, strategy: str, options: dict) -> None:
         "tests.distributed.tasks:train", pattern="attention", strategy=strategy, **options
     )
     assert_equal_training(results, expected, 1e-8 if "precision" not in options else 0.03)
+
+
+PIPELINED = ["attention swiglu", "mamba hyena", "gla rwkv lstm", ["attention", *MOE]]
+
+
+@pytest.mark.parametrize("pattern", PIPELINED, ids=str)
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+def test_pipelines_of_two_processes(pools, schedule: str, pattern) -> None:
+    expected = tasks.alone("train", pattern=pattern)
+    strategy = {"type": "pp", "schedule": schedule}
+    results = pools(2).run("tests.distributed.tasks:train", pattern=pattern, strategy=strategy)
+    assert_equal_training(results, expected)

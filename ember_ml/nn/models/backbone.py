@@ -80,9 +80,9 @@ class Backbone(SequenceMixer):
                 sequence.
         """
         if state is None:
-            return self._normalize(self.blocks(x, mask, timespans))
+            return self.normalize(self.blocks(x, mask, timespans))
         y, state = self.blocks(x, mask, timespans, state=state)
-        return self._normalize(y), state
+        return self.normalize(y), state
 
     def initial_state(self, batch: int) -> State:
         """Return the states of the layers before the first position."""
@@ -93,7 +93,8 @@ class Backbone(SequenceMixer):
     ) -> tuple[Tensor, State]:
         """Return the features of one position, and the next states of the layers."""
         y, state = self.blocks.step(x, state, timespan)
-        return self._normalize(y), state
+        return self.normalize(y), state
 
-    def _normalize(self, x: Tensor) -> Tensor:
+    def normalize(self, x: Tensor) -> Tensor:
+        """Return the output of the last norm, for the output of the layers."""
         return x if self.norm is None else self.norm(x)

@@ -22,6 +22,7 @@ from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.generation import Generator
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.nn.sequence_module import State, check_batch
+from ember_ml.nn.stages import ModelPart, StageParts
 from ember_ml.registry import register
 
 
@@ -188,6 +189,15 @@ class LanguageModel(Generator):
         x = self._embed(tokens, at, at + count)
         y, inner = self.backbone(self._drop(x), mask, timespans, state=inner)
         return y, (at + count, inner)
+
+    def stage_parts(self) -> StageParts:
+        """Return the embedding, the layers and the head, for a pipeline of processes."""
+        first = ModelPart([self.embedding, self.table], lambda x: self._drop(self._embed(x)))
+        last = ModelPart(
+            [self.backbone.norm, self.head or self.embedding, self.head_shift],
+            lambda x: self.logits(self.backbone.normalize(x)),
+        )
+        return StageParts(first, self.backbone.blocks.layers, last)
 
     def prefill(
         self, tokens: Tensor, mask: Tensor | None = None, state: State | None = None

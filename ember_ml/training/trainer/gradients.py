@@ -199,7 +199,7 @@ class LossGradients:
         outputs = self._widened(outputs) if self._keep_outputs else None
         loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
         if self._weigh is not None:
-            weight = self._weight_of(batch, weights, loss)
+            weight = self.weight_of(batch, weights, loss)
         return (loss if scale is None else loss * scale), (loss, weight, outputs)
 
     def _widened(self, outputs: object) -> object:
@@ -208,10 +208,16 @@ class LossGradients:
             return outputs
         return tree.map_leaves(lambda x: ops.astype(x, "float32") if _is_float(x) else x, outputs)
 
-    def _weight_of(
+    def weight_of(
         self, batch: object, weights: list[Tensor | float | None], loss: Tensor
     ) -> Tensor:
-        """Return the reported weight of the loss, or the batch's if none is reported."""
+        """Return the reported weight of the loss, or the batch's if none is reported.
+
+        Args:
+            batch: The batch.
+            weights: Weights that losses have reported; None for a sum.
+            loss: The loss.
+        """
         means = [weight for weight in weights if weight is not None]
         if weights and not means:
             total: Tensor | float = SUM
