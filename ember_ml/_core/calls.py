@@ -30,6 +30,8 @@ _native_of = runtime.NATIVE
 _INT32 = 2**31
 _MISSING: Any = object()
 _RAW = (TypeError, ValueError, LookupError, AttributeError, ZeroDivisionError)
+_FAILURES = (*_RAW, RuntimeError, ArithmeticError, AssertionError, MemoryError, ImportError)
+"""Errors of native functions. Others are control flow, such as that of torch's checkpointing."""
 Tapes: TypeAlias = Sequence[Any]
 
 
@@ -39,6 +41,8 @@ def recover(
     """Convert the operands and call again; raise the explained error if they need no conversion."""
     from ember_ml._core import align, explain
 
+    if error is not None and not isinstance(error, _FAILURES):
+        raise error
     op = OPS[key]
     if error is None or not align.is_aligned(op, args, kwargs):
         args, kwargs = align.align(op, args, kwargs)
