@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-
 from torch.amp import is_autocast_available as _is_available
 
 from ember_ml._core import tree
@@ -38,9 +37,7 @@ def find(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Region | None:
     return Region(device_type, torch.get_autocast_dtype(device_type))
 
 
-def resume(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any], dtype: torch.dtype
-) -> torch.autocast:
+def resume(args: tuple[Any, ...], kwargs: Mapping[str, Any], dtype: torch.dtype) -> torch.autocast:
     """Return the context in which autocast is on again, for modules of torch."""
     return torch.autocast(_device_type(args, kwargs), dtype)
 

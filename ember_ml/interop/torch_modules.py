@@ -142,6 +142,10 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         """Return the output of the Ember module, with tensors of torch in and out."""
         if (region := _autocast.find(args, kwargs)) is not None:
             return self._forward_in(region, args, kwargs)
+        return self._run(args, kwargs)
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the output of the Ember module, outside of autocast."""
         inputs, options = tree.map_leaves(to_ember, (args, kwargs))
         _active.depth += 1
         try:
@@ -163,7 +167,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
             _active.dtype = region.dtype
         try:
             with torch.autocast(region.device_type, enabled=False):
-                return self.forward(*args, **kwargs)
+                return self._run(args, kwargs)
         finally:
             _active.dtype = before
 

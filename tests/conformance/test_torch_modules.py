@@ -117,6 +117,25 @@ def test_an_optimizer_of_torch_trains_the_ember_module(create: Callable[..., Any
         np.testing.assert_array_equal(value.numpy(), before[name])
 
 
+@of_each
+def test_it_runs_inside_autocast(create: Callable[..., Any]) -> None:
+    module, x = create()
+    theirs = to_torch(module.eval())
+    expected = theirs(torch.from_numpy(x)).detach()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = theirs(torch.from_numpy(x))
+    has_parameters = any(parameter.is_floating_point() for parameter in theirs.parameters())
+    assert y.dtype == (torch.bfloat16 if has_parameters else torch.float32)
+    error = (y.detach().float() - expected).abs().median()  # quotients of small sums differ by more
+    assert error <= 0.02 * expected.abs().max()
+    if y.requires_grad:
+        y.float().square().mean().backward()
+    for name, parameter in theirs.named_parameters():
+        if parameter.grad is not None:
+            assert parameter.grad.dtype == torch.float32, name
+            assert parameter.grad.isfinite().all(), name
+
+
 @of_some
 def test_it_compiles_without_graph_breaks(create: Callable[..., Any]) -> None:
     module, x = create()
