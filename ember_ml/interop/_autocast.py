@@ -1,8 +1,8 @@
 """Modules inside `torch.autocast`.
 
-Autocast chooses the dtype of each op by its own rules. Ember's ops derive the dtype of a result from
-the operands. A module therefore runs with autocast off, on parameters and inputs that are cast to
-the dtype of autocast, as with `Trainer(precision=...)`.
+Autocast chooses the dtype of each op by its own rules. Ember's ops derive the dtype of a result
+from the operands. A module therefore runs with autocast off, on parameters and inputs that are cast
+to the dtype of autocast, as with `Trainer(precision=...)`.
 """
 
 from __future__ import annotations

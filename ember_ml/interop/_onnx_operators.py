@@ -68,3 +68,18 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.expand.default: _expand,
 }
 """Functions by the operator that they replace."""
+
+
+def replace_operators(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """Return a program without the operators that ONNX's exporter lacks.
+
+    Args:
+        program: The program.
+    """
+    lacking = any(_is_lacking(node) for node in program.graph.nodes)
+    return program.run_decompositions(DECOMPOSITIONS) if lacking else program
+
+
+def _is_lacking(node: torch.fx.Node) -> bool:
+    is_real = node.target is aten.expand.default and not node.meta["val"].is_complex()
+    return node.target in DECOMPOSITIONS and not is_real

@@ -17,7 +17,7 @@ import torch
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, EmberError
 from ember_ml._core.files import write_atomically
 from ember_ml._core.requirements import import_optional
-from ember_ml.interop._onnx_operators import DECOMPOSITIONS
+from ember_ml.interop._onnx_operators import replace_operators
 from ember_ml.interop.torch_modules import BACKEND, EmberModule, to_torch
 from ember_ml.nn import Module
 
@@ -120,8 +120,7 @@ def _export_onnx(model: EmberModule, x: torch.Tensor, axes: Sequence[int]) -> tu
     import_optional("onnxscript", "export to ONNX")
     with _failures("torch.onnx"), _quiet():
         exported = torch.export.export(model, (x,), dynamic_shapes=_dynamic(axes))
-        exported = exported.run_decompositions(DECOMPOSITIONS)
-        program = torch.onnx.export(exported, dynamo=True, verbose=False)
+        program = torch.onnx.export(replace_operators(exported), dynamo=True, verbose=False)
         content = program.model_proto.SerializeToString()
         options = runtime.SessionOptions()
         options.log_severity_level = 4  # a size at which the program fails is not the user's error

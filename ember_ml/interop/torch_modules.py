@@ -160,7 +160,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
     def _forward_in(
         self, region: _autocast.Region, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Return the output in the dtype of autocast, with autocast off: the ops choose no dtype."""
+        """Return the output in the dtype of autocast, computed with autocast off."""
         before = _active.dtype
         if self.places:
             args, kwargs = tree.map_leaves(region.cast, (args, kwargs))
@@ -174,10 +174,10 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
     def _compute(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output with the values that torch holds, and store changes of buffers."""
         variables = [place.variable for place in self.places]
-        natives = [place.computed(_active.dtype) for place in self.places]
         with exclusive(variables):
             if _active.depth == 1 and not torch.compiler.is_compiling():
                 self.take_values_of_ember()
+            natives = [place.computed(_active.dtype) for place in self.places]
             return self._substitute(variables, natives, args, kwargs)
 
     def _substitute(
@@ -245,11 +245,9 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         value = place.owner._parameters.get(place.name)
         if value is None and parametrize.is_parametrized(place.owner, place.name):
             value = place.value()
-        elif not isinstance(value, torch.nn.Parameter):  # such as a value of functional_call
+        elif type(value) is not torch.nn.Parameter:  # a value of functional_call, or a shard
             return
-        if type(value.data) is torch.Tensor and (
-            value.data_ptr() != self.shared[id(place.variable)].data_ptr()
-        ):
+        if value.data_ptr() != self.shared[id(place.variable)].data_ptr():
             self._share(place, value.detach())
 
     def _share(self, place: _Place, value: torch.Tensor) -> None:
@@ -257,9 +255,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         self.shared[id(place.variable)] = value
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EmberModule:
-        for module in self.modules():
-            if isinstance(module, EmberModule):
-                module._take_own_values()
+        self.take_values_of_ember()
         copied = self.__new__(type(self))
         memo[id(self)] = copied
         copied.__dict__ = copy.deepcopy(self.__dict__, memo)
@@ -279,6 +275,11 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
             id(place.variable): _is_trainable(place.variable) for place in self.own_places
         }
         self.shared = {id(place.variable): place.variable.native for place in self.own_places}
+
+    def __copy__(self) -> EmberModule:
+        copied = self.__new__(type(self))
+        copied.__dict__ = self.__dict__.copy()
+        return copied
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise ArgumentTypeError(

@@ -220,6 +220,14 @@ def test_batch_norm_and_buffers_inside_autocast() -> None:
         torch.testing.assert_close(mine, expected, rtol=0.02, atol=0.01)
 
 
+def test_values_that_ember_replaces_are_used_inside_autocast() -> None:
+    layer = layers.Dense(4, 4)
+    theirs = to_torch(layer)
+    layer.weight.become(ops.zeros((4, 4)))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert not (theirs(torch.ones(2, 4)) - theirs.bias).any()
+
+
 def test_autocast_does_not_change_the_dtypes_of_later_results() -> None:
     x = array(torch.ones(3, 3))
     with torch.autocast("cpu", dtype=torch.bfloat16):
