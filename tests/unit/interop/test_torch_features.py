@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, load_model, save_file, save_model
 from torch.nn.utils import parametrizations, parametrize
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.checkpoint import checkpoint
@@ -71,6 +73,20 @@ def test_an_adapter_replaces_a_submodule(dtype: torch.dtype | None) -> None:
     torch.testing.assert_close(y.float(), merged(tokens()), rtol=tolerance, atol=tolerance)
 
 
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        self.first = self.second = layers.Dense(4, 4)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+def test_a_module_that_occurs_twice_is_replaced_in_both_places() -> None:
+    theirs = to_torch(Twice())
+    theirs.second = torch.nn.Identity()
+    assert torch.equal(theirs(torch.ones(2, 4)), torch.ones(2, 4))
+
+
 def test_a_copy_has_what_torch_added() -> None:
     theirs, calls = model("swiglu"), []
     theirs.head = Adapter(theirs.head)
@@ -99,6 +115,19 @@ def test_a_copy_keeps_weights_that_torch_ties(order: tuple[str, str]) -> None:
         copied["head"].weight.zero_()
     assert not copied["embedding"].ember.weight.numpy().any()
     assert parts["embedding"].weight.any()
+
+
+def test_files_of_safetensors(tmp_path: Path) -> None:
+    tied = to_torch(LanguageModel("mamba", 7, 8, tie_weights=True))
+    save_file(tied.state_dict(), tmp_path / "tied.safetensors")
+    assert "embedding.weight" in load_file(tmp_path / "tied.safetensors")
+    twice = to_torch(Twice())
+    with pytest.raises(RuntimeError, match="share memory"):
+        save_file(twice.state_dict(), tmp_path / "twice.safetensors")
+    save_model(twice, str(tmp_path / "twice.safetensors"))
+    other = to_torch(Twice())
+    load_model(other, tmp_path / "twice.safetensors")
+    assert torch.equal(other(torch.ones(1, 4)), twice(torch.ones(1, 4)))
 
 
 def test_weight_norm() -> None:
@@ -226,6 +255,15 @@ def test_values_that_ember_replaces_are_used_inside_autocast() -> None:
     layer.weight.become(ops.zeros((4, 4)))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert not (theirs(torch.ones(2, 4)) - theirs.bias).any()
+
+
+def test_a_dense_layer_does_not_follow_quantized_embeddings_inside_autocast() -> None:
+    theirs = to_torch(nn.Sequential(layers.QuantizedEmbedding(7, 8), layers.Dense(8, 4)))
+    with (
+        torch.autocast("cpu", dtype=torch.bfloat16),
+        pytest.raises(TypeError, match="does not mix"),
+    ):
+        theirs(tokens())
 
 
 def test_autocast_does_not_change_the_dtypes_of_later_results() -> None:
