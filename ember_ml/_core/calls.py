@@ -25,12 +25,16 @@ from ember_ml._core.tensor import EmberTensor, wrap
 
 _new = object.__new__
 _tag_of = runtime.TAG_OF
+_dtype_of_tag = runtime.DTYPE_OF_TAG
 _integer_tags = runtime.INTEGER_TAGS
 _native_of = runtime.NATIVE
 _INT32 = 2**31
 _MISSING: Any = object()
 _RAW = (TypeError, ValueError, LookupError, AttributeError, ZeroDivisionError)
+_FAILURES = (*_RAW, RuntimeError, ArithmeticError, AssertionError, MemoryError, ImportError)
+"""Errors of native functions. Others are control flow, such as that of torch's checkpointing."""
 Tapes: TypeAlias = Sequence[Any]
+Kernels: TypeAlias = dict[str, tuple[Callable[..., Any], str | None]]
 
 
 def recover(
@@ -39,6 +43,8 @@ def recover(
     """Convert the operands and call again; raise the explained error if they need no conversion."""
     from ember_ml._core import align, explain
 
+    if error is not None and not isinstance(error, _FAILURES):
+        raise error
     op = OPS[key]
     if error is None or not align.is_aligned(op, args, kwargs):
         args, kwargs = align.align(op, args, kwargs)
@@ -89,6 +95,16 @@ def traced_binary(key: str, x: Any, y: Any) -> Any:
     return traced(key, (x, y), {})
 
 
+def _remember(table: Kernels, tag: str, kernel: Callable[..., Any], result: str) -> None:
+    """Store the tag of an op's results; a change of precision is not the op's own.
+
+    Inside `torch.autocast`, torch returns floats of another size.
+    """
+    x, y = _dtype_of_tag[tag], _dtype_of_tag[result]
+    if x is y or not (x.is_floating and y.is_floating):
+        table[tag] = kernel, result
+
+
 def unary(op: Op, tapes: Tapes) -> Callable[..., Any]:
     """Return the fast path of an op of one tensor without other parameters."""
     if op.names != ("x",):
@@ -105,7 +121,7 @@ def unary(op: Op, tapes: Tapes) -> Callable[..., Any]:
             return recover(key, (x,), {}, error)
         if tag is None:
             tag = _tag_of[x._backend][out.dtype]
-            kernels[x._tag] = kernel, tag
+            _remember(kernels, x._tag, kernel, tag)
         tensor = _new(EmberTensor)
         tensor._data = out
         tensor._backend = x._backend
@@ -133,7 +149,7 @@ def binary(op: Op, tapes: Tapes) -> Callable[..., Any]:
                 return recover(key, (x, y), {}, error)
             if tag is None:
                 tag = _tag_of[x._backend][out.dtype]
-                kernels[x._tag] = kernel, tag
+                _remember(kernels, x._tag, kernel, tag)
             tensor = _new(EmberTensor)
             tensor._data = out
             tensor._backend = x._backend
@@ -149,7 +165,7 @@ def binary(op: Op, tapes: Tapes) -> Callable[..., Any]:
                 return recover(key, (x, y), {}, error)
             if tag is None:
                 tag = _tag_of[x._backend][out.dtype]
-                table[x._tag] = kernel, tag
+                _remember(table, x._tag, kernel, tag)
             tensor = _new(EmberTensor)
             tensor._data = out
             tensor._backend = x._backend
@@ -194,7 +210,7 @@ def _with_scalar(op: Op) -> Callable[..., Any]:
             return recover(key, (x, y), {}, error)
         if tag is None:
             tag = _tag_of[like._backend][out.dtype]
-            table[like._tag] = kernel, tag
+            _remember(table, like._tag, kernel, tag)
         tensor = _new(EmberTensor)
         tensor._data = out
         tensor._backend = like._backend
@@ -228,7 +244,7 @@ def general(op: Op, tapes: Tapes) -> Callable[..., Any]:
             return output(out, x._backend)
         if tag is None:
             tag = _tag_of[x._backend][out.dtype]
-            kernels[x._tag] = kernel, tag
+            _remember(kernels, x._tag, kernel, tag)
         tensor = _new(EmberTensor)
         tensor._data = out
         tensor._backend = x._backend
@@ -270,7 +286,7 @@ def composite(op: Op, tapes: Tapes) -> Callable[..., Any]:
             return output(out, backend)
         if tag is None:
             tag = _tag_of[backend][out.dtype]
-            kernels[x._tag] = kernel, tag
+            _remember(kernels, x._tag, kernel, tag)
         tensor = _new(EmberTensor)
         tensor._data = out
         tensor._backend = backend
@@ -406,7 +422,7 @@ def sequence(op: Op, tapes: Tapes) -> Callable[..., Any]:
             return output(out, backend)
         if result is None:
             result = _tag_of[backend][out.dtype]
-            kernels[tag] = kernel, result
+            _remember(kernels, tag, kernel, result)
         tensor = _new(EmberTensor)
         tensor._data = out
         tensor._backend = backend

@@ -17,6 +17,7 @@ import torch
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, EmberError
 from ember_ml._core.files import write_atomically
 from ember_ml._core.requirements import import_optional
+from ember_ml.interop._onnx_operators import replace_operators
 from ember_ml.interop.torch_modules import BACKEND, EmberModule, to_torch
 from ember_ml.nn import Module
 
@@ -118,11 +119,12 @@ def _export_onnx(model: EmberModule, x: torch.Tensor, axes: Sequence[int]) -> tu
     runtime = import_optional("onnxruntime", "export to ONNX")
     import_optional("onnxscript", "export to ONNX")
     with _failures("torch.onnx"), _quiet():
-        program = torch.onnx.export(
-            model, (x,), dynamo=True, verbose=False, dynamic_shapes=_dynamic(axes)
-        )
+        exported = torch.export.export(model, (x,), dynamic_shapes=_dynamic(axes))
+        program = torch.onnx.export(replace_operators(exported), dynamo=True, verbose=False)
         content = program.model_proto.SerializeToString()
-        session = runtime.InferenceSession(content)
+        options = runtime.SessionOptions()
+        options.log_severity_level = 4  # a size at which the program fails is not the user's error
+        session = runtime.InferenceSession(content, options)
     name = session.get_inputs()[0].name
 
     def run(x: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,13 @@ from ember_ml._core import runtime, tree
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import wrap
 from ember_ml.interop._naming import add_variable
-from ember_ml.interop.torch_modules import BACKEND, EmberModule, to_ember, to_native
+from ember_ml.interop.torch_modules import (
+    BACKEND,
+    EmberModule,
+    outside_of_torch_modules,
+    to_ember,
+    to_native,
+)
 from ember_ml.nn import Module, _traversal
 from ember_ml.nn.parameter import Buffer, Parameter
 
@@ -92,7 +98,8 @@ class TorchLayer(Module):
         if self.training:  # torch changes buffers in place
             values |= {name: values[name].clone() for name, _ in self.named_buffers()}
         inputs, options = tree.map_leaves(to_native, (args, kwargs))
-        output = torch.func.functional_call(self._torch, values, inputs, options)
+        with outside_of_torch_modules():  # one inside has parameters that are bound here
+            output = torch.func.functional_call(self._torch, values, inputs, options)
         if self.training:
             for name, buffer in self.named_buffers():
                 buffer.become(wrap(values[name], BACKEND))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import copy
 import functools
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, NoReturn, Self
 
 import torch
+from torch.nn.utils import parametrize
 
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, rebind, wrap
+from ember_ml.interop import _autocast
 from ember_ml.interop._checks import check_module
 from ember_ml.nn import Module, _traversal
 from ember_ml.nn._hooks import Hooks
@@ -32,8 +35,12 @@ def to_torch(module: Module) -> EmberModule:
 
     The next call of the torch module also has the values that Ember has replaced, as its `Trainer`
     and `load_state_dict` do, and the parameters that it has frozen. A program of `torch.compile`
-    has them after the next call of `to_torch`. After a change of the submodules or variables of the
-    Ember module, use the new module that `to_torch` returns.
+    has them after the next call of `to_torch`. The same holds in the other direction for parameters
+    that torch has replaced instead of changing them in place, as `vector_to_parameters` does. After
+    a change of the submodules or variables of the Ember module, use the new module that `to_torch`
+    returns. A submodule of the torch module may be replaced, such as by an adapter.
+
+    Inside `torch.autocast`, the module computes in the dtype of autocast.
 
     Args:
         module: Module on the torch backend.
@@ -60,14 +67,48 @@ class _Place(NamedTuple):
     def value(self) -> torch.Tensor:
         return getattr(self.owner, self.name)
 
+    def computed(self, dtype: torch.dtype | None) -> torch.Tensor:
+        """Return the value that a call computes with; autocast has a dtype for parameters."""
+        value = self.value()
+        return value if isinstance(self.variable, Buffer) else _autocast.cast(value, dtype)
+
+
+class _Seat(NamedTuple):
+    """Where the torch module of a submodule was registered."""
+
+    owner: torch.nn.Module
+    name: str
+    module: EmberModule
+
+    def current(self) -> torch.nn.Module:
+        """Return the module that torch has there now."""
+        current = self.owner._modules.get(self.name)
+        return self.module if current is None else current
+
+    def detour(self) -> _Detour:
+        """Return the detour of the submodule."""
+        return self.module.ember._hooks.around  # type: ignore[union-attr, return-value]
+
 
 class _Active(threading.local):
-    """Number of calls of torch modules that this thread is inside of."""
+    """Number of calls of torch modules that this thread is inside of, and the dtype of autocast."""
 
     depth = 0
+    dtype: torch.dtype | None = None
 
 
 _active = _Active()
+
+
+@contextmanager
+def outside_of_torch_modules() -> Iterator[None]:
+    """Let the modules that are called within the block use their own values, as at depth 0."""
+    depth, dtype = _active.depth, _active.dtype
+    _active.depth, _active.dtype = 0, None
+    try:
+        yield
+    finally:
+        _active.depth, _active.dtype = depth, dtype
 
 
 class EmberModule(torch.nn.Module):  # type: ignore[misc]
@@ -86,6 +127,8 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         self.ember = module
         self.own_places: list[_Place] = []
         """Places of the variables of this module alone."""
+        self.seats: list[_Seat] = []
+        """Where the torch modules of the submodules were registered."""
         self.places: list[_Place] = []
         """Places of the variables of this module and all modules inside it."""
         self.shared: dict[int, torch.Tensor] = {}
@@ -102,6 +145,12 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the output of the Ember module, with tensors of torch in and out."""
+        if (region := _autocast.find(args, kwargs)) is not None:
+            return self._forward_in(region, args, kwargs)
+        return self._run(args, kwargs)
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the output of the Ember module, outside of autocast."""
         inputs, options = tree.map_leaves(to_ember, (args, kwargs))
         _active.depth += 1
         try:
@@ -113,21 +162,29 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
             _active.depth -= 1
         return tree.map_leaves(to_native, output)
 
+    def _forward_in(
+        self, region: _autocast.Region, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Return the output in the dtype of autocast, computed with autocast off."""
+        before = _active.dtype
+        if self.places:
+            args, kwargs = tree.map_leaves(region.cast, (args, kwargs))
+            _active.dtype = region.dtype
+        try:
+            with torch.autocast(region.device_type, enabled=False):
+                return self._run(args, kwargs)
+        finally:
+            _active.dtype = before
+
     def _compute(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output with the values that torch holds, and store changes of buffers."""
         variables = [place.variable for place in self.places]
-        natives = [self._used(place) for place in self.places]
         with exclusive(variables):
             if self.takes_values and _active.depth == 1 and not torch.compiler.is_compiling():
                 self.take_values_of_ember()
+            dtype = _active.dtype or self.compute_dtype
+            natives = [place.computed(dtype) for place in self.places]
             return self._substitute(variables, natives, args, kwargs)
-
-    def _used(self, place: _Place) -> torch.Tensor:
-        """Return the value of a variable in the dtype of the computation."""
-        value, dtype = place.value(), self.compute_dtype
-        if dtype is None or not value.is_floating_point() or isinstance(place.variable, Buffer):
-            return value
-        return value.to(dtype)
 
     def _substitute(
         self,
@@ -138,9 +195,10 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
     ) -> Any:
         with substitute(variables, [wrap(x, BACKEND) for x in natives]):
             output = _forward(self.ember, args, kwargs)
-            for variable, native in zip(variables, natives, strict=True):
+            for place, native in zip(self.places, natives, strict=True):
+                variable = place.variable
                 if isinstance(variable, Buffer) and variable.native is not native:
-                    native.copy_(variable.native.detach())
+                    place.value().copy_(variable.native.detach())
         return output
 
     def train(self, mode: bool = True) -> Self:
@@ -161,8 +219,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         for place in self.own_places:
             value = place.value().detach()
             if type(value) is torch.Tensor:  # not a shard of it
-                rebind([place.variable], [wrap(value, BACKEND)])
-                self.shared[id(place.variable)] = value
+                self.share(place, value)
 
     def take_values_of_ember(self) -> None:
         """Copy the values to torch that Ember has replaced since the memory was shared."""
@@ -178,6 +235,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
                 place.value().requires_grad_(trainable)
                 self.trainable[id(variable)] = trainable
             if variable.native is self.shared[id(variable)]:
+                self._share_if_replaced(place)
                 continue
             if variable.backend != BACKEND:
                 raise ArgumentTypeError(
@@ -187,15 +245,55 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
             with torch.no_grad():
                 value = local_part(place.value().detach())
                 value.copy_(variable.native)
-            rebind([variable], [wrap(value, BACKEND)])
-            self.shared[id(variable)] = value
+            self.share(place, value)
+
+    def _share_if_replaced(self, place: _Place) -> None:
+        """Let the Ember variable refer to a parameter that torch has replaced, not one it lends."""
+        value = place.owner._parameters.get(place.name)
+        if value is None and parametrize.is_parametrized(place.owner, place.name):
+            value = place.value()
+        elif type(value) is not torch.nn.Parameter:  # a value of functional_call, or a shard
+            return
+        if value.data_ptr() != self.shared[id(place.variable)].data_ptr():
+            self.share(place, value.detach())
+
+    def share(self, place: _Place, value: torch.Tensor) -> None:
+        """Let a variable of the Ember module refer to a value of torch."""
+        rebind([place.variable], [wrap(value, BACKEND)])
+        self.shared[id(place.variable)] = value
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EmberModule:
-        copied = to_torch(copy.deepcopy(self.ember, memo))
-        for mine, other in zip(self.parameters(), copied.parameters(), strict=True):
-            other.requires_grad_(mine.requires_grad)
+        self.take_values_of_ember()
+        copied = self.__new__(type(self))
         memo[id(self)] = copied
+        copied.__dict__ = copy.deepcopy(self.__dict__, memo)
+        copied._connect()
+        copied.share_memory_with_ember()
         return copied
+
+    def _connect(self) -> None:
+        """Connect the Ember module to this torch module, which has its variables in its places."""
+        hooks = self.ember._hooks
+        if hooks is None:
+            hooks = self.ember.__dict__["_hooks"] = Hooks()
+        hooks.around = _Detour(self)
+        for seat in self.seats:
+            seat.detour().seats[id(self.ember), seat.name] = seat
+        self.trainable = {
+            id(place.variable): _is_trainable(place.variable) for place in self.own_places
+        }
+        self.shared = {id(place.variable): place.variable.native for place in self.own_places}
+
+    def __copy__(self) -> EmberModule:
+        copied = self.__new__(type(self))
+        copied.__dict__ = self.__dict__.copy()
+        return copied
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise ArgumentTypeError(
+            f"{self._get_name()} of to_torch cannot be pickled; save its state_dict(), or save the "
+            "Ember module with ember_ml.save"
+        )
 
     def _get_name(self) -> str:
         return type(self.ember).__name__
@@ -220,9 +318,6 @@ class _Builder:
                 known.counterpart.take_values_of_ember()
             return known.counterpart
         counterpart = EmberModule(module)
-        if hooks is None:
-            hooks = module.__dict__["_hooks"] = Hooks()
-        hooks.around = _Detour(counterpart)
         variables, children = _traversal.parts(module)
         for name, variable in variables:
             counterpart.own_places.append(self._register(counterpart, name, variable))
@@ -231,14 +326,10 @@ class _Builder:
             inner = self.build(child)
             owner, last = _container(counterpart, name)
             owner.add_module(last, inner)
+            counterpart.seats.append(_Seat(owner, last, inner))
             places |= {id(place.variable): place for place in inner.places}
         counterpart.places = list(places.values())
-        counterpart.shared = {
-            id(place.variable): place.variable.native for place in counterpart.own_places
-        }
-        counterpart.trainable = {
-            id(place.variable): _is_trainable(place.variable) for place in counterpart.own_places
-        }
+        counterpart._connect()
         return counterpart
 
     def _register(self, root: torch.nn.Module, name: str, variable: Variable) -> _Place:
@@ -266,6 +357,15 @@ class _Detour:
         self.counterpart = counterpart
         self.entry: Callable[..., Any] | None = None
         """What a call from outside of torch goes through, with (args, kwargs)."""
+        self.seats: dict[tuple[int, str], _Seat] = {}
+        """Where modules that contain it have it, by the Ember module and the name."""
+
+    def target(self) -> torch.nn.Module:
+        """Return the torch module, or the module that torch has in its place, as an adapter."""
+        for seat in self.seats.values():
+            if (current := seat.current()) is not self.counterpart:
+                return current
+        return self.counterpart
 
     def is_current(self) -> bool:
         """Return whether the Ember module still has the variables of the torch module."""
@@ -279,7 +379,11 @@ class _Detour:
             entry = self.entry or functools.partial(_forward, module)
             return entry(args, kwargs)
         inputs, options = tree.map_leaves(to_native, (args, dict(kwargs)))
-        return tree.map_leaves(to_ember, self.counterpart(*inputs, **options))
+        target = self.target()
+        if target is self.counterpart or _active.dtype is None:
+            return tree.map_leaves(to_ember, target(*inputs, **options))
+        with _autocast.resume(inputs, options, _active.dtype):
+            return tree.map_leaves(to_ember, target(*inputs, **options))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
         return None  # a copy of the Ember module has no torch module

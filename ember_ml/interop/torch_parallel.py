@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 from ember_ml._core import tree
-from ember_ml._core.tensor import Tensor, rebind, wrap
+from ember_ml._core.tensor import Tensor, wrap
 from ember_ml.backend.torch import DTYPES
 from ember_ml.backend.torch.distributed import Topology
 from ember_ml.backend.torch.nesting import nesting
@@ -94,9 +94,7 @@ class TorchParallel:
         for each in _modules(self.root):
             each.takes_values = False  # during a call, torch has gathered values instead of parts
             for place in each.own_places:
-                part = local_part(place.value().detach())
-                rebind([place.variable], [wrap(part, BACKEND)])
-                each.shared[id(place.variable)] = part
+                each.share(place, local_part(place.value().detach()))
 
     def _enter(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output of the module for a call from Ember."""

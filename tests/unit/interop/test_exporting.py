@@ -16,6 +16,7 @@ import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import use_backend
 from ember_ml.interop import ExportError, export, exporting
+from ember_ml.interop._onnx_operators import DECOMPOSITIONS
 from ember_ml.nn.models import LanguageModel
 from tests.unit.cli.commands import ember
 
@@ -52,6 +53,33 @@ def test_an_onnx_program_has_variable_axes(tmp_path: Path, on_numpy: None) -> No
     np.testing.assert_allclose(y, ours.eval()(TOKENS).numpy(), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("layers", ["moe_mlp", "lru"])
+def test_operators_that_the_onnx_exporter_lacks(tmp_path: Path, layers: str) -> None:
+    with use_backend("torch"):
+        ours = model(layers)
+        written = export(ours, tmp_path / "model.onnx", "onnx", torch.from_numpy(TOKENS))
+    assert written.shape[0] == "batch"
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    (y,) = session.run(None, {session.get_inputs()[0].name: TOKENS})
+    np.testing.assert_allclose(y, ours.eval()(TOKENS).numpy(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("unitriangular", [True, False])
+@pytest.mark.parametrize("upper", [True, False])
+def test_triangular_systems_of_onnx(
+    size: int, left: bool, unitriangular: bool, upper: bool
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    a = torch.randn(3, size, size, generator=generator) + 4.0 * torch.eye(size)
+    b = torch.randn(3, *((size, 4) if left else (4, size)), generator=generator)
+    options = {"upper": upper, "left": left, "unitriangular": unitriangular}
+    solve = DECOMPOSITIONS[torch.ops.aten.linalg_solve_triangular.default]
+    expected = torch.linalg.solve_triangular(a, b, **options)
+    torch.testing.assert_close(solve(a, b, **options), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_a_length_that_the_program_depends_on_is_fixed(tmp_path: Path) -> None:
     with use_backend("torch"):
         written = export(model("gru"), tmp_path / "model.pt2")
@@ -74,9 +102,14 @@ def test_a_program_that_differs_is_not_written(
     assert (tmp_path / "model.pt2").read_text() == "mine"
 
 
+class SingularValues(nn.Module):
+    def forward(self, x):
+        return ops.linalg.svdvals(x)
+
+
 def test_an_error_of_the_model_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match=r"LanguageModel cannot be exported as onnx: .*sort"):
-        export(model("moe_mlp"), tmp_path / "model.onnx", "onnx")
+    with pytest.raises(ExportError, match=r"SingularValues cannot be exported as onnx: .*svd"):
+        export(SingularValues(), tmp_path / "model.onnx", "onnx", torch.eye(3))
     with pytest.raises(ValueError, match="format must be one of torch-export, onnx; got 'tflite'"):
         export(model(), tmp_path / "model", "tflite")
     with pytest.raises(ValueError, match="LeakyReLU has no vocab_size"):

@@ -191,6 +191,22 @@ def test_mixed_precision_learns_with_float32_weights(name: str, precision: str) 
     assert np.allclose(history.losses[:3], plain.losses[:3], atol=0.05)
 
 
+@pytest.mark.parametrize(
+    ("name", "precision"), [row for row in precisions() if row[0] != "mlx"]
+)  # MLX takes a minute to build the kernels of a new dtype
+def test_hyena_has_float32_buffers_in_mixed_precision(name: str, precision: str) -> None:
+    x, y = np.ones((6, 5, 4), "float32"), np.zeros((6, 5, 4), "float32")
+    with use_backend(name):
+        losses = []
+        for each in (precision, "float32"):
+            ops.random.set_seed(1)
+            ours = Trainer(
+                layers.Hyena(4, max_length=8), "mse", precision=each, compile=False, progress=False
+            )
+            losses.append(ours.fit((x, y), steps=2, batch_size=6).losses)
+    np.testing.assert_allclose(*losses, rtol=0.05)
+
+
 def test_a_precision_that_a_backend_lacks_is_named() -> None:
     with use_backend("numpy"), pytest.raises(TypeError, match="bfloat16"):
         trainer(mlp(), precision="bfloat16").fit((X, Y), steps=1)

@@ -161,9 +161,9 @@ class BatchNorm(Layer):
         if self.training:
             return self._normalize_and_track(x)
         mean, variance = self.running_mean, self.running_variance
-        return ops.batch_norm(
-            x, mean, variance, self.weight, self.bias, eps=self.eps, axis=self.axis
-        )
+        y = ops.batch_norm(x, mean, variance, self.weight, self.bias, eps=self.eps, axis=self.axis)
+        is_half = x.dtype.is_floating and x.dtype.bits == 16
+        return ops.astype(y, x.dtype) if is_half else y  # float32 in mixed precision
 
     def _normalize_and_track(self, x: Tensor) -> Tensor:
         y, mean, variance = ops.batch_norm_train(

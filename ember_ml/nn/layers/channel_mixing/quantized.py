@@ -112,6 +112,17 @@ class Packed(Layer):
         """Number of weights that are stored as integers."""
         return self._shape[0] * self._shape[1]
 
+    def scales_of(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the scale and the shift for an input; in mixed precision they are float32.
+
+        Args:
+            x: (..., features).
+        """
+        if not (x.dtype.is_floating and x.dtype.bits == 16):
+            return self.scale, self.shift
+        shift = None if self.shift is None else ops.astype(self.shift, x.dtype)
+        return ops.astype(self.scale, x.dtype), shift
+
     def product(self, x: Tensor, bias: Parameter | None = None) -> Tensor:
         """Return x @ weight^T + bias.
 
@@ -120,8 +131,9 @@ class Packed(Layer):
             bias: (rows,). Default: none.
         """
         self.check_features(x, self._shape[1])  # four-bit rows may hold one weight more
+        scale, shift = self.scales_of(x)
         size = self.group_size
-        return ops.quantized_linear(x, self.packed, self.scale, self.shift, bias, size)
+        return ops.quantized_linear(x, self.packed, scale, shift, bias, size)
 
 
 @register("layers/quantized_dense")

@@ -66,4 +66,5 @@ class HyenaFilter(Module):
         for layer in self.layers:
             z = ops.sin(self.frequency * layer(z))
         window = ops.exp(-ops.expand_dims(self.decay, 1) * self.time[:length])
-        return ops.matmul(self.output.weight, ops.swapaxes(z, 0, 1)) * window
+        taps = ops.matmul(self.output.weight, ops.swapaxes(z, 0, 1))
+        return taps * ops.astype(window, taps.dtype)  # in mixed precision the buffers are float32
