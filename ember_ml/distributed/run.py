@@ -111,6 +111,11 @@ class ParallelRun:
         self.values.wrapped = wrapped
         return WrappingEngine(wrapped, self._data)
 
+    @property
+    def local_names(self) -> frozenset[str] | None:
+        """Names of the variables that this process has; None for all."""
+        return self.values.local
+
     def trained(self, model: Module) -> ParametersLike:
         """Return the parameters that the optimizer of this process updates."""
         return list(self.values.named_parameters())

@@ -219,7 +219,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         for place in self.own_places:
             value = place.value().detach()
             if type(value) is torch.Tensor:  # not a shard of it
-                self.share(place, value)
+                self.share_value(place, value)
 
     def take_values_of_ember(self) -> None:
         """Copy the values to torch that Ember has replaced since the memory was shared."""
@@ -245,7 +245,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
             with torch.no_grad():
                 value = local_part(place.value().detach())
                 value.copy_(variable.native)
-            self.share(place, value)
+            self.share_value(place, value)
 
     def _share_if_replaced(self, place: _Place) -> None:
         """Let the Ember variable refer to a parameter that torch has replaced, not one it lends."""
@@ -255,9 +255,9 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         elif type(value) is not torch.nn.Parameter:  # a value of functional_call, or a shard
             return
         if value.data_ptr() != self.shared[id(place.variable)].data_ptr():
-            self.share(place, value.detach())
+            self.share_value(place, value.detach())
 
-    def share(self, place: _Place, value: torch.Tensor) -> None:
+    def share_value(self, place: _Place, value: torch.Tensor) -> None:
         """Let a variable of the Ember module refer to a value of torch."""
         rebind([place.variable], [wrap(value, BACKEND)])
         self.shared[id(place.variable)] = value

@@ -94,7 +94,7 @@ class TorchParallel:
         for each in _modules(self.root):
             each.takes_values = False  # during a call, torch has gathered values instead of parts
             for place in each.own_places:
-                each.share(place, local_part(place.value().detach()))
+                each.share_value(place, local_part(place.value().detach()))
 
     def _enter(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output of the module for a call from Ember."""

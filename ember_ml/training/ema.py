@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, Self
 
 from ember_ml._core.convert import convert_to_tensor
@@ -25,6 +25,7 @@ class EMA:
         decay: Decay rate of the average.
         warmup: Whether to start with a smaller decay, (1 + n) / (10 + n) at update n, to forget
             the initial values.
+        names: Names of the parameters to average. Default: all.
 
     Example:
         >>> from ember_ml import nn
@@ -36,12 +37,19 @@ class EMA:
         ...     output = layer(ops.ones((1, 2)))
     """
 
-    def __init__(self, model: Module, decay: float = 0.999, warmup: bool = True) -> None:
+    def __init__(
+        self,
+        model: Module,
+        decay: float = 0.999,
+        warmup: bool = True,
+        names: Container[str] | None = None,
+    ) -> None:
         if not 0.0 <= decay < 1.0:
             raise ArgumentError(f"EMA: decay must be at least 0 and below 1, not {decay!r}")
         self.model = model
         self.decay = decay
         self.warmup = warmup
+        self._names = names
         self._is_applied = False
         self.reset()
 
@@ -112,7 +120,8 @@ class EMA:
         return min(self.decay, (1 + self.updates) / (10 + self.updates))
 
     def _parameters(self) -> dict[str, Parameter]:
-        return dict(self.model.named_parameters())
+        named = self.model.named_parameters()
+        return {name: x for name, x in named if self._names is None or name in self._names}
 
     def _alike(self) -> list[dict[str, Parameter]]:
         """Return the parameters grouped by backend and dtype."""

@@ -61,3 +61,28 @@ def alone(function: str, **arguments: Any) -> Any:
     """Return what a function returns in this process alone."""
     with ember_ml.use_backend(arguments.pop("backend", "torch")):
         return globals()[function](**arguments)
+
+
+def train_and_save(
+    pattern: str, folder: str, strategy: Any = None, steps: int = 3, **options: Any
+) -> list[float]:
+    """Train for some steps, save a checkpoint, and return the losses."""
+    trainer = build(pattern, strategy, **options)
+    trainer.fit(data(), steps=steps)
+    trainer.save(folder)
+    return trainer.history.losses
+
+
+def resume(
+    pattern: str, folder: str, strategy: Any = None, steps: int = 5, **options: Any
+) -> dict[str, Any]:
+    """Continue a saved run, and return its losses, norms and whole parameters."""
+    trainer = build(pattern, strategy, **options)
+    trainer.resume(folder)
+    trainer.fit(data(), until_step=steps)
+    return {
+        "losses": trainer.history.losses,
+        "norms": [record["grad_norm"] for record in trainer.history.steps],
+        "parameters": whole_parameters(trainer),
+        "evaluation": trainer.evaluate(data()),
+    }

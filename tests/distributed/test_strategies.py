@@ -88,3 +88,28 @@ def test_pipelines_of_two_processes(pools, schedule: str, pattern) -> None:
     strategy = {"type": "pp", "schedule": schedule}
     results = pools(2).run("tests.distributed.tasks:train", pattern=pattern, strategy=strategy)
     assert_equal_training(results, expected)
+
+
+MESHES = [
+    {"dp": 4},
+    {"fsdp": 4},
+    {"dp": 2, "fsdp": 2},
+    {"dp": 2, "pp": 2},
+    {"pp": 4},
+    {"fsdp": 2, "pp": 2},
+]
+
+
+@pytest.mark.parametrize("mesh", MESHES, ids=str)
+def test_four_processes_train_as_one(pools, mesh: dict) -> None:
+    pattern = "attention swiglu mamba swiglu"
+    expected = tasks.alone("train", pattern=pattern)
+    strategy = {"type": "mesh", "mesh": mesh}
+    results = pools(4).run("tests.distributed.tasks:train", pattern=pattern, strategy=strategy)
+    assert_equal_training(results, expected)
+    for rank, result in enumerate(results):
+        shards = mesh.get("fsdp", 1)
+        for name, shape in result["shapes"].items():
+            whole = expected["shapes"][name]
+            if mesh.get("pp", 1) == 1:
+                assert shape == [rows(whole[0], rank % shards, shards), *whole[1:]], name

@@ -31,6 +31,10 @@ class Parallel(Protocol):
     interrupt: Interrupt | None
     agreed_signal: int | None
 
+    @property
+    def local_names(self) -> frozenset[str] | None:
+        """Names of the variables that this process has; None for all."""
+
     def trained(self, model: Module) -> ParametersLike:
         """Return the parameters that the optimizer of this process updates."""
 

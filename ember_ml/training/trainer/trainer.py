@@ -148,7 +148,8 @@ class Trainer:
         measures = self.config.train_metrics
         self.train_metrics = TrainMetrics(self.metrics, merge) if measures else None
         self.schedule = building.schedule_of(self.config)
-        self.ema = None if self.config.ema is None else EMA(model, self.config.ema)
+        names = None if self.parallel is None else self.parallel.local_names
+        self.ema = None if self.config.ema is None else EMA(model, self.config.ema, names=names)
         own = [*check_callbacks(callbacks), *([Progress()] if progress else [])]
         self.callbacks = [each for each in own if self.is_main or not each.main_only]
         self.history = History()
