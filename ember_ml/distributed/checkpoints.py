@@ -47,6 +47,8 @@ def save(run: ParallelRun, trainer: Trainer, path: str | os.PathLike[str]) -> No
     everyone = run.world.group("world")
     with single.saved_state(trainer) as state:
         state.data[RANDOM] = run.world.group("data").exchange(ops.random.get_state())
+        if run.world.mesh.pp > 1:
+            _gather_names(run, state.data)
         if not run.values.is_partial:
             with _same_outcome(run):
                 if run.is_main:
@@ -214,7 +216,8 @@ def resume(run: ParallelRun, trainer: Trainer, path: str | os.PathLike[str]) -> 
     try:
         with checkpoint.open_checkpoint(path) as folder:
             load = functools.partial(_load_model, run, trainer, folder, select)
-            with single.restored(trainer, folder, load, select) as data:
+            keep = functools.partial(_keep_local, run)
+            with single.restored(trainer, folder, load, select, keep) as data:
                 _continue_alone(run, trainer, data)
                 reported = True
                 _raise_of_others(run, None)
@@ -222,6 +225,24 @@ def resume(run: ParallelRun, trainer: Trainer, path: str | os.PathLike[str]) -> 
         if not reported:
             _raise_of_others(run, error)
         raise
+
+
+def _gather_names(run: ParallelRun, data: dict[str, Any]) -> None:
+    """Let the state of the optimizer list the parameters of all stages, in the model's order."""
+    order = {name: at for at, (name, _) in enumerate(run.model.named_parameters())}
+    optimizer = data["optimizer"]
+    everyone = run.world.group("pp").exchange([group["params"] for group in optimizer["groups"]])
+    for at, group in enumerate(optimizer["groups"]):
+        names = {name for each in everyone for name in each[at]}
+        group["params"] = sorted(names, key=order.__getitem__)
+    lags = run.world.group("pp").exchange(optimizer["extra"].get("lags", {}))
+    optimizer["extra"]["lags"] = {name: lag for each in lags for name, lag in each.items()}
+
+
+def _keep_local(run: ParallelRun, data: dict[str, Any]) -> None:
+    """Let the state of the optimizer list the parameters of this process only."""
+    for group in data["optimizer"].get("groups", []):
+        group["params"] = [name for name in group["params"] if run.values.has(name)]
 
 
 def _continue_alone(run: ParallelRun, trainer: Trainer, data: Mapping[str, Any]) -> None:

@@ -102,7 +102,11 @@ def resume(trainer: Trainer, path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def restored(
-    trainer: Trainer, folder: Folder, load: Callable[[], object], select: Select | None = None
+    trainer: Trainer,
+    folder: Folder,
+    load: Callable[[], object],
+    select: Select | None = None,
+    prepare: Callable[[dict[str, Any]], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Restore the state of a checkpoint, and yield its plain data.
 
@@ -113,10 +117,13 @@ def restored(
         folder: The checkpoint.
         load: Function that loads the model.
         select: What to keep of each tensor of the training state. Default: all of it.
+        prepare: Function that changes the plain data before it is restored.
     """
     data = checkpoint.read_json(folder, FILE)
     where = str(folder.path / FILE)
     plain_data.check(where, data)
+    if prepare is not None:
+        prepare(data)
     tensors = checkpoint.read_tensors(folder, "training.safetensors", select)
     history = _history(folder, data["history"])
     with _undone_on_error(trainer, where):
