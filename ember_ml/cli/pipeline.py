@@ -189,7 +189,7 @@ def _write(out: Path, pipeline: Pipeline, data: Dataset, batch_size: int) -> dic
     from ember_ml._core.errors import ArgumentError
     from ember_ml._core.files import write_atomically
     from ember_ml._core.tensor import EmberTensor
-    from ember_ml.nn.checkpoint import tensors_to_bytes
+    from ember_ml.nn._tensor_files import tensors_to_bytes
 
     parts = [_outputs(result) for result in pipeline.stream(data, batch_size)]
     if not parts:

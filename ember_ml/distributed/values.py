@@ -150,7 +150,8 @@ def rows_of(batch: Any, rank: int, size: int) -> tuple[Any, bool]:
         begin, end = min(begin, count - 1), min(begin, count - 1) + 1
 
     def select(leaf: object) -> object:
-        is_row = isinstance(leaf, EmberTensor) and leaf.ndim and leaf.shape[0] == count
-        return leaf[begin:end] if is_row else leaf
+        if isinstance(leaf, EmberTensor) and leaf.ndim and leaf.shape[0] == count:
+            return leaf[begin:end]
+        return leaf
 
     return tree.map_leaves(select, batch), owns

@@ -36,7 +36,7 @@ def capabilities(backend: str) -> tuple[str, ...]:
 
 def _engine(backend: str) -> Distributed:
     module: Any = runtime.load(backend)
-    return import_module(f"{module.__name__}.distributed")  # type: ignore[return-value]
+    return import_module(f"{module.__name__}.distributed")
 
 
 class Group:

@@ -9,6 +9,11 @@ from ember_ml.data.augmentation.values import Drop as augmentations_Drop
 from ember_ml.data.augmentation.values import Jitter as augmentations_Jitter
 from ember_ml.data.augmentation.values import Scale as augmentations_Scale
 from ember_ml.data.text.tokenize import Tokenize as pipelines_Tokenize
+from ember_ml.distributed.strategy import DataParallelStrategy as strategies_DataParallelStrategy
+from ember_ml.distributed.strategy import FSDPStrategy as strategies_FSDPStrategy
+from ember_ml.distributed.strategy import MeshStrategy as strategies_MeshStrategy
+from ember_ml.distributed.strategy import PipelineStrategy as strategies_PipelineStrategy
+from ember_ml.distributed.strategy import TensorParallelStrategy as strategies_TensorParallelStrategy
 from ember_ml.mad.tasks.compression import Compression as tasks_Compression
 from ember_ml.mad.tasks.fuzzy_in_context_recall import FuzzyInContextRecall as tasks_FuzzyInContextRecall
 from ember_ml.mad.tasks.in_context_recall import InContextRecall as tasks_InContextRecall
@@ -728,6 +733,16 @@ def create(name: typing.Literal['selections/margin'], *args: typing.Any, **kwarg
 def create(name: typing.Literal['selections/threshold'], *args: typing.Any, **kwargs: typing.Any) -> selections_Threshold: ...
 @typing.overload
 def create(name: typing.Literal['selections/top_k'], *args: typing.Any, **kwargs: typing.Any) -> selections_TopK: ...
+@typing.overload
+def create(name: typing.Literal['strategies/dp', 'strategies/ddp', 'strategies/data_parallel'], *args: typing.Any, **kwargs: typing.Any) -> strategies_DataParallelStrategy: ...
+@typing.overload
+def create(name: typing.Literal['strategies/fsdp'], *args: typing.Any, **kwargs: typing.Any) -> strategies_FSDPStrategy: ...
+@typing.overload
+def create(name: typing.Literal['strategies/mesh'], *args: typing.Any, **kwargs: typing.Any) -> strategies_MeshStrategy: ...
+@typing.overload
+def create(name: typing.Literal['strategies/pp', 'strategies/pipeline'], *args: typing.Any, **kwargs: typing.Any) -> strategies_PipelineStrategy: ...
+@typing.overload
+def create(name: typing.Literal['strategies/tp', 'strategies/tensor_parallel'], *args: typing.Any, **kwargs: typing.Any) -> strategies_TensorParallelStrategy: ...
 @typing.overload
 def create(name: typing.Literal['tasks/compression'], *args: typing.Any, **kwargs: typing.Any) -> tasks_Compression: ...
 @typing.overload

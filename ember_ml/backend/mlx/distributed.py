@@ -5,7 +5,7 @@ Collectives are lazy: each process must evaluate them, in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mlx.core as mx
@@ -116,48 +116,30 @@ def reduce(x: mx.array, group: Group) -> mx.array:
     """Return the sum over the group; gradients pass unchanged."""
     if group.size == 1:
         return x
-
-    @mx.custom_function
-    def total(x: mx.array) -> mx.array:
-        return mx.distributed.all_sum(x, group=group.handle)
-
-    @total.vjp
-    def _(primals: mx.array, g: mx.array, output: mx.array) -> mx.array:
-        return g
-
-    return total(x)
+    return _differentiable(lambda x: all_sum(x, group), lambda g: g)(x)
 
 
 def spread(x: mx.array, group: Group) -> mx.array:
     """Return the value, which is the same in each process; gradients are summed."""
     if group.size == 1:
         return x
-
-    @mx.custom_function
-    def same(x: mx.array) -> mx.array:
-        return x
-
-    @same.vjp
-    def _(primals: mx.array, g: mx.array, output: mx.array) -> mx.array:
-        return mx.distributed.all_sum(g, group=group.handle)
-
-    return same(x)
+    return _differentiable(lambda x: x, lambda g: all_sum(g, group))(x)
 
 
 def gather(x: mx.array, group: Group, axis: int) -> mx.array:
     """Return the parts of all processes, joined along an axis; gradients are sliced."""
     if group.size == 1:
         return x
-    length = x.shape[axis]
+    return _differentiable(
+        lambda x: mx.concatenate(all_gather(x, group), axis=axis),
+        lambda g: mx.split(g, group.size, axis=axis)[group.rank],
+    )(x)
 
-    @mx.custom_function
-    def joined(x: mx.array) -> mx.array:
-        return mx.concatenate(all_gather(x, group), axis=axis)
 
-    @joined.vjp
-    def _(primals: mx.array, g: mx.array, output: mx.array) -> mx.array:
-        parts = mx.split(g, group.size, axis=axis)
-        assert parts[group.rank].shape[axis] == length
-        return parts[group.rank]
-
-    return joined(x)
+def _differentiable(
+    forward: Callable[[mx.array], mx.array], pullback: Callable[[mx.array], mx.array]
+) -> Callable[[mx.array], mx.array]:
+    """Return a function of one array with a gradient of its own."""
+    function = mx.custom_function(forward)
+    function.vjp(lambda primals, cotangent, output: pullback(cotangent))
+    return function

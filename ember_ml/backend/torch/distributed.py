@@ -132,7 +132,7 @@ def mean_gradients(gradients: Sequence[torch.Tensor], group: Group) -> list[torc
     return list(torch._utils._unflatten_dense_tensors(flat, list(gradients)))
 
 
-class _Reduce(torch.autograd.Function):
+class _Reduce(torch.autograd.Function):  # type: ignore[misc]
     """Sum over the group; the gradient of each part is that of the sum."""
 
     @staticmethod
@@ -144,7 +144,7 @@ class _Reduce(torch.autograd.Function):
         return g, None
 
 
-class _Spread(torch.autograd.Function):
+class _Spread(torch.autograd.Function):  # type: ignore[misc]
     """The same value in each process; its gradient is the sum of the gradients of all."""
 
     @staticmethod
@@ -157,7 +157,7 @@ class _Spread(torch.autograd.Function):
         return all_sum(g, ctx.group), None
 
 
-class _Gather(torch.autograd.Function):
+class _Gather(torch.autograd.Function):  # type: ignore[misc]
     """The parts of all processes, joined; each part has its own slice of the gradient."""
 
     @staticmethod

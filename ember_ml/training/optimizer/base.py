@@ -240,7 +240,8 @@ class Optimizer:
         arrays = self._native_gradients(plan, grads)
         absent = tuple(at for at, array in enumerate(arrays) if array is None)
         for batch in self._batches(plan, absent):
-            params, grads = native_arrays(batch.parameters), [arrays[at] for at in batch.indices]
+            params: Arrays = native_arrays(batch.parameters)
+            grads: Arrays = [arrays[at] for at in batch.indices]
             names = [self.names[at] for at in batch.indices]
             if self.sharing is not None:
                 params, grads = self.sharing.whole(names, params), self.sharing.whole(names, grads)
