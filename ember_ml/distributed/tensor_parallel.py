@@ -32,20 +32,31 @@ class _Plan:
     gathered: dict[str, tuple[Parameter, Split]] = field(default_factory=dict)
 
     def add_layer(self, path: str, layer: Module, split: TensorSplit) -> None:
-        """Add a layer that describes its split."""
+        """Add a layer that describes its split, unless it cannot and need not be split."""
+        parts = {}
+        for name, each in split.splits.items():
+            variable = _variable(path, layer, name)
+            if variable is not None:
+                parts[f"{path}.{name}" if path else name] = variable, each
+        try:
+            self._check_sizes(path, layer, split)
+            for name, (variable, each) in parts.items():
+                self._check(name, variable, each)
+        except DistributedError:
+            if split.is_optional:
+                return
+            raise
+        self.splits |= parts
+        self.layers.append((path, layer, split))
+
+    def _check_sizes(self, path: str, layer: Module, split: TensorSplit) -> None:
         for name in split.sizes:
-            owner, attribute = _owner(layer, name)
-            value = getattr(owner, attribute)
+            value = getattr(*_owner(layer, name))
             if value % self.size:
                 raise DistributedError(
                     f"{path}: {type(layer).__name__}: {name} ({value}) must be divisible by tp "
                     f"({self.size})"
                 )
-        for name, each in split.splits.items():
-            variable = _variable(path, layer, name)
-            if variable is not None:
-                self._add(f"{path}.{name}" if path else name, variable, each)
-        self.layers.append((path, layer, split))
 
     def add_layout(self, layout: Layout, model: Module) -> None:
         """Add the parameters that a layout selects; those of layers must agree with it."""
@@ -53,7 +64,7 @@ class _Plan:
         for name, split in layout.splits(named.items()).items():
             own = self.splits.get(name)
             if own is None:
-                self._check(name, named[name], split)
+                self._check_shape(name, named[name], split)
                 self.gathered[name] = named[name], split
             elif own[1] != split and (own[1].axis != split.axis or split != Split(split.axis)):
                 raise ArgumentError(
@@ -61,16 +72,15 @@ class _Plan:
                     "out of the layout"
                 )
 
-    def _add(self, name: str, variable: Variable, split: Split) -> None:
-        self._check(name, variable, split)
+    def _check(self, name: str, variable: Variable, split: Split) -> None:
+        self._check_shape(name, variable, split)
         if len(self.owners[id(variable)]) > 1:
             raise DistributedError(
                 f"tensor parallelism: {name} belongs to several modules, and only one of them can "
                 "be split; create the model without tied parameters"
             )
-        self.splits[name] = variable, split
 
-    def _check(self, name: str, variable: Variable, split: Split) -> None:
+    def _check_shape(self, name: str, variable: Variable, split: Split) -> None:
         problem = split.problem(variable.shape, self.size)
         if problem is not None:
             raise DistributedError(
@@ -82,8 +92,8 @@ class _Plan:
 def split_model(model: Module, group: Group, layout: Layout | None = None) -> SplitReport:
     """Split the layers of a model among processes; each keeps its parts of the parameters.
 
-    All processes call it, with the same parameters, before they create an optimizer. Each layer
-    that describes a split (`Module.tensor_split`) computes its part: its heads, inner channels or
+    All processes call it before they create an optimizer. The parameters and buffers of the first
+    process count. Each layer that describes a split (`Module.tensor_split`) computes its part: its heads, inner channels or
     experts. The others are replicated. Outputs and gradients are those of the whole model, up to
     rounding. If something cannot be split, an error is raised and nothing is changed.
 
@@ -98,6 +108,8 @@ def split_model(model: Module, group: Group, layout: Layout | None = None) -> Sp
     plan = _plan(model, group.size, layout)
     if group.size > 1:
         region = GroupRegion(group)
+        for _, variable in _traversal.named_variables(model):
+            variable.become(group.broadcast(variable.value()))
         for variable, split in (plan.splits | plan.gathered).values():
             variable.become(ops.copy(split.local(variable, group.rank, group.size)))
         _add_views(plan, region)

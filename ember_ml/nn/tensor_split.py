@@ -65,6 +65,8 @@ class TensorSplit:
         regions: Modules whose code calls their `region`; "" is the layer.
         offsets: Attribute -> size: the attribute becomes the index of the process's first part of
             that size, such as the first head.
+        is_optional: Whether a layer whose sizes are not divisible is replicated. Default: False,
+            an error.
     """
 
     splits: Mapping[str, Split]
@@ -77,6 +79,7 @@ class TensorSplit:
     shared: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
     offsets: Mapping[str, str] = field(default_factory=dict)
+    is_optional: bool = False
 
 
 def split_between(

@@ -59,9 +59,10 @@ class MLP(Layer):
     def tensor_split(self) -> TensorSplit | None:
         """Return the split of pairs of layers, by the features between them.
 
-        Only if the activation maps features one by one.
+        Only if the activation maps features one by one. A learned one must be inside a pair.
         """
-        if not activations.is_elementwise(self.activation):
+        is_learned = isinstance(self.activation, Module) and self.activation.parameters()
+        if not activations.is_elementwise(self.activation) or (is_learned and len(self.layers) > 2):
             return None
         pairs = [(f"layers.{at}", f"layers.{at + 1}") for at in range(0, len(self.layers) - 1, 2)]
         splits = {f"{first}.{part}": Split(0) for first, _ in pairs for part in ("weight", "bias")}
