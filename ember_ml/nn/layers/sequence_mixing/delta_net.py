@@ -107,7 +107,7 @@ class DeltaNet(SequenceMixer):
 
     def read_out(self, y: Tensor, x: Tensor) -> Tensor:
         """Normalize and project the heads, (..., heads, head features)."""
-        return self.out(ops.reshape(self.norm(y), (*x.shape[:-1], -1)))
+        return self.out(ops.reshape(self.norm(y), (*x.shape[:-1], self.out.in_features)))
 
     def _normalize(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         scale = 1.0 / math.sqrt(self.head_features)

@@ -71,7 +71,8 @@ class LinearAttention(SequenceMixer):
         query, key, value = (_chunked.split_heads(part, self.num_heads) for part in parts)
         sums, state = _chunked.attend(query, key, _append_one(value), state=state)
         y = ops.permute_dims(self._divide(sums), (0, 2, 1, 3))
-        return self.out(ops.astype(ops.reshape(y, (*x.shape[:-1], -1)), x.dtype)), state
+        y = ops.reshape(y, (*x.shape[:-1], self.out.in_features))
+        return self.out(ops.astype(y, x.dtype)), state
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the sums before the first position: zeros."""
@@ -84,7 +85,7 @@ class LinearAttention(SequenceMixer):
         parts = self._project(x)
         query, key, value = (_chunked.split_heads_step(part, self.num_heads) for part in parts)
         sums, state = _chunked.step(query, key, _append_one(value), state)
-        y = ops.reshape(self._divide(sums), (x.shape[0], -1))
+        y = ops.reshape(self._divide(sums), (x.shape[0], self.out.in_features))
         return self.out(ops.astype(y, x.dtype)), state
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
