@@ -25,7 +25,7 @@ class Layout:
         >>> from ember_ml.distributed.layout import Layout
         >>> layout = Layout({"embedding.weight": 0, "*.norm.weight": 0})
         >>> sorted(layout.splits(nn.models.LanguageModel("swiglu", 8, 16).named_parameters()))
-        ['backbone.layers.0.norm.weight', 'backbone.norm.weight', 'embedding.weight']
+        ['backbone.blocks.0.norm.weight', 'backbone.norm.weight', 'embedding.weight']
     """
 
     def __init__(self, patterns: Mapping[str, int | Split]) -> None:

@@ -197,7 +197,7 @@ def _variable(path: str, layer: Module, name: str) -> Variable | None:
     """Return a variable of a layer; None if the layer has none of this name."""
     owner, attribute = _owner(layer, name)
     value = vars(owner).get(attribute)
-    if value is not None or attribute == "bias" or hasattr(owner, attribute):
+    if isinstance(value, Variable) or getattr(owner, attribute, owner) is None:
         return value
     raise DistributedError(
         f"{path}: {type(layer).__name__} cannot be split: its {name} is missing, such as in "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 
 from ember_ml import backend, nn, ops
+from ember_ml.distributed.errors import DistributedError
 from ember_ml.distributed.layout import Layout
 from ember_ml.distributed.mesh import Mesh
 from ember_ml.distributed.split_report import SplitReport
@@ -160,3 +162,34 @@ def error_of(layers: list[Any], layout: dict[str, int] | None = None) -> tuple[s
         after = {name: x.shape for name, x in model.named_parameters()}
         return f"{type(error).__name__}: {error}", before != after
     return "no error", True
+
+
+def dropout_keeps_copies_equal() -> list[int]:
+    """Train with dropout; return how many parameters are replicated, and the outputs of a copy."""
+    group = tensor_group()
+    layers = [{"type": "layers/attention", "num_heads": 4, "dropout": 0.2}, "swiglu", "lstm"]
+    model = create_model(layers, dropout=0.2)
+    report = split_model(model, group)
+    train(model)
+    values = wholes(model, report, group)  # raises if copies of a parameter differ
+    tokens = tensor.array(TOKENS)
+    copied = copy.deepcopy(model)
+    assert distance(copied(tokens), model(tokens)) == 0.0
+    return [len(values) - len(report.splits), len(copied.parameters())]
+
+
+def unusual_errors() -> list[str]:
+    """Return the errors of a model with tied layers, and of one with quantized layers."""
+    group = tensor_group()
+    first, second = nn.layers.SwiGLU(16), nn.layers.SwiGLU(16)
+    second.expand.weight = first.expand.weight
+    tied = nn.Sequential([first, second])
+    attention = create_model([{"type": "layers/attention", "num_heads": 4}])
+    packed, _ = nn.quantization.quantize(attention)
+    messages = []
+    for model in (tied, packed):
+        try:
+            split_model(model, group)
+        except DistributedError as error:
+            messages.append(str(error))
+    return messages

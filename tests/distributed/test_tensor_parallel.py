@@ -7,6 +7,9 @@ import pytest
 from ember_ml import nn, registry
 from ember_ml.backend import available
 from ember_ml.distributed.layout import Layout
+from ember_ml.distributed.mesh import Mesh
+from ember_ml.distributed.tensor_parallel import split_model
+from ember_ml.distributed.world import World
 from ember_ml.nn.splitting import Split
 from tests.distributed.split_cases import CASES, Case
 from tests.distributed.split_work import create_model
@@ -139,6 +142,29 @@ def test_errors_name_what_cannot_be_split(pools, layers, layout, message: str) -
     for found, changed in pools(2).run(f"{WORK}:error_of", layers=layers, layout=layout):
         assert message in found
         assert not changed
+
+
+@NEEDS_TORCH
+def test_masks_of_replicated_values_are_equal(pools) -> None:
+    replicated = 3 + 1 + 1 + 4  # norms of the blocks and of the backbone, out.bias, the LSTM
+    assert pools(2).run(f"{WORK}:dropout_keeps_copies_equal") == [[replicated, 7 + replicated]] * 2
+
+
+@NEEDS_TORCH
+def test_tied_and_quantized_layers_are_refused(pools) -> None:
+    for tied, packed in pools(2).run(f"{WORK}:unusual_errors"):
+        assert "expand.weight belongs to several modules" in tied
+        assert "SelfAttention cannot be split: its qkv.weight is missing" in packed
+
+
+def test_one_process_has_the_whole_model() -> None:
+    model = create_model(["mamba"])
+    shapes = {name: x.shape for name, x in model.named_parameters()}
+    report = split_model(model, World(Mesh(), "numpy").group("tp"))
+    assert {name: x.shape for name, x in model.named_parameters()} == shapes
+    assert "backbone.blocks.0.layer.A_log" in report.splits
+    assert "replicated: 2 RMSNorm" in report.describe()
+    assert "  backbone.norm: RMSNorm" in report.describe()
 
 
 def test_layouts_refuse_values_that_are_no_axes() -> None:
