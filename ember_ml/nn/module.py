@@ -62,6 +62,8 @@ class Module:
     ITEMS: ClassVar[str] = ""
     """For containers: the attribute that is left out of the names of its parts."""
     _hooks: ClassVar[Hooks | None] = None
+    is_split: bool = False
+    """Whether the module has one process's part of its parameters (tensor parallelism)."""
     is_replacement: bool = False
     """Whether the module replaced the one that the config of the model describes."""
 

@@ -187,7 +187,9 @@ def unusual_errors() -> list[str]:
     attention = create_model([{"type": "layers/attention", "num_heads": 4}])
     packed, _ = nn.quantization.quantize(attention)
     messages = []
-    for model in (tied, packed):
+    twice = create_model(["swiglu"])
+    split_model(twice, group)
+    for model in (tied, packed, twice):
         try:
             split_model(model, group)
         except DistributedError as error:

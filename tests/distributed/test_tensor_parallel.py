@@ -151,10 +151,11 @@ def test_masks_of_replicated_values_are_equal(pools) -> None:
 
 
 @NEEDS_TORCH
-def test_tied_and_quantized_layers_are_refused(pools) -> None:
-    for tied, packed in pools(2).run(f"{WORK}:unusual_errors"):
+def test_tied_quantized_and_split_layers_are_refused(pools) -> None:
+    for tied, packed, twice in pools(2).run(f"{WORK}:unusual_errors"):
         assert "expand.weight belongs to several modules" in tied
         assert "SelfAttention cannot be split: its qkv.weight is missing" in packed
+        assert "is split already" in twice
 
 
 def test_one_process_has_the_whole_model() -> None:
