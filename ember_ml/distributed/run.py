@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
-from ember_ml._core.tensor import native_arrays
+from ember_ml._core.tensor import Tensor, native_arrays
 from ember_ml.data import DataLoader
 from ember_ml.distributed import checkpoints, values
 from ember_ml.distributed.engines import AveragingEngine, Engine, WrappingEngine, mean_buffers
 from ember_ml.distributed.errors import DistributedError
+from ember_ml.distributed.split_report import SplitReport
 from ember_ml.distributed.stepping import ParallelRunner
+from ember_ml.distributed.tensor_parallel import split_model
 from ember_ml.distributed.values import SharedValues
 from ember_ml.distributed.world import World
 from ember_ml.nn import _traversal
@@ -48,6 +50,7 @@ class ParallelRun:
         world: All processes.
         model: The model.
         engine: Computes the gradients.
+        report: What a `tp` group has split; None without one.
         values: What this process has of each parameter.
         is_main: Whether this process writes logs and files that all processes share.
         interrupt: Signals that this process has received.
@@ -63,6 +66,7 @@ class ParallelRun:
         self.is_main = self.world.environment.is_main
         self.interrupt: Interrupt | None = None
         self.agreed_signal: int | None = None
+        self.report: SplitReport | None = None
         self._data = self.world.group("data")
         self._place(strategy)
         self.values = SharedValues(model, self.world)
@@ -92,12 +96,11 @@ class ParallelRun:
     def _engine(self, strategy: Strategy, precision: str) -> Engine:
         world, mesh = self.world, self.world.mesh
         if mesh.tp > 1:
-            from ember_ml.distributed.tensor_parallel import split_model
-
             report = split_model(self.model, world.group("tp"), strategy.layout)
-            self.values.splits = report.splits
+            self.values.splits = {**report.splits, **report.buffers}
+            self.report = report
         elif strategy.layout is not None:
-            strategy.layout.match([name for name, _ in self.model.named_parameters()])
+            strategy.layout.splits(self.model.named_parameters())  # raises for a wrong pattern
         if mesh.pp > 1:
             from ember_ml.distributed.pipeline import PipelineEngine
 
@@ -190,14 +193,17 @@ class ParallelRun:
         present = [(p, g) for p, g in zip(parameters, gradients, strict=True) if g is not None]
         if not self.values.is_partial:
             return self._local_norm([g for _, g in present])
-        total = 0.0
-        for copies in sorted({self.values.copies(p) for p, _ in present}):
-            alike = [g for p, g in present if self.values.copies(p) == copies]
-            total += self._local_norm(alike) ** 2 / copies
+        counted: dict[int, list[Tensor]] = {}
+        for parameter, gradient in present:
+            copies = self.values.copies(parameter)
+            counted.setdefault(copies, []).extend(self.values.distinct(parameter, gradient))
+        total = sum(self._local_norm(alike) ** 2 / copies for copies, alike in counted.items())
         squares = self.world.group("world").sums([total])[0]
         return squares**0.5 if squares >= 0 else squares
 
-    def _local_norm(self, gradients: list[Any]) -> float:
+    def _local_norm(self, gradients: list[Tensor]) -> float:
+        if not gradients:
+            return 0.0
         k = kernels(self.world.backend)
         parts = k.norm_parts(native_arrays(gradients))
         ops.synchronize(*gradients)

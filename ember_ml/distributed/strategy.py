@@ -14,6 +14,7 @@ from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs import Config
 from ember_ml.configs.fields import Positive, Size
 from ember_ml.distributed.environment import Environment, read_environment
+from ember_ml.distributed.layout import Layout
 from ember_ml.distributed.mesh import Mesh
 from ember_ml.distributed.run import ParallelRun
 from ember_ml.distributed.world import TIMEOUT
@@ -152,8 +153,6 @@ def _layout(layout: Any) -> Any:
     """Return the layout of patterns; None for none."""
     if layout is None:
         return None
-    from ember_ml.distributed.layout import Layout
-
     return layout if isinstance(layout, Layout) else Layout(layout)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ember_ml._core import tree
 from ember_ml._core.tensor import EmberTensor, Tensor, wrap
@@ -12,9 +12,7 @@ from ember_ml.distributed.world import World
 from ember_ml.nn import _traversal
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
-
-if TYPE_CHECKING:
-    from ember_ml.nn.splitting import Split
+from ember_ml.nn.splitting import Split
 
 
 class SharedValues:
@@ -59,6 +57,22 @@ class SharedValues:
         mesh = self._world.mesh
         split = self._names[id(parameter)] in self.splits
         return (mesh.dp or 1) * (1 if split else mesh.tp)
+
+    def distinct(self, parameter: Parameter, gradient: Tensor) -> list[Tensor]:
+        """Return the parts of a gradient that a sum over all processes counts once.
+
+        Args:
+            parameter: The parameter.
+            gradient: Gradient of this process's part of it.
+        """
+        split, group = self.splits.get(self._names[id(parameter)]), self._world.group("tp")
+        if split is None or not split.kept:
+            return [gradient]
+        if self.wrapped is not None and self._world.mesh.fsdp > 1:
+            gradient = self.wrapped.whole(parameter, gradient)
+            if self._world.group("fsdp").rank:
+                return []
+        return split.distinct(gradient, group.rank, group.size)
 
     def whole(self, name: str, part: Tensor) -> Tensor:
         """Return a whole tensor from the parts of all processes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
 from ember_ml._core.convert import as_dtype, convert_to_tensor
 from ember_ml._core.dtype import DTYPES
@@ -16,6 +16,9 @@ from ember_ml.nn import _summary, _traversal, state_dict
 from ember_ml.nn._hooks import Handle, Hooks, add_hook
 from ember_ml.nn._inputs import as_tensors
 from ember_ml.nn.parameter import Buffer, Parameter, Variable
+
+if TYPE_CHECKING:
+    from ember_ml.nn.tensor_split import TensorSplit
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,6 +62,8 @@ class Module:
     ITEMS: ClassVar[str] = ""
     """For containers: the attribute that is left out of the names of its parts."""
     _hooks: ClassVar[Hooks | None] = None
+    is_split: bool = False
+    """Whether the module has one process's part of its parameters (tensor parallelism)."""
     is_replacement: bool = False
     """Whether the module replaced the one that the config of the model describes."""
 
@@ -209,6 +214,13 @@ class Module:
     def state_per_token(self) -> int:
         """Number of elements by which each position extends the state, such as a KV cache."""
         return sum(child.state_per_token for child in self.children())
+
+    def tensor_split(self) -> TensorSplit | None:
+        """Return how tensor parallelism splits the module among processes.
+
+        None, the default: each process computes the whole module; its submodules may be split.
+        """
+        return None
 
     def freeze(self) -> Self:
         """Make all parameters untrainable, and return the module."""

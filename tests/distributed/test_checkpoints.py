@@ -110,7 +110,7 @@ def test_a_damaged_file_is_named(saved: Path, tmp_path: Path) -> None:
     content = bytearray(damaged.read_bytes())
     content[-1] ^= 1
     damaged.write_bytes(content)
-    with pytest.raises(CheckpointError, match="model-00003-of-00004.safetensors is damaged"):
+    with pytest.raises(CheckpointError, match=r"model-00003-of-00004.safetensors is damaged"):
         ember_ml.load(copied)
 
 

@@ -90,6 +90,18 @@ def test_pipelines_of_two_processes(pools, schedule: str, pattern) -> None:
     assert_equal_training(results, expected)
 
 
+@pytest.mark.parametrize("pattern", LAYERS, ids=str)
+def test_sharded_layers_that_are_also_split(pools, pattern) -> None:
+    pattern = pattern if isinstance(pattern, list) else f"{pattern} swiglu"
+    expected = tasks.alone("train", pattern=pattern)
+    strategy = {"type": "mesh", "mesh": {"fsdp": 2, "tp": 2}}
+    results = pools(4).run("tests.distributed.tasks:train", pattern=pattern, strategy=strategy)
+    assert_equal_training(results, expected)
+    expand = [name for name in expected["shapes"] if name.endswith("expand.weight")][-1]
+    rows_of_expand, columns = expected["shapes"][expand]
+    assert results[0]["shapes"][expand] == [rows_of_expand // 4, columns]
+
+
 MESHES = [
     {"dp": 4},
     {"fsdp": 4},
@@ -97,6 +109,10 @@ MESHES = [
     {"dp": 2, "pp": 2},
     {"pp": 4},
     {"fsdp": 2, "pp": 2},
+    {"tp": 4},
+    {"dp": 2, "tp": 2},
+    {"fsdp": 2, "tp": 2},
+    {"tp": 2, "pp": 2},
 ]
 
 
@@ -111,5 +127,5 @@ def test_four_processes_train_as_one(pools, mesh: dict) -> None:
         shards = mesh.get("fsdp", 1)
         for name, shape in result["shapes"].items():
             whole = expected["shapes"][name]
-            if mesh.get("pp", 1) == 1:
+            if mesh.get("pp", 1) == mesh.get("tp", 1) == 1:
                 assert shape == [rows(whole[0], rank % shards, shards), *whole[1:]], name

@@ -5,7 +5,7 @@ Each exists as a function (`relu`) and as a module (`ReLU`). `get` looks one up 
 
 from ember_ml.nn.activations import functions
 from ember_ml.nn.activations.along_axis import GLU, LogSoftmax, Softmax, Softmin, Sparsemax
-from ember_ml.nn.activations.base import Activation, get
+from ember_ml.nn.activations.base import Activation, get, is_elementwise
 from ember_ml.nn.activations.fixed import (
     SELU,
     HardSigmoid,
@@ -72,5 +72,6 @@ __all__ = [
     "TanhShrink",
     "Threshold",
     "get",
+    "is_elementwise",
 ]
 __all__ += functions.__all__

@@ -15,6 +15,8 @@ class AlongAxis(Activation):
         axis: Axis along which the function is applied. Default: -1.
     """
 
+    is_elementwise = False
+
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 

@@ -20,6 +20,8 @@ class Activation(Module):
 
     function: ClassVar[Callable[..., Tensor] | None] = None
     """The function with default parameters; None if the parameters are learned."""
+    is_elementwise: bool = True
+    """Whether each output depends on one input only, by the same function for all features."""
 
     def __init__(self) -> None:
         """Create the module; the base class has no parameters."""
@@ -59,3 +61,17 @@ def get(activation: ComponentLike) -> Callable[..., Tensor]:
 def _is_default(config: Config) -> bool:
     fields = type(config).model_fields
     return all(getattr(config, name) == field.default for name, field in fields.items())
+
+
+def is_elementwise(activation: Callable[..., Tensor]) -> bool:
+    """Return whether an activation maps all features one by one, by the same function.
+
+    Args:
+        activation: A result of `get`. A function that is not Ember's may do anything: False.
+    """
+    if isinstance(activation, Activation):
+        return activation.is_elementwise
+    kinds = [Activation]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return any(kind.is_elementwise for kind in kinds if kind.function is activation)

@@ -66,6 +66,11 @@ class PReLU(Activation):
         self.axis = axis
         self.weight = Parameter(ops.full(features, negative_slope), decay=False)
 
+    @property
+    def is_elementwise(self) -> bool:  # type: ignore[override]
+        """Whether all features have the same slope."""
+        return self.weight.size == 1
+
     def forward(self, x: Tensor) -> Tensor:
         """Apply the activation."""
         return functions.prelu(x, self.weight, self.axis)

@@ -22,7 +22,9 @@ from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.generation import Generator
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.nn.sequence_module import State, check_batch
+from ember_ml.nn.splitting import Split
 from ember_ml.nn.stages import ModelPart, StageParts
+from ember_ml.nn.tensor_split import TensorSplit
 from ember_ml.registry import register
 
 
@@ -127,6 +129,13 @@ class LanguageModel(Generator):
         self.head = None if tie_weights else Dense(hidden_size, vocab_size, bias=head_bias)
         tied_bias = tie_weights and head_bias
         self.head_shift = Parameter(ops.zeros(vocab_size), decay=False) if tied_bias else None
+
+    def tensor_split(self) -> TensorSplit | None:
+        """Return the split of the head by tokens, if their number is divisible."""
+        if self.head is None:
+            return None
+        splits = {"head.weight": Split(0), "head.bias": Split(0)}
+        return TensorSplit(splits, enter=("head",), join=("head",), is_optional=True)
 
     def _position_table(
         self, positions: str, max_length: int | None, features: int, initializer: Normal

@@ -241,11 +241,11 @@ class Optimizer:
         absent = tuple(at for at, array in enumerate(arrays) if array is None)
         for batch in self._batches(plan, absent):
             params: Arrays = native_arrays(batch.parameters)
-            grads: Arrays = [arrays[at] for at in batch.indices]
+            own: Arrays = [arrays[at] for at in batch.indices]
             names = [self.names[at] for at in batch.indices]
             if self.sharing is not None:
-                params, grads = self.sharing.whole(names, params), self.sharing.whole(names, grads)
-            params, state = batch.run(params, grads, batch.read(plan.state), self._values(batch))
+                params, own = self.sharing.whole(names, params), self.sharing.whole(names, own)
+            params, state = batch.run(params, own, batch.read(plan.state), self._values(batch))
             if self.sharing is not None:
                 params = self.sharing.parts(names, params)
             set_natives(batch.parameters, params)

@@ -303,7 +303,7 @@ def test_a_run_continues_with_another_number_of_machines() -> None:
 def test_parts_of_a_loader_that_cannot_be_divided() -> None:
     with pytest.raises(ArgumentError, match=r"batch_size \(4\) must be divisible by 3"):
         DataLoader(NUMBERS, 4).sharded(0, 3)
-    with pytest.raises(ArgumentError, match="shard=.0, 2. already"):
+    with pytest.raises(ArgumentError, match=r"shard=.0, 2. already"):
         DataLoader(NUMBERS, 4, shard=(0, 2)).sharded(1, 4)
 
 

@@ -9,6 +9,8 @@ from ember_ml.configs.fields import Count, InitializerField, Size
 from ember_ml.nn import initializers
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import WHOLE, Region, TensorSplit
 from ember_ml.registry import register
 
 
@@ -29,6 +31,11 @@ class Embedding(Layer):
         (1, 3, 4)
     """
 
+    region: Region = WHOLE
+    """Processes that the vectors are split among."""
+    first_index: int = 0
+    """Index of the first vector of this process."""
+
     def __init__(
         self,
         num_embeddings: Size,
@@ -37,6 +44,7 @@ class Embedding(Layer):
         initializer: InitializerField = "normal",
     ) -> None:
         check_padding_index(self, padding_index, num_embeddings)
+        self.num_embeddings = num_embeddings
         self.padding_index = padding_index
         self.weight = Parameter(initializers.get(initializer)((num_embeddings, features)))
 
@@ -57,7 +65,12 @@ class Embedding(Layer):
         Args:
             x: Integers.
         """
-        return ops.embedding(self.weight, x)
+        if self.region.size == 1:
+            return ops.embedding(self.weight, x)
+        own = x - self.first_index
+        is_own = ops.logical_and(own >= 0, own < self.num_embeddings)
+        vectors = ops.embedding(self.weight, ops.where(is_own, own, 0))
+        return self.region.leave(ops.where(ops.expand_dims(is_own, -1), vectors, 0.0))
 
     def attend(self, x: Tensor) -> Tensor:
         """Return the logits over the vocabulary, with the embedding as output weight (tied).
@@ -65,7 +78,17 @@ class Embedding(Layer):
         Args:
             x: Hidden states, (..., features).
         """
-        return ops.linear(x, self.weight)
+        return self.region.join(ops.linear(self.region.enter(x), self.weight))
+
+    def tensor_split(self) -> TensorSplit | None:
+        """Return the split by vectors, if their number is divisible."""
+        return TensorSplit(
+            {"weight": Split(0)},
+            sizes=("num_embeddings",),
+            regions=("",),
+            offsets={"first_index": "num_embeddings"},
+            is_optional=True,
+        )
 
 
 def check_padding_index(layer: Layer, index: int | None, num_embeddings: int) -> None:

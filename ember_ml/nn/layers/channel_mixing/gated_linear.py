@@ -14,6 +14,9 @@ from ember_ml.nn import activations
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.dropout import Dropout
+from ember_ml.nn.module import Module
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
 
 GELU_TANH: GELUConfig = GELUConfig(approximate=True)
@@ -55,6 +58,14 @@ class _TwoLayerNetwork(Layer):
     def hidden(self, expanded: Tensor) -> Tensor:
         """Return the inner features from the output of `expand`."""
         raise NotImplementedError
+
+    def tensor_split(self) -> TensorSplit | None:
+        """Return the split by inner features, if the activation maps them one by one."""
+        if not activations.is_elementwise(self.activation):
+            return None
+        blocks = self.expand.out_features // self.reduce.in_features  # gate and value
+        shared = ("activation",) if isinstance(self.activation, Module) else ()
+        return split_between({"expand": Split(0, blocks)}, "reduce", shared=shared)
 
 
 @register("layers/gated_linear", aliases=["gated-linear", "gated_mlp"])

@@ -11,6 +11,9 @@ from ember_ml.nn.containers import ModuleList
 from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.dropout import Dropout
+from ember_ml.nn.module import Module
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit
 from ember_ml.registry import register
 
 
@@ -52,6 +55,24 @@ class MLP(Layer):
         )
         self.activation = activations.get(activation)
         self.dropout = Dropout(dropout) if dropout else None
+
+    def tensor_split(self) -> TensorSplit | None:
+        """Return the split of pairs of layers, by the features between them.
+
+        Only if the activation maps features one by one. A learned one must be inside a pair.
+        """
+        is_learned = isinstance(self.activation, Module) and self.activation.parameters()
+        if not activations.is_elementwise(self.activation) or (is_learned and len(self.layers) > 2):
+            return None
+        pairs = [(f"layers.{at}", f"layers.{at + 1}") for at in range(0, len(self.layers) - 1, 2)]
+        splits = {f"{first}.{part}": Split(0) for first, _ in pairs for part in ("weight", "bias")}
+        return TensorSplit(
+            {**splits, **{f"{last}.weight": Split(1) for _, last in pairs}},
+            enter=tuple(first for first, _ in pairs),
+            leave=tuple(last for _, last in pairs),
+            once=tuple(f"{last}.bias" for _, last in pairs),
+            shared=("activation",) if isinstance(self.activation, Module) else (),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the layers."""

@@ -10,8 +10,9 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Probability, Size
 from ember_ml.nn._checks import require_divisible
 from ember_ml.nn.functional import is_compiling
-from ember_ml.nn.layers.base import Layer
+from ember_ml.nn.layers.base import Layer, upcast_half
 from ember_ml.nn.parameter import Buffer, Parameter
+from ember_ml.nn.tensor_split import WHOLE, Region
 from ember_ml.registry import register
 
 _tracking = threading.Lock()
@@ -73,6 +74,9 @@ class RMSNorm(Layer):
     Reference: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
     """
 
+    region: Region = WHOLE
+    """Processes that the features are split among."""
+
     def __init__(self, features: Size, eps: Positive = 1e-6, affine: bool = True) -> None:
         self.features = features
         self.eps = eps
@@ -81,7 +85,12 @@ class RMSNorm(Layer):
     def forward(self, x: Tensor) -> Tensor:
         """Normalize the features."""
         self.check_features(x, self.features)
-        return ops.rms_norm(x, self.weight, self.eps)
+        if self.region.size == 1:
+            return ops.rms_norm(x, self.weight, self.eps)
+        part = upcast_half(x)
+        square = self.region.total(ops.mean(ops.square(part), axis=-1, keepdims=True))
+        y = ops.cast(part * ops.rsqrt(square / self.region.size + self.eps), x.dtype)
+        return y if self.weight is None else y * self.weight
 
 
 @register("layers/group_norm", aliases=["groupnorm"])

@@ -224,6 +224,9 @@ class QuantizedEmbedding(Packed, Embedding):
         self.padding_index = padding_index
         self.allocate(num_embeddings, features, bits, group_size)
 
+    def tensor_split(self) -> None:
+        """Return None: packed vectors are not split."""
+
     @property
     def weight(self) -> Tensor:  # type: ignore[override]
         """The vectors in floating point, computed from the integers by each access."""

@@ -9,6 +9,7 @@ from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding, new_zeros
 from ember_ml.nn.layers.sequence_mixing.rwkv import mixing_coefficients, token_shift
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
 
 
@@ -44,6 +45,10 @@ class RWKV5ChannelMixer(SequenceMixer):
         self.key = Dense(features, inner, bias=False)
         self.value = Dense(inner, features, bias=False)
         self.receptance = Dense(features, features, bias=False)
+
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by inner features; the gate is computed by each process."""
+        return split_between(("key",), "value")
 
     @property
     def state_size(self) -> int:

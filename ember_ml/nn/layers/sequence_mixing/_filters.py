@@ -11,6 +11,7 @@ from ember_ml.nn.initializers import Uniform
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
+from ember_ml.nn.tensor_split import WHOLE, Region
 
 FAST_DECAY, SLOW_DECAY = 0.3, 1.5
 """Fractions of max_length after which the fastest and the slowest window fall to TARGET."""
@@ -41,6 +42,9 @@ class HyenaFilter(Module):
     Reference: Poli et al., "Hyena Hierarchy", 2023.
     """
 
+    region: Region = WHOLE
+    """Processes that the filters are split among."""
+
     def __init__(self, channels: int, order: int, max_length: int) -> None:
         self.max_length = max_length
         time = ops.linspace(0.0, 1.0, max_length)
@@ -65,6 +69,7 @@ class HyenaFilter(Module):
         z = self.positions[:length]
         for layer in self.layers:
             z = ops.sin(self.frequency * layer(z))
+        z = self.region.enter(z)
         window = ops.exp(-ops.expand_dims(self.decay, 1) * self.time[:length])
         taps = ops.matmul(self.output.weight, ops.swapaxes(z, 0, 1))
         return taps * ops.astype(window, taps.dtype)  # in mixed precision the buffers are float32

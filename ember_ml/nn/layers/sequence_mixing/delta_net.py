@@ -14,6 +14,8 @@ from ember_ml.nn.layers.channel_mixing.norms import RMSNorm
 from ember_ml.nn.layers.sequence_mixing import _chunked
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.ops import matmul, matrix_transpose
 from ember_ml.ops.random import default_generator
 from ember_ml.registry import register
@@ -60,6 +62,11 @@ class DeltaNet(SequenceMixer):
         """Number of values in the state of one example: one matrix per head."""
         return self.features * self.head_features
 
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads."""
+        columns = {"qkv": Split(0, blocks=3), "rate": Split(0)}
+        return split_between(columns, "out", sizes=("num_heads",), shared=("norm",))
+
     def mix(
         self, x: Tensor, mask: Tensor | None, state: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
@@ -100,7 +107,7 @@ class DeltaNet(SequenceMixer):
 
     def read_out(self, y: Tensor, x: Tensor) -> Tensor:
         """Normalize and project the heads, (..., heads, head features)."""
-        return self.out(ops.reshape(self.norm(y), x.shape))
+        return self.out(ops.reshape(self.norm(y), (*x.shape[:-1], self.out.in_features)))
 
     def _normalize(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         scale = 1.0 / math.sqrt(self.head_features)
@@ -186,6 +193,17 @@ class GatedDeltaNet(DeltaNet):
         bias_of(self.decay).assign(ops.log(ops.expm1(steps)))
         self.log_speed = Parameter(ops.log(rng.uniform((num_heads,), 1.0, 16.0)), decay=False)
 
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads."""
+        even = dict.fromkeys(("rate", "gate", "decay"), Split(0))
+        return split_between(
+            {"qkv": Split(0, blocks=3), **even},
+            "out",
+            sizes=("num_heads",),
+            splits={"log_speed": Split(0)},
+            shared=("norm",),
+        )
+
     def log_decay(self, x: Tensor) -> Tensor | None:
         """Return the log decay of each head, (..., heads)."""
         speed = ops.exp(upcast_half(self.log_speed))
@@ -193,4 +211,5 @@ class GatedDeltaNet(DeltaNet):
 
     def read_out(self, y: Tensor, x: Tensor) -> Tensor:
         """Normalize, gate and project the heads, (..., heads, head features)."""
-        return self.out(ops.reshape(self.norm(y), x.shape) * ops.silu(self.gate(x)))
+        gate = ops.silu(self.gate(x))
+        return self.out(ops.reshape(self.norm(y), gate.shape) * gate)

@@ -12,6 +12,8 @@ from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.norms import RMSNorm
 from ember_ml.nn.layers.sequence_mixing import _chunked
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
 
 
@@ -62,6 +64,11 @@ class GatedLinearAttention(SequenceMixer):
         self.decay_up = Dense(gate_rank, features)
         self.norm = RMSNorm(self.head_features, eps)
         self.out = Dense(features, features, bias=False)
+
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads."""
+        columns = {"qkvg": Split(0, blocks=4), "decay_up": Split(0)}
+        return split_between(columns, "out", sizes=("num_heads",), shared=("norm",))
 
     @property
     def state_size(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 from ember_ml import ops
@@ -19,6 +20,8 @@ from ember_ml.nn.layers.sequence_mixing.fft_conv import device_kernel, with_skip
 from ember_ml.nn.layers.sequence_mixing.online_conv import ConvState
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import WHOLE, Region, TensorSplit
 from ember_ml.registry import register
 
 
@@ -48,6 +51,9 @@ class HyenaBase(SequenceMixer):
         max_length: Number of taps of the long filters.
     """
 
+    region: Region = WHOLE
+    """Processes that the channels are split among."""
+
     def __init__(
         self,
         features: int,
@@ -70,6 +76,31 @@ class HyenaBase(SequenceMixer):
         self.skip = Parameter(Normal(0.0, 1.0)((filters,)), decay=False)
         self.out_proj = Dense(outputs, features)
 
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by channels.
+
+        Channels whose distance is a multiple of `unit` may share an output of the projection, so
+        each run of `unit` channels is split by itself.
+        """
+        outputs = 3 * self.inner // self.groups
+        unit = math.gcd(self.inner, outputs)
+        first, taps, inner = (Split(0, n // unit) for n in (outputs, 3 * self.inner, self.inner))
+        return TensorSplit(
+            {
+                "in_proj.weight": first,
+                "in_proj.bias": first,
+                "short.weight": taps,
+                "short.bias": taps,
+                "filter.output.weight": inner,
+                "filter.decay": inner,
+                "skip": inner,
+                "out_proj.weight": Split(1, inner.blocks),
+            },
+            sizes=("inner",),
+            once=("out_proj.bias",),
+            regions=("", "filter"),
+        )
+
     @property
     def state_size(self) -> int:
         """Number of values in the state of one example: the last inputs of all filters."""
@@ -82,7 +113,7 @@ class HyenaBase(SequenceMixer):
 
     def project(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Return the inputs of the short filters, (batch, 3 * inner / groups, time)."""
-        flat = ops.swapaxes(ops.reshape(x, (-1, self.features)), 0, 1)
+        flat = ops.swapaxes(ops.reshape(self.region.enter(x), (-1, self.features)), 0, 1)
         u = ops.matmul(self.in_proj.weight, flat) + ops.expand_dims(bias_of(self.in_proj), 1)
         return mask_channels(ops.swapaxes(ops.reshape(u, (-1, *x.shape[:2])), 0, 1), mask)
 
@@ -152,14 +183,20 @@ class HyenaBase(SequenceMixer):
 
     def project_step(self, x: Tensor, state: Tensor) -> tuple[list[Tensor], Tensor]:
         """Return the outputs of the short filters at one position, and their next state."""
-        u, state = self.short.step(ops.tile(self.in_proj(x), (1, self.groups)), state)
+        u = ops.tile(self.in_proj(self.region.enter(x)), (1, self.groups))
+        u, state = self.short.step(u, state)
         return ops.split(u, 3, axis=1), state
 
     def read_out(self, y: Tensor) -> Tensor:
         """Apply the output projection: (batch, channels, time) -> (batch, time, features)."""
         flat = ops.reshape(ops.swapaxes(y, 0, 1), (y.shape[1], -1))
         out = ops.matmul(ops.swapaxes(flat, 0, 1), ops.swapaxes(self.out_proj.weight, 0, 1))
-        return ops.reshape(out + bias_of(self.out_proj), (y.shape[0], y.shape[2], self.features))
+        out = self.region.leave(out + bias_of(self.out_proj))
+        return ops.reshape(out, (y.shape[0], y.shape[2], self.features))
+
+    def read_out_step(self, y: Tensor) -> Tensor:
+        """Apply the output projection: (..., channels) -> (..., features)."""
+        return self.region.leave(self.out_proj(y))
 
     def initial_state(self, batch: int) -> Any:
         """Return the states of the short and of the long filters before the first position."""
@@ -233,4 +270,4 @@ class Hyena(HyenaBase):
         """Return the output at one position and the states of the filters."""
         self.check_step(x, state)
         mixed, state = self.convolve_step(x, state)
-        return self.out_proj(mixed), state
+        return self.read_out_step(mixed), state

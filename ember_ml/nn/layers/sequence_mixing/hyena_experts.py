@@ -78,8 +78,8 @@ class HyenaExperts(HyenaBase):
     def _read_experts(self, y: Tensor, x: Tensor) -> Tensor:
         """Combine the experts that x chooses: (..., inner) -> (..., features)."""
         experts = ops.reshape(y, (*y.shape[:-1], y.shape[-1] // self.num_experts, self.num_experts))
-        weights = ops.expand_dims(self.route(x), -2)
-        return self.out_proj(ops.sum(experts * weights, axis=-1))
+        weights = ops.expand_dims(self.region.enter(self.route(x)), -2)
+        return self.read_out_step(ops.sum(experts * weights, axis=-1))
 
     def step(self, x: Tensor, state: HyenaState) -> tuple[Tensor, HyenaState]:
         """Return the output at one position and the states of the filters."""

@@ -9,6 +9,8 @@ from ember_ml.nn._checks import require_divisible
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing import _chunked
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
 
 
@@ -50,6 +52,11 @@ class LinearAttention(SequenceMixer):
         self.key_map = Dense(self.head_features, 2 * self.head_features)
         self.out = Dense(features, features, bias=False)
 
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads, which share the feature maps."""
+        maps = ("query_map", "key_map")
+        return split_between({"qkv": Split(0, blocks=3)}, "out", sizes=("num_heads",), shared=maps)
+
     @property
     def state_size(self) -> int:
         """Number of values in the state of one example: numerator and denominator."""
@@ -64,7 +71,8 @@ class LinearAttention(SequenceMixer):
         query, key, value = (_chunked.split_heads(part, self.num_heads) for part in parts)
         sums, state = _chunked.attend(query, key, _append_one(value), state=state)
         y = ops.permute_dims(self._divide(sums), (0, 2, 1, 3))
-        return self.out(ops.astype(ops.reshape(y, x.shape), x.dtype)), state
+        y = ops.reshape(y, (*x.shape[:-1], self.out.in_features))
+        return self.out(ops.astype(y, x.dtype)), state
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the sums before the first position: zeros."""
@@ -77,7 +85,7 @@ class LinearAttention(SequenceMixer):
         parts = self._project(x)
         query, key, value = (_chunked.split_heads_step(part, self.num_heads) for part in parts)
         sums, state = _chunked.step(query, key, _append_one(value), state)
-        y = ops.reshape(self._divide(sums), x.shape)
+        y = ops.reshape(self._divide(sums), (x.shape[0], self.out.in_features))
         return self.out(ops.astype(y, x.dtype)), state
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -21,6 +21,8 @@ from ember_ml.nn.layers.sequence_mixing.base import (
 )
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
 
 MIN_STEP_SIZE = 1e-4
@@ -102,6 +104,19 @@ class Mamba(SequenceMixer):
             self.dt_norm, self.write_norm, self.read_norm = (
                 RMSNorm(size, select_norm_eps, affine) for size in (self.dt_rank, d_state, d_state)
             )
+
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by inner channels; B, C and low-rank step sizes are summed."""
+        own = ("conv.weight", "conv.bias", "dt_weight", "dt_bias", "A_log", "D")
+        norms = () if self.select_norm == "none" else ("dt_norm", "write_norm", "read_norm")
+        return split_between(
+            {"in_proj": Split(0, blocks=2)},
+            "out_proj",
+            sizes=("inner",),
+            splits={**dict.fromkeys(own, Split(0)), "x_proj.weight": Split(1)},
+            total=("x_proj",),
+            shared=norms,
+        )
 
     @property
     def state_size(self) -> int:

@@ -19,6 +19,8 @@ from ember_ml.nn.layers.sequence_mixing.base import (
 from ember_ml.nn.layers.sequence_mixing.mamba import step_size_bias
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
 
 
@@ -158,6 +160,24 @@ class Mamba2(SequenceMixer):
         self.D = Parameter(ops.ones(self.num_heads), decay=False)
         self.norm = RMSNorm(self.inner, eps=norm_eps)
         self.out_proj = Dense(self.inner, features, bias=bias)
+
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads; B and C of one group are computed by each process."""
+        grouped = self.num_groups > 1
+        filtered = (self.inner, self.shared, self.shared)
+        inputs = (self.inner, *filtered, self.num_heads)
+        own = ("dt_bias", "A_log", "D", "norm.weight")
+        taps = Split(0, sizes=filtered, kept=() if grouped else (1, 2))
+        return split_between(
+            {"in_proj": Split(0, sizes=inputs, kept=() if grouped else (2, 3))},
+            "out_proj",
+            sizes=(
+                *("num_heads", "inner", "norm.features"),
+                *(("num_groups", "shared") if grouped else ()),
+            ),
+            splits={**dict.fromkeys(own, Split(0)), "conv.weight": taps, "conv.bias": taps},
+            regions=("norm",),
+        )
 
     @property
     def state_size(self) -> int:

@@ -198,7 +198,7 @@ class MultiHeadHyena(HyenaBase):
         parts, short = self.project_step(x, state[0])
         query, value, key = self._split_heads([part[:, :, None] for part in parts], None)
         mixed, cache = self._look_back(query, key, value, None, state[1])
-        return self.out_proj(ops.reshape(mixed, (x.shape[0], self.inner))), (short, cache)
+        return self.read_out_step(ops.reshape(mixed, (x.shape[0], self.inner))), (short, cache)
 
 
 def _distances(keys: int, queries: int, like: Tensor) -> Tensor:

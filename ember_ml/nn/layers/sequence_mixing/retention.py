@@ -19,6 +19,8 @@ from ember_ml.nn.layers.sequence_mixing.base import (
     positions_after,
     real_lengths,
 )
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
 
 
@@ -63,23 +65,34 @@ class Retention(SequenceMixer):
         values = value_features or 2 * features
         require_divisible(self, features=features, **{"2 * num_heads": 2 * num_heads})
         require_divisible(self, value_features=values, num_heads=num_heads)
-        self.features = features
-        self.num_heads = num_heads
+        self.features = self.key_features = features
+        self.num_heads, self.first_head = num_heads, 0
         self.value_features = values
         self.rope_base = rope_base
         self.eps = eps
         self.qkvg = Dense(features, 2 * features + 2 * values, bias=False)
         self.out = Dense(values, features, bias=False)
 
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads."""
+        keys, values = self.key_features, self.value_features
+        return split_between(
+            {"qkvg": Split(0, sizes=(keys, keys, values, values))},
+            "out",
+            sizes=("num_heads", "key_features", "value_features"),
+            offsets={"first_head": "num_heads"},
+        )
+
     @property
     def state_size(self) -> int:
         """Number of values in the state of one example: one matrix per head."""
-        return self.features * self.value_features // self.num_heads
+        return self.key_features * self.value_features // self.num_heads
 
     @property
     def decays(self) -> list[float]:
         """Log decay of each head."""
-        return [math.log1p(-(2.0 ** (-5 - head))) for head in range(self.num_heads)]
+        heads = range(self.first_head, self.first_head + self.num_heads)
+        return [math.log1p(-(2.0 ** (-5 - head))) for head in heads]
 
     def mix(
         self, x: Tensor, mask: Tensor | None, state: TensorPair | None
@@ -101,7 +114,7 @@ class Retention(SequenceMixer):
     def initial_state(self, batch: int) -> TensorPair:
         """Return the state before the first position, zeros, and the position of the next step."""
         weight = self.out.weight
-        sizes = self.features // self.num_heads, self.value_features // self.num_heads
+        sizes = self.key_features // self.num_heads, self.value_features // self.num_heads
         device, backend = weight.device, weight.backend
         position = convert_to_tensor([0] * batch, dtype="int64", device=device, backend=backend)
         return _chunked.zero_state(weight, batch, self.num_heads, *sizes), position
@@ -121,7 +134,7 @@ class Retention(SequenceMixer):
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return queries, keys, values and gates."""
-        keys, values = self.features, self.value_features
+        keys, values = self.key_features, self.value_features
         boundaries = [keys, 2 * keys, 2 * keys + values]
         query, key, value, gate = ops.split(self.qkvg(x), boundaries, axis=-1)
         return query, key * (1.0 / math.sqrt(keys // self.num_heads)), value, gate

@@ -23,6 +23,8 @@ from ember_ml.nn.layers.sequence_mixing.base import (
 )
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
 
 RATE = 8.0
@@ -88,6 +90,17 @@ class RGLRU(SequenceMixer):
         self.decay = Parameter(ops.log(ops.expm1(rates)), decay=False)
         self.activation = activations.get(activation)
         self.out_proj = Dense(inner, features)
+
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads, the blocks of the gates."""
+        gates = ("input_gate", "input_bias", "decay_gate", "decay_bias", "decay")
+        own = ("conv.weight", "conv.bias", *gates)
+        return split_between(
+            {"in_proj": Split(0, blocks=2)},
+            "out_proj",
+            sizes=("num_heads", "inner"),
+            splits=dict.fromkeys(own, Split(0)),
+        )
 
     @property
     def state_size(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ember_ml import ops
 from ember_ml._core import deferred
 from ember_ml._core.tensor import Tensor
@@ -19,6 +21,8 @@ from ember_ml.nn.layers.sequence_mixing.base import (
     new_zeros,
 )
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
 
 
@@ -74,6 +78,7 @@ class TimeMixer(SequenceMixer):
         require_divisible(self, features=features, num_heads=num_heads)
         self.features = features
         self.num_heads = num_heads
+        self.head_features = features // num_heads
         self.bonus = Parameter(initial_bonus(features, num_heads), decay=False)
         self.receptance = Dense(features, features, bias=False)
         self.key = Dense(features, features, bias=False)
@@ -82,10 +87,29 @@ class TimeMixer(SequenceMixer):
         self.norm = GroupNorm(num_heads, features, eps)
         self.out = Dense(features, features, bias=False)
 
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads."""
+        return self.split_by_heads((), {})
+
+    def split_by_heads(self, columns: tuple[str, ...], splits: Mapping[str, Split]) -> TensorSplit:
+        """Return the split by heads.
+
+        Args:
+            columns: Dense layers of the subclass whose outputs belong to heads.
+            splits: Further parameters of the subclass that belong to heads.
+        """
+        own = dict.fromkeys(("bonus", "norm.weight", "norm.bias"), Split(0))
+        return split_between(
+            ("receptance", "key", "value", "gate", *columns),
+            "out",
+            sizes=("num_heads", "norm.num_groups", "norm.features"),
+            splits={**own, **splits},
+        )
+
     @property
     def state_size(self) -> int:
         """Number of values in the state of one example: matrices and the previous input."""
-        return self.features * (self.features // self.num_heads + 1)
+        return self.features * (self.head_features + 1)
 
     def project(self, x: Tensor, previous: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Return receptance, key, value, gate and log decay.
@@ -105,7 +129,7 @@ class TimeMixer(SequenceMixer):
         previous, last = token_shift(x, before, mask)
         receptance, key, value, gate, decay = self.project(x, previous)
         if decay.ndim == 1:  # the same at every position
-            decay = decay + ops.zeros_like(upcast_half(x[:1]))
+            decay = decay + ops.zeros_like(upcast_half(key[:1]))
         parts = (receptance, mask_padding(key, mask), value, mask_padding(decay, mask))
         r, k, v, decay = (_chunked.split_heads(part, self.num_heads) for part in parts)
         y, memory = _chunked.attend(r, k, v, decay, upcast_half(self.bonus), memory)
@@ -114,7 +138,7 @@ class TimeMixer(SequenceMixer):
 
     def initial_state(self, batch: int) -> TensorPair:
         """Return the input before the first position and the matrices of the heads: zeros."""
-        size = self.features // self.num_heads
+        size = self.head_features
         previous = new_zeros(self.out.weight, (batch, self.features))
         return previous, _chunked.zero_state(self.out.weight, batch, self.num_heads, size, size)
 
@@ -130,7 +154,7 @@ class TimeMixer(SequenceMixer):
 
     def _read_out(self, y: Tensor, gate: Tensor) -> Tensor:
         """Normalize, gate and project the heads, (..., heads, head features)."""
-        y = self.norm(ops.reshape(ops.astype(y, gate.dtype), (-1, self.features)))
+        y = self.norm(ops.reshape(ops.astype(y, gate.dtype), (-1, self.norm.features)))
         return self.out(ops.reshape(y, gate.shape) * ops.silu(gate))
 
 
@@ -170,6 +194,10 @@ class RWKV5TimeMixer(TimeMixer):
         self.key_share = Parameter(mixing_coefficients(features, 1.0), decay=False)
         self.value_share = Parameter(mixing_coefficients(features, 1.0), decay=False)
         self.gate_share = Parameter(mixing_coefficients(features, 0.5), decay=False)
+
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads."""
+        return self.split_by_heads((), {"decay": Split(0)})
 
     def project(self, x: Tensor, previous: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Return receptance, key, value, gate and log decay."""
@@ -228,6 +256,10 @@ class RWKV6TimeMixer(TimeMixer):
         ]
         self.decay_down = Dense(features, decay_rank, False, kernel_initializer="zeros")
         self.decay_up = _low_rank_up(decay_rank, log_decay_rates(features))
+
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads; the token shift is computed by each process."""
+        return self.split_by_heads(("decay_up",), {})
 
     def project(self, x: Tensor, previous: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Return receptance, key, value, gate and log decay."""

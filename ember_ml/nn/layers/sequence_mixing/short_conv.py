@@ -28,11 +28,15 @@ class Taps(Module):
     """
 
     def __init__(self, channels: int, kernel_size: int, bias: bool = True) -> None:
-        self.channels = channels
         self.kernel_size = kernel_size
         uniform = Uniform(-(kernel_size**-0.5), kernel_size**-0.5)
         self.weight = Parameter(uniform((channels, kernel_size)))
         self.bias = Parameter(uniform((channels,)), decay=False) if bias else None
+
+    @property
+    def channels(self) -> int:
+        """Number of channels."""
+        return self.weight.shape[0]
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve each channel."""

@@ -74,13 +74,38 @@ def group_by_expert(routing: Routing, capacity: int | None) -> Groups:
     )
 
 
+def select_experts(groups: Groups, routing: Routing, own: range) -> Groups:
+    """Return the groups of some experts only; the assignments of the others are not processed.
+
+    Args:
+        groups: The groups of all experts.
+        routing: The decision of the router.
+        own: The experts.
+    """
+    if len(own) == groups.counts.shape[0]:
+        return groups
+    owner = ops.take(routing.experts, groups.order, axis=0)
+    is_own = ops.logical_and(owner >= own.start, owner < own.stop)
+    return Groups(
+        groups.order,
+        groups.starts[own.start : own.stop],
+        groups.counts[own.start : own.stop],
+        ops.logical_and(groups.is_processed, is_own),
+        ops.logical_and(groups.is_dropped, is_own),
+    )
+
+
 def range_like(x: Tensor, end: int) -> Tensor:
     """Return 0 to end - 1 with the dtype and device of x, which must not be empty."""
     return ops.cumsum(ops.broadcast_to(ops.ones_like(x[:1]), (end,)), axis=0) - 1
 
 
 def dispatch(
-    experts: Experts, inputs: tuple[Tensor, ...], routing: Routing, capacity: int | None
+    experts: Experts,
+    inputs: tuple[Tensor, ...],
+    routing: Routing,
+    capacity: int | None,
+    own: range,
 ) -> ExpertOutputs:
     """Run the experts on their items.
 
@@ -89,8 +114,9 @@ def dispatch(
         inputs: Arguments of an expert, (items, ...) each.
         routing: The decision of the router.
         capacity: Largest number of items per expert. None: no limit.
+        own: Indices of the experts among all that the router knows.
     """
-    groups = group_by_expert(routing, capacity)
+    groups = select_experts(group_by_expert(routing, capacity), routing, own)
     if _can_read_counts(groups.counts, experts.in_blocks):
         return _run_groups(experts, inputs, routing, groups)
     return _run_blocks(experts, inputs, routing, groups, capacity)
@@ -114,7 +140,7 @@ def _run_groups(
     boundaries = [sum(counts[:expert]) for expert in range(1, len(counts))]
     parts = [ops.split(ops.embedding(x, items), boundaries, axis=0) for x in inputs]
     outputs = experts.run_groups(list(zip(*parts, strict=True)))
-    joined = ops.concat(outputs, axis=0) if outputs else inputs[0][:0]
+    joined = ops.concat(outputs, axis=0) if outputs else experts.run_empty(inputs)
     return ExpertOutputs(joined, rows, ops.take(routing.weights, rows, axis=0), groups)
 
 

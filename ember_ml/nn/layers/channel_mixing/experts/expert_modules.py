@@ -55,6 +55,14 @@ class StackedExperts(Module):
             self.compute(x, each) for (x,), each in zip(groups, weights, strict=True) if x.shape[0]
         ]
 
+    def run_empty(self, inputs: tuple[Tensor, ...]) -> Tensor:
+        """Return the outputs for no items.
+
+        Args:
+            inputs: Inputs of any items, (items, features) each.
+        """
+        return self.compute(inputs[0][:0], [stack[0] for stack in self.stacks()])
+
     def run_blocks(self, blocks: tuple[Tensor, ...], owners: Tensor) -> Tensor:
         """Return the outputs for blocks of items.
 
@@ -161,6 +169,14 @@ class LayerExperts(Module):
             for layer, group in zip(self.layers, groups, strict=True)
             if group[0].shape[0]
         ]
+
+    def run_empty(self, inputs: tuple[Tensor, ...]) -> Tensor:
+        """Return the outputs for no items.
+
+        Args:
+            inputs: Arguments of a layer for any items, (items, ...) each.
+        """
+        return inputs[0][:0]
 
     def run_blocks(self, blocks: tuple[Tensor, ...], owners: Tensor) -> Tensor:
         """Return the outputs for one block of items per expert.

@@ -14,9 +14,14 @@ from ember_ml.nn.layers.base import Layer
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.experts import routing as routings
 from ember_ml.nn.layers.channel_mixing.experts.dispatch import combine, dispatch, group_by_expert
-from ember_ml.nn.layers.channel_mixing.experts.expert_modules import Experts
+from ember_ml.nn.layers.channel_mixing.experts.expert_modules import (
+    Experts,
+    StackedExperts,
+)
 from ember_ml.nn.layers.channel_mixing.experts.routers import Router
 from ember_ml.nn.layers.channel_mixing.experts.routing import Routing
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import WHOLE, Region, TensorSplit
 
 
 class Statistics(NamedTuple):
@@ -53,6 +58,10 @@ class Mixture(Layer):
     """Projection of the concatenated outputs. None: the outputs are summed."""
     router: Router
     experts: Experts
+    region: Region = WHOLE
+    """Processes that the experts are distributed to."""
+    first_expert: int = 0
+    """Index of the first expert of this process."""
 
     def __init__(
         self,
@@ -66,10 +75,20 @@ class Mixture(Layer):
     ) -> None:
         require_at_most(self, top_k=top_k, num_experts=num_experts)
         self.features = features
+        self.num_experts = num_experts
         self.capacity_factor = capacity_factor
         self.overflow = overflow
         self.balance_weight = balance_weight
         self.z_weight = z_weight
+
+    def tensor_split(self) -> TensorSplit | None:
+        """Return the split by experts, if their matrices are stacked; each process routes."""
+        if not isinstance(self.experts, StackedExperts):
+            return None
+        stacks = {f"experts.{name}": Split(0) for name, _ in self.experts.named_parameters()}
+        return TensorSplit(
+            stacks, ("num_experts",), regions=("",), offsets={"first_expert": "num_experts"}
+        )
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Apply the layer.
@@ -149,15 +168,25 @@ class Mixture(Layer):
         return max(1, math.ceil(self.capacity_factor * self.router.top_k * count / experts))
 
     def _run(self, items: Tensor, mask: Tensor | None, routing: Routing) -> Tensor:
-        inputs = self.expert_inputs(items, mask)
-        results = dispatch(self.experts, inputs, routing, self._capacity(routing))
-        pass_dropped = self.overflow == "pass" and self.capacity_factor is not None
+        places = 1 if self.combiner is None else self.router.choices
+        parts = self._run_experts(items, self.expert_inputs(items, mask), routing, places)
         if self.combiner is None:
-            return combine(items, routing, results, pass_dropped=pass_dropped)[:, 0]
-        places = self.router.choices
-        parts = combine(items, routing, results, places=places, pass_dropped=pass_dropped)
+            return parts[:, 0]
         parts = ops.moveaxis(parts, 1, -2)
         return self.combiner(ops.reshape(parts, (*parts.shape[:-2], places * self.features)))
+
+    def _run_experts(
+        self, items: Tensor, inputs: tuple[Tensor, ...], routing: Routing, places: int
+    ) -> Tensor:
+        """Return the weighted outputs of the experts, (items, places, ...)."""
+        enter = self.region.enter
+        inputs = tuple(enter(x) for x in inputs)
+        routing = routing._replace(weights=enter(routing.weights))
+        own = range(self.first_expert, self.first_expert + self.num_experts)
+        results = dispatch(self.experts, inputs, routing, self._capacity(routing), own)
+        pass_dropped = self.overflow == "pass" and self.capacity_factor is not None
+        total = combine(enter(items), routing, results, places=places, pass_dropped=pass_dropped)
+        return self.region.leave(total)
 
     def _report_losses(self, routing: Routing, is_real: Tensor | None) -> None:
         if self.balance_weight and not self.router.is_balanced:

@@ -10,6 +10,8 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Below1, Size
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing.attention.base import BaseAttention, combine_masks
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
 
 Memory: TypeAlias = tuple[Tensor, Tensor, Tensor | None]
@@ -62,6 +64,14 @@ class CrossAttention(BaseAttention):
         self.query = Dense(features, features, bias=bias)
         width = 2 * self.num_kv_heads * self.head_features
         self.key_value = Dense(self.context_features, width, bias=bias)
+
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads; one key and value head is kept by each process."""
+        size = self.num_kv_heads * self.head_features
+        is_shared = self.num_kv_heads == 1
+        key_value = Split(0, sizes=(size, size), kept=(0, 1) if is_shared else ())
+        divided = ("num_heads",) if is_shared else ("num_heads", "num_kv_heads")
+        return split_between({"query": Split(0), "key_value": key_value}, "out", sizes=divided)
 
     def forward(
         self,

@@ -29,6 +29,8 @@ from ember_ml.nn.layers.sequence_mixing.attention.cache import KVCache
 from ember_ml.nn.layers.sequence_mixing.attention.fixed_cache import FixedCache
 from ember_ml.nn.layers.sequence_mixing.base import new_zeros
 from ember_ml.nn.sequence_module import check_batch
+from ember_ml.nn.splitting import Split
+from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
 
 
@@ -113,6 +115,7 @@ class SelfAttention(BaseAttention):
             softcap,
             out_bias,
         )
+        self.all_heads, self.first_head = num_heads, 0  # different from the layer's if it is split
         self.rope_features = rope_features or self.head_features
         self.rope_scaling = rope_scalings.get(rope_scaling)
         if positions == "rope":
@@ -128,6 +131,23 @@ class SelfAttention(BaseAttention):
             heads = (num_heads, self.num_kv_heads) if qk_norm == "all" else (1, 1)
             sizes = [count * self.head_features for count in heads]
             self.query_norm, self.key_norm = (RMSNorm(size, eps=qk_norm_eps) for size in sizes)
+
+    def tensor_split(self) -> TensorSplit:
+        """Return the split by heads; one key and value head is kept by each process."""
+        key_size = self.num_kv_heads * self.head_features
+        blocks = (self.num_heads * self.head_features, key_size, key_size)
+        divided = ("num_heads",) if self.num_kv_heads == 1 else ("num_heads", "num_kv_heads")
+        norms = () if self.qk_norm == "none" else ("query_norm", "key_norm")
+        joint = norms[: len(divided)] if self.qk_norm == "all" else ()  # over several processes
+        return split_between(
+            {"qkv": Split(0, sizes=blocks, kept=(1, 2) if self.num_kv_heads == 1 else ())},
+            "out",
+            sizes=(*divided, *(f"{name}.features" for name in joint)),
+            splits={f"{name}.weight": Split(0) for name in joint},
+            shared=norms[len(joint) :],
+            regions=joint,
+            offsets={"first_head": "num_heads"},
+        )
 
     def _check_rope(self, window: int | None) -> None:
         """Raise an error if the number of rotated features or the scaling is not valid."""
@@ -221,7 +241,7 @@ class SelfAttention(BaseAttention):
         queries, keys = query.shape[2], key.shape[2]
         bias = None
         if self.positions == "alibi":
-            bias = alibi_bias(self.num_heads, queries, keys, query)
+            bias = self._alibi_bias(queries, keys, query)
         is_last = queries == 1 and keys > 1  # one query after all keys sees all of them
         y = self.attend(
             query,
@@ -232,6 +252,11 @@ class SelfAttention(BaseAttention):
             window=None if self.window is None or self.window + 1 >= keys else self.window + 1,
         )
         return self.merge_heads(y)
+
+    def _alibi_bias(self, queries: int, keys: int, like: Tensor) -> Tensor:
+        """Return the biases of this layer's heads, (heads, queries, keys)."""
+        bias = alibi_bias(self.all_heads, queries, keys, like)
+        return bias[self.first_head : self.first_head + self.num_heads]
 
     def initial_state(self, batch: int) -> KVCache:
         """Return an empty KV cache."""
@@ -266,7 +291,7 @@ class SelfAttention(BaseAttention):
         state = state.append(key, value)
         bias = None
         if self.positions == "alibi":
-            first = alibi_bias(self.num_heads, 1, state.capacity, x)  # by distance, oldest first
+            first = self._alibi_bias(1, state.capacity, x)  # by distance, oldest first
             bias = ops.take(first, state.capacity - 1 - state.ages(), axis=2)
         mask = combine_masks(state.is_filled(self.window), None, bias)
         y = self.attend(query, state.keys, state.values, mask)
