@@ -10,7 +10,16 @@ from tests.distributed import tasks
 
 MOE = ["swiglu", {"type": "moe", "num_experts": 4, "balance_weight": 0.0, "z_weight": 0.0}]
 """The balance of the experts is not a mean over examples, so each part of a batch has its own."""
-LAYERS = ["attention swiglu", "mamba", "hyena", "gla", "rwkv", "lstm", MOE]
+ATTENTION = {"type": "attention", "num_heads": 4}
+LAYERS = [
+    [ATTENTION, "swiglu"],
+    ["mamba"],
+    ["hyena"],
+    [{"type": "gla", "num_heads": 4}],
+    ["rwkv"],
+    ["lstm"],
+    MOE,
+]
 
 
 def rows(length: int, rank: int, size: int) -> int:
@@ -92,7 +101,7 @@ def test_pipelines_of_two_processes(pools, schedule: str, pattern) -> None:
 
 @pytest.mark.parametrize("pattern", LAYERS, ids=str)
 def test_sharded_layers_that_are_also_split(pools, pattern) -> None:
-    pattern = pattern if isinstance(pattern, list) else f"{pattern} swiglu"
+    pattern = [*pattern, "swiglu"]
     expected = tasks.alone("train", pattern=pattern)
     strategy = {"type": "mesh", "mesh": {"fsdp": 2, "tp": 2}}
     results = pools(4).run("tests.distributed.tasks:train", pattern=pattern, strategy=strategy)
@@ -118,7 +127,7 @@ MESHES = [
 
 @pytest.mark.parametrize("mesh", MESHES, ids=str)
 def test_four_processes_train_as_one(pools, mesh: dict) -> None:
-    pattern = "attention swiglu mamba swiglu"
+    pattern = [ATTENTION, "swiglu", "mamba", "swiglu"]
     expected = tasks.alone("train", pattern=pattern)
     strategy = {"type": "mesh", "mesh": mesh}
     results = pools(4).run("tests.distributed.tasks:train", pattern=pattern, strategy=strategy)
