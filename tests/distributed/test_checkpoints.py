@@ -15,9 +15,9 @@ from tests.backends import with_dtype
 from tests.distributed import tasks
 from tests.distributed.test_strategies import assert_equal_training
 
-PATTERN = "attention swiglu mamba swiglu"
+PATTERN = [{"type": "attention", "num_heads": 4}, "swiglu", "mamba", "swiglu"]
 OPTIONS = {"optimizer": "adamw", "learning_rate": 0.01, "ema": 0.9}
-SAVED = {"type": "mesh", "mesh": {"dp": 2, "fsdp": 2}}
+SAVED = {"type": "mesh", "mesh": {"fsdp": 2, "tp": 2}}
 TASKS = "tests.distributed.tasks:"
 
 
@@ -56,6 +56,7 @@ def test_each_process_writes_some_of_the_tensors(saved: Path) -> None:
         (2, "fsdp"),
         (2, "dp"),
         (2, "pp"),
+        (2, "tp"),
         (4, {"type": "mesh", "mesh": {"fsdp": 4}}),
         (4, SAVED),
     ],
@@ -71,13 +72,13 @@ def test_a_run_continues_with_any_strategy(pools, saved, expected, number, strat
 
 
 def test_a_run_continues_on_any_backend(pools, tmp_path: Path) -> None:
-    arguments = {"pattern": "attention swiglu", "folder": str(tmp_path / "saved"), **OPTIONS}
-    pools(2).run(f"{TASKS}train_and_save", strategy="fsdp", dtype="float32", **arguments)
+    arguments = {"pattern": PATTERN[:2], "folder": str(tmp_path / "saved"), **OPTIONS}
+    pools(4).run(f"{TASKS}train_and_save", strategy=SAVED, dtype="float32", **arguments)
     results = [
         tasks.alone("resume", backend=backend, dtype="float32", **arguments)
         for backend in available()
     ]
-    expected = tasks.alone("train", pattern="attention swiglu", dtype="float32", **OPTIONS)
+    expected = tasks.alone("train", pattern=PATTERN[:2], dtype="float32", **OPTIONS)
     assert_equal_training(results, expected, 1e-4)
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from ember_ml import registry
+from ember_ml.backend import available
+from ember_ml.distributed import capabilities
 from tests.distributed import tasks
 
 MOE = ["swiglu", {"type": "moe", "num_experts": 4, "balance_weight": 0.0, "z_weight": 0.0}]
@@ -138,3 +140,32 @@ def test_four_processes_train_as_one(pools, mesh: dict) -> None:
             whole = expected["shapes"][name]
             if mesh.get("pp", 1) == mesh.get("tp", 1) == 1:
                 assert shape == [rows(whole[0], rank % shards, shards), *whole[1:]], name
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adafactor", "lamb", "schedule_free_adamw"])
+def test_optimizers_of_whole_matrices_with_split_layers(pools, optimizer: str) -> None:
+    options = {"pattern": [ATTENTION, "swiglu"], "optimizer": optimizer, "learning_rate": 0.01}
+    expected = tasks.alone("train", **options)
+    strategy = {"type": "mesh", "mesh": {"fsdp": 2, "tp": 2}}
+    results = pools(4).run("tests.distributed.tasks:train", strategy=strategy, **options)
+    assert_equal_training(results, expected)
+
+
+def test_one_process_needs_no_launcher() -> None:
+    expected = tasks.alone("train", pattern="attention")
+    for strategy in ("dp", "fsdp", "tp", "pp"):
+        assert_equal_training(
+            [tasks.alone("train", pattern="attention", strategy=strategy)], expected
+        )
+
+
+OTHERS = [name for name in available() if capabilities(name) and name != "torch"]
+
+
+@pytest.mark.parametrize("backend", OTHERS)
+@pytest.mark.parametrize("strategy", ["dp", "tp"])
+def test_other_backends(pools, backend: str, strategy: str) -> None:
+    options = {"pattern": [ATTENTION, "swiglu"], "dtype": "float32", "clip_norm": 1.0}
+    expected = tasks.alone("train", backend=backend, **options)
+    results = pools(2, backend).run("tests.distributed.tasks:train", strategy=strategy, **options)
+    assert_equal_training(results, expected, 1e-5)
