@@ -19,6 +19,7 @@ from ember_ml.backend.devices import set_device as set_device
 if TYPE_CHECKING:
     from ember_ml import configs as configs
     from ember_ml import data as data
+    from ember_ml import distributed as distributed
     from ember_ml import features as features
     from ember_ml import interop as interop
     from ember_ml import mad as mad
@@ -35,6 +36,7 @@ __getattr__, __dir__ = _namespaces.attach(
     {
         "configs": "ember_ml.configs",
         "data": "ember_ml.data",
+        "distributed": "ember_ml.distributed",
         "features": "ember_ml.features",
         "interop": "ember_ml.interop",
         "load": "ember_ml.nn.models.loading",

@@ -23,7 +23,7 @@ from ember_ml.distributed.tensor_parallel import split_model
 from ember_ml.distributed.values import SharedValues
 from ember_ml.distributed.world import World
 from ember_ml.nn import _traversal
-from ember_ml.nn.checkpoint import config_dict
+from ember_ml.nn.checkpoint import PARTIAL, config_dict
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
 from ember_ml.training.metrics import Metric
@@ -36,6 +36,11 @@ from ember_ml.training.trainer.interrupt import Interrupt
 if TYPE_CHECKING:
     from ember_ml.distributed.strategy import Strategy
     from ember_ml.training.trainer import Trainer
+
+
+_PARTIAL_REASON = (
+    "save: several processes share the parameters of this model; call trainer.save in all of them"
+)
 
 
 class ParallelRun:
@@ -71,6 +76,9 @@ class ParallelRun:
         self._place(strategy)
         self.values = SharedValues(model, self.world)
         self.engine = self._engine(strategy, precision)
+        if self.values.is_partial:
+            for module in model.modules():
+                module.__dict__[PARTIAL] = _PARTIAL_REASON
 
     def _place(self, strategy: Strategy) -> None:
         """Give all processes the values and random streams of the first one."""
