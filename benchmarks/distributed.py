@@ -192,13 +192,13 @@ def work(turns: int) -> None:
         peaks = {name: peak(step) for name, step in steps.items()}
         if rank == 0:
             title = {"dp": "data parallel, DDP", "fsdp": "sharded, FSDP2"}[strategy]
-            ratios = [times["Ember"][at] / times["PyTorch"][at] for at in range(2)]
+            cpu, wall = (times["Ember"][at] / times["PyTorch"][at] for at in range(2))
+            volume, memory = (x["Ember"] / x["PyTorch"] for x in (volumes, peaks))
             print(
-                f"{title}: {ratios[0]:.2f}x the CPU time and {ratios[1]:.2f}x the wall time of "
-                f"hand-written PyTorch ({times['PyTorch'][1]:.1f} ms; goal {goal}x), "
-                f"{volumes['Ember'] / volumes['PyTorch']:.4f}x the bytes "
-                f"({volumes['PyTorch'] / 1e6:.2f} MB), {peaks['Ember'] / peaks['PyTorch']:.2f}x the "
-                f"peak memory ({peaks['PyTorch'] / 1e6:.1f} MB)",
+                f"{title}: {cpu:.2f}x the CPU time and {wall:.2f}x the wall time of hand-written "
+                f"PyTorch ({times['PyTorch'][1]:.1f} ms; goal {goal}x), {volume:.4f}x the bytes "
+                f"({volumes['PyTorch'] / 1e6:.2f} MB), {memory:.2f}x the peak memory "
+                f"({peaks['PyTorch'] / 1e6:.1f} MB)",
                 flush=True,
             )
     dist.barrier()
