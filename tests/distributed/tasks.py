@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
+
+import numpy as np
 
 import ember_ml
 from ember_ml import nn, ops
@@ -12,11 +15,19 @@ from ember_ml.training import Trainer
 VOCABULARY, LENGTH, EXAMPLES, BATCH = 11, 6, 40, 8
 
 
-def data() -> DataLoader:
-    """Return the loader of the training data."""
-    x = ops.random.randint(0, VOCABULARY, (EXAMPLES, LENGTH), seed=1)
-    y = ops.random.randint(0, VOCABULARY, (EXAMPLES, LENGTH), seed=2)
-    return DataLoader(ArrayDataset(x.numpy(), y.numpy()), BATCH, shuffle=True, seed=0)
+def data(kind: str = "loader") -> Any:
+    """Return training data: a loader, a loader of weighted targets, or a list of batches."""
+    x = ops.random.randint(0, VOCABULARY, (EXAMPLES, LENGTH), seed=1).numpy()
+    y = ops.random.randint(0, VOCABULARY, (EXAMPLES, LENGTH), seed=2).numpy()
+    if kind == "batches":  # of 8, 8, 8, 8, 5 and 3 examples
+        ends = [0, 8, 16, 24, 32, 37, 40]
+        return [(x[a:b], y[a:b]) for a, b in itertools.pairwise(ends)]
+    dataset = ArrayDataset(x, y)
+    if kind == "weighted":  # the second half of a batch has hardly any weight
+        weights = np.where(np.arange(EXAMPLES) % 8 < 4, 1.0, 0.01)[:, None] * np.ones(LENGTH)
+        weights[0] = 0.0
+        dataset = ArrayDataset({"inputs": x, "targets": y, "sample_weight": weights})
+    return DataLoader(dataset, BATCH, shuffle=kind == "loader", seed=0)
 
 
 def build(pattern: str, strategy: Any = None, **options: Any) -> Trainer:
@@ -44,16 +55,18 @@ def whole_parameters(trainer: Trainer) -> dict[str, Any]:
     }
 
 
-def train(pattern: str, strategy: Any = None, steps: int = 5, **options: Any) -> dict[str, Any]:
+def train(
+    pattern: Any, strategy: Any = None, steps: int = 5, kind: str = "loader", **options: Any
+) -> dict[str, Any]:
     """Train for some steps; return the losses, the local shapes and the whole parameters."""
     trainer = build(pattern, strategy, **options)
-    trainer.fit(data(), steps=steps)
+    trainer.fit(data(kind), steps=steps)
     return {
         "losses": trainer.history.losses,
         "norms": [record["grad_norm"] for record in trainer.history.steps],
         "shapes": {name: list(x.shape) for name, x in trainer.model.named_parameters()},
         "parameters": whole_parameters(trainer),
-        "evaluation": trainer.evaluate(data()),
+        "evaluation": trainer.evaluate(data(kind)),
     }
 
 

@@ -89,6 +89,16 @@ def test_options_of_the_trainer(pools, strategy: str, options: dict) -> None:
     assert_equal_training(results, expected, 1e-8 if "precision" not in options else 0.03)
 
 
+@pytest.mark.parametrize("kind", ["weighted", "batches"])
+@pytest.mark.parametrize("strategy", ["dp", "fsdp", "tp", "pp"])
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_parts_of_unequal_weight(pools, strategy: str, kind: str, accumulate: int) -> None:
+    options = {"pattern": ["swiglu", "swiglu"], "kind": kind, "accumulate": accumulate}
+    expected = tasks.alone("train", **options)
+    results = pools(2).run("tests.distributed.tasks:train", strategy=strategy, **options)
+    assert_equal_training(results, expected)
+
+
 PIPELINED = ["attention swiglu", "mamba hyena", "gla rwkv lstm", ["attention", *MOE]]
 
 
