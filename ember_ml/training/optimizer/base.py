@@ -240,17 +240,23 @@ class Optimizer:
         arrays = self._native_gradients(plan, grads)
         absent = tuple(at for at, array in enumerate(arrays) if array is None)
         for batch in self._batches(plan, absent):
-            params: Arrays = native_arrays(batch.parameters)
-            own: Arrays = [arrays[at] for at in batch.indices]
-            names = [self.names[at] for at in batch.indices]
-            if self.sharing is not None:
-                params, own = self.sharing.whole(names, params), self.sharing.whole(names, own)
-            params, state = batch.run(params, own, batch.read(plan.state), self._values(batch))
-            if self.sharing is not None:
-                params = self.sharing.parts(names, params)
+            own = [arrays[at] for at in batch.indices]
+            params, state = self._run(batch, native_arrays(batch.parameters), own, plan)
             set_natives(batch.parameters, params)
             batch.write(state, plan.state)
         self._count(absent)
+
+    def _run(
+        self, batch: Batch, params: Arrays, grads: Arrays, plan: Plan
+    ) -> tuple[Arrays, State]:
+        """Return the updated parameters of a batch, or of their parts, and the new state."""
+        state, values = batch.read(plan.state), self._values(batch)
+        if self.sharing is None:
+            return batch.run(params, grads, state, values)
+        names = [self.names[at] for at in batch.indices]
+        whole = self.sharing.whole(names, params), self.sharing.whole(names, grads)
+        params, state = batch.run(*whole, state, values)
+        return self.sharing.parts(names, params), state
 
     def apply_gradients(
         self, grads_and_params: Iterable[tuple[TensorLike | None, Parameter]]
