@@ -21,6 +21,10 @@ AXES = ("pp", "dp", "fsdp", "tp")
 COMBINES_AXES = True
 MODULES: str | None = "ember_ml.interop.torch_parallel"
 """Module that wraps models for the axes that need it; None if gradients are averaged instead."""
+LAUNCHER: str | None = "ember_ml.backend.torch.launcher"
+"""Module that starts processes."""
+_CONNECTION = ("gloo", "Connection closed by peer", "Connection reset by peer", "Socket Timeout")
+"""Words in the errors of collectives, which gloo raises as a RuntimeError."""
 
 
 class Group(NamedTuple):
@@ -75,12 +79,20 @@ def store() -> dist.Store:
     return dist.distributed_c10d._get_default_store()
 
 
-def connect(sizes: Mapping[str, int], device: str) -> Topology:
+def is_connection_error(error: Exception) -> bool:
+    """Return whether an error comes from the connection to other processes."""
+    if isinstance(error, dist.DistError):
+        return True
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in _CONNECTION)
+
+
+def connect(sizes: Mapping[str, int], device: str, timeout: float) -> Topology:
     """Return the groups of a mesh, with the group "data" of the axes that share a batch.
 
     Args:
         sizes: Length of each axis of `AXES`; their product is the number of processes.
         device: Device of this process.
+        timeout: Seconds after which a collective fails.
     """
     kind = torch.device(device).type
     mesh = init_device_mesh(kind, tuple(sizes[axis] for axis in AXES), mesh_dim_names=AXES)
@@ -90,6 +102,8 @@ def connect(sizes: Mapping[str, int], device: str) -> Topology:
     else:
         groups["data"] = _group(mesh["dp", "fsdp"]._flatten("data").get_group())
     groups["world"] = _group(dist.group.WORLD)
+    for group in groups.values():  # new groups have a default, and an earlier mesh may differ
+        dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=timeout), group.handle)
     return Topology(mesh, groups, torch.device(device))
 
 

@@ -31,6 +31,9 @@ class Parallel(Protocol):
     interrupt: Interrupt | None
     agreed_signal: int | None
 
+    def describe(self) -> str:
+        """Return the number of processes and what they share, such as "2 processes, fsdp=2"."""
+
     def trained(self, model: Module) -> ParametersLike:
         """Return the parameters that the optimizer of this process updates."""
 
