@@ -55,6 +55,8 @@ def saved_state(trainer: Trainer) -> Iterator[State]:
     with trainer.optimizer.training_values():
         state = _state(trainer, evaluation)
         weights = {name: x.value() for name, x in trainer.model.named_parameters()}
+        if trainer.parallel is not None:  # which evaluates in the memory of these values
+            weights = {name: ops.copy(x) for name, x in weights.items()}
         with trainer.evaluating() as others:
             if others:
                 state.tensors.update(_prefixed("weights", weights))
