@@ -53,23 +53,45 @@ def record(error: Exception, code: int, text: str | None = None) -> bool:
     place = read_environment()
     shown = "".join(traceback.format_exception(error)) if text is None else text
     final = isinstance(error, EmberError) and not isinstance(error, DistributedError)
-    failure = Failure(place.restarts, time.time(), place.rank, code, shown, final)
-    name = f"{place.restarts:04d}-{place.rank:06d}.json"
-    write_atomically(path / name, json.dumps(failure).encode())
+    _write(path, Failure(place.restarts, time.time(), place.rank, code, shown, final))
     return True
 
 
-def first(path: Path) -> Failure | None:
-    """Return the first error since the last restart that had one; None if there is none.
+def _write(path: Path, failure: Failure) -> None:
+    name = f"{failure.restarts:04d}-{failure.rank:06d}.json"
+    write_atomically(path / name, json.dumps(failure).encode())
+
+
+def start(path: Path, restarts: int) -> Failure | None:
+    """Note a start of the processes; return the first error before it, None if there was none.
+
+    An error that would occur again is also the first one after the start.
 
     Args:
         path: Folder of the errors.
+        restarts: How many times the processes were restarted.
     """
-    every = [Failure(*json.loads(file.read_bytes())) for file in path.glob("*.json")]
-    last = max((each.restarts for each in every), default=0)
-    latest = [each for each in every if each.restarts == last]
-    # an error of a connection follows from the error of another process
-    return min(latest, key=lambda each: (not each.is_final, each.time), default=None)
+    (path / f"start-{restarts:04d}").touch()
+    before = first(path, restarts - 1)
+    if before is not None and before.is_final:
+        _write(path, before._replace(restarts=restarts))
+    return before
+
+
+def first(path: Path, restarts: int | None = None) -> Failure | None:
+    """Return the first error of the processes between two restarts; None if there was none.
+
+    Args:
+        path: Folder of the errors.
+        restarts: How many restarts there were before. Default: all.
+    """
+    if restarts is None:
+        restarts = len(list(path.glob("start-*"))) - 1
+    every = [
+        Failure(*json.loads(file.read_bytes())) for file in path.glob(f"{restarts:04d}-*.json")
+    ]
+    # other errors may be the consequence of one that would occur again
+    return min(every, key=lambda each: (not each.is_final, each.time), default=None)
 
 
 def mark_done(path: Path, rank: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -66,9 +67,13 @@ def run_job(job: Job) -> int:
         failure = failures.first(Path(folder))
         if not code and failures.count_done(Path(folder)) < nproc:
             code = 1 if failure is None else failure.code
-        if code:
+        if code and code not in _SIGNALS:
             _report(code, failure, reason)
     return code
+
+
+_SIGNALS = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+"""Exit codes of a job that a signal has ended, which is not an error."""
 
 
 @contextlib.contextmanager
@@ -85,7 +90,7 @@ def _restored_variables() -> Iterator[None]:
 def _report(code: int, failure: failures.Failure | None, reason: str) -> None:
     if failure is not None:
         reason = f"process {failure.rank} failed first: {failure.text.rstrip()}"
-    print(f"error: {reason or f'a process ended with exit code {code}'}", file=sys.stderr)
+    sys.stderr.write(f"error: {reason or f'a process ended with exit code {code}'}\n")
 
 
 def _launcher(backend: str) -> Launcher:

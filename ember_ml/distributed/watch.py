@@ -30,9 +30,8 @@ class Sign(NamedTuple):
     doing: str
     since: float
     """Time at which it started what it is doing."""
-    ended: bool
     problem: str
-    """The error that ended a step, if any."""
+    """The error that ended it, if any."""
 
 
 class Watch:
@@ -61,13 +60,13 @@ class Watch:
         self.is_stopping: Callable[[], bool] = lambda: False
         self._is_connection_error = is_connection_error
         self._problem = ""
-        self._sign = Sign(0, 0.0, 0, "", 0.0, False, "")
-        self._lock = threading.Lock()
+        self._sign = Sign(0, 0.0, 0, "", 0.0, "")
+        self._lock, self._ended = threading.Lock(), threading.Event()
         self._store = self._reader = None
         if store is not None:  # a connection each: a read that blocks must not stop the signs
             self._store, self._reader = store.clone(), store.clone()
             threading.Thread(target=self._publish_all, name="ember-signs", daemon=True).start()
-            atexit.register(self._publish, ended=True)
+            atexit.register(self._publish_end)
 
     @contextlib.contextmanager
     def during(self, what: str) -> Iterator[None]:
@@ -83,31 +82,34 @@ class Watch:
             yield
         except Exception as error:
             if isinstance(error, DistributedError) or not self._is_connection_error(error):
-                self._problem = f"{type(error).__name__}: {error}"[:300]
+                self._problem = f"{type(error).__name__}: {_first_line(error)}"
                 raise
             raise self._explained(error, time.monotonic() - started) from error
         finally:
             self.doing = before
 
     def _publish_all(self) -> None:
-        while self._publish():
-            time.sleep(INTERVAL)
+        while self._publish() and not self._ended.wait(INTERVAL):
+            pass
 
-    def _publish(self, ended: bool = False) -> bool:
-        """Write a sign of life; return False if the store is gone or the process has ended."""
+    def _publish_end(self) -> None:
+        """Say why this process ends; without an error, the others do not wait for it."""
+        if self._problem:
+            self._publish()
+        self._ended.set()
+
+    def _publish(self) -> bool:
+        """Write a sign of life; return False if the store is gone."""
         with self._lock:
             last, now = self._sign, time.time()
-            same = (last.step, last.doing) == (self.step, self.doing) and last.count
-            since = last.since if same else now
-            ended = ended or last.ended
-            self._sign = Sign(
-                last.count + 1, now, self.step, self.doing, since, ended, self._problem
-            )
+            is_same = (last.step, last.doing) == (self.step, self.doing)
+            since = last.since if is_same and last.count else now
+            self._sign = Sign(last.count + 1, now, self.step, self.doing, since, self._problem)
             try:
                 self._store.set(_key(self.rank), json.dumps(self._sign))
             except RuntimeError:
                 return False
-        return not ended
+        return True
 
     def _read(self) -> dict[int, Sign | None] | None:
         """Return the last sign of each other process; None if the store does not answer."""
@@ -153,13 +155,12 @@ def _reason(rank: int, before: Sign | None, sign: Sign | None, mine: Watch) -> s
     if sign is None:
         return f"process {rank} has given no sign of life since it started"
     age, place = time.time() - sign.time, _place(sign.step, sign.doing)
-    if sign.ended:
-        problem = f", after {sign.problem}" if sign.problem else ""
-        return f"process {rank} has ended: it was in {place}{problem}"
+    if sign.problem:
+        return f"process {rank} failed in {place}: {sign.problem}"
     if before is not None and before.count == sign.count:
         return (
-            f"process {rank} has not answered for {age:.0f} s: it was in {place}; it hangs, is "
-            "stopped, or was killed"
+            f"process {rank} has not answered for {age:.0f} s, since {place}: it hangs, is "
+            "stopped, or has ended"
         )
     if (sign.step, sign.doing) != (mine.step, mine.doing):
         still = time.time() - sign.since

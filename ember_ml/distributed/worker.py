@@ -30,13 +30,13 @@ def main(words: Sequence[str]) -> None:
         words: The target and its arguments.
     """
     place, folder = read_environment(), failures.folder()
-    before = None if folder is None else failures.first(folder)
+    before = None if folder is None else failures.start(folder, place.restarts)
     if before is not None and before.is_final:
         sys.exit(before.code)
     if not place.is_main:
         warnings.simplefilter("ignore")  # the main process shows them
     elif place.restarts:
-        print(f"restart {place.restarts}{_reason(before, place.restarts)}", file=sys.stderr)
+        sys.stderr.write(f"restart {place.restarts}{_reason(before)}\n")
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
         run(words)
@@ -53,10 +53,10 @@ def main(words: Sequence[str]) -> None:
         failures.mark_done(folder, place.rank)
 
 
-def _reason(before: failures.Failure | None, restarts: int) -> str:
-    if before is None or before.restarts != restarts - 1:
+def _reason(before: failures.Failure | None) -> str:
+    if before is None:
         return ": a process was killed"
-    return f": process {before.rank} failed with {before.text.strip().splitlines()[-1]}"
+    return f": process {before.rank} failed: {before.text.strip().splitlines()[-1].strip()}"
 
 
 def run(words: Sequence[str]) -> None:
