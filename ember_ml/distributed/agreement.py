@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ember_ml.backend import get_backend
+from ember_ml.distributed.environment import read_environment
 from ember_ml.distributed.errors import DistributedError
 from ember_ml.distributed.mesh import Mesh
 from ember_ml.distributed.world import World
@@ -21,9 +22,9 @@ def decided_by_main(decide: Callable[[], T]) -> T:
     Args:
         decide: The function, which may also prepare files that the others then use.
     """
-    world = World(Mesh(), get_backend())
-    if world.environment.size == 1:
+    if read_environment().size == 1:
         return decide()
+    world = World(Mesh(), get_backend())
     value, problem = None, None
     if world.environment.is_main:
         try:

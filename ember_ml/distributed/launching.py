@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.namespaces import import_module
@@ -99,7 +99,8 @@ def _launcher(backend: str) -> Launcher:
         raise DistributedError(
             f"the backend {backend} trains in one process; launch with --backend torch"
         )
-    return import_module(name)  # type: ignore[return-value]
+    launcher: Any = import_module(name)
+    return cast("Launcher", launcher)
 
 
 def _checked(job: Job, nproc: int, launcher: Launcher, backend: str) -> int:

@@ -23,7 +23,7 @@ STORE_TIMEOUT = 5.0
 class Sign(NamedTuple):
     """What a process last said of itself."""
 
-    count: int
+    number: int
     """Number of signs so far."""
     time: float
     step: int
@@ -62,7 +62,8 @@ class Watch:
         self._problem = ""
         self._sign = Sign(0, 0.0, 0, "", 0.0, "")
         self._lock, self._ended = threading.Lock(), threading.Event()
-        self._store = self._reader = None
+        self._store: Any = None
+        self._reader: Any = None
         if store is not None:  # a connection each: a read that blocks must not stop the signs
             self._store, self._reader = store.clone(), store.clone()
             threading.Thread(target=self._publish_all, name="ember-signs", daemon=True).start()
@@ -103,8 +104,8 @@ class Watch:
         with self._lock:
             last, now = self._sign, time.time()
             is_same = (last.step, last.doing) == (self.step, self.doing)
-            since = last.since if is_same and last.count else now
-            self._sign = Sign(last.count + 1, now, self.step, self.doing, since, self._problem)
+            since = last.since if is_same and last.number else now
+            self._sign = Sign(last.number + 1, now, self.step, self.doing, since, self._problem)
             try:
                 self._store.set(_key(self.rank), json.dumps(self._sign))
             except RuntimeError:
@@ -157,7 +158,7 @@ def _reason(rank: int, before: Sign | None, sign: Sign | None, mine: Watch) -> s
     age, place = time.time() - sign.time, _place(sign.step, sign.doing)
     if sign.problem:
         return f"process {rank} failed in {place}: {sign.problem}"
-    if before is not None and before.count == sign.count:
+    if before is not None and before.number == sign.number:
         return (
             f"process {rank} has not answered for {age:.0f} s, since {place}: it hangs, is "
             "stopped, or has ended"

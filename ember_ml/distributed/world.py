@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
@@ -37,7 +37,8 @@ def capabilities(backend: str) -> tuple[str, ...]:
 
 def _engine(backend: str) -> Distributed:
     module: Any = runtime.load(backend)
-    return import_module(f"{module.__name__}.distributed")  # type: ignore[return-value]
+    engine: Any = import_module(f"{module.__name__}.distributed")
+    return cast("Distributed", engine)
 
 
 class Group:

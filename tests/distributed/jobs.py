@@ -49,15 +49,5 @@ def run(folder: str, steps: int, every: int = 7, timeout: float = 60.0) -> dict[
 
 
 def main() -> None:
-    """Train as the environment variable says; the main process writes the result."""
-    settings = json.loads(os.environ[SETTINGS])
-    result = run(**settings)
-    if read_environment().is_main:
-        (Path(settings["folder"]) / "result.json").write_text(json.dumps(result))
-
-
-def failing() -> None:
-    """Fail in the second process; the first one would wait for it."""
-    if read_environment().rank == 1:
-        raise ValueError("the second process cannot train")
-    time.sleep(60)
+    """Train as the environment variable says."""
+    run(**json.loads(os.environ[SETTINGS]))

@@ -33,14 +33,14 @@ def variables(**more: str) -> dict[str, str]:
     return {**kept, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **more}
 
 
-def launch(*words: Any, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run `ember launch`, and return its output."""
+def launch(*words: Any, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run `ember launch` in a folder, and return its output."""
     return subprocess.run(
         command("-m", "ember_ml", "launch", *words),
         capture_output=True,
         text=True,
-        cwd=ROOT,
-        env=variables(**more),
+        cwd=folder,
+        env=variables(),
         timeout=600,
         check=False,
     )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
 import signal
 from pathlib import Path
 
-from tests.distributed.launching import Job, launch, running
-from tests.distributed.processes import Processes
+from tests.distributed.launching import Job, running
 from tests.robustness.scale import amount
 
-SETTINGS = {"steps": amount(150, 600), "timeout": 20.0}
+SETTINGS = {"steps": amount(100, 600), "timeout": 12.0}
 OPTIONS = ("--backend", "torch", "--nproc", 2, "--max-restarts", 30)
 
 
@@ -35,13 +33,11 @@ def wait_for_restart(job: Job, restarts: int) -> None:
     job.wait_until(lambda: all(job.sign(rank).restarts > restarts for rank in range(2)))
 
 
-def test_a_disturbed_job_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+def test_a_disturbed_job_ends_as_an_undisturbed_one(pools, tmp_path: Path) -> None:
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     undisturbed.mkdir()
     disturbed.mkdir()
-    pool = Processes(2)
-    expected = pool.run("tests.distributed.jobs:run", folder=str(undisturbed), **SETTINGS)[0]
-    pool.close()
+    expected = pools(2).run("tests.distributed.jobs:run", folder=str(undisturbed), **SETTINGS)
     rng = random.Random(0)
     with running(disturbed, SETTINGS, *OPTIONS) as job:
         restarts = -1
@@ -50,23 +46,10 @@ def test_a_disturbed_job_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
             restarts = job.sign(0).restarts
             rank = disturb(job, number, rng)
         wait_for_restart(job, restarts)
-        assert re.search(
-            rf"process {rank} has not answered for \d+ s, since step [1-9]", job.output()
-        )
+        silent = rf"process {rank} has not answered for \d+ s, since step [1-9]"
+        assert re.search(silent, job.output())
         job.process.send_signal(signal.SIGTERM)
         assert job.process.wait(timeout=120) == 128 + signal.SIGTERM
         assert "Stopped at step" in job.output()
-    with running(disturbed, SETTINGS, *OPTIONS) as job:
-        assert job.process.wait(timeout=300) == 0, job.output()
-    result = json.loads((disturbed / "result.json").read_text())
-    assert result == json.loads(json.dumps(expected))
-
-
-def test_the_error_of_the_process_that_failed_first_is_shown_once() -> None:
-    done = launch(
-        "--backend", "torch", "--nproc", 2, "--max-restarts", 0, "tests.distributed.jobs:failing"
-    )
-    assert done.returncode == 1
-    assert done.stderr.count("Traceback") == 1
-    assert "error: process 1 failed first: Traceback" in done.stderr
-    assert "ValueError: the second process cannot train" in done.stderr
+    # the run continues anywhere: here in processes that another launcher has started
+    assert pools(2).run("tests.distributed.jobs:run", folder=str(disturbed), **SETTINGS) == expected

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.rendezvous import rendezvous
 
 if TYPE_CHECKING:
     from ember_ml.backend.interface import Distributed
@@ -59,13 +61,26 @@ def start(rank: int, size: int, local_rank: int, timeout: float) -> str:
         torch.cuda.set_device(local_rank % torch.cuda.device_count())
         device = f"cuda:{torch.cuda.current_device()}"
     if not dist.is_initialized():
+        limit = datetime.timedelta(seconds=timeout)
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if device != "cpu" else "gloo",
+            store=_new_store(rank, size, limit),
             rank=rank,
             world_size=size,
-            timeout=datetime.timedelta(seconds=timeout),
+            timeout=limit,
         )
     return device
+
+
+def _new_store(rank: int, size: int, timeout: datetime.timedelta) -> dist.Store:
+    """Return a store without the keys of processes that an elastic agent has restarted.
+
+    The agent keeps its store, with the addresses of processes that have ended.
+    """
+    shared, _, _ = next(rendezvous("env://", rank, size, timeout=timeout))
+    shared.set_timeout(timeout)
+    restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return dist.PrefixStore(f"ember/{restarts}/{size}", shared)
 
 
 def stop() -> None:
