@@ -54,7 +54,7 @@ def train(
             run.print_summary()
         code = run.fit()
     if code:
-        if is_main:
+        if is_main and not _is_launched():
             output.remark(f"continue with: {_resume_command()}")
         raise typer.Exit(code)
     results = run.results()
@@ -105,6 +105,13 @@ def _prepare_folder(out: Path, resume: bool, overwrite: bool) -> bool:
         for name in (*FILES, "labels.json", "log.csv"):
             (out / name).unlink(missing_ok=True)
     return exists and resume
+
+
+def _is_launched() -> bool:
+    """Return whether `ember launch` has started this process, and says how to continue."""
+    from ember_ml.distributed import failures
+
+    return failures.folder() is not None
 
 
 def _resume_command() -> str:

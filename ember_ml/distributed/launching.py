@@ -173,6 +173,11 @@ def launch(
     words += ["--backend", check_name(backend) if backend is not None else get_backend()]
     words += [] if nproc is None else ["--nproc", str(nproc)]
     words += [] if max_restarts is None else ["--max-restarts", str(max_restarts)]
-    code = subprocess.run([*words, target, *arguments], check=False).returncode
+    with subprocess.Popen([*words, target, *arguments]) as process:
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            process.wait()  # the processes save a checkpoint
+            raise
     if code:
         raise DistributedError(f"launch: {target} ended with exit code {code}")

@@ -215,7 +215,8 @@ class ParallelRun:
         watch = self.world.watch
         if watch is None:
             return contextlib.nullcontext()
-        watch.step = watch.step if step is None else step
+        if step is not None:
+            watch.start_step(step)
         return watch.during(what)
 
     def _is_stopping(self) -> bool:

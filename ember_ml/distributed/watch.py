@@ -61,13 +61,24 @@ class Watch:
         self._is_connection_error = is_connection_error
         self._problem = ""
         self._sign = Sign(0, 0.0, 0, "", 0.0, "")
-        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._lock, self._wake = threading.Lock(), threading.Event()
+        self._has_ended = False
         self._store: Any = None
         self._reader: Any = None
         if store is not None:  # a connection each: a read that blocks must not stop the signs
             self._store, self._reader = store.clone(), store.clone()
             threading.Thread(target=self._publish_all, name="ember-signs", daemon=True).start()
             atexit.register(self._publish_end)
+
+    def start_step(self, step: int) -> None:
+        """Note the number of the current step.
+
+        Args:
+            step: The number.
+        """
+        is_first, self.step = not self.step, step
+        if is_first:
+            self._wake.set()  # from now on, the others know that this process trains
 
     @contextlib.contextmanager
     def during(self, what: str) -> Iterator[None]:
@@ -90,14 +101,15 @@ class Watch:
             self.doing = before
 
     def _publish_all(self) -> None:
-        while self._publish() and not self._ended.wait(INTERVAL):
-            pass
+        while not self._has_ended and self._publish():
+            self._wake.wait(INTERVAL)
+            self._wake.clear()
 
     def _publish_end(self) -> None:
         """Say why this process ends; without an error, the others do not wait for it."""
+        self._has_ended = True
         if self._problem:
             self._publish()
-        self._ended.set()
 
     def _publish(self) -> bool:
         """Write a sign of life; return False if the store is gone."""

@@ -77,6 +77,16 @@ def test_processes_without_a_strategy_are_refused(folder, monkeypatch) -> None:
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize("option", [[], ["--overwrite"]], ids=str)
+def test_a_restarted_run_resumes(folder, monkeypatch, option: list[str]) -> None:
+    words = ("train", "run.yaml", "out=out", "--backend", "numpy")
+    ember(*words, "steps=3", "checkpoint_every=1")
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert "out, from step 3" in ember(*words, *option).stdout
+
+
 SCRIPT = """
 import sys
 from ember_ml.distributed import launch, read_environment
