@@ -19,6 +19,8 @@ from ember_ml.distributed import failures
 from ember_ml.distributed.environment import read_environment
 
 _CHECK_SECONDS = 1.0
+_WAIT_SECONDS = 5.0
+"""Seconds that a launcher which has ended leaves for the signal that it has sent."""
 _GRACE_SECONDS = 30.0
 """Seconds to save a checkpoint after the launcher was killed."""
 
@@ -84,6 +86,7 @@ def _end_with(parent: int) -> None:
     """End this process if its launcher was killed: as on SIGTERM, and then at once."""
     while os.getppid() == parent:
         time.sleep(_CHECK_SECONDS)
+    time.sleep(_WAIT_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(_GRACE_SECONDS)
     os._exit(128 + signal.SIGTERM)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,9 +22,15 @@ RESTARTS = False
 """Whether it restarts all processes after one of them has failed."""
 MACHINES = False
 """Whether it starts the processes of several machines, if each runs it."""
-_PROGRAM = "from mlx._distributed_utils.launch import main; main()"
+_PROGRAM = """
+import contextlib
+from mlx._distributed_utils.launch import main
+with contextlib.suppress(KeyboardInterrupt):
+    main()
+"""
 """The program mlx.launch, which need not be in the path."""
 _TRIES = 50
+_POLL_SECONDS = 0.1
 
 
 def count_devices() -> int:
@@ -44,8 +54,39 @@ def run(
     """
     options = ["-n", str(nproc), "--backend", "ring", "--starting-port", str(_free_ports(nproc))]
     words = [sys.executable, "-c", _PROGRAM, *options, "--", *command]
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, check=False)
-    return abs(done.returncode), ""
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True) as process:
+        with _forwarding(process.pid) as received:
+            process.wait()
+            _wait_for_group(process.pid)
+    return (128 + received[0] if received else abs(process.returncode)), ""
+
+
+@contextlib.contextmanager
+def _forwarding(group: int) -> Iterator[list[int]]:
+    """Interrupt a group of processes on Ctrl-C and SIGTERM; yield the signals received.
+
+    mlx.launch would leave its processes behind on SIGTERM; on SIGINT it waits for them.
+    """
+    received: list[int] = []
+
+    def forward(number: int, frame: object) -> None:
+        received.append(number)
+        os.killpg(group, signal.SIGINT)
+
+    before = {each: signal.signal(each, forward) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _wait_for_group(group: int) -> None:
+    """Wait for the processes of a group to end."""
+    with contextlib.suppress(ProcessLookupError):
+        while True:
+            os.killpg(group, 0)
+            time.sleep(_POLL_SECONDS)
 
 
 def _free_ports(count: int) -> int:
