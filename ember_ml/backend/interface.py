@@ -524,6 +524,8 @@ class Distributed(Protocol):
     """Whether several axes may be longer than 1."""
     MODULES: str | None
     """Module that wraps models for the axes that need it; None if gradients are averaged."""
+    LAUNCHER: str | None
+    """Module that starts processes, a `Launcher`; None if the backend trains in one process."""
 
     def start(self, rank: int, size: int, local_rank: int, timeout: float) -> str:
         """Join the other processes, and return the device of this one."""
@@ -534,7 +536,10 @@ class Distributed(Protocol):
     def store(self) -> Any:
         """Return the key-value store of all processes; None if there is none."""
 
-    def connect(self, sizes: Mapping[str, int], device: str) -> Any:
+    def is_connection_error(self, error: Exception) -> bool:
+        """Return whether an error comes from the connection to other processes."""
+
+    def connect(self, sizes: Mapping[str, int], device: str, timeout: float) -> Any:
         """Return the `Topology` of a mesh with these lengths of its axes."""
 
     def all_sum(self, x: Array, group: Any) -> Array:
@@ -560,3 +565,20 @@ class Distributed(Protocol):
 
     def gather(self, x: Array, group: Any, axis: int) -> Array:
         """Return the parts of all processes, joined along an axis; gradients are sliced."""
+
+
+class Launcher(Protocol):
+    """Starts the processes of a job, of backends that have communication."""
+
+    RESTARTS: bool
+    """Whether it restarts all processes after one of them has failed."""
+    MACHINES: bool
+    """Whether it starts the processes of several machines, if each runs it."""
+
+    def count_devices(self) -> int:
+        """Return the number of processes that this machine has devices for."""
+
+    def run(
+        self, command: Sequence[str], nproc: int, nnodes: str, endpoint: str | None, restarts: int
+    ) -> tuple[int, str]:
+        """Run a command in each process; return the exit code and the reason of a failure."""

@@ -99,7 +99,12 @@ SHARED: dict[str, tuple[object, object]] = {
 
 
 def command(
-    app: typer.Typer, name: str, *, summary: str | None = None, panel: str | None = None
+    app: typer.Typer,
+    name: str,
+    *,
+    summary: str | None = None,
+    panel: str | None = None,
+    passes_rest: bool = False,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that registers a function as a command with the shared options.
 
@@ -108,10 +113,14 @@ def command(
         name: Name of the command.
         summary: Help text. Default: the docstring.
         panel: Panel of the help page.
+        passes_rest: Whether all words after the first argument are arguments, also options.
     """
+    context = {"allow_interspersed_args": False} if passes_rest else None
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name, help=summary, rich_help_panel=panel)(_with_shared_options(function))
+        app.command(name, help=summary, rich_help_panel=panel, context_settings=context)(
+            _with_shared_options(function)
+        )
         return function
 
     return decorate
@@ -152,6 +161,8 @@ def report_errors(debug: bool) -> Iterator[None]:
     except BrokenPipeError:  # the reader has closed the pipe, which is not an error
         raise
     except (EmberError, OSError) as error:
+        if _is_recorded(error, debug):
+            raise typer.Exit(2) from None
         if debug:
             import traceback
 
@@ -162,6 +173,17 @@ def report_errors(debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("stopped", err=True)
         raise typer.Exit(130) from None
+
+
+def _is_recorded(error: Exception, debug: bool) -> bool:
+    """Return whether `ember launch` has started this process, and shows the error."""
+    import os
+
+    if "EMBER_LAUNCH_FOLDER" not in os.environ:
+        return False
+    from ember_ml.distributed import failures
+
+    return failures.record(error, 2, None if debug else _message(error))
 
 
 def _message(error: Exception) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import shlex
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,15 +47,43 @@ def train(
     run_config = TrainRunConfig.load(config, changes or ())
     seed = settings.seed if settings.seed is not None else run_config.trainer.seed or 0
     run_config = run_config.override(trainer={**run_config.trainer.to_dict(), "seed": seed})
-    resumes = _prepare_folder(Path(run_config.out), resume, overwrite)
+    resumes, is_main = _begin(run_config, resume, overwrite)
     run = _Run(run_config, config.parent, resumes=resumes)
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        run.print_summary()
+        if is_main:
+            run.print_summary()
         code = run.fit()
     if code:
-        output.remark(f"continue with: {_resume_command()}")
+        if is_main and not _is_launched():
+            output.remark(f"continue with: {_resume_command()}")
         raise typer.Exit(code)
-    run.print_results(as_json)
+    results = run.results()
+    if is_main:
+        run.print_results(results, as_json)
+
+
+def _begin(config: TrainRunConfig, resume: bool, overwrite: bool) -> tuple[bool, bool]:
+    """Prepare the folder; return whether to resume, and whether this process writes and prints.
+
+    After a launcher has restarted the processes, the run continues from its last checkpoint.
+    """
+    from ember_ml._core.errors import ArgumentError
+    from ember_ml.distributed.agreement import decided_by_main
+    from ember_ml.distributed.environment import read_environment
+
+    place, out = read_environment(), Path(config.out)
+    if place.size > 1 and config.trainer.strategy is None:
+        raise ArgumentError(
+            f"trainer.strategy is missing: {place.launcher} has started {place.size} processes, "
+            "which train one model together; add trainer.strategy=dp, or fsdp, tp or pp"
+        )
+    if resume and overwrite:
+        raise ArgumentError("pass --resume or --overwrite, not both")
+    if place.restarts:
+        resume, overwrite = True, False
+    if not place.is_main:
+        warnings.simplefilter("ignore")  # the main process shows them
+    return decided_by_main(lambda: _prepare_folder(out, resume, overwrite)), place.is_main
 
 
 def _prepare_folder(out: Path, resume: bool, overwrite: bool) -> bool:
@@ -64,8 +93,6 @@ def _prepare_folder(out: Path, resume: bool, overwrite: bool) -> bool:
     from ember_ml.cli.text_encoders import FILES
     from ember_ml.nn.checkpoint import KIND
 
-    if resume and overwrite:
-        raise ArgumentError("pass --resume or --overwrite, not both")
     exists = holds(out / "last", "config.json")
     if exists and not (resume or overwrite):
         raise ArgumentError(
@@ -78,6 +105,13 @@ def _prepare_folder(out: Path, resume: bool, overwrite: bool) -> bool:
         for name in (*FILES, "labels.json", "log.csv"):
             (out / name).unlink(missing_ok=True)
     return exists and resume
+
+
+def _is_launched() -> bool:
+    """Return whether `ember launch` has started this process, and says how to continue."""
+    from ember_ml.distributed import failures
+
+    return failures.folder() is not None
 
 
 def _resume_command() -> str:
@@ -101,6 +135,7 @@ class _Run:
         self.data = load_data(config, config_folder, encoder)
         ops.random.set_seed(config.trainer.seed or 0)
         self.model: Module = config.model_config_for(self.data.vocab_size).create()
+        self.num_parameters = self.model.num_parameters()  # a strategy may leave a part of them
         self.trainer = _trainer(config, self.model, self.data)
         if resumes:
             self.trainer.resume(self.out / "last")
@@ -116,26 +151,21 @@ class _Run:
         vocabulary = f", {self.data.vocab_size} tokens" if self.data.vocab_size else ""
         if self.data.labels:
             vocabulary = f", {len(self.data.labels)} classes"
-        output.say(
-            f"model  {type(self.model).__name__}, {self.model.num_parameters():,} parameters"
-        )
+        output.say(f"model  {type(self.model).__name__}, {self.num_parameters:,} parameters")
         output.say(f"data   {len(self.data.train)} examples{held_out}{vocabulary}")
-        output.say(f"where  {trainer.backend} on {default_device(trainer.backend)}")
+        where = f"{trainer.backend} on {default_device(trainer.backend)}"
+        if trainer.parallel is not None:
+            where += f", {trainer.parallel.describe()}"
+        output.say(f"where  {where}")
         output.say(f"out    {self.out}" + (f", from step {trainer.step}" if trainer.step else ""))
 
     def fit(self) -> int:
         """Train and save; return the exit code, which is not 0 if training was interrupted."""
-        from ember_ml._core.files import write_atomically
-        from ember_ml.cli.text_encoders import write_encoder
         from ember_ml.training import TrainingInterrupted, TrainingTerminated
 
         config = self.config
-        if self.data.encoder is not None:
-            write_encoder(self.out, self.data.encoder, replace=self.resumes)
-        write_atomically(self.out / "train.yaml", config.to_yaml().encode())
-        if self.data.labels is not None:
-            labels = json.dumps(self.data.labels, ensure_ascii=False)
-            write_atomically(self.out / "labels.json", f"{labels}\n".encode())
+        if self.trainer.is_main:
+            self._write_files()
         before = self.trainer.step
         try:
             self.trainer.fit(
@@ -153,9 +183,29 @@ class _Run:
             self.trainer.save(self.out / "last")
         return 0
 
-    def print_results(self, as_json: bool) -> None:
-        """Print the final losses and metrics, and the path of the checkpoint."""
-        results = {"step": self.trainer.step, "epoch": self.trainer.epoch, **self._metrics()}
+    def _write_files(self) -> None:
+        """Write the config, the tokenizer and the names of the classes."""
+        from ember_ml._core.files import write_atomically
+        from ember_ml.cli.text_encoders import write_encoder
+
+        if self.data.encoder is not None:
+            write_encoder(self.out, self.data.encoder, replace=self.resumes)
+        write_atomically(self.out / "train.yaml", self.config.to_yaml().encode())
+        if self.data.labels is not None:
+            labels = json.dumps(self.data.labels, ensure_ascii=False)
+            write_atomically(self.out / "labels.json", f"{labels}\n".encode())
+
+    def results(self) -> dict[str, float]:
+        """Return the final losses and metrics; all processes compute them together."""
+        return {"step": self.trainer.step, "epoch": self.trainer.epoch, **self._metrics()}
+
+    def print_results(self, results: dict[str, float], as_json: bool) -> None:
+        """Print the final losses and metrics, and the path of the checkpoint.
+
+        Args:
+            results: The losses and metrics.
+            as_json: Whether to write JSON.
+        """
         if as_json:
             output.write_json({**results, "checkpoint": str(self.out / "last")})
             return

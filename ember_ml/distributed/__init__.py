@@ -4,6 +4,7 @@ from ember_ml._core import namespaces as _namespaces
 from ember_ml.distributed.environment import Environment as Environment
 from ember_ml.distributed.environment import read_environment as read_environment
 from ember_ml.distributed.errors import DistributedError as DistributedError
+from ember_ml.distributed.launching import launch as launch
 from ember_ml.distributed.layout import Layout as Layout
 from ember_ml.distributed.mesh import Mesh as Mesh
 from ember_ml.distributed.strategy import DataParallelStrategy as DataParallelStrategy

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,8 @@ class ParallelRun:
         self.agreed_signal: int | None = None
         self.report: SplitReport | None = None
         self._data = self.world.group("data")
+        if self.world.watch is not None:
+            self.world.watch.is_stopping = self._is_stopping
         self._place(strategy)
         self.values = SharedValues(model, self.world)
         self.engine = self._engine(strategy, precision)
@@ -126,6 +128,12 @@ class ParallelRun:
     def local_names(self) -> frozenset[str] | None:
         """Names of the variables that this process has; None for all."""
         return self.values.local
+
+    def describe(self) -> str:
+        """Return the number of processes and what they share, such as "2 processes, fsdp=2"."""
+        axes = [f"{axis}={size}" for axis, size in self.world.mesh.sizes().items() if size > 1]
+        size = self.world.environment.size
+        return ", ".join([f"{size} process{'es' if size > 1 else ''}", *axes])
 
     def trained(self, model: Module) -> ParametersLike:
         """Return the parameters that the optimizer of this process updates."""
@@ -217,26 +225,45 @@ class ParallelRun:
         ops.synchronize(*gradients)
         return float(k.read_norm(parts))
 
-    def end_step(self, step: int) -> None:
-        """Note the end of a step."""
+    def during(self, what: str, step: int | None = None) -> AbstractContextManager[None]:
+        """Return a context that explains which process hangs or has ended if a collective fails.
+
+        Args:
+            what: What the block does.
+            step: Number of the step that it is a part of. Default: the current one.
+        """
+        watch = self.world.watch
+        if watch is None:
+            return contextlib.nullcontext()
+        if step is not None:
+            watch.start_step(step)
+        return watch.during(what)
+
+    def _is_stopping(self) -> bool:
+        return self.interrupt is not None and self.interrupt.requested
 
     def average_buffers(self) -> None:
         """Average the buffers over the processes that share batches."""
         if self._data.size > 1 and self.values.buffers:
             mean_buffers(self.values.buffers, self._data)
 
-    def evaluated(self) -> AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def evaluated(self) -> Iterator[None]:
         """Return a context in which calls of the model use the current values of its parameters."""
         wrapped = self.values.wrapped
-        return contextlib.nullcontext() if wrapped is None else wrapped.evaluated()
+        current = contextlib.nullcontext() if wrapped is None else wrapped.evaluated()
+        with self.during("evaluation"), current:
+            yield
 
     def save(self, trainer: Trainer, path: str | os.PathLike[str]) -> None:
         """Save a checkpoint, together with the other processes."""
-        checkpoints.save(self, trainer, path)
+        with self.during("save", trainer.step):
+            checkpoints.save(self, trainer, path)
 
     def resume(self, trainer: Trainer, path: str | os.PathLike[str]) -> None:
         """Load a checkpoint, together with the other processes."""
-        checkpoints.resume(self, trainer, path)
+        with self.during("resume"):
+            checkpoints.resume(self, trainer, path)
 
 
 def _plain(data: Any) -> Any:

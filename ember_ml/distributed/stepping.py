@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from ember_ml._core.errors import ArgumentError
@@ -32,8 +33,8 @@ class Processes(Protocol):
     def norm(self, parameters: list[Parameter], gradients: Gradients) -> float:
         """Return the norm of all gradients together, of which this process has parts."""
 
-    def end_step(self, step: int) -> None:
-        """Note the end of a step."""
+    def during(self, what: str, step: int | None = None) -> AbstractContextManager[None]:
+        """Return a context that explains which process hangs or has ended if a collective fails."""
 
     def average_buffers(self) -> None:
         """Average the buffers over the processes that share batches."""
@@ -75,7 +76,8 @@ class ParallelRunner(StepRunner):
         single = self._config.accumulate == 1
         scale = self.scale.value if self.scale else 1.0
         sums = self._sum if single else None
-        part = self._processes.engine.add(self._gradients, batch, scale, sums, self._is_last())
+        with self._processes.during("gradients", self._trainer.step + 1):
+            part = self._processes.engine.add(self._gradients, batch, scale, sums, self._is_last())
         self._parts.append(part)
         if self._trainer.train_metrics is not None:
             self._measured.append((batch, part.outputs))
@@ -109,6 +111,10 @@ class ParallelRunner(StepRunner):
         """Update with the batches so far, and return the result; None if there are none."""
         if not self.group.count:
             return None
+        with self._processes.during("update", self._trainer.step + 1):
+            return self._complete()
+
+    def _complete(self) -> StepResult:
         totals = self._totals
         if totals is None:
             is_sum = any(part.weight == SUM for part in self._parts)
@@ -120,9 +126,7 @@ class ParallelRunner(StepRunner):
         norm = self._processes.norm(parameters, gradients)
         measured = self._measured
         self.drop_remainder()
-        result = self._finish(totals.mean, gradients, norm, measured)
-        self._processes.end_step(self._trainer.step + 1)
-        return result
+        return self._finish(totals.mean, gradients, norm, measured)
 
     def _finish(
         self,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
@@ -15,6 +15,7 @@ from ember_ml.backend.interface import Distributed
 from ember_ml.distributed.environment import Environment, read_environment
 from ember_ml.distributed.errors import DistributedError
 from ember_ml.distributed.mesh import AXES, Mesh
+from ember_ml.distributed.watch import Watch, watch_of
 
 TIMEOUT = 600.0
 """Seconds that a process waits for another one."""
@@ -36,7 +37,8 @@ def capabilities(backend: str) -> tuple[str, ...]:
 
 def _engine(backend: str) -> Distributed:
     module: Any = runtime.load(backend)
-    return import_module(f"{module.__name__}.distributed")
+    engine: Any = import_module(f"{module.__name__}.distributed")
+    return cast("Distributed", engine)
 
 
 class Group:
@@ -46,10 +48,13 @@ class Group:
         engine: Collectives of the backend.
         native: The backend's group.
         backend: Name of the backend.
+        watch: Explains errors of collectives; None if this process is alone.
     """
 
-    def __init__(self, engine: Distributed, native: Any, backend: str) -> None:
-        self._engine = engine
+    def __init__(
+        self, engine: Distributed, native: Any, backend: str, watch: Watch | None = None
+    ) -> None:
+        self._engine: Any = engine if watch is None else _Watched(engine, watch)
         self._backend = backend
         self.native = native
         self.rank: int = native.rank
@@ -142,6 +147,28 @@ class Group:
         return [x for row in rows for x in row.tolist()]
 
 
+class _Watched:
+    """The collectives of a backend; a watch knows which one runs, and explains its errors."""
+
+    def __init__(self, engine: Distributed, watch: Watch) -> None:
+        for name in _COLLECTIVES:
+            setattr(self, name, _watched(name, getattr(engine, name), watch))
+
+
+_COLLECTIVES = (
+    *("all_sum", "all_gather", "broadcast", "barrier", "mean_gradients"),
+    *("reduce", "spread", "gather"),
+)
+
+
+def _watched(name: str, collective: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    def run(*args: Any) -> Any:
+        with watch.during(name):
+            return collective(*args)
+
+    return run
+
+
 class World:
     """All processes of a run, in a mesh.
 
@@ -180,13 +207,21 @@ class World:
                     f"process {place.rank} of {place.size} ({place.launcher}) could not join the "
                     f"others: {error}"
                 ) from error
-            self.topology = self._engine.connect(self.mesh.sizes(), self.device)
+            self.topology = self._engine.connect(self.mesh.sizes(), self.device, timeout)
+            self._watch = watch_of(
+                place.rank, place.size, self._engine.is_connection_error, self._engine.store
+            )
 
     def group(self, name: str) -> Group:
         """Return the group of an axis: "dp", "fsdp", "tp", "pp", "data" or "world"."""
         if self.environment.size == 1:
             return Group(self._engine, _Alone(), self.backend)
-        return Group(self._engine, self.topology.groups[name], self.backend)
+        return Group(self._engine, self.topology.groups[name], self.backend, self._watch)
+
+    @property
+    def watch(self) -> Watch | None:
+        """What explains which process hangs or has ended; None if this process is alone."""
+        return self._watch if self.environment.size > 1 else None
 
     @property
     def modules(self) -> Any:

@@ -22,6 +22,8 @@ AXES = ("dp", "tp")
 COMBINES_AXES = False
 MODULES: str | None = None
 """Module that wraps models for the axes that need it; None if gradients are averaged instead."""
+LAUNCHER: str | None = "ember_ml.backend.mlx.launcher"
+"""Module that starts processes."""
 
 
 class Group(NamedTuple):
@@ -68,12 +70,18 @@ def store() -> None:
     return
 
 
-def connect(sizes: Mapping[str, int], device: str) -> Topology:
+def is_connection_error(error: Exception) -> bool:
+    """Return whether an error comes from the connection to other processes."""
+    return isinstance(error, RuntimeError) and "[ring]" in str(error)
+
+
+def connect(sizes: Mapping[str, int], device: str, timeout: float) -> Topology:
     """Return the groups of a mesh, of which one axis at most is longer than 1.
 
     Args:
         sizes: Length of each axis.
         device: Device of this process.
+        timeout: Seconds after which a collective fails; not used by MLX.
     """
     handle = mx.distributed.init(strict=True)
     world = Group(handle, handle.rank(), handle.size())

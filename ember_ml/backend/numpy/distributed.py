@@ -4,3 +4,5 @@ from __future__ import annotations
 
 AXES: tuple[str, ...] = ()
 """Mesh axes that the backend has."""
+LAUNCHER: str | None = None
+"""Module that starts processes."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.rendezvous import rendezvous
 
 if TYPE_CHECKING:
     from ember_ml.backend.interface import Distributed
@@ -21,6 +23,10 @@ AXES = ("pp", "dp", "fsdp", "tp")
 COMBINES_AXES = True
 MODULES: str | None = "ember_ml.interop.torch_parallel"
 """Module that wraps models for the axes that need it; None if gradients are averaged instead."""
+LAUNCHER: str | None = "ember_ml.backend.torch.launcher"
+"""Module that starts processes."""
+_CONNECTION = ("gloo", "Connection closed by peer", "Connection reset by peer", "Socket Timeout")
+"""Words in the errors of collectives, which gloo raises as a RuntimeError."""
 
 
 class Group(NamedTuple):
@@ -55,13 +61,26 @@ def start(rank: int, size: int, local_rank: int, timeout: float) -> str:
         torch.cuda.set_device(local_rank % torch.cuda.device_count())
         device = f"cuda:{torch.cuda.current_device()}"
     if not dist.is_initialized():
+        limit = datetime.timedelta(seconds=timeout)
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if device != "cpu" else "gloo",
+            store=_new_store(rank, size, limit),
             rank=rank,
             world_size=size,
-            timeout=datetime.timedelta(seconds=timeout),
+            timeout=limit,
         )
     return device
+
+
+def _new_store(rank: int, size: int, timeout: datetime.timedelta) -> dist.Store:
+    """Return a store without the keys of processes that an elastic agent has restarted.
+
+    The agent keeps its store, with the addresses of processes that have ended.
+    """
+    shared, _, _ = next(rendezvous("env://", rank, size, timeout=timeout))
+    shared.set_timeout(timeout)
+    restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return dist.PrefixStore(f"ember/{restarts}/{size}", shared)
 
 
 def stop() -> None:
@@ -75,12 +94,20 @@ def store() -> dist.Store:
     return dist.distributed_c10d._get_default_store()
 
 
-def connect(sizes: Mapping[str, int], device: str) -> Topology:
+def is_connection_error(error: Exception) -> bool:
+    """Return whether an error comes from the connection to other processes."""
+    if isinstance(error, dist.DistError):
+        return True
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in _CONNECTION)
+
+
+def connect(sizes: Mapping[str, int], device: str, timeout: float) -> Topology:
     """Return the groups of a mesh, with the group "data" of the axes that share a batch.
 
     Args:
         sizes: Length of each axis of `AXES`; their product is the number of processes.
         device: Device of this process.
+        timeout: Seconds after which a collective fails.
     """
     kind = torch.device(device).type
     mesh = init_device_mesh(kind, tuple(sizes[axis] for axis in AXES), mesh_dim_names=AXES)
@@ -90,6 +117,8 @@ def connect(sizes: Mapping[str, int], device: str) -> Topology:
     else:
         groups["data"] = _group(mesh["dp", "fsdp"]._flatten("data").get_group())
     groups["world"] = _group(dist.group.WORLD)
+    for group in groups.values():  # new groups have a default, and an earlier mesh may differ
+        dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=timeout), group.handle)
     return Topology(mesh, groups, torch.device(device))
 
 

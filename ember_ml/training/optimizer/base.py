@@ -246,9 +246,7 @@ class Optimizer:
             batch.write(state, plan.state)
         self._count(absent)
 
-    def _run(
-        self, batch: Batch, params: Arrays, grads: Arrays, plan: Plan
-    ) -> tuple[Arrays, State]:
+    def _run(self, batch: Batch, params: Arrays, grads: Arrays, plan: Plan) -> tuple[Arrays, State]:
         """Return the updated parameters of a batch, or of their parts, and the new state."""
         state, values = batch.read(plan.state), self._values(batch)
         if self.sharing is None:

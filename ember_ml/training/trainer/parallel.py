@@ -35,6 +35,9 @@ class Parallel(Protocol):
     def local_names(self) -> frozenset[str] | None:
         """Names of the variables that this process has; None for all."""
 
+    def describe(self) -> str:
+        """Return the number of processes and what they share, such as "2 processes, fsdp=2"."""
+
     def trained(self, model: Module) -> ParametersLike:
         """Return the parameters that the optimizer of this process updates."""
 
