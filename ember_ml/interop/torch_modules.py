@@ -14,7 +14,7 @@ from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, rebind, wrap
 from ember_ml.interop._checks import check_module
 from ember_ml.nn import Module, _traversal
-from ember_ml.nn._hooks import Hooks
+from ember_ml.nn._hooks import hooks_of
 from ember_ml.nn.functional import exclusive, substitute
 from ember_ml.nn.parameter import Buffer, Parameter, Variable
 
@@ -208,9 +208,7 @@ class _Builder:
                 known.counterpart.take_values_of_ember()
             return known.counterpart
         counterpart = EmberModule(module)
-        if hooks is None:
-            hooks = module.__dict__["_hooks"] = Hooks()
-        hooks.around = _Detour(counterpart)
+        hooks_of(module).around = _Detour(counterpart)
         variables, children = _traversal.parts(module)
         for name, variable in variables:
             counterpart.own_places.append(self._register(counterpart, name, variable))

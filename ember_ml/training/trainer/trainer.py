@@ -18,6 +18,7 @@ from ember_ml.data import DataLoader
 from ember_ml.data.errors import check_integer
 from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
 from ember_ml.nn.module import Module
+from ember_ml.nn.remat import RematLike
 from ember_ml.training.callbacks import Callback, Progress
 from ember_ml.training.ema import EMA
 from ember_ml.training.metrics import Metric
@@ -63,6 +64,9 @@ class Trainer:
             "float32".
         accumulate: Number of batches of a step, which equals a step on one batch of all their
             examples. The last step of an epoch may have fewer. Default: 1.
+        remat: Modules whose intermediate values the backward pass computes again instead of
+            storing them: "blocks", "mixers" (the sequence mixers in the blocks), patterns of module
+            names, or a function (name, module) -> bool. Default: none.
         clip_norm: Maximum norm of all gradients together.
         clip_value: Maximum absolute value of the elements of the gradients.
         ema: Decay of a moving average of the weights, which is used in evaluation.
@@ -84,6 +88,7 @@ class Trainer:
         history: Losses of all steps and records of all epochs.
         train_metrics: Metrics of the training batches; None unless they are wanted.
         takes_mask: Whether the model's `forward` takes a padding mask.
+        remat: Modules that are rematerialized in training steps.
         interrupted: Whether Ctrl-C or SIGTERM ended the last `fit`.
         skipped: Number of batches that were skipped because they are not finite.
 
@@ -114,6 +119,7 @@ class Trainer:
         schedule: ComponentLike | None = None,
         precision: Literal["float32", "bfloat16", "float16"] | None = None,
         accumulate: int | None = None,
+        remat: RematLike | None = None,
         clip_norm: float | None = None,
         clip_value: float | None = None,
         ema: float | None = None,
@@ -156,6 +162,7 @@ class Trainer:
         self._snapshot: Snapshot | None = None
         self._is_fitting = False
         self.takes_mask = batches.takes_mask(model)
+        self.remat = building.remat_of(self.config, model)
         self._runner = StepRunner(self)
 
     @property
