@@ -17,10 +17,12 @@ from ember_ml.configs.training import TrainerConfig
 from ember_ml.data import DataLoader
 from ember_ml.data.errors import check_integer
 from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
+from ember_ml.nn.models.deferred_logits import computed_logits
 from ember_ml.nn.module import Module
 from ember_ml.nn.remat import RematLike
 from ember_ml.training.callbacks import Callback, Progress
 from ember_ml.training.ema import EMA
+from ember_ml.training.losses.base import calling_model
 from ember_ml.training.metrics import Metric
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.trainer import batches, building, checkpoints, evaluation, sources
@@ -189,7 +191,7 @@ class Trainer:
             batch: A batch of the data.
         """
         parts = batches.split(batch, self.loss is not None, self.takes_mask)
-        with reported_losses() as reported:
+        with reported_losses() as reported, calling_model(self.loss):
             outputs = batches.apply(self.model, parts)
         if self.loss is None:
             return add_losses(outputs, reported), None
@@ -364,6 +366,7 @@ class Trainer:
             return batches.weight_of(batch, None)
         parts = batches.split(batch, True, self.takes_mask)
         mask = parts.options.get("sample_weight")
+        outputs = computed_logits(outputs) if self.metrics else outputs
         for metric in self.metrics:
             metric.update(outputs, parts.targets, mask)
         return batches.weight_of(batch, mask)
