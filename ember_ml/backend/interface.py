@@ -367,6 +367,8 @@ class Backend(Protocol):
 
 
 Arrays: TypeAlias = Sequence[Array]
+STATE_BLOCK = 256
+"""Number of elements of optimizer state in 8 bits that share a scale."""
 StepNumber: TypeAlias = float | Array
 """A number of an optimizer's step; a 0-d array while a compiler traces the step."""
 
@@ -493,3 +495,19 @@ class Optimization(Protocol):
 
     def transpose(self, xs: Arrays) -> list[Array]:
         """Return the transposed matrices."""
+
+    def encode_state(self, xs: Arrays, like: Arrays) -> tuple[list[Array], list[Array]]:
+        """Return 8-bit codes, in rows of STATE_BLOCK elements, and the scale of each row.
+
+        The scale s is the maximum magnitude. Of signed codes, an element x is stored as
+        127 sign(x) sqrt(|x| / s); of unsigned ones as 255 (x / s)^(1/4), at least 1 if x is not 0.
+
+        Args:
+            xs: float32 arrays.
+            like: Arrays of the dtype of the codes, int8 or uint8.
+        """
+
+    def decode_state(
+        self, codes: Arrays, scales: Arrays, shapes: Sequence[tuple[int, ...]]
+    ) -> list[Array]:
+        """Return new float32 arrays of the given shapes from codes and scales."""

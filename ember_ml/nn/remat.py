@@ -23,7 +23,7 @@ from ember_ml.nn.parameter import Buffer
 from ember_ml.registry import REGISTRY
 
 RematLike: TypeAlias = str | Sequence[str] | Callable[[str, Module], bool]
-"""Choice of modules: "blocks", "mixers", patterns of names, or a function (name, module) -> bool."""
+"""Choice of modules: "blocks", "mixers", patterns of names, or a function of (name, module)."""
 _LISTED = 12
 """Maximum number of module names in an error message."""
 

@@ -277,8 +277,8 @@ class LanguageModel(Generator):
         head = self.embedding if self.head is None else self.head
         if type(head) not in (Dense, Embedding):
             raise ArgumentError(
-                f"{type(self).__name__}: a loss in chunks needs a head with a weight of floats, not "
-                f"{type(head).__name__}; use loss='cross_entropy'"
+                f"{type(self).__name__}: a loss in chunks needs a head with a floating-point "
+                f"weight, not {type(head).__name__}; use loss='cross_entropy'"
             )
         bias = self.head_shift if self.head is None else self.head.bias
         return DeferredLogits(

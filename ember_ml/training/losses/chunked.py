@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import int64
-from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.autodiff.transforms.checkpointing import checkpoint
 from ember_ml.configs.fields import NonNegative, Probability, Size
 from ember_ml.nn.models.deferred_logits import DeferredLogits, deferring_logits
@@ -61,9 +61,7 @@ def chunked_cross_entropy(
             sample_weight=sample_weight,
         )
     like = prediction.hidden
-    y = target
-    if not isinstance(y, EmberTensor) or y.backend != like.backend:
-        y = convert_to_tensor(y, backend=like.backend)
+    y = convert_to_tensor(target, backend=like.backend)
     classes.check_classes(like, y, -1)
     y = ops.astype(y, int64)
     factors = classes.factors_of(class_weight, wide(like[:0]))
@@ -72,21 +70,10 @@ def chunked_cross_entropy(
     def of_chunk(part: DeferredLogits, targets: Tensor) -> Tensor:
         return ops.cross_entropy(wide(part.logits()), targets, *options)
 
-    loss = functools.partial(_reduced, _cached(prediction, y, of_chunk, chunk_size))
-    share = functools.partial(classes.share_of, wide(like[:0]), y, factors, ignore_index)
-    return weighted(
-        "chunked_cross_entropy", functools.partial(loss, share), reduction, sample_weight, share=share
-    )
-
-
-def _cached(
-    prediction: DeferredLogits,
-    y: Tensor,
-    of_chunk: Callable[[DeferredLogits, Tensor], Tensor],
-    chunk_size: int | None,
-) -> Callable[[], Tensor]:
-    """Return a function that computes the losses once."""
-    return functools.cache(lambda: _losses(prediction, y, of_chunk, chunk_size))
+    losses = _losses(prediction, y, of_chunk, chunk_size)
+    share = functools.partial(classes.share_of, losses, y, factors, ignore_index)
+    loss = functools.partial(_reduced, losses, share)
+    return weighted("chunked_cross_entropy", loss, reduction, sample_weight, share=share)
 
 
 def _losses(
@@ -107,9 +94,9 @@ def _losses(
     return ops.reshape(losses[0] if len(losses) == 1 else ops.concat(losses), y.shape)
 
 
-def _reduced(losses: Callable[[], Tensor], share: Callable[[], Tensor], reduction: str) -> Tensor:
+def _reduced(losses: Tensor, share: Callable[[], Tensor], reduction: str) -> Tensor:
     """Return the losses reduced; a mean is that of the targets that are not ignored, or 0."""
-    return losses() if reduction == "none" else reduce(losses(), share(), reduction)
+    return losses if reduction == "none" else reduce(losses, share(), reduction)
 
 
 @register("losses/chunked_cross_entropy")
