@@ -5,6 +5,7 @@ A backend is a package `ember_ml/backend/<name>/` and a row in `selection.BACKEN
     __init__.py         the members of `Backend`
     autodiff.py         the members of `Autodiff`; `GraphAutodiff` or `ReplayAutodiff` by engine
     optimization.py     the members of `Optimization`
+    memory.py           the members of `Memory`
     detect.py           `detect() -> (rank, device, reason)`, for the automatic selection
     ops/                native functions in files of the names in `ember_ml/ops`, with `Variants`
     ops/random/native.py    the members of `Random`
@@ -15,6 +16,7 @@ The arrays and dtypes are the framework's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 Array: TypeAlias = Any
@@ -240,6 +242,42 @@ class ReplayAutodiff(Autodiff, Protocol):
         """Return the function with the gradients pullback(primals, cotangents, outputs)."""
 
 
+class MemoryChange(NamedTuple):
+    """Change of the memory in use, during a part of a recorded computation."""
+
+    mark: str
+    """Mark at the end of the part; empty if there is none."""
+    change: int
+    """Allocated bytes minus freed bytes."""
+    peak: int
+    """Largest growth since the start of the part, at least 0."""
+
+
+class MemoryRecorder(Protocol):
+    """Record of the memory that a computation allocates and frees."""
+
+    changes: list[MemoryChange]
+    """The changes in order, after the end of the recording."""
+
+    def mark(self, name: str) -> None:
+        """Mark a place in the recording."""
+
+    def restart(self) -> None:
+        """Forget the changes so far; what was allocated since the start may be freed later."""
+
+
+class Memory(Protocol):
+    """A backend's `memory.py`: counts of the framework's allocator."""
+
+    SEES_MARKS: bool
+    """Whether changes are known between marks; not if results are computed later."""
+    SEES_ALLOCATIONS: bool
+    """Whether each allocation is a change of its own."""
+
+    def record(self) -> AbstractContextManager[MemoryRecorder]:
+        """Return a context that records the memory in use, in this thread."""
+
+
 class Backend(Protocol):
     """Module of a backend, as the frontend sees it."""
 
@@ -250,6 +288,10 @@ class Backend(Protocol):
     @property
     def optimization(self) -> Optimization:
         """Arithmetic on lists of arrays, for optimizers."""
+
+    @property
+    def memory(self) -> Memory:
+        """Counts of the allocator."""
 
     @property
     def random(self) -> Random:
