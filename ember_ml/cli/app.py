@@ -14,6 +14,7 @@ from ember_ml.cli import (
     export,
     generate,
     mad,
+    memory,
     pipeline,
     quantize,
     serve,
@@ -68,6 +69,7 @@ def begin(
 MODELS, COMPONENTS, MACHINE = "Models", "Components and examples", "This machine"
 app.add_typer(mad.app, name="mad", rich_help_panel=MODELS)
 command(app, "train", panel=MODELS)(train.train)
+command(app, "memory", panel=MODELS)(memory.memory)
 command(app, "tune", panel=MODELS)(tune.tune)
 app.add_typer(pipeline.app, name="pipeline", rich_help_panel=MODELS)
 command(app, "generate", panel=MODELS)(generate.generate)

@@ -124,9 +124,7 @@ def _fields(report: MemoryReport) -> dict[str, Any]:
     return {name: getattr(report, name) for name in MemoryReport.__dataclass_fields__}
 
 
-def _report(
-    trainer: Trainer, size: int, growth: Growth, shares: dict[str, int] | None
-) -> Estimate:
+def _report(trainer: Trainer, size: int, growth: Growth, shares: dict[str, int] | None) -> Estimate:
     model = trainer.model
     copies = 1 if trainer.ema is None else 2
     trainable = [x for x in trainer.optimizer.parameters if x.trainable]

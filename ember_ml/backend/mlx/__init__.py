@@ -11,9 +11,9 @@ import numpy as np
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ConcurrentUseError, DeviceError
 from ember_ml.backend.interface import Memory, Optimization, Random, ReplayAutodiff
-from ember_ml.backend.mlx import memory as _memory
 from ember_ml.backend.mlx import autodiff as _autodiff
 from ember_ml.backend.mlx import indexing as _indexing
+from ember_ml.backend.mlx import memory as _memory
 from ember_ml.backend.mlx.ops.random import native as _random
 
 if TYPE_CHECKING:

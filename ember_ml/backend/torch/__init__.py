@@ -14,8 +14,8 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
 from ember_ml.backend import devices as _devices
 from ember_ml.backend import selection as _selection
 from ember_ml.backend.interface import GraphAutodiff, Memory, Optimization, Random
-from ember_ml.backend.torch import memory as _memory
 from ember_ml.backend.torch import autodiff as _autodiff
+from ember_ml.backend.torch import memory as _memory
 from ember_ml.backend.torch.ops.random import native as _random
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ember_ml.registry import register
 from ember_ml.training.losses import classes
 from ember_ml.training.losses.base import Loss, Reduction, reduce, weighted, wide
 
-CHUNK_LOGITS = 2**22
+CHUNK_LOGITS = 2**20
 """Number of logits of a chunk, by default."""
 LEAST = 256
 """Smallest default number of positions of a chunk: each one costs a gradient of the weight."""
@@ -45,7 +45,7 @@ def chunked_cross_entropy(
         class_weight: Factor on the loss of each class. Default: 1 for all.
         ignore_index: Target value that is ignored.
         label_smoothing: Share of the target probability that is spread over all classes.
-        chunk_size: Number of positions of a chunk. Default: as many as have 4 million logits, but
+        chunk_size: Number of positions of a chunk. Default: as many as have 1 million logits, but
             at least 256.
         reduction: "mean", "sum" or "none" (the loss of each position).
         sample_weight: Factor on the loss of each position, or a boolean mask.
@@ -110,7 +110,7 @@ class ChunkedCrossEntropy(Loss):
         ignore_index: Target value that is ignored.
         label_smoothing: Share of the target probability that is spread over all classes.
         class_weight: Factor on the loss of each class. Default: 1 for all.
-        chunk_size: Number of positions of a chunk. Default: as many as have 4 million logits, but
+        chunk_size: Number of positions of a chunk. Default: as many as have 1 million logits, but
             at least 256.
         reduction: "mean", "sum" or "none" (the loss of each position).
 

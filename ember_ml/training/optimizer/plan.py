@@ -159,7 +159,7 @@ class Plan:
     def _chunks(self, indices: list[int]) -> Iterator[list[int]]:
         """Split indices into parts of at most CHUNK_BYTES of parameters."""
         limit = self.kernels.CHUNK_BYTES
-        if limit is None and not self._storage.is_plain:
+        if not self._storage.is_plain:
             limit = storage.PACKED_CHUNK_BYTES
         part: list[int] = []
         size = 0

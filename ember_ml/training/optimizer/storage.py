@@ -18,7 +18,7 @@ State: TypeAlias = dict[str, Arrays]
 """The arrays of each slot, one for each parameter."""
 MIN_PACKED = 4096
 """Minimum number of elements of an array that is stored in 8 bits."""
-PACKED_CHUNK_BYTES = 64 << 20
+PACKED_CHUNK_BYTES = 4 << 20
 """Maximum size of the parameters whose 8-bit state is unpacked at a time."""
 CODE_DTYPES = ("int8", "uint8")
 """Dtypes of the codes: with a sign, and without."""
