@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,6 +94,7 @@ def estimate(model: Module | Trainer, batch: object, **options: Any) -> Estimate
     trainer = _trainer("estimate", model, options)
     size = _batch_size("estimate", batch)
     meter = runtime.load(trainer.backend).memory
+    gc.collect()
     with preserved(trainer):
         growth, part = _extrapolated(trainer, batch, size)
         shares = None if meter.SEES_MARKS else output_bytes(trainer, _rows(batch, part))
@@ -112,6 +114,7 @@ def measure(model: Module | Trainer, batch: object, **options: Any) -> MemoryRep
     trainer = _trainer("measure", model, options)
     size = _batch_size("measure", batch)
     meter = runtime.load(trainer.backend).memory
+    gc.collect()
     with preserved(trainer):
         changes = record_step(trainer, batch)
         shares = None if meter.SEES_MARKS else output_bytes(trainer, batch)

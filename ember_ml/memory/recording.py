@@ -62,15 +62,25 @@ def record_step(trainer: Trainer, batch: object) -> list[MemoryChange]:
 def _record(meter: Memory, trainer: Trainer, batch: object) -> list[MemoryChange]:
     # A step before replaces what was allocated before the recording, and could not be counted.
     held = trainer.optimizer.state_arrays(), native_arrays(trainer.optimizer.parameters)
-    gc.collect()
-    with meter.record() as recorder:
+    with _without_collection(), meter.record() as recorder:
         _step(trainer, batch)
-        gc.collect()
         recorder.restart()
         with _marked(trainer, recorder.mark):
             _step(trainer, batch)
     del held
     return recorder.changes
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Disable the garbage collector, which would free memory of other computations."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _step(trainer: Trainer, batch: object) -> None:
