@@ -74,8 +74,9 @@ class Estimate(MemoryReport):
 def estimate(model: Module | Trainer, batch: object, **options: Any) -> Estimate:
     """Return an estimate of the memory of a training step, from steps with small parts of a batch.
 
-    Two steps with a few examples are recorded; the sizes of all arrays are linear functions of the
-    batch size. The model and the trainer are unchanged afterwards.
+    Two steps with parts of the batch are recorded; the sizes of all arrays are linear functions of
+    the batch size. A batch that needs little memory is run as a whole. The model and the trainer
+    are unchanged afterwards.
 
     Args:
         model: The model, or a trainer.
@@ -147,24 +148,34 @@ def _report(trainer: Trainer, size: int, growth: Growth, shares: dict[str, int] 
 def _extrapolated(trainer: Trainer, batch: object, size: int) -> tuple[Growth, int]:
     """Return the growth during a step, from steps with parts of a batch, and the smallest part.
 
-    Backends choose other kernels for small arrays. The parts are therefore at least as large as
-    needs `REPRESENTATIVE` bytes, if half of the batch is.
+    Backends choose other kernels for small arrays. The parts are therefore as large as needs
+    `REPRESENTATIVE` bytes. If the batch needs less, the larger part is the whole batch.
     """
     few = min(_FEW, size)
     first = record_step(trainer, _rows(batch, few))
-    if size <= _FEW + 1:
-        first = record_step(trainer, _rows(batch, size))
-        return Growth(first, first, (size, size)), size
     per_example = max(1, Growth(first, first, (few, few)).peak(few) // few)
-    part = min(max(_FEW, REPRESENTATIVE // per_example), size // 2)
-    more = part + max(1, part // 2)
-    if part > few:
-        first = record_step(trainer, _rows(batch, part))
+    meter = runtime.load(trainer.backend).memory
+    part, more = _parts(size, REPRESENTATIVE // per_example, meter.SEES_ALLOCATIONS)
+    first = first if part == few else record_step(trainer, _rows(batch, part))
     second = record_step(trainer, _rows(batch, more))
-    if not are_aligned(first, second) and per_example * size < REPRESENTATIVE:
-        first = second = record_step(trainer, _rows(batch, size))
-        part = more = size
-    return Growth(first, second, (part, more)), part
+    if part == more or not are_aligned(first, second):
+        first, part = [each._replace(change=0, peak=0) for each in second], 0
+    return Growth(first, second, (part, more)), max(1, part)
+
+
+def _parts(size: int, enough: int, is_exact: bool) -> tuple[int, int]:
+    """Return two numbers of examples to extrapolate from.
+
+    Args:
+        size: Number of examples of the batch.
+        enough: Number of examples whose step is representative.
+        is_exact: Whether recordings are exact. Otherwise the parts differ more, because the
+            differences between two recordings are multiplied.
+    """
+    if size <= max(_FEW + 1, enough):
+        return max(1, 2 * size // 3 if is_exact else size // 4), size
+    part = min(max(_FEW, enough), size // 2 if is_exact else size // 4)
+    return part, part + max(1, part // 2 if is_exact else 2 * part)
 
 
 def _rows(batch: object, count: int) -> object:

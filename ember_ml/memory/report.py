@@ -62,7 +62,7 @@ class MemoryReport:
         from rich.table import Table
 
         kind = "measured" if self.is_measured else "estimate"
-        title = f"Memory of a training step ({kind}, {self.backend}, batch size {self.batch_size})"
+        title = f"Memory of a step ({kind})\n{self.backend}, batch size {self.batch_size}"
         table = Table(title=title, title_justify="left")
         table.add_column("part", overflow="fold")
         table.add_column("size", justify="right")

@@ -82,6 +82,8 @@ class StepRunner:
         """Return the result of the step, if the batch completed one."""
         acquired = OWNERS.acquire(self._variables)
         try:
+            if not self._trainer.remat.modules:
+                return self._run(batch)
             with self._trainer.remat:
                 return self._run(batch)
         finally:

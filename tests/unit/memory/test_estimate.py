@@ -53,6 +53,16 @@ def test_families(family: str) -> None:
         assert estimate.total_activations == pytest.approx(measured.total_activations, rel=0.15)
 
 
+@pytest.mark.parametrize("family", ["attention", "lstm", "moe", "cfc"])
+def test_extrapolation(family: str) -> None:
+    model, (tokens, _) = model_and_batch(FAMILIES[family])
+    few = tokens[:6]
+    estimate = memory.estimate(model, (few, few)).for_batch(16)
+    measured = memory.measure(model, (tokens, tokens))
+    assert estimate.peak == pytest.approx(measured.peak, rel=0.15)
+    assert estimate.total_activations == pytest.approx(measured.total_activations, rel=0.15)
+
+
 def test_on_every_backend(backend: str) -> None:
     model, batch = model_and_batch()
     before = model.state_dict()
@@ -87,6 +97,24 @@ def test_largest_batch() -> None:
     estimate = memory.estimate(model, batch)
     assert estimate.largest_batch(estimate.for_batch(37).peak) == 37
     assert estimate.largest_batch(1000) == 0
+
+
+def test_large_steps_are_run_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ember_ml.memory import estimation
+
+    sizes: list[int] = []
+    record = estimation.record_step
+
+    def counted(trainer: Trainer, batch: Any) -> Any:
+        sizes.append(batch[0].shape[0])
+        return record(trainer, batch)
+
+    monkeypatch.setattr(estimation, "record_step", counted)
+    monkeypatch.setattr(estimation, "REPRESENTATIVE", 1)
+    model, batch = model_and_batch()
+    estimate = memory.estimate(model, batch)
+    assert sizes == [2, 3]
+    assert estimate.peak == pytest.approx(memory.measure(model, batch).peak, rel=0.15)
 
 
 def test_growth_is_the_maximum_of_all_moments() -> None:
