@@ -77,6 +77,7 @@ bench: setup ## measure calls, gradients, training steps, import time, features 
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/pipelines.py
 	$(BIN)/python benchmarks/serving.py
+	$(BIN)/python benchmarks/memory.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

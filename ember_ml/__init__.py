@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ember_ml import features as features
     from ember_ml import interop as interop
     from ember_ml import mad as mad
+    from ember_ml import memory as memory
     from ember_ml import registry as registry
     from ember_ml import serving as serving
     from ember_ml import training as training
@@ -41,6 +42,7 @@ __getattr__, __dir__ = _namespaces.attach(
         "interop": "ember_ml.interop",
         "load": "ember_ml.nn.models.loading",
         "mad": "ember_ml.mad",
+        "memory": "ember_ml.memory",
         "registry": "ember_ml.registry",
         "save": "ember_ml.nn.checkpoint",
         "serving": "ember_ml.serving",

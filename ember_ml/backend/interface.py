@@ -5,6 +5,7 @@ A backend is a package `ember_ml/backend/<name>/` and a row in `selection.BACKEN
     __init__.py         the members of `Backend`
     autodiff.py         the members of `Autodiff`; `GraphAutodiff` or `ReplayAutodiff` by engine
     optimization.py     the members of `Optimization`
+    memory.py           the members of `Memory`
     detect.py           `detect() -> (rank, device, reason)`, for the automatic selection
     ops/                native functions in files of the names in `ember_ml/ops`, with `Variants`
     ops/random/native.py    the members of `Random`
@@ -15,6 +16,7 @@ The arrays and dtypes are the framework's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 Array: TypeAlias = Any
@@ -240,6 +242,42 @@ class ReplayAutodiff(Autodiff, Protocol):
         """Return the function with the gradients pullback(primals, cotangents, outputs)."""
 
 
+class MemoryChange(NamedTuple):
+    """Change of the memory in use, during a part of a recorded computation."""
+
+    mark: str
+    """Mark at the end of the part; empty if there is none."""
+    change: int
+    """Allocated bytes minus freed bytes."""
+    peak: int
+    """Largest growth since the start of the part, at least 0."""
+
+
+class MemoryRecorder(Protocol):
+    """Record of the memory that a computation allocates and frees."""
+
+    changes: list[MemoryChange]
+    """The changes in order, after the end of the recording."""
+
+    def mark(self, name: str) -> None:
+        """Mark a place in the recording."""
+
+    def restart(self) -> None:
+        """Forget the changes so far; what was allocated since the start may be freed later."""
+
+
+class Memory(Protocol):
+    """A backend's `memory.py`: counts of the framework's allocator."""
+
+    SEES_MARKS: bool
+    """Whether changes are known between marks; not if results are computed later."""
+    SEES_ALLOCATIONS: bool
+    """Whether each allocation is a change of its own."""
+
+    def record(self) -> AbstractContextManager[MemoryRecorder]:
+        """Return a context that records the memory in use, in this thread."""
+
+
 class Backend(Protocol):
     """Module of a backend, as the frontend sees it."""
 
@@ -250,6 +288,10 @@ class Backend(Protocol):
     @property
     def optimization(self) -> Optimization:
         """Arithmetic on lists of arrays, for optimizers."""
+
+    @property
+    def memory(self) -> Memory:
+        """Counts of the allocator."""
 
     @property
     def random(self) -> Random:
@@ -367,6 +409,8 @@ class Backend(Protocol):
 
 
 Arrays: TypeAlias = Sequence[Array]
+STATE_BLOCK = 256
+"""Number of elements of optimizer state in 8 bits that share a scale."""
 StepNumber: TypeAlias = float | Array
 """A number of an optimizer's step; a 0-d array while a compiler traces the step."""
 
@@ -493,6 +537,22 @@ class Optimization(Protocol):
 
     def transpose(self, xs: Arrays) -> list[Array]:
         """Return the transposed matrices."""
+
+    def encode_state(self, xs: Arrays, like: Arrays) -> tuple[list[Array], list[Array]]:
+        """Return 8-bit codes, in rows of STATE_BLOCK elements, and the scale of each row.
+
+        The scale s is the maximum magnitude. Of signed codes, an element x is stored as
+        127 sign(x) sqrt(|x| / s); of unsigned ones as 255 (x / s)^(1/4), at least 1 if x is not 0.
+
+        Args:
+            xs: float32 arrays.
+            like: Arrays of the dtype of the codes, int8 or uint8.
+        """
+
+    def decode_state(
+        self, codes: Arrays, scales: Arrays, shapes: Sequence[tuple[int, ...]]
+    ) -> list[Array]:
+        """Return new float32 arrays of the given shapes from codes and scales."""
 
 
 class Group(Protocol):

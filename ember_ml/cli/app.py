@@ -15,6 +15,7 @@ from ember_ml.cli import (
     generate,
     launch,
     mad,
+    memory,
     pipeline,
     quantize,
     serve,
@@ -70,6 +71,7 @@ MODELS, COMPONENTS, MACHINE = "Models", "Components and examples", "This machine
 app.add_typer(mad.app, name="mad", rich_help_panel=MODELS)
 command(app, "train", panel=MODELS)(train.train)
 command(app, "launch", panel=MODELS, passes_rest=True)(launch.launch)
+command(app, "memory", panel=MODELS)(memory.memory)
 command(app, "tune", panel=MODELS)(tune.tune)
 app.add_typer(pipeline.app, name="pipeline", rich_help_panel=MODELS)
 command(app, "generate", panel=MODELS)(generate.generate)

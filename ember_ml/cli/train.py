@@ -237,10 +237,19 @@ def _trainer(config: TrainRunConfig, model: Module, data: TrainingData) -> Train
     from ember_ml.training.callbacks import Checkpoint, CSVLogger
 
     out = Path(config.out)
-    classes = data.vocab_size or data.labels
-    loss = "cross_entropy" if config.trainer.loss is None and classes else None
     callbacks = [
         CSVLogger(out / "log.csv"),
         Checkpoint(out, every_steps=config.checkpoint_every),
     ]
-    return Trainer(model, loss, config=config.trainer, callbacks=callbacks)
+    return Trainer(model, default_loss(config, data), config=config.trainer, callbacks=callbacks)
+
+
+def default_loss(config: TrainRunConfig, data: TrainingData) -> str | None:
+    """Return the loss for tokens and classes if the config has none; None for the config's.
+
+    Args:
+        config: Config of the training run.
+        data: Its data.
+    """
+    classes = data.vocab_size or data.labels
+    return "cross_entropy" if config.trainer.loss is None and classes else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PlainValidator, WithJsonSchema
 
 from ember_ml.configs.base import Config
 from ember_ml.configs.fields import Below1, Component, Flag, Positive, Real, Seed, Size
@@ -37,6 +37,21 @@ class OutputComponents(Component):
         return tuple([super(OutputComponents, self)._checked(each) for each in given])
 
 
+def check_remat(value: Any) -> Any:
+    """Return a choice of modules to rematerialize; patterns as a tuple.
+
+    Args:
+        value: None, "blocks", "mixers", a pattern, several patterns, or a function.
+    """
+    if isinstance(value, (list, tuple)) and value and all(isinstance(x, str) for x in value):
+        return tuple(value)
+    if value is None or isinstance(value, str) or callable(value):
+        return value
+    raise ValueError(
+        "must be 'blocks', 'mixers', patterns of module names, or a function of (name, module)"
+    )
+
+
 class TrainerConfig(Config):
     """Options of a training run."""
 
@@ -57,6 +72,13 @@ class TrainerConfig(Config):
     """Dtype of the computation; parameters stay float32."""
     accumulate: Size = 1
     """Number of batches of a step, which equals a step on one batch of all their examples."""
+    remat: Annotated[
+        Any,
+        PlainValidator(check_remat),
+        WithJsonSchema({"type": ["string", "array", "null"], "items": {"type": "string"}}),
+    ] = None
+    """Modules that are computed again in the backward pass: "blocks", "mixers", or patterns of
+    module names. Default: none."""
     clip_norm: Positive | None = None
     """Maximum norm of all gradients together."""
     clip_value: Positive | None = None

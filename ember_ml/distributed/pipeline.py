@@ -16,7 +16,7 @@ from ember_ml.distributed.errors import DistributedError
 from ember_ml.distributed.values import SharedValues, rows_of
 from ember_ml.distributed.world import World
 from ember_ml.nn import _traversal
-from ember_ml.nn._hooks import Hooks
+from ember_ml.nn._hooks import hooks_of
 from ember_ml.nn.auxiliary_losses import reported_losses
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
@@ -86,10 +86,7 @@ class PipelineEngine:
 
     def _route(self, model: Module) -> None:
         """Let calls of the model run through all stages."""
-        hooks = model._hooks
-        if hooks is None:
-            hooks = model.__dict__["_hooks"] = Hooks()
-        hooks.around = self._predict
+        hooks_of(model).around = self._predict
 
     def _predict(self, model: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tensor:
         """Return the output of the model in each process, without gradients."""

@@ -18,7 +18,7 @@ from ember_ml._core.tensor import EmberTensor, rebind, wrap
 from ember_ml.interop import _autocast
 from ember_ml.interop._checks import check_module
 from ember_ml.nn import Module, _traversal
-from ember_ml.nn._hooks import Hooks
+from ember_ml.nn._hooks import hooks_of
 from ember_ml.nn.functional import exclusive, substitute
 from ember_ml.nn.parameter import Buffer, Parameter, Variable
 
@@ -273,10 +273,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
 
     def _connect(self) -> None:
         """Connect the Ember module to this torch module, which has its variables in its places."""
-        hooks = self.ember._hooks
-        if hooks is None:
-            hooks = self.ember.__dict__["_hooks"] = Hooks()
-        hooks.around = _Detour(self)
+        hooks_of(self.ember).around = _Detour(self)
         for seat in self.seats:
             seat.detour().seats[id(self.ember), seat.name] = seat
         self.trainable = {

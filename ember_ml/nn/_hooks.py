@@ -17,12 +17,15 @@ class Hooks:
         after: Hooks after it.
         around: Function that a call of the module goes through, such as the module's counterpart
             in another framework. It calls `run_inner`.
+        within: Function (module, args, kwargs, run) that runs the forward and its hooks inside
+            `around`, such as with rematerialization. It calls `run(module, args, kwargs)`.
     """
 
     def __init__(self) -> None:
         self.before: list[Handle] = []
         self.after: list[Handle] = []
         self.around: Callable[..., Any] | None = None
+        self.within: Callable[..., Any] | None = None
 
     @property
     def has_any(self) -> bool:
@@ -36,6 +39,12 @@ class Hooks:
         return self.run_inner(module, args, kwargs)
 
     def run_inner(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the output of `forward`, with all hooks but `around` applied."""
+        if self.within is not None:
+            return self.within(module, args, kwargs, self._run_forward)
+        return self._run_forward(module, args, kwargs)
+
+    def _run_forward(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output of `forward`, with the hooks before and after it applied."""
         for handle in tuple(self.before):
             replaced = handle.hook(module, args)
@@ -65,8 +74,7 @@ class Handle:
             return
         handles: list[Handle] = getattr(hooks, self._place)
         handles[:] = [handle for handle in handles if handle is not self]
-        if not hooks.has_any and hooks.around is None:
-            del self._module.__dict__["_hooks"]
+        drop_unused(self._module)
 
     def __enter__(self) -> Self:
         return self
@@ -75,13 +83,28 @@ class Handle:
         self.remove()
 
 
+def hooks_of(module: Module) -> Hooks:
+    """Return the hooks of a module, which are created if there are none."""
+    hooks = module._hooks
+    if hooks is None:
+        hooks = module.__dict__["_hooks"] = Hooks()
+    return hooks
+
+
+def drop_unused(module: Module) -> None:
+    """Remove the hooks of a module that has none left, so that its calls cost nothing."""
+    hooks = module._hooks
+    if hooks is None or hooks.has_any:
+        return
+    if hooks.around is None and hooks.within is None:
+        del module.__dict__["_hooks"]
+
+
 def add_hook(
     module: Module, hook: Callable[..., object], place: Literal["before", "after"]
 ) -> Handle:
     """Register a hook before or after the module's forward, and return its handle."""
-    hooks = module._hooks
-    if hooks is None:
-        hooks = module.__dict__["_hooks"] = Hooks()
+    hooks = hooks_of(module)
     handle = Handle(module, hook, place)
     (hooks.before if place == "before" else hooks.after).append(handle)
     return handle

@@ -194,6 +194,7 @@ from ember_ml.training.losses.alignment import CTC as losses_CTC
 from ember_ml.training.losses.binary import BinaryCrossEntropy as losses_BinaryCrossEntropy
 from ember_ml.training.losses.binary import Hinge as losses_Hinge
 from ember_ml.training.losses.binary import SquaredHinge as losses_SquaredHinge
+from ember_ml.training.losses.chunked import ChunkedCrossEntropy as losses_ChunkedCrossEntropy
 from ember_ml.training.losses.classes import CategoricalCrossEntropy as losses_CategoricalCrossEntropy
 from ember_ml.training.losses.classes import CrossEntropy as losses_CrossEntropy
 from ember_ml.training.losses.distances import Cosine as losses_Cosine
@@ -541,6 +542,8 @@ def create(name: typing.Literal['layers/wired_cfc', 'layers/wiredcfc', 'layers/w
 def create(name: typing.Literal['losses/binary_cross_entropy', 'losses/bce'], *args: typing.Any, **kwargs: typing.Any) -> losses_BinaryCrossEntropy: ...
 @typing.overload
 def create(name: typing.Literal['losses/categorical_cross_entropy', 'losses/soft_cross_entropy'], *args: typing.Any, **kwargs: typing.Any) -> losses_CategoricalCrossEntropy: ...
+@typing.overload
+def create(name: typing.Literal['losses/chunked_cross_entropy'], *args: typing.Any, **kwargs: typing.Any) -> losses_ChunkedCrossEntropy: ...
 @typing.overload
 def create(name: typing.Literal['losses/cosine', 'losses/cosine_similarity'], *args: typing.Any, **kwargs: typing.Any) -> losses_Cosine: ...
 @typing.overload

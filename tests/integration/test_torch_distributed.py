@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.interop import to_torch
+from ember_ml.nn.remat import remat
 
 rank, folder = int(sys.argv[1]), sys.argv[2]
 torch.set_num_threads(1)
@@ -46,22 +47,29 @@ def difference(a, b):
 
 
 dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
-whole, replicated, sharded = build(), build(), build()
+whole, replicated, sharded, again = build(), build(), build(), build()
 start = [p.detach().clone() for p in whole.parameters()]
 rows = slice(2 * rank, 2 * rank + 2)
 train(whole, slice(None))
 train(DistributedDataParallel(replicated), rows)
-for block in sharded.backbone.blocks.children():
-    fully_shard(block)
-fully_shard(sharded)
+for model in (sharded, again):
+    for block in model.backbone.blocks.children():
+        fully_shard(block)
+    fully_shard(model)
+remat(again.ember, "blocks")
+calls = []
+again.ember.backbone.blocks.layers[0].register_forward_hook(lambda *_: calls.append(1))
 local = {name: list(p.to_local().shape) for name, p in sharded.named_parameters()}
 train(sharded, rows)
+train(again, rows)
 full = [p.full_tensor() for p in sharded.parameters()]
 results = {
     "trained": difference(start, whole.parameters()),
     "ddp": difference(whole.parameters(), replicated.parameters()),
     "ember": difference([p.native for p in replicated.ember.parameters()], replicated.parameters()),
     "fsdp": difference(whole.parameters(), full),
+    "remat": difference(full, [p.full_tensor() for p in again.parameters()]),
+    "calls": len(calls),
     "shapes": {name: list(p.shape) for name, p in whole.named_parameters()},
     "local": local,
 }
@@ -93,5 +101,7 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
     assert results["ddp"] < 1e-5
     assert results["fsdp"] < 1e-5
     assert results["ember"] == 0.0
+    assert results["remat"] == 0.0
+    assert results["calls"] == 10  # each of the 5 backward passes computes the block again
     for name, (first, *rest) in results["shapes"].items():
         assert results["local"][name] == [-(-first // 2), *rest]

@@ -52,11 +52,20 @@ def checkpoint(fn: F) -> F:
             return fn(*args, **kwargs)
         native = engine(given.backend)
         results: Any = None
+        returned = False
 
         def run(tensors: Values) -> Values:
             nonlocal results
-            results = Results(given.call(fn, tensors, kwargs))
-            return results.tensors
+            computed = Results(given.call(fn, tensors, kwargs))
+            if not returned:  # the backward pass must not keep the graph of its own results
+                results = computed
+            return computed.tensors
+
+        def unflatten(tensors: Values) -> Any:
+            nonlocal results, returned
+            whole = results.unflatten(tensors)
+            results, returned = None, True
+            return whole
 
         if not recording.tapes():
             if native.checkpoint is None:  # without a tape there is no gradient
@@ -67,12 +76,12 @@ def checkpoint(fn: F) -> F:
                     return native_arrays(run(wrap_all(arrays, given.backend)))
 
                 outputs = native.checkpoint(function, native_arrays(given.tensors))
-                return results.unflatten(wrap_all(outputs, given.backend))
+                return unflatten(wrap_all(outputs, given.backend))
         try:
             program, values, computed = capture(run, given.tensors, given.backend)
         except recording.NestedTransform:
             return fn(*args, **kwargs)
-        return results.unflatten(_procedure(program, given.backend, computed)(values))
+        return unflatten(_procedure(program, given.backend, computed)(values))
 
     return cast(F, call)
 

@@ -157,7 +157,20 @@ def checkpoint(function: Function, arrays: Sequence[mx.array]) -> list[mx.array]
     """
     if nesting.batches:  # mx.vmap would drop the checkpoint
         return function(*arrays)
-    return mx.checkpoint(function)(*arrays)
+    return mx.checkpoint(function)(*_with_joint_gradients(*arrays))
+
+
+def _compute_together(given: object, cotangents: Sequence[mx.array], out: object) -> list[mx.array]:
+    """Return the cotangents, each of which is available when all are.
+
+    Otherwise MLX may compute the gradients of one argument in all checkpoints first, and keep the
+    values that the gradients of the others need.
+    """
+    together = list(cotangents)
+    return mx.depends(together, together)
+
+
+_with_joint_gradients = attach_vjp(lambda *arrays: arrays, _compute_together)
 
 
 def evaluate(arrays: Sequence[mx.array]) -> None:

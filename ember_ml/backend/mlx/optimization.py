@@ -13,6 +13,8 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml.backend.mlx import DTYPES
+from ember_ml.backend.mlx.state_codes import decode_state as decode_state
+from ember_ml.backend.mlx.state_codes import encode_state as encode_state
 
 if TYPE_CHECKING:
     from ember_ml.backend.interface import Optimization
@@ -65,7 +67,7 @@ def epsilon(xs: Arrays) -> float:
 
 def full(like: mx.array, shape: tuple[int, ...], value: float, dtype: str) -> mx.array:
     """Return a constant array on the device of `like`."""
-    return mx.full(shape, value, DTYPES[dtype])
+    return mx.full(shape, mx.array(value, DTYPES[dtype]))  # its own dtype argument is ignored
 
 
 def copy(xs: Arrays) -> list[mx.array]:

@@ -10,8 +10,9 @@ import numpy as np
 
 from ember_ml._core.errors import ArgumentError, DeviceError
 from ember_ml._core.host import check_unmasked
-from ember_ml.backend.interface import Autodiff, Optimization, Random
+from ember_ml.backend.interface import Autodiff, Memory, Optimization, Random
 from ember_ml.backend.numpy import autodiff as _autodiff
+from ember_ml.backend.numpy import memory as _memory
 from ember_ml.backend.numpy.ops.random import native as _random
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ version = np.__version__
 from ember_ml.backend.numpy import optimization as _optimization  # noqa: E402  (uses DTYPES)
 
 optimization: Optimization = _optimization
+memory: Memory = _memory
 
 
 def devices() -> list[str]:

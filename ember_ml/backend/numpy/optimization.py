@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 
 from ember_ml.backend.numpy import DTYPES
+from ember_ml.backend.numpy.state_codes import decode_state as decode_state
+from ember_ml.backend.numpy.state_codes import encode_state as encode_state
 
 if TYPE_CHECKING:
     from ember_ml.backend.interface import Optimization

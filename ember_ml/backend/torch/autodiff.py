@@ -255,9 +255,11 @@ def checkpoint(function: Function, arrays: Sequence[torch.Tensor]) -> list[torch
     if torch.compiler.is_compiling() or in_transform():
         return function(*arrays)  # torch.func and torch.compile do not support checkpoints
 
+    once = nesting.once
+
     def repeatable(*args: torch.Tensor) -> list[torch.Tensor]:
         """Run the function with the same saved tensors in both passes."""
-        before, nesting.once = nesting.once, False
+        before, nesting.once = nesting.once, once
         nesting.checkpoints += 1
         try:
             return function(*args)

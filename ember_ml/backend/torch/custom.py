@@ -84,8 +84,12 @@ def fused_once(
 def _fused_first(
     fused: Callable[..., R], plain: Callable[..., R], arrays: Sequence[torch.Tensor | None]
 ) -> R:
-    """Use the fused kernel in both passes, or plain ops if the gradient is differentiated again."""
-    graph: tuple[list[torch.Tensor], Sequence[torch.Tensor]] = [], []
+    """Use the fused kernel in both passes, or plain ops if the gradient is differentiated again.
+
+    In a checkpoint, the backward pass runs the kernel again: differentiating a graph of the forward
+    pass would be a gradient of its own, for which the checkpoint computes everything once more.
+    """
+    graph: tuple[list[torch.Tensor], Sequence[torch.Tensor]] | None = None
     given = [at for at, x in enumerate(arrays) if x is not None]
     single = True
 
@@ -96,11 +100,18 @@ def _fused_first(
         single = isinstance(out, torch.Tensor)
         return (out,) if single else cast("tuple[torch.Tensor, ...]", out)
 
-    def forward(*present: torch.Tensor) -> list[torch.Tensor]:
-        nonlocal graph
+    def record(
+        present: Sequence[torch.Tensor],
+    ) -> tuple[list[torch.Tensor], Sequence[torch.Tensor]]:
         with torch.enable_grad():
             leaves = [x.detach().requires_grad_(_has_gradient(x)) for x in present]
-            graph = leaves, run(fused, leaves)
+            return leaves, run(fused, leaves)
+
+    def forward(*present: torch.Tensor) -> list[torch.Tensor]:
+        nonlocal graph
+        if nesting.checkpoints:
+            return list(run(fused, present))
+        graph = record(present)
         return [out.detach() for out in graph[1]]
 
     def pull(
@@ -108,7 +119,7 @@ def _fused_first(
     ) -> Sequence[torch.Tensor]:
         if again:
             return torch.func.vjp(lambda *some: run(plain, some), *present)[1](tuple(cotangents))
-        leaves, outputs = graph
+        leaves, outputs = record(present) if graph is None else graph
         sources = [x for x in leaves if x.requires_grad]
         grads = torch.autograd.grad(
             outputs, sources, cotangents, retain_graph=True, allow_unused=True

@@ -16,6 +16,8 @@ import torch
 from torch._utils import _flatten_dense_tensors
 
 from ember_ml.backend.torch import DTYPES
+from ember_ml.backend.torch.state_codes import decode_state as decode_state
+from ember_ml.backend.torch.state_codes import encode_state as encode_state
 
 if TYPE_CHECKING:
     from ember_ml.backend.interface import Optimization

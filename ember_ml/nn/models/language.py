@@ -19,6 +19,7 @@ from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding
 from ember_ml.nn.layers.sequence_mixing.base import last_real, positions_after, real_lengths
 from ember_ml.nn.models.backbone import Backbone
+from ember_ml.nn.models.deferred_logits import DeferredLogits, is_deferring
 from ember_ml.nn.models.generation import Generator
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.nn.sequence_module import State, check_batch
@@ -173,9 +174,9 @@ class LanguageModel(Generator):
         """
         if state is None:
             x = self._embed(tokens)
-            return self.logits(self.backbone(self._drop(x), mask, timespans))
+            return self._output(self.backbone(self._drop(x), mask, timespans))
         y, state = self.features_of(tokens, state, mask, timespans)
-        return self.logits(y), state
+        return self._output(y), state
 
     def features_of(
         self,
@@ -281,6 +282,27 @@ class LanguageModel(Generator):
         y = y if self.head_shift is None else y + self.head_shift
         cap = self.logit_softcap
         return y if cap is None else cap * ops.tanh(y / cap)
+
+    def _output(self, x: Tensor) -> Tensor | DeferredLogits:
+        """Return the logits, or what they are computed from if a loss asks for that."""
+        return self.deferred_logits(x) if is_deferring() else self.logits(x)
+
+    def deferred_logits(self, x: Tensor) -> DeferredLogits:
+        """Return what the logits are computed from: the features and the values of the head.
+
+        Args:
+            x: Features of shape (..., hidden_size).
+        """
+        head = self.embedding if self.head is None else self.head
+        if type(head) not in (Dense, Embedding):
+            raise ArgumentError(
+                f"{type(self).__name__}: a loss in chunks needs a head with a floating-point "
+                f"weight, not {type(head).__name__}; use loss='cross_entropy'"
+            )
+        bias = self.head_shift if self.head is None else self.head.bias
+        return DeferredLogits(
+            x, head.weight.value(), None if bias is None else bias.value(), self.logit_softcap
+        )
 
     def initial_state(self, batch: int) -> State:
         """Return the index of the next position, of shape (batch,), and the layers' states."""

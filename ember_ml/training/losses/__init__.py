@@ -10,6 +10,8 @@ from ember_ml.training.losses.binary import SquaredHinge as SquaredHinge
 from ember_ml.training.losses.binary import binary_cross_entropy as binary_cross_entropy
 from ember_ml.training.losses.binary import hinge as hinge
 from ember_ml.training.losses.binary import squared_hinge as squared_hinge
+from ember_ml.training.losses.chunked import ChunkedCrossEntropy as ChunkedCrossEntropy
+from ember_ml.training.losses.chunked import chunked_cross_entropy as chunked_cross_entropy
 from ember_ml.training.losses.classes import CategoricalCrossEntropy as CategoricalCrossEntropy
 from ember_ml.training.losses.classes import CrossEntropy as CrossEntropy
 from ember_ml.training.losses.classes import categorical_cross_entropy as categorical_cross_entropy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import ClassVar, Literal, TypeAlias, cast
 
 from ember_ml import ops
@@ -54,6 +55,10 @@ class Loss:
         """
         return self.function(prediction, target, sample_weight=sample_weight, **self.options)
 
+    def calling_model(self) -> AbstractContextManager[None]:
+        """Return the context in which a trainer calls the model; by default, it changes nothing."""
+        return contextlib.nullcontext()
+
     def __repr__(self) -> str:
         fields = type(self.config).model_fields if self.config is not None else {}
         given = {name: getattr(self.config, name) for name in fields}
@@ -72,6 +77,16 @@ def get(loss: ComponentLike) -> LossLike:
         Huber(delta=2.0)
     """
     return cast(LossLike, build("losses", loss))
+
+
+def calling_model(loss: object) -> AbstractContextManager[None]:
+    """Return the context in which the model is called for a loss.
+
+    Args:
+        loss: The loss; functions have no context of their own.
+    """
+    own: Callable[[], AbstractContextManager[None]] | None = getattr(loss, "calling_model", None)
+    return contextlib.nullcontext() if own is None else own()
 
 
 def wide(prediction: TensorLike) -> Tensor:

@@ -45,11 +45,11 @@ def cross_entropy(
     y = target
     if not isinstance(y, EmberTensor) or y.backend != x.backend:
         y = convert_to_tensor(y, backend=x.backend)
-    _check_classes(x, y, axis)
+    check_classes(x, y, axis)
     y = ops.astype(y, int64)  # ignore_index fits no uint8
-    factors = _factors(class_weight, x)
+    factors = factors_of(class_weight, x)
     loss = functools.partial(_reduced, x, y, factors, ignore_index, label_smoothing, axis)
-    share = functools.partial(_share, x, y, factors, ignore_index)
+    share = functools.partial(share_of, x, y, factors, ignore_index)
     return weighted("cross_entropy", loss, reduction, sample_weight, share=share)
 
 
@@ -67,11 +67,12 @@ def _reduced(
         return ops.cross_entropy(x, y, factors, ignore_index, label_smoothing, reduction, axis)
     total = ops.cross_entropy(x, y, factors, ignore_index, label_smoothing, "sum", axis)
     if factors is not None:
-        return reduce(total, _share(x, y, factors, ignore_index), "mean")
+        return reduce(total, share_of(x, y, factors, ignore_index), "mean")
     return total / ops.maximum(ops.sum(y != ignore_index, dtype=x.dtype), 1.0)
 
 
-def _check_classes(x: Tensor, y: Tensor, axis: int) -> None:
+def check_classes(x: Tensor, y: Tensor, axis: int) -> None:
+    """Raise an error unless y has class indices, in the shape of x without an axis."""
     if not y.dtype.is_integer:
         raise ArgumentTypeError(
             f"cross_entropy: targets must be class indices, not {y.dtype} of shape {y.shape}; "
@@ -86,13 +87,14 @@ def _check_classes(x: Tensor, y: Tensor, axis: int) -> None:
         )
 
 
-def _factors(class_weight: TensorLike | None, like: Tensor) -> Tensor | None:
+def factors_of(class_weight: TensorLike | None, like: Tensor) -> Tensor | None:
+    """Return the factor on the loss of each class, in the dtype and backend of `like`."""
     if class_weight is None:
         return None
     return convert_to_tensor(class_weight, dtype=like.dtype, backend=like.backend)
 
 
-def _share(x: Tensor, y: Tensor, factors: Tensor | None, ignore_index: int) -> Tensor:
+def share_of(x: Tensor, y: Tensor, factors: Tensor | None, ignore_index: int) -> Tensor:
     """Return the weight of each target in a mean, in the dtype of x."""
     counts = y != ignore_index
     share = ops.astype(counts, x.dtype)
@@ -124,7 +126,7 @@ def categorical_cross_entropy(
         sample_weight: Factor on the loss of each element, or a boolean mask.
     """
     x, y = pair("categorical_cross_entropy", prediction, target)
-    factors = _factors(class_weight, x)
+    factors = factors_of(class_weight, x)
 
     def loss(how: str) -> Tensor:
         return ops.cross_entropy(x, y, factors, -100, label_smoothing, how, axis)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Unpack
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer
 from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
+from ember_ml.training.optimizer.storage import StateOptions
 
 
 class AdafactorValues(NamedTuple):
@@ -45,6 +46,7 @@ class Adafactor(Optimizer):
         clip: Maximum root mean square of an update, d.
         weight_decay: Decoupled weight decay coefficient; multiplied by the learning rate.
         groups: Options of parameters by name: {"match": patterns, option: value}.
+        storage: `state_bits` and `state_device`, as in `Optimizer`.
 
     Reference: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost",
     2018.
@@ -59,6 +61,7 @@ class Adafactor(Optimizer):
         clip: Positive = 1.0,
         weight_decay: NonNegative = 0.0,
         groups: MatchedGroups = (),
+        **storage: Unpack[StateOptions],
     ) -> None:
         super().__init__(
             params,
@@ -68,13 +71,15 @@ class Adafactor(Optimizer):
             eps=eps,
             clip=clip,
             weight_decay=weight_decay,
+            **storage,
         )
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
         """Return the second moments: rows and columns of the last two axes, or all."""
         if len(shape) < 2:
-            return {"variance": Slot(shape)}
-        return {"row_var": Slot((*shape[:-1], 1)), "col_var": Slot((*shape[:-2], 1, shape[-1]))}
+            return {"variance": Slot(shape, is_exact=True)}
+        rows, columns = (*shape[:-1], 1), (*shape[:-2], 1, shape[-1])
+        return {"row_var": Slot(rows, is_exact=True), "col_var": Slot(columns, is_exact=True)}
 
     def step_values(self, options: Options, learning_rate: float, step: int) -> AdafactorValues:
         """Return the numbers of a step."""

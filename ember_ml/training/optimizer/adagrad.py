@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer, StepValues
 from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
+from ember_ml.training.optimizer.storage import StateOptions
 
 
 @register("optimizers/adagrad")
@@ -25,6 +28,7 @@ class Adagrad(Optimizer):
         initial_accumulator: Initial value of the sum of squares.
         eps: Added to the denominator for numerical stability.
         groups: Options of parameters by name: {"match": patterns, option: value}.
+        storage: `state_bits` and `state_device`, as in `Optimizer`.
 
     Reference: Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and
     Stochastic Optimization", 2011.
@@ -41,6 +45,7 @@ class Adagrad(Optimizer):
         initial_accumulator: NonNegative = 0.0,
         eps: NonNegative = 1e-10,
         groups: MatchedGroups = (),
+        **storage: Unpack[StateOptions],
     ) -> None:
         super().__init__(
             params,
@@ -50,11 +55,12 @@ class Adagrad(Optimizer):
             weight_decay=weight_decay,
             initial_accumulator=initial_accumulator,
             eps=eps,
+            **storage,
         )
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
         """Return the sum of the squares."""
-        return {"sum": Slot(shape, options["initial_accumulator"])}
+        return {"sum": Slot(shape, options["initial_accumulator"], is_positive=True)}
 
     def step_values(self, options: Options, learning_rate: float, step: int) -> StepValues:
         """Return the decayed learning rate."""
@@ -97,6 +103,7 @@ class Adadelta(Optimizer):
         eps: Added to the moving averages for numerical stability.
         weight_decay: L2 penalty coefficient, added to the gradient.
         groups: Options of parameters by name: {"match": patterns, option: value}.
+        storage: `state_bits` and `state_device`, as in `Optimizer`.
 
     Reference: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
     """
@@ -111,14 +118,21 @@ class Adadelta(Optimizer):
         eps: NonNegative = 1e-6,
         weight_decay: NonNegative = 0.0,
         groups: MatchedGroups = (),
+        **storage: Unpack[StateOptions],
     ) -> None:
         super().__init__(
-            params, groups, learning_rate=learning_rate, rho=rho, eps=eps, weight_decay=weight_decay
+            params,
+            groups,
+            learning_rate=learning_rate,
+            rho=rho,
+            eps=eps,
+            weight_decay=weight_decay,
+            **storage,
         )
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
         """Return the moving averages of the squared gradients and of the squared steps."""
-        return {"square_avg": Slot(shape), "acc_delta": Slot(shape)}
+        return dict.fromkeys(["square_avg", "acc_delta"], Slot(shape, is_positive=True))
 
     def update_step(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
@@ -11,6 +11,7 @@ from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer
 from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
+from ember_ml.training.optimizer.storage import StateOptions
 
 
 class AdamValues(NamedTuple):
@@ -93,6 +94,7 @@ class Adam(Optimizer):
         weight_decay: L2 penalty coefficient, added to the gradient.
         amsgrad: Whether to divide by the maximum of the second moments so far.
         groups: Options of parameters by name: {"match": patterns, option: value}.
+        storage: `state_bits` and `state_device`, as in `Optimizer`.
 
     Reference: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015.
     """
@@ -110,6 +112,7 @@ class Adam(Optimizer):
         weight_decay: NonNegative = 0.0,
         amsgrad: bool = False,
         groups: MatchedGroups = (),
+        **storage: Unpack[StateOptions],
     ) -> None:
         super().__init__(
             params,
@@ -119,12 +122,13 @@ class Adam(Optimizer):
             eps=eps,
             weight_decay=weight_decay,
             amsgrad=amsgrad,
+            **storage,
         )
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
         """Return the two moving averages, and for AMSGrad the maximum of the second."""
-        names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * options["amsgrad"]
-        return dict.fromkeys(names, Slot(shape))
+        squares = ["exp_avg_sq"] + ["max_exp_avg_sq"] * options["amsgrad"]
+        return {"exp_avg": Slot(shape), **dict.fromkeys(squares, Slot(shape, is_positive=True))}
 
     def step_values(self, options: Options, learning_rate: float, step: int) -> AdamValues:
         """Return the numbers of a step."""
@@ -157,6 +161,7 @@ class AdamW(Adam):
         weight_decay: Decoupled weight decay coefficient; multiplied by the learning rate.
         amsgrad: Whether to divide by the maximum of the second moments so far.
         groups: Options of parameters by name: {"match": patterns, option: value}.
+        storage: `state_bits` and `state_device`, as in `Optimizer`.
 
     Reference: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.
     """
@@ -172,5 +177,8 @@ class AdamW(Adam):
         weight_decay: NonNegative = 1e-2,
         amsgrad: bool = False,
         groups: MatchedGroups = (),
+        **storage: Unpack[StateOptions],
     ) -> None:
-        super().__init__(params, learning_rate, betas, eps, weight_decay, amsgrad, groups)
+        super().__init__(
+            params, learning_rate, betas, eps, weight_decay, amsgrad, groups, **storage
+        )

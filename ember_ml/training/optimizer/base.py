@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypedDict
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeAlias, TypedDict
 
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -23,6 +23,7 @@ from ember_ml.training.optimizer.groups import (
     saved_options,
 )
 from ember_ml.training.optimizer.plan import Batch, Plan, Shape, Slot, State
+from ember_ml.training.optimizer.storage import StateOptions, Storage
 
 GradientsLike: TypeAlias = Mapping[str, TensorLike | None] | Iterable[TensorLike | None]
 """Gradients by parameter name, or in the order of the parameters."""
@@ -73,6 +74,10 @@ class Optimizer:
             options of their own.
         groups: Options of parameters by name: {"match": patterns, option: value}. A pattern is as
             in file names ("*.bias"). The first matching group applies.
+        state_bits: Bits of the state: 32, or 8 with a scale for each block of 256 elements.
+            State of less than 4096 elements, and state that needs exact values, has 32 bits.
+        state_device: Device on which the state is stored between steps, such as "cpu". Default:
+            that of the parameters.
         options: The learning rate and the other options of groups that do not set their own.
 
     Attributes:
@@ -82,6 +87,7 @@ class Optimizer:
         step_count: Number of steps done.
         training: Whether the parameters have their training values (see `train` and `eval`).
         factor: Factor on the learning rates, set by a schedule.
+        storage: How the state is stored between steps.
 
     Example:
         >>> from ember_ml.training.optimizer import SGD
@@ -102,7 +108,16 @@ class Optimizer:
     in_place = False
     """Whether a step writes into the memory of the parameters, which others share on purpose."""
 
-    def __init__(self, params: ParametersLike, groups: MatchedGroups = (), **options: Any) -> None:
+    def __init__(
+        self,
+        params: ParametersLike,
+        groups: MatchedGroups = (),
+        *,
+        state_bits: Literal[8, 32] = 32,
+        state_device: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.storage = Storage(state_bits, state_device)
         self.groups = read_groups(type(self).__name__, params, options, groups)
         for group in self.groups:
             group.set_options(self._checked(group.all_options()))
@@ -117,7 +132,8 @@ class Optimizer:
     @staticmethod
     def check_config(config: Any) -> None:
         """Raise an error if a group has an option that the optimizer does not have."""
-        fields = [name for name in type(config).model_fields if name != "groups"]
+        own = ("groups", *StateOptions.__annotations__)
+        fields = [name for name in type(config).model_fields if name not in own]
         for group in getattr(config, "groups", ()):
             for name in group:
                 if name != "match" and name not in fields:
@@ -340,6 +356,10 @@ class Optimizer:
     def lags(self) -> tuple[int, ...]:
         """Return the number of steps in which each parameter had no gradient."""
         return tuple(self._lags)
+
+    def state_bytes(self) -> int:
+        """Return the memory of the stored state in bytes."""
+        return sum(x.nbytes for x in self._current_plan().tensors().values())
 
     def overrides_step(self) -> bool:
         """Return whether `step` is overridden, so that `update` alone would not be a step."""

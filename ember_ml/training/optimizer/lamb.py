@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
@@ -12,6 +12,7 @@ from ember_ml.training.optimizer.adam import moments
 from ember_ml.training.optimizer.base import Optimizer
 from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
+from ember_ml.training.optimizer.storage import StateOptions
 
 
 class LAMBValues(NamedTuple):
@@ -38,6 +39,7 @@ class LAMB(Optimizer):
         eps: Added to the denominator for numerical stability.
         weight_decay: Weight decay coefficient, :math:`\lambda`.
         groups: Options of parameters by name: {"match": patterns, option: value}.
+        storage: `state_bits` and `state_device`, as in `Optimizer`.
 
     Reference: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76
     minutes", 2020.
@@ -51,6 +53,7 @@ class LAMB(Optimizer):
         eps: NonNegative = 1e-6,
         weight_decay: NonNegative = 0.0,
         groups: MatchedGroups = (),
+        **storage: Unpack[StateOptions],
     ) -> None:
         super().__init__(
             params,
@@ -59,11 +62,12 @@ class LAMB(Optimizer):
             betas=betas,
             eps=eps,
             weight_decay=weight_decay,
+            **storage,
         )
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
         """Return the moving averages of the gradients and of their squares."""
-        return {"exp_avg": Slot(shape), "exp_avg_sq": Slot(shape)}
+        return {"exp_avg": Slot(shape), "exp_avg_sq": Slot(shape, is_positive=True)}
 
     def step_values(self, options: Options, learning_rate: float, step: int) -> LAMBValues:
         """Return the numbers of a step."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
@@ -10,6 +10,7 @@ from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer
 from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
+from ember_ml.training.optimizer.storage import StateOptions
 
 
 class DecayedValues(NamedTuple):
@@ -36,6 +37,7 @@ class Lion(Optimizer):
         betas: Decay rates of the average for the step and of the stored average.
         weight_decay: Decoupled weight decay coefficient; multiplied by the learning rate.
         groups: Options of parameters by name: {"match": patterns, option: value}.
+        storage: `state_bits` and `state_device`, as in `Optimizer`.
 
     Reference: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023.
     """
@@ -49,9 +51,15 @@ class Lion(Optimizer):
         betas: tuple[Below1, Below1] = (0.9, 0.99),
         weight_decay: NonNegative = 1e-3,
         groups: MatchedGroups = (),
+        **storage: Unpack[StateOptions],
     ) -> None:
         super().__init__(
-            params, groups, learning_rate=learning_rate, betas=betas, weight_decay=weight_decay
+            params,
+            groups,
+            learning_rate=learning_rate,
+            betas=betas,
+            weight_decay=weight_decay,
+            **storage,
         )
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:

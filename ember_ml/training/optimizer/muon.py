@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Unpack
 
 from pydantic import Field
 
@@ -19,6 +19,7 @@ from ember_ml.training.optimizer.base import Optimizer
 from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.lion import DecayedValues
 from ember_ml.training.optimizer.plan import Shape, Slot, State
+from ember_ml.training.optimizer.storage import StateOptions
 
 
 @register("optimizers/muon")
@@ -47,6 +48,7 @@ class Muon(Optimizer):
         adamw_factor: Factor on the learning rate, for AdamW.
         betas: Decay rates of AdamW's moving averages.
         groups: Options of parameters by name: {"match": patterns, option: value}.
+        storage: `state_bits` and `state_device`, as in `Optimizer`.
 
     Reference: Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024.
     """
@@ -67,6 +69,7 @@ class Muon(Optimizer):
         adamw_factor: NonNegative = 1.0,
         betas: tuple[Below1, Below1] = (0.9, 0.999),
         groups: MatchedGroups = (),
+        **storage: Unpack[StateOptions],
     ) -> None:
         super().__init__(
             params,
@@ -83,6 +86,7 @@ class Muon(Optimizer):
             matrices=matrices,
             adamw_factor=adamw_factor,
             betas=betas,
+            **storage,
         )
 
     def options_for(self, parameter: Parameter, options: Options) -> Options:
@@ -96,8 +100,9 @@ class Muon(Optimizer):
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
         """Return the momentum of a matrix, or the moving averages of AdamW."""
-        names = ["momentum_buffer"] if options["matrices"] else ["exp_avg", "exp_avg_sq"]
-        return dict.fromkeys(names, Slot(shape))
+        if options["matrices"]:
+            return {"momentum_buffer": Slot(shape)}
+        return {"exp_avg": Slot(shape), "exp_avg_sq": Slot(shape, is_positive=True)}
 
     def step_values(
         self, options: Options, learning_rate: float, step: int

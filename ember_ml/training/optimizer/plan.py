@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ember_ml._core import runtime
 from ember_ml._core.convert import convert_to_tensor
@@ -14,14 +14,16 @@ from ember_ml._core.tensor import Tensor, TensorLike, native_arrays, placements
 from ember_ml.backend.interface import Array, Arrays, Optimization, StepNumber
 from ember_ml.nn import Parameter
 from ember_ml.nn.state_dict import checked_state
+from ember_ml.training.optimizer import storage
 from ember_ml.training.optimizer.groups import Group, Options
+from ember_ml.training.optimizer.storage import Part
+from ember_ml.training.optimizer.storage import Shape as Shape
+from ember_ml.training.optimizer.storage import Slot as Slot
+from ember_ml.training.optimizer.storage import State as State
 
 if TYPE_CHECKING:
     from ember_ml.training.optimizer.base import Optimizer
 
-Shape: TypeAlias = tuple[int, ...]
-State: TypeAlias = dict[str, Arrays]
-"""The arrays of each slot, one for each parameter."""
 Update: TypeAlias = Callable[..., tuple[Arrays, State]]
 """(params, grads, state, values) -> (params, state)."""
 
@@ -37,14 +39,6 @@ def state_dtype(parameter: Parameter) -> str:
     return "float32" if name in ("float16", "bfloat16") else name
 
 
-class Slot(NamedTuple):
-    """An array that is stored for a parameter from step to step, such as a moving average."""
-
-    shape: Shape
-    fill: float | None = 0.0
-    """Initial value of the elements; None: the parameter's own values."""
-
-
 @dataclass(frozen=True)
 class Batch:
     """Parameters that one call updates: of one group, slots, dtype, device and step count."""
@@ -52,7 +46,7 @@ class Batch:
     indices: list[int]
     parameters: list[Parameter]
     places: dict[str, list[int]]
-    """Positions of each slot's arrays in the list of all state arrays."""
+    """Positions of the arrays of each stored part in the list of all state arrays."""
     group: Group
     options: Options
     lag: int
@@ -102,7 +96,8 @@ class Plan:
         self._shapes = self.kernels.shapes(native_arrays(optimizer.parameters))
         self._options: list[Options] = []
         self._places: list[dict[str, int]] = []
-        self._slots: dict[str, tuple[Parameter, Slot]] = {}
+        self._storage = optimizer.storage
+        self._parts: dict[str, tuple[Parameter, Part]] = {}
         for group, own in zip(optimizer.groups, options, strict=True):
             for name, parameter in zip(group.names, group.parameters, strict=True):
                 self._add(name, parameter, optimizer.options_for(parameter, own))
@@ -113,10 +108,11 @@ class Plan:
         sharing, shape = self._optimizer.sharing, parameter.shape
         shape = shape if sharing is None else sharing.whole_shape(name, shape)
         slots = self._optimizer.slots(shape, options)
-        first = len(self._slots)
+        parts = self._storage.parts(slots, state_dtype(parameter))
+        first = len(self._parts)
         self._options.append(options)
-        self._places.append({slot: first + at for at, slot in enumerate(slots)})
-        self._slots.update({f"{key}/{name}": (parameter, slot) for key, slot in slots.items()})
+        self._places.append({part: first + at for at, part in enumerate(parts)})
+        self._parts.update({f"{key}/{name}": (parameter, part) for key, part in parts.items()})
 
     def is_current(self) -> bool:
         """Return whether the parameters still have the backend and dtype of this plan."""
@@ -136,7 +132,7 @@ class Plan:
             copy: Whether to copy the arrays, which later steps may overwrite.
         """
         arrays = self.kernels.copy(self.state) if copy and self.state else self.state
-        pairs = zip(self._slots, arrays, strict=True)
+        pairs = zip(self._parts, arrays, strict=True)
         return {key: Tensor.from_native(array, self._backend) for key, array in pairs}
 
     def batches(self, absent: Sequence[int], lags: Sequence[int]) -> list[Batch]:
@@ -165,6 +161,8 @@ class Plan:
     def _chunks(self, indices: list[int]) -> Iterator[list[int]]:
         """Split indices into parts of at most CHUNK_BYTES of parameters."""
         limit = self.kernels.CHUNK_BYTES
+        if not self._storage.is_plain:
+            limit = storage.PACKED_CHUNK_BYTES
         part: list[int] = []
         size = 0
         for at in indices:
@@ -187,7 +185,7 @@ class Plan:
         if self._kind(first) not in self._compiled:
             own = list if optimizer.in_place else k.own
             in_place = functools.partial(_update, optimizer, k, own, options, *dtypes)
-            self._compiled[self._kind(first)] = k.compiled(in_place)
+            self._compiled[self._kind(first)] = self._stored(k.compiled(in_place))
         return Batch(
             indices=indices,
             parameters=[optimizer.parameters[at] for at in indices],
@@ -201,32 +199,83 @@ class Plan:
             pure=functools.partial(_pure_update, optimizer, k, options, *dtypes),
         )
 
+    def _stored(self, update: Update) -> Update:
+        """Return an update of state that may be on another device or in 8 bits.
+
+        A lazy backend evaluates it, because pending results would hold the unpacked state.
+        """
+        if self._storage.is_plain:
+            return update
+        module, backend = runtime.LOADED[self._backend], self._backend
+
+        def run(
+            params: Arrays, grads: Arrays, state: State, values: tuple[StepNumber, ...]
+        ) -> tuple[Arrays, State]:
+            here = storage.fetched(backend, state, params[0])
+            params, new = update(params, grads, here, values)
+            new = self._storage.place_all(backend, new)
+            module.autodiff.evaluate([*params, *[x for xs in new.values() for x in xs]])
+            return params, new
+
+        return run
+
     def _initial(self) -> list[Array]:
-        return [_initial_value(self.kernels, *each) for each in self._slots.values()]
+        return [self._initial_value(*each) for each in self._parts.values()]
+
+    def _initial_value(self, parameter: Parameter, part: Part) -> Array:
+        k = self.kernels
+        if part.fill is None:
+            value = k.cast(k.copy([parameter.native]), part.dtype)[0]
+        else:
+            value = k.full(parameter.native, part.shape, part.fill, part.dtype)
+        return self._storage.place(self._backend, value)
 
     def _read(self, saved: Mapping[str, TensorLike], partial: bool) -> list[Array]:
         """Convert saved tensors to native arrays; a StateDictError lists what does not fit."""
+        saved = self._restored(saved) if isinstance(saved, Mapping) else saved
         if partial:
             new = {
-                key: Tensor.from_native(_initial_value(self.kernels, *each), self._backend)
-                for key, each in self._slots.items()
+                key: Tensor.from_native(self._initial_value(*each), self._backend)
+                for key, each in self._parts.items()
                 if key not in saved
             }
             saved = {**saved, **new}
-        shapes = {key: slot.shape for key, (_, slot) in self._slots.items()}
+        shapes = {key: part.shape for key, (_, part) in self._parts.items()}
 
         def convert(key: str, value: TensorLike) -> Tensor:
-            parameter, _ = self._slots[key]
+            parameter, part = self._parts[key]
             return convert_to_tensor(
                 value,
-                dtype=state_dtype(parameter),
-                device=parameter.device,
+                dtype=part.dtype,
+                device=self._storage.device or parameter.device,
                 backend=parameter.backend,
                 copy=True,
             )
 
         values = checked_state(type(self._optimizer).__name__, shapes, saved, convert)
-        return [values[key].native for key in self._slots]
+        return [self._storage.place(self._backend, values[key].native) for key in self._parts]
+
+    def _restored(self, saved: Mapping[str, TensorLike]) -> Mapping[str, TensorLike]:
+        """Return a saved state with slots in 8 bits and in 32 bits as this plan stores them.
+
+        What does not fit is left for the check of names and shapes.
+        """
+        result = dict(saved)
+        for key, (parameter, part) in self._parts.items():
+            slot, _, name = key.partition("/")
+            if key in saved or slot.endswith(storage.SCALES):
+                continue
+            bare = slot.removesuffix(storage.CODES)
+            keys = [f"{bare}{end}/{name}" for end in ("", storage.CODES, storage.SCALES)]
+            given = [
+                convert_to_tensor(saved[at], backend=self._backend) if at in saved else None
+                for at in keys
+            ]
+            new = storage.converted(self.kernels, self._backend, given, part, parameter.shape)
+            if any(x is not None for x in new):
+                result = {at: x for at, x in result.items() if at not in keys}
+                result |= {at: x for at, x in zip(keys, new, strict=True) if x is not None}
+        return result
 
 
 def _common_backend(optimizer: Optimizer) -> str:
@@ -237,12 +286,6 @@ def _common_backend(optimizer: Optimizer) -> str:
             f"{', '.join(backends)}; move them with module.to_backend(...)"
         )
     return backends[0]
-
-
-def _initial_value(k: Optimization, parameter: Parameter, slot: Slot) -> Array:
-    if slot.fill is not None:
-        return k.full(parameter.native, slot.shape, slot.fill, state_dtype(parameter))
-    return k.cast(k.copy([parameter.native]), state_dtype(parameter))[0]
 
 
 def _update(
@@ -260,8 +303,9 @@ def _update(
     """Update parameters of one dtype; `own` returns arrays that may be overwritten."""
     params = own(params) if dtype == wide else k.cast(params, wide)
     grads = k.cast(grads, wide)
-    params, state = optimizer.update_step(k, params, grads, state, options, values)
-    return (params if dtype == wide else k.cast(params, dtype)), state
+    slots = storage.unpacked(k, state, params)
+    params, slots = optimizer.update_step(k, params, grads, slots, options, values)
+    return (params if dtype == wide else k.cast(params, dtype)), storage.packed(k, slots, state)
 
 
 def _pure_update(
@@ -275,5 +319,5 @@ def _pure_update(
     state: State,
     values: tuple[StepNumber, ...],
 ) -> tuple[Arrays, State]:
-    copied: State = {slot: k.copy(xs) for slot, xs in state.items()}
+    copied: State = {part: k.copy(xs) for part, xs in state.items()}
     return _update(optimizer, k, k.copy, options, dtype, wide, params, grads, copied, values)

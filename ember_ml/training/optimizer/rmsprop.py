@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import Below1, NonNegative, Unconfigured
 from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer, StepValues
 from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
+from ember_ml.training.optimizer.storage import StateOptions
 
 
 @register("optimizers/rmsprop")
@@ -26,6 +29,7 @@ class RMSprop(Optimizer):
         momentum: Decay rate of the momentum buffer. Default 0: no momentum.
         centered: Whether to divide by the standard deviation instead of the root mean square.
         groups: Options of parameters by name: {"match": patterns, option: value}.
+        storage: `state_bits` and `state_device`, as in `Optimizer`.
 
     Reference: Graves, "Generating Sequences With Recurrent Neural Networks", 2013.
     """
@@ -42,6 +46,7 @@ class RMSprop(Optimizer):
         momentum: NonNegative = 0.0,
         centered: bool = False,
         groups: MatchedGroups = (),
+        **storage: Unpack[StateOptions],
     ) -> None:
         super().__init__(
             params,
@@ -52,14 +57,16 @@ class RMSprop(Optimizer):
             weight_decay=weight_decay,
             momentum=momentum,
             centered=centered,
+            **storage,
         )
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
         """Return the moving averages, and the momentum buffer if there is momentum."""
-        names = ["square_avg"]
-        names += ["grad_avg"] * options["centered"]
-        names += ["momentum_buffer"] * (options["momentum"] > 0)
-        return dict.fromkeys(names, Slot(shape))
+        centered = options["centered"]  # the variance is a difference, which needs exact values
+        slots = {"square_avg": Slot(shape, is_positive=True, is_exact=centered)}
+        if centered:
+            slots["grad_avg"] = Slot(shape, is_exact=True)
+        return slots | ({"momentum_buffer": Slot(shape)} if options["momentum"] > 0 else {})
 
     def update_step(
         self,

@@ -6,7 +6,7 @@ import contextlib
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self, Unpack
 
 from pydantic import Field
 
@@ -19,6 +19,7 @@ from ember_ml.training.optimizer.adam import second_moment
 from ember_ml.training.optimizer.base import Optimizer
 from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Batch, Shape, Slot, State, state_dtype
+from ember_ml.training.optimizer.storage import StateOptions
 
 
 class ScheduleFreeValues(NamedTuple):
@@ -53,6 +54,7 @@ class ScheduleFreeAdamW(Optimizer):
         weight_power: Exponent p of a step's weight in the average: the maximum learning rate so
             far to the power of p.
         groups: Options of parameters by name: {"match": patterns, option: value}.
+        storage: `state_bits` and `state_device`, as in `Optimizer`.
 
     Reference: Defazio et al., "The Road Less Scheduled", 2024.
     """
@@ -68,6 +70,7 @@ class ScheduleFreeAdamW(Optimizer):
         weight_decay: NonNegative = 0.0,
         weight_power: NonNegative = 2.0,
         groups: MatchedGroups = (),
+        **storage: Unpack[StateOptions],
     ) -> None:
         super().__init__(
             params,
@@ -77,6 +80,7 @@ class ScheduleFreeAdamW(Optimizer):
             eps=eps,
             weight_decay=weight_decay,
             weight_power=weight_power,
+            **storage,
         )
         self._stash: tuple[list[Array], list[Array]] | None = None
         self._max_rates = [0.0] * len(self.groups)
@@ -84,7 +88,7 @@ class ScheduleFreeAdamW(Optimizer):
 
     def slots(self, shape: Shape, options: Options) -> dict[str, Slot]:
         """Return the iterate z and the moving average of the squared gradients."""
-        return {"z": Slot(shape, None), "exp_avg_sq": Slot(shape)}
+        return {"z": Slot(shape, None), "exp_avg_sq": Slot(shape, is_positive=True)}
 
     def _values(self, batch: Batch) -> ScheduleFreeValues:
         beta1, beta2 = batch.options["betas"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from ember_ml.backend.interface import Arrays, Optimization
 from ember_ml.configs.fields import NonNegative, Unconfigured
@@ -10,6 +10,7 @@ from ember_ml.registry import register
 from ember_ml.training.optimizer.base import Optimizer
 from ember_ml.training.optimizer.groups import MatchedGroups, Options, ParametersLike
 from ember_ml.training.optimizer.plan import Shape, Slot, State
+from ember_ml.training.optimizer.storage import StateOptions
 
 
 class SGDValues(NamedTuple):
@@ -34,6 +35,7 @@ class SGD(Optimizer):
         weight_decay: L2 penalty coefficient, added to the gradient.
         nesterov: Whether to use Nesterov momentum.
         groups: Options of parameters by name: {"match": patterns, option: value}.
+        storage: `state_bits` and `state_device`, as in `Optimizer`.
     """
 
     ELEMENTWISE = True
@@ -47,6 +49,7 @@ class SGD(Optimizer):
         weight_decay: NonNegative = 0.0,
         nesterov: bool = False,
         groups: MatchedGroups = (),
+        **storage: Unpack[StateOptions],
     ) -> None:
         super().__init__(
             params,
@@ -56,6 +59,7 @@ class SGD(Optimizer):
             dampening=dampening,
             weight_decay=weight_decay,
             nesterov=nesterov,
+            **storage,
         )
 
     @staticmethod

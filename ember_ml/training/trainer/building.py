@@ -10,6 +10,7 @@ from ember_ml.configs import Config
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.nn.module import Module
+from ember_ml.nn.remat import Remat, chosen_modules
 from ember_ml.registry import build
 from ember_ml.training.losses.base import LossLike
 from ember_ml.training.optimizer import Optimizer
@@ -71,6 +72,11 @@ def loss_of(config: TrainerConfig) -> LossLike | None:
     if config.loss_weights:
         raise ArgumentError("Trainer: loss_weights needs a loss for each output")
     return cast("LossLike | None", _callable("losses", "loss", config.loss))
+
+
+def remat_of(config: TrainerConfig, model: Module) -> Remat:
+    """Return the modules to rematerialize in training steps, which may be none."""
+    return Remat({} if config.remat is None else chosen_modules(model, config.remat))
 
 
 def schedule_of(config: TrainerConfig) -> ScheduleLike | None:

@@ -62,8 +62,13 @@ class CompiledStep:
         self._compiled = CompileCache(self._flat, {})
 
     def is_applicable(self) -> bool:
-        """Return whether all parameters are trainable, no tape records and `step` is inherited."""
+        """Return whether all parameters are trainable, no tape records and `step` is inherited.
+
+        A compiled step would unpack all of an optimizer's 8-bit state at once.
+        """
         if self._optimizer.overrides_step() or recording.tapes():
+            return False
+        if not self._optimizer.storage.is_plain:
             return False
         return all(parameter.trainable for parameter in self._gradients.parameters)
 

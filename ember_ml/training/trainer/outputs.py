@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from ember_ml._core.errors import ArgumentError
@@ -10,6 +11,7 @@ from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.registry import build
 from ember_ml.training import metrics
+from ember_ml.training.losses.base import calling_model
 from ember_ml.training.metrics import Metric
 
 
@@ -42,6 +44,14 @@ class OutputLosses:
         for other in others:
             first = first + other
         return first
+
+    @contextlib.contextmanager
+    def calling_model(self) -> Iterator[None]:
+        """Enter the contexts of all losses, in which the model is called."""
+        with contextlib.ExitStack() as stack:
+            for loss in self.losses.values():
+                stack.enter_context(calling_model(loss))
+            yield
 
     def parts(self, outputs: Any, targets: Any, sample_weight: Any = None) -> dict[str, Tensor]:
         """Return the loss of each output, without its factor."""

@@ -86,7 +86,10 @@ class StepRunner:
         """Return the result of the step, if the batch completed one."""
         acquired = OWNERS.acquire(self._variables)
         try:
-            return self._run(batch)
+            if not self._trainer.remat.modules:
+                return self._run(batch)
+            with self._trainer.remat:
+                return self._run(batch)
         finally:
             OWNERS.release(acquired)
 

@@ -17,9 +17,12 @@ from ember_ml.configs.training import TrainerConfig
 from ember_ml.data import DataLoader
 from ember_ml.data.errors import check_integer
 from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
+from ember_ml.nn.models.deferred_logits import computed_logits
 from ember_ml.nn.module import Module
+from ember_ml.nn.remat import RematLike
 from ember_ml.training.callbacks import Callback, Progress
 from ember_ml.training.ema import EMA
+from ember_ml.training.losses.base import calling_model
 from ember_ml.training.metrics import Metric
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.trainer import batches, building, checkpoints, evaluation, sources
@@ -63,6 +66,9 @@ class Trainer:
             "float32".
         accumulate: Number of batches of a step, which equals a step on one batch of all their
             examples. The last step of an epoch may have fewer. Default: 1.
+        remat: Modules whose intermediate values the backward pass computes again instead of
+            storing them: "blocks", "mixers" (the sequence mixers in the blocks), patterns of module
+            names, or a function (name, module) -> bool. Default: none.
         clip_norm: Maximum norm of all gradients together.
         clip_value: Maximum absolute value of the elements of the gradients.
         ema: Decay of a moving average of the weights, which is used in evaluation.
@@ -88,6 +94,7 @@ class Trainer:
         train_metrics: Metrics of the training batches; None unless they are wanted.
         parallel: The processes that train together; None if this one trains alone.
         takes_mask: Whether the model's `forward` takes a padding mask.
+        remat: Modules that are rematerialized in training steps.
         interrupted: Whether Ctrl-C or SIGTERM ended the last `fit`.
         skipped: Number of batches that were skipped because they are not finite.
 
@@ -118,6 +125,7 @@ class Trainer:
         schedule: ComponentLike | None = None,
         precision: Literal["float32", "bfloat16", "float16"] | None = None,
         accumulate: int | None = None,
+        remat: RematLike | None = None,
         clip_norm: float | None = None,
         clip_value: float | None = None,
         ema: float | None = None,
@@ -167,6 +175,7 @@ class Trainer:
         self._snapshot: Snapshot | None = None
         self._is_fitting = False
         self.takes_mask = batches.takes_mask(model)
+        self.remat = building.remat_of(self.config, model)
         if self.parallel is not None:
             self.parallel.adopt(self)
         self._runner = StepRunner(self) if self.parallel is None else self.parallel.runner(self)
@@ -200,7 +209,7 @@ class Trainer:
             batch: A batch of the data.
         """
         parts = batches.split(batch, self.loss is not None, self.takes_mask)
-        with reported_losses() as reported:
+        with reported_losses() as reported, calling_model(self.loss):
             outputs = batches.apply(self.model, parts)
         if self.loss is None:
             return add_losses(outputs, reported), None
@@ -375,6 +384,7 @@ class Trainer:
             return batches.weight_of(batch, None)
         parts = batches.split(batch, True, self.takes_mask)
         mask = parts.options.get("sample_weight")
+        outputs = computed_logits(outputs) if self.metrics else outputs
         for metric in self.metrics:
             metric.update(outputs, parts.targets, mask)
         return batches.weight_of(batch, mask)

@@ -104,6 +104,15 @@ CASES: list[tuple[str, dict[str, Any], Array, Array, TorchLoss]] = [
         ),
     ),
     ("cross_entropy", {"axis": 1}, X.transpose(0, 2, 1), CLASSES, F.cross_entropy),
+    (
+        "chunked_cross_entropy",  # in chunks: tests/unit/memory/test_chunked_loss.py
+        {"label_smoothing": 0.1, "class_weight": CLASS_WEIGHT},
+        X,
+        IGNORED,
+        classes_second(
+            with_options(F.cross_entropy, label_smoothing=0.1, weight=torch.tensor(CLASS_WEIGHT))
+        ),
+    ),
     ("categorical_cross_entropy", {}, X, P, classes_second(F.cross_entropy)),
     (
         "categorical_cross_entropy",
@@ -128,6 +137,7 @@ CASES: list[tuple[str, dict[str, Any], Array, Array, TorchLoss]] = [
 ]
 IDS = [f"{name}-{number}" for number, (name, *_) in enumerate(CASES)]
 NAMES = [entry.name.partition("/")[2] for entry in available("losses")]
+OF_CLASSES = ("cross_entropy", "chunked_cross_entropy")
 
 
 def test_every_loss_is_compared() -> None:
@@ -194,7 +204,7 @@ def test_sample_weights(
     weight = np.array([0.0, 0.5, 2.0], np.float32)
     spread = np.broadcast_to(weight.reshape(3, *(1,) * (each.ndim - 1)), each.shape)
     share = np.ones_like(each)
-    if name == "cross_entropy":
+    if name in OF_CLASSES:
         share = np.asarray(options.get("class_weight", np.ones(5)))[np.maximum(y, 0)]
         share = np.where(y == options.get("ignore_index", -100), 0.0, share)
     given = tensor.array(np.ascontiguousarray(x)), tensor.array(np.ascontiguousarray(y))
@@ -342,7 +352,7 @@ def test_batchmean() -> None:
     assert given == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("ctc", "cross_entropy")])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("ctc", *OF_CLASSES)])
 def test_shapes_must_be_equal(name: str, backend: str) -> None:
     with pytest.raises(ShapeError, match=rf"{name}: .*\(2, 3\).*\(2, 1\)"):
         create(f"losses/{name}")(np.zeros((2, 3), np.float32), np.zeros((2, 1), np.float32))
