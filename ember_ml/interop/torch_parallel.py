@@ -27,6 +27,7 @@ from ember_ml.interop.torch_modules import (
     to_torch,
 )
 from ember_ml.nn import Module
+from ember_ml.nn.models.deferred_logits import computed_logits
 from ember_ml.nn.parameter import Parameter
 
 T = TypeVar("T")
@@ -104,9 +105,10 @@ class TorchParallel:
         if self._differentiates:
             return tree.map_leaves(to_ember, self.wrapped(*inputs, **options))
         with torch.no_grad():
-            output = self.root(*inputs, **options)
+            output = tree.map_leaves(to_ember, self.root(*inputs, **options))
+            output = computed_logits(output)  # parameters in the output are freed
         self._reshard()
-        return tree.map_leaves(to_ember, output)
+        return output
 
     def _reshard(self) -> None:
         """Free the gathered parameters, which FSDP2 keeps for a backward pass."""

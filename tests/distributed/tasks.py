@@ -36,7 +36,8 @@ def build(pattern: str, strategy: Any = None, **options: Any) -> Trainer:
     model = nn.models.LanguageModel(pattern, VOCABULARY, options.pop("hidden_size", 16))
     model.to(dtype=options.pop("dtype", "float64"))  # rounding must not hide a difference
     settings = {"optimizer": {"type": "sgd", "momentum": 0.9}, "learning_rate": 0.1} | options
-    return Trainer(model, "cross_entropy", strategy=strategy, progress=False, seed=0, **settings)
+    loss = settings.pop("loss", "cross_entropy")
+    return Trainer(model, loss, strategy=strategy, progress=False, seed=0, **settings)
 
 
 def whole_parameters(trainer: Trainer) -> dict[str, Any]:

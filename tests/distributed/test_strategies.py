@@ -89,6 +89,20 @@ def test_options_of_the_trainer(pools, strategy: str, options: dict) -> None:
     assert_equal_training(results, expected, 1e-8 if "precision" not in options else 0.03)
 
 
+MEMORY = [{"remat": "blocks"}, {"loss": {"type": "chunked_cross_entropy", "chunk_size": 4}}]
+
+
+@pytest.mark.parametrize("options", MEMORY, ids=str)
+@pytest.mark.parametrize("strategy", ["dp", "fsdp", "tp", "pp"])
+def test_options_that_save_memory(pools, strategy: str, options: dict) -> None:
+    pattern = [ATTENTION, "swiglu"]
+    expected = tasks.alone("train", pattern=pattern)
+    results = pools(2).run(
+        "tests.distributed.tasks:train", pattern=pattern, strategy=strategy, **options
+    )
+    assert_equal_training(results, expected)
+
+
 @pytest.mark.parametrize("kind", ["weighted", "batches"])
 @pytest.mark.parametrize("strategy", ["dp", "fsdp", "tp", "pp"])
 @pytest.mark.parametrize("accumulate", [1, 2])

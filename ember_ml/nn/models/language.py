@@ -285,7 +285,10 @@ class LanguageModel(Generator):
 
     def _output(self, x: Tensor) -> Tensor | DeferredLogits:
         """Return the logits, or what they are computed from if a loss asks for that."""
-        return self.deferred_logits(x) if is_deferring() else self.logits(x)
+        head = self.embedding if self.head is None else self.head
+        if is_deferring() and not (self.is_split or head.is_split):
+            return self.deferred_logits(x)
+        return self.logits(x)  # processes that split the vocabulary join their logits
 
     def deferred_logits(self, x: Tensor) -> DeferredLogits:
         """Return what the logits are computed from: the features and the values of the head.
