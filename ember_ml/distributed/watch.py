@@ -97,7 +97,8 @@ class Watch:
             if isinstance(error, DistributedError):
                 raise
             if not self._is_connection_error(error):
-                self._problem = f"{type(error).__name__}: {_first_line(error)}"
+                problem = f"{type(error).__name__}: {_first_line(error)} ({self.doing})"
+                self._problem = self._problem or problem  # the first one is the innermost
                 raise
             raise self._explained(error, time.monotonic() - started) from error
         finally:
@@ -178,7 +179,7 @@ def _reason(rank: int, before: Sign | None, sign: Sign | None, mine: Watch) -> s
         return f"process {rank} has given no sign of life since it started"
     age, place = time.time() - sign.time, _place(sign.step, sign.doing)
     if sign.problem:
-        return f"process {rank} failed in {place}: {sign.problem}"
+        return f"process {rank} failed in step {sign.step}: {sign.problem}"
     if before is not None and before.number == sign.number:
         return (
             f"process {rank} has not answered for {age:.0f} s, since {place}: it hangs, is "
