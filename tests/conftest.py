@@ -47,6 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 ROWS = 5
 """Number of rows of a test function that --quick runs on the first backend."""
 STARTS_PROGRAMS = (
+    "tests/distributed/",
     "tests/integration/",
     "tests/robustness/",
     "tests/unit/cli/",

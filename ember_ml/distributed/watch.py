@@ -76,6 +76,7 @@ class Watch:
         Args:
             step: The number.
         """
+        self._problem = ""  # the program has handled it
         is_first, self.step = not self.step, step
         if is_first:
             self._wake.set()  # from now on, the others know that this process trains
@@ -93,8 +94,11 @@ class Watch:
         try:
             yield
         except Exception as error:
-            if isinstance(error, DistributedError) or not self._is_connection_error(error):
-                self._problem = f"{type(error).__name__}: {_first_line(error)}"
+            if isinstance(error, DistributedError):
+                raise
+            if not self._is_connection_error(error):
+                problem = f"{type(error).__name__}: {_first_line(error)} ({self.doing})"
+                self._problem = self._problem or problem  # the first one is the innermost
                 raise
             raise self._explained(error, time.monotonic() - started) from error
         finally:
@@ -117,7 +121,8 @@ class Watch:
             last, now = self._sign, time.time()
             is_same = (last.step, last.doing) == (self.step, self.doing)
             since = last.since if is_same and last.number else now
-            self._sign = Sign(last.number + 1, now, self.step, self.doing, since, self._problem)
+            problem = self._problem if self._has_ended else ""
+            self._sign = Sign(last.number + 1, now, self.step, self.doing, since, problem)
             try:
                 self._store.set(_key(self.rank), json.dumps(self._sign))
             except RuntimeError:
@@ -159,8 +164,13 @@ class Watch:
                 "the store of the processes does not answer: the process that holds it (the "
                 "launcher, or process 0) hangs or has ended"
             ]
-        found = [_reason(rank, before[rank], sign, self) for rank, sign in now.items()]
+        oldest_first = sorted(now, key=lambda rank: _time_of(now[rank]))
+        found = [_reason(rank, before[rank], now[rank], self) for rank in oldest_first]
         return [reason for reason in found if reason]
+
+
+def _time_of(sign: Sign | None) -> float:
+    return 0.0 if sign is None else sign.time
 
 
 def _reason(rank: int, before: Sign | None, sign: Sign | None, mine: Watch) -> str:
@@ -169,7 +179,7 @@ def _reason(rank: int, before: Sign | None, sign: Sign | None, mine: Watch) -> s
         return f"process {rank} has given no sign of life since it started"
     age, place = time.time() - sign.time, _place(sign.step, sign.doing)
     if sign.problem:
-        return f"process {rank} failed in {place}: {sign.problem}"
+        return f"process {rank} failed in step {sign.step}: {sign.problem}"
     if before is not None and before.number == sign.number:
         return (
             f"process {rank} has not answered for {age:.0f} s, since {place}: it hangs, is "

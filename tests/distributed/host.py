@@ -61,12 +61,12 @@ def environment(rank: int, number: int, backend: str, ports: list[int], folder: 
         with open(hosts, "w") as file:
             json.dump([[f"127.0.0.1:{port}"] for port in ports], file)
         return {**common, "MLX_RANK": str(rank), "MLX_HOSTFILE": hosts}
-    return {
+    return {  # those of SLURM; tests of `ember launch` have those of torchrun
         **common,
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(number),
-        "MASTER_ADDR": "127.0.0.1",
+        "SLURM_PROCID": str(rank),
+        "SLURM_LOCALID": str(rank),
+        "SLURM_NTASKS": str(number),
+        "SLURM_STEP_NODELIST": "localhost",
         "MASTER_PORT": str(ports[0]),
     }
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
 from ember_ml.distributed import DistributedError, Environment, read_environment
 from ember_ml.distributed.environment import first_host
-from tests.distributed.launching import command, variables
-from tests.distributed.processes import ROOT
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}
 SLURM = {"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1"}
@@ -74,39 +70,12 @@ def test_first_machine_of_a_slurm_list(nodes: str) -> None:
     assert first_host(nodes) == HOSTS[nodes]
 
 
-def sums() -> None:
-    """Print the sum over the processes that SLURM has started."""
-    from ember_ml.distributed.mesh import Mesh
-    from ember_ml.distributed.world import World
-
-    place = read_environment()
-    world = World(Mesh(), "torch", timeout=120)
-    total = world.group("world").sums([place.rank + 1.0])
-    sys.stdout.write(f"{place.launcher} {os.environ['MASTER_ADDR']} {place.rank} {total}\n")
-    world.group("world").barrier()
+def place() -> tuple[str, str, int]:
+    """Return the launcher, the address of the first process and the number of this one."""
+    found = read_environment()
+    return found.launcher, os.environ["MASTER_ADDR"], found.rank
 
 
-def srun(number: int) -> None:
-    """Run `sums` in several processes, with the environment variables of srun."""
-    words = [sys.executable, "-c", "from tests.distributed.test_environment import sums; sums()"]
-    common = {**os.environ, "SLURM_NTASKS": str(number), "SLURM_JOB_ID": "77"}
-    common |= {"SLURM_STEP_NODELIST": "localhost", "GLOO_SOCKET_IFNAME": "lo"}
-    started = [
-        subprocess.Popen(words, env={**common, "SLURM_PROCID": str(at), "SLURM_LOCALID": str(at)})
-        for at in range(number)
-    ]
-    assert [process.wait() for process in started] == [0] * number
-
-
-def test_processes_that_slurm_starts_find_each_other() -> None:
-    done = subprocess.run(
-        command("-c", "from tests.distributed.test_environment import srun; srun(2)"),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=variables(),
-        timeout=300,
-        check=False,
-    )
-    lines = sorted(done.stdout.splitlines())
-    assert lines == [f"slurm localhost {rank} [3.0]" for rank in (0, 1)], done.stderr
+def test_processes_that_slurm_starts_find_the_first_one(pools) -> None:
+    expected = [["slurm", "localhost", rank] for rank in (0, 1)]
+    assert pools(2).run("tests.distributed.test_environment:place") == expected

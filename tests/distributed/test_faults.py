@@ -34,7 +34,7 @@ def wait_for_restart(job: Job, restarts: int) -> None:
 
 
 def kill_after_the_other(job: Job, rank: int) -> None:
-    """Kill a stopped process once the other one has given up, which torch's agent does after 30 s."""
+    """Kill a stopped process once the other one has failed; torch's agent waits for 30 s."""
     stopped, other = job.sign(rank).pid, job.sign(1 - rank).pid
     job.wait_until(lambda: not Path(f"/proc/{other}").exists())
     os.kill(stopped, signal.SIGKILL)

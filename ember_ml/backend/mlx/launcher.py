@@ -54,10 +54,10 @@ def run(
     """
     options = ["-n", str(nproc), "--backend", "ring", "--starting-port", str(_free_ports(nproc))]
     words = [sys.executable, "-c", _PROGRAM, *options, "--", *command]
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True) as process:
-        with _forwarding(process.pid) as received:
-            process.wait()
-            _wait_for_group(process.pid)
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True)
+    with process, _forwarding(process.pid) as received:
+        process.wait()
+        _wait_for_group(process.pid)
     return (128 + received[0] if received else abs(process.returncode)), ""
 
 
