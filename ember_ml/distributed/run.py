@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, native_arrays
+from ember_ml.configs import Config
 from ember_ml.data import DataLoader
 from ember_ml.distributed import checkpoints, values
 from ember_ml.distributed.engines import AveragingEngine, Engine, WrappingEngine, mean_buffers
@@ -138,7 +139,7 @@ class ParallelRun:
         optimizer.in_place = self.values.wrapped is not None
         if self.values.is_partial and not optimizer.ELEMENTWISE:
             optimizer.sharing = values.OptimizerSharing(self.values)
-        self.world.check_same("the config of the trainer", _plain(trainer.config.to_dict()))
+        self.world.check_same("the config of the trainer", _plain(trainer.config))
 
     def runner(self, trainer: Trainer) -> ParallelRunner:
         """Return the step of a trainer."""
@@ -239,6 +240,12 @@ class ParallelRun:
         checkpoints.resume(self, trainer, path)
 
 
-def _plain(data: Any) -> Any:
-    """Return data of a config as JSON reads it back; objects are their class names."""
-    return json.loads(json.dumps(data, default=lambda x: type(x).__name__))
+def _plain(config: Config) -> Any:
+    """Return a config as JSON reads it back; objects without a config are their class names."""
+
+    def describe(value: Any) -> Any:
+        own = value if isinstance(value, Config) else getattr(value, "config", None)
+        name = type(value).__name__
+        return {"type": name, **dict(own)} if isinstance(own, Config) else name
+
+    return json.loads(json.dumps(config, default=describe))
