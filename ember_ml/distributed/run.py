@@ -74,6 +74,7 @@ class ParallelRun:
         self.agreed_signal: int | None = None
         self.report: SplitReport | None = None
         self._data = self.world.group("data")
+        self._kept_buffers: list[Tensor] = []
         self._place(strategy)
         self.values = SharedValues(model, self.world)
         self.engine = self._engine(strategy, precision)
@@ -225,6 +226,15 @@ class ParallelRun:
         """Average the buffers over the processes that share batches."""
         if self._data.size > 1 and self.values.buffers:
             mean_buffers(self.values.buffers, self._data)
+
+    def keep_buffers(self) -> None:
+        """Remember the values of the buffers before a step."""
+        self._kept_buffers = [ops.copy(buffer.value()) for buffer in self.values.buffers]
+
+    def restore_buffers(self) -> None:
+        """Set the buffers to their values before the step."""
+        for buffer, value in zip(self.values.buffers, self._kept_buffers, strict=True):
+            buffer.assign(value)
 
     def evaluated(self) -> AbstractContextManager[None]:
         """Return a context in which calls of the model use the current values of its parameters."""

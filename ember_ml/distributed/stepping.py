@@ -38,6 +38,12 @@ class Processes(Protocol):
     def average_buffers(self) -> None:
         """Average the buffers over the processes that share batches."""
 
+    def keep_buffers(self) -> None:
+        """Remember the values of the buffers before a step."""
+
+    def restore_buffers(self) -> None:
+        """Set the buffers to their values before the step."""
+
 
 class ParallelRunner(StepRunner):
     """Runs this process's parts of batches, and updates its parts of the parameters.
@@ -72,6 +78,8 @@ class ParallelRunner(StepRunner):
                 "Trainer: parameters cannot be unfrozen while several processes train; create a "
                 "new trainer"
             )
+        if not self.group.count:
+            self._processes.keep_buffers()
         single = self._config.accumulate == 1
         scale = self.scale.value if self.scale else 1.0
         sums = self._sum if single else None
@@ -133,6 +141,7 @@ class ParallelRunner(StepRunner):
     ) -> StepResult:
         """Update the parameters, unless the loss or the gradients are not finite."""
         if not (math.isfinite(loss) and math.isfinite(norm)):
+            self._processes.restore_buffers()
             if self.scale is not None and math.isfinite(loss) and self.scale.can_shrink():
                 self.scale.overflowed()
             else:
