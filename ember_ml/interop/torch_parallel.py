@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
@@ -13,6 +14,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 from ember_ml._core import tree
+from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, wrap
 from ember_ml.backend.torch import DTYPES
 from ember_ml.backend.torch.distributed import Topology
@@ -27,6 +29,7 @@ from ember_ml.interop.torch_modules import (
     to_torch,
 )
 from ember_ml.nn import Module
+from ember_ml.nn.functional import substitute
 from ember_ml.nn.parameter import Parameter
 
 T = TypeVar("T")
@@ -61,16 +64,22 @@ class TorchParallel:
         self.root = to_torch(module)
         self._differentiates = False
         self._is_evaluated = False
+        self._calls = 0
+        self._finds_unused = find_unused
+        self._compute_dtype: torch.dtype | None = None
         if units is None:
             self._replicate(topology, precision, find_unused)
         else:
             self._shard(topology, units, precision)
-        detour_of(self.root).entry = self._enter
+        self._claim()
         self._parameters = {id(place.variable): place.value() for place in self.root.places}
 
+    def _claim(self) -> None:
+        """Let calls of the Ember module run through this object, not one created later."""
+        detour_of(self.root).entry = self._enter
+
     def _replicate(self, topology: Topology, precision: str, find_unused: bool) -> None:
-        for each in _modules(self.root):
-            each.compute_dtype = None if precision == "float32" else DTYPES[precision]
+        self._compute_dtype = None if precision == "float32" else DTYPES[precision]
         group, device = topology.groups["data"], topology.device
         self.wrapped: torch.nn.Module = DistributedDataParallel(
             self.root,
@@ -82,6 +91,7 @@ class TorchParallel:
         )
 
     def _shard(self, topology: Topology, units: Sequence[Module], precision: str) -> None:
+        _check_shapes(self.root.ember)
         mesh = topology.mesh
         axes = mesh["dp", "fsdp"] if topology.groups["dp"].size > 1 else mesh["fsdp"]
         policy = MixedPrecisionPolicy()
@@ -93,15 +103,17 @@ class TorchParallel:
         self.wrapped = self.root
         for each in _modules(self.root):
             each.takes_values = False  # during a call, torch has gathered values instead of parts
+            detour_of(each).entry = functools.partial(_refuse, type(each.ember).__name__)
             for place in each.own_places:
                 each.share_value(place, local_part(place.value().detach()))
 
     def _enter(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output of the module for a call from Ember."""
-        if not self._is_evaluated:
+        if not self._is_evaluated and not self._differentiates:
             self.root.take_values_of_ember()
         inputs, options = tree.map_leaves(to_native, (args, dict(kwargs)))
         if self._differentiates:
+            self._calls += 1
             return tree.map_leaves(to_ember, self.wrapped(*inputs, **options))
         with torch.no_grad():
             output = self.root(*inputs, **options)
@@ -128,20 +140,77 @@ class TorchParallel:
             synchronize: Whether the gradients are averaged over the processes, with those of
                 earlier calls that were not.
         """
+        self._claim()
+        self._calls = 0
+        self.root.take_values_of_ember()
         with torch.enable_grad(), self._synchronizing(synchronize), self.training():
-            loss, others = compute()
+            with self._outer_values() as outer:
+                loss, others = compute()
+            if not self._calls:
+                raise ArgumentError(
+                    "Trainer: compute must call the model itself, trainer.model(...), if several "
+                    "processes train; its forward and its submodules do not share gradients"
+                )
             scaled(loss, others).native.backward()
+        self._check_gradients(outer, synchronize)
         return wrap(loss.native.detach(), BACKEND), tree.map_leaves(_detached, others)
+
+    @contextlib.contextmanager
+    def _outer_values(self) -> Iterator[dict[str, torch.Tensor]]:
+        """Let the Ember parameters have gradients outside of calls of the model, as in a penalty.
+
+        Yields the values by name. With DDP they are the parameters of torch; with FSDP2 they are
+        parts, whose gradients show that the loss depends on them.
+        """
+        named = dict(self.root.ember.named_parameters())
+        values = {name: self._parameters[id(x)] for name, x in named.items()}
+        if self.wrapped is self.root:
+            values = {
+                name: local_part(x.detach()).detach().requires_grad_(x.requires_grad)
+                for name, x in values.items()
+            }
+        takes, self.root.takes_values = self.root.takes_values, False
+        try:
+            with substitute(list(named.values()), [wrap(x, BACKEND) for x in values.values()]):
+                yield values
+        finally:
+            self.root.takes_values = takes
+
+    def _check_gradients(self, outer: Mapping[str, torch.Tensor], synchronize: bool) -> None:
+        """Raise an error for gradients that the processes have not averaged."""
+        if self.wrapped is self.root:
+            used = [name for name, x in outer.items() if x.grad is not None]
+            if used:
+                raise ArgumentError(
+                    f"Trainer: compute uses {used[0]} outside of a call of the model, where this "
+                    "process has a part of it; use it in the model's forward, or use strategy='dp'"
+                )
+        elif synchronize and not self._finds_unused:
+            unused = [name for name, x in outer.items() if x.requires_grad and x.grad is None]
+            if unused:
+                raise ArgumentError(
+                    f"Trainer: the loss does not depend on {', '.join(unused[:3])}"
+                    f"{' ...' * (len(unused) > 3)}; freeze unused parameters, or set "
+                    "strategy={'type': 'dp', 'find_unused': True}"
+                )
 
     @contextlib.contextmanager
     def training(self) -> Iterator[None]:
         """Let calls in the block compute gradients, once for each call."""
         self._differentiates = True
         before, nesting.once = nesting.once, True
+        self._compute_in(self._compute_dtype)
         try:
             yield
         finally:
             self._differentiates, nesting.once = False, before
+            self._compute_in(None)
+
+    def _compute_in(self, dtype: torch.dtype | None) -> None:
+        """Set the dtype in which parameters are used; evaluation uses their own."""
+        if self._compute_dtype is not None:
+            for each in _modules(self.root):
+                each.compute_dtype = dtype
 
     @contextlib.contextmanager
     def _synchronizing(self, synchronize: bool) -> Iterator[None]:
@@ -173,6 +242,7 @@ class TorchParallel:
     @contextlib.contextmanager
     def evaluated(self) -> Iterator[None]:
         """Let calls in the block use the values that the Ember parameters have now."""
+        self._claim()
         replaced = [
             (local_part(place.value().detach()), place.variable.native)
             for each in _modules(self.root)
@@ -233,10 +303,6 @@ class TorchParallel:
         stop = min(start + length, rows)
         return wrap(whole.native[start:stop].contiguous(), BACKEND)
 
-    def whole_shape(self, parameter: Parameter) -> tuple[int, ...]:
-        """Return the shape of a parameter of which this process may have a part."""
-        return tuple(self._parameters[id(parameter)].shape)
-
 
 def _modules(root: torch.nn.Module) -> list[EmberModule]:
     return [each for each in root.modules() if isinstance(each, EmberModule)]
@@ -245,3 +311,22 @@ def _modules(root: torch.nn.Module) -> list[EmberModule]:
 def _detached(leaf: object) -> object:
     native = to_native(leaf)
     return wrap(native.detach(), BACKEND) if isinstance(native, torch.Tensor) else leaf
+
+
+def _check_shapes(module: Module) -> None:
+    """Raise an error for parameters that FSDP2 cannot divide."""
+    for name, parameter in module.named_parameters():
+        if not parameter.ndim:
+            raise ArgumentError(
+                f"FSDPStrategy: the parameter {name} is a scalar, which cannot be divided; give it "
+                "the shape (1,), or use strategy='dp'"
+            )
+
+
+def _refuse(name: str, args: object, kwargs: object) -> NoReturn:
+    """Raise an error for a call of a submodule, which has parts of its parameters."""
+    raise ArgumentError(
+        f"{name}: this process has parts of the parameters, which are gathered in calls of the "
+        "whole model only; to generate or to call submodules, save with trainer.save and load the "
+        "checkpoint with ember_ml.load"
+    )
