@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import ops
@@ -55,6 +55,7 @@ class PipelineEngine:
         units = strategy.units_of(self._stage) if world.mesh.fsdp > 1 else None
         values.wrapped = world.modules.TorchParallel(self._stage, world.topology, units)
         self._modules = values.wrapped
+        self._refuse = world.modules.refuse
         pipelines: Any = import_module("ember_ml.interop.torch_pipeline")
         self._pipeline = pipelines.TorchPipeline(self._modules, world.topology)
         self._ends: dict[Any, Any] = {}
@@ -85,11 +86,12 @@ class PipelineEngine:
                 variable.trainable = False
 
     def _route(self, model: Module) -> None:
-        """Let calls of the model run through all stages."""
-        hooks = model._hooks
-        if hooks is None:
-            hooks = model.__dict__["_hooks"] = Hooks()
-        hooks.around = self._predict
+        """Let calls of the model run through all stages, and refuse those of other stages."""
+        own = {id(x) for _, x in _traversal.named_variables(self._stage)}
+        for module in model.modules():
+            if any(id(x) not in own for _, x in _traversal.parts(module)[0]):
+                _set_around(module, self._refuse)
+        _set_around(model, self._predict)
 
     def _predict(self, model: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tensor:
         """Return the output of the model in each process, without gradients."""
@@ -194,6 +196,14 @@ class PipelineEngine:
         taken: Gradients = self._modules.take_gradients(parameters)
         factor = totals.factor(SUM if totals.is_sum else self._unit or 1.0, self._data.size)
         return [None if g is None else g * factor for g in taken]
+
+
+def _set_around(module: Module, around: Callable[..., Any]) -> None:
+    """Let calls of a module go through a function of (module, args, kwargs)."""
+    hooks = module._hooks
+    if hooks is None:
+        hooks = module.__dict__["_hooks"] = Hooks()
+    hooks.around = around
 
 
 def _divisor(length: int, most: int) -> int:

@@ -67,6 +67,11 @@ class ParallelRun:
         parameters = model.parameters()
         if not parameters:
             raise ArgumentError(f"{type(model).__name__} has no parameters to train")
+        if PARTIAL in vars(model):
+            raise ArgumentError(
+                f"{type(model).__name__}: another trainer has divided this model among processes; "
+                "use that trainer, or create the model again"
+            )
         self.model = model
         self.world = World(strategy.mesh, parameters[0].backend, strategy.timeout)
         self.is_main = self.world.environment.is_main

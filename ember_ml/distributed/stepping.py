@@ -126,9 +126,9 @@ class ParallelRunner(StepRunner):
         parameters = self._optimizer.parameters
         gradients = self._processes.engine.take(parameters, totals)
         norm = self._processes.norm(parameters, gradients)
-        measured = self._measured
+        parts, measured = self._parts, self._measured
         self.drop_remainder()
-        result = self._finish(totals.mean, gradients, norm, measured)
+        result = self._finish(totals.mean, gradients, norm, parts, measured)
         self._processes.end_step(self._trainer.step + 1)
         return result
 
@@ -137,6 +137,7 @@ class ParallelRunner(StepRunner):
         loss: float,
         gradients: Gradients,
         norm: float,
+        parts: list[Part],
         measured: list[tuple[object, object]],
     ) -> StepResult:
         """Update the parameters, unless the loss or the gradients are not finite."""
@@ -145,7 +146,9 @@ class ParallelRunner(StepRunner):
             if self.scale is not None and math.isfinite(loss) and self.scale.can_shrink():
                 self.scale.overflowed()
             else:
-                problem = self._problem(self._last_batch, loss, gradients)
+                is_own = not all(math.isfinite(part.loss) for part in parts)
+                is_elsewhere = not (is_own or math.isfinite(loss))
+                problem = self._problem(self._last_batch, loss, gradients, is_elsewhere)
                 self._trainer.refuse_batch(problem)
             return StepResult(loss, norm, updated=False)
         if self.scale is not None:

@@ -103,7 +103,8 @@ class TorchParallel:
         self.wrapped = self.root
         for each in _modules(self.root):
             each.takes_values = False  # during a call, torch has gathered values instead of parts
-            detour_of(each).entry = functools.partial(_refuse, type(each.ember).__name__)
+            detour = detour_of(each)
+            detour.entry, detour.around_copies = functools.partial(refuse, each.ember), refuse
             for place in each.own_places:
                 each.share_value(place, local_part(place.value().detach()))
 
@@ -323,10 +324,16 @@ def _check_shapes(module: Module) -> None:
             )
 
 
-def _refuse(name: str, args: object, kwargs: object) -> NoReturn:
-    """Raise an error for a call of a submodule, which has parts of its parameters."""
+def refuse(module: Module, args: object, kwargs: object) -> NoReturn:
+    """Raise an error for a call of a module of which this process has parts.
+
+    Args:
+        module: Submodule or copy of a model that several processes share.
+        args: Arguments of the call.
+        kwargs: Keyword arguments of the call.
+    """
     raise ArgumentError(
-        f"{name}: this process has parts of the parameters, which are gathered in calls of the "
-        "whole model only; to generate or to call submodules, save with trainer.save and load the "
-        "checkpoint with ember_ml.load"
+        f"{type(module).__name__}: this process has only parts of the parameters, which calls of "
+        "the whole model gather. To generate, or to call submodules and copies, save the model "
+        "with trainer.save and load it with ember_ml.load"
     )
