@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from ember_ml._core.errors import FolderError
 from ember_ml._core.folders import write_folder, write_synced
 from ember_ml._core.tensor import Tensor
 from ember_ml.distributed.errors import DistributedError
+from ember_ml.distributed.random_streams import start_random_stream
 from ember_ml.nn import checkpoint
 from ember_ml.nn._tensor_files import INDEX, CheckpointError, open_tensors, tensors_to_bytes
 from ember_ml.nn.checkpoint import KIND, WEIGHTS
@@ -145,9 +144,7 @@ def _raise_of_others(run: ParallelRun, problem: BaseException | None) -> None:
         raise CheckpointError(f"process {failed[0][0]}: {failed[0][1]}")
 
 
-def _owned(
-    run: ParallelRun, trainer: Trainer, tensors: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
+def _owned(run: ParallelRun, trainer: Trainer, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the whole tensors that this process writes; the processes gather them together."""
     peers = run.world.environment.size // run.world.mesh.pp
     me = run.world.environment.rank % peers
@@ -262,9 +259,8 @@ def _continue_alone(run: ParallelRun, trainer: Trainer, data: Mapping[str, Any])
     states = data.get(RANDOM, [])
     if len(states) == group.size:
         ops.random.set_state(states[group.rank])
-    elif group.rank:
-        seed = zlib.crc32(json.dumps(data["random"]).encode()) + group.rank
-        ops.random.set_seed(seed)
+    else:
+        start_random_stream(data["random"], group.rank)
 
 
 def _load_model(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import zlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -18,9 +17,10 @@ from ember_ml.data import DataLoader
 from ember_ml.distributed import checkpoints, values
 from ember_ml.distributed.engines import AveragingEngine, Engine, WrappingEngine, mean_buffers
 from ember_ml.distributed.errors import DistributedError
+from ember_ml.distributed.random_streams import start_random_stream
 from ember_ml.distributed.split_report import SplitReport
 from ember_ml.distributed.stepping import ParallelRunner
-from ember_ml.distributed.tensor_parallel import split_model
+from ember_ml.distributed.tensor_parallel import split_model, take_values_of_first
 from ember_ml.distributed.values import SharedValues
 from ember_ml.distributed.world import World
 from ember_ml.nn import _traversal
@@ -97,16 +97,8 @@ class ParallelRun:
         shapes = {name: [list(x.shape), x.dtype.name] for name, x in variables}
         world.check_same("the model", {"config": config_dict(model), "variables": shapes})
         model.to(device=world.device)
-        everyone = world.group("world")
-        for _, variable in variables:
-            value = everyone.broadcast(variable.value())
-            ops.synchronize(value)
-            variable.become(value)
-        state = self.choice(ops.random.get_state())
-        ops.random.set_state(state)
-        if self._data.rank:
-            seed = zlib.crc32(json.dumps(state).encode()) + self._data.rank
-            ops.random.set_seed(seed)
+        take_values_of_first(model, world.group("world"))
+        start_random_stream(self.choice(ops.random.get_state()), self._data.rank)
 
     def _engine(self, strategy: Strategy, precision: str) -> Engine:
         world, mesh = self.world, self.world.mesh
@@ -204,7 +196,7 @@ class ParallelRun:
         return self.world.group("world").exchange(value)[0]
 
     def norm(self, parameters: list[Parameter], gradients: Gradients) -> float:
-        """Return the norm of all gradients together, of which this process has parts."""
+        """Return the norm of the gradients of all processes together."""
         present = [(p, g) for p, g in zip(parameters, gradients, strict=True) if g is not None]
         if not self.values.is_partial:
             return self._local_norm([g for _, g in present])

@@ -7,9 +7,9 @@ import signal
 from typing import TYPE_CHECKING, Protocol
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml.distributed.engines import Engine, Part, Totals, weighted
+from ember_ml.distributed.engines import Engine, Part, Totals, totals_of
 from ember_ml.nn.parameter import Parameter
-from ember_ml.training.trainer.gradients import SUM, Gradients
+from ember_ml.training.trainer.gradients import Gradients
 from ember_ml.training.trainer.interrupt import Interrupt
 from ember_ml.training.trainer.step import StepResult, StepRunner
 
@@ -30,7 +30,7 @@ class Processes(Protocol):
         """Return the sums of numbers over the processes that share batches."""
 
     def norm(self, parameters: list[Parameter], gradients: Gradients) -> float:
-        """Return the norm of all gradients together, of which this process has parts."""
+        """Return the norm of the gradients of all processes together."""
 
     def end_step(self, step: int) -> None:
         """Note the end of a step."""
@@ -106,8 +106,8 @@ class ParallelRunner(StepRunner):
         """Return the totals of all processes, which also agree on a signal here."""
         received = self._processes.interrupt
         flags = [float(received is not None and received.signal == each) for each in _SIGNALS]
-        kept = 0.0 if is_sum else weight
-        loss, weight, *flags = self._processes.sums([loss, kept, *flags])
+        weight = 0.0 if is_sum else weight
+        loss, weight, *flags = self._processes.sums([loss, weight, *flags])
         agreed = [each for each, flag in zip(_SIGNALS, flags, strict=True) if flag]
         self._processes.agreed_signal = int(agreed[0]) if agreed else None
         self._totals = Totals(loss, weight, is_sum)
@@ -119,10 +119,7 @@ class ParallelRunner(StepRunner):
             return None
         totals = self._totals
         if totals is None:
-            is_sum = any(part.weight == SUM for part in self._parts)
-            loss = math.fsum(weighted(part.loss, part.weight) for part in self._parts)
-            weight = 0.0 if is_sum else math.fsum(part.weight for part in self._parts)
-            totals = self._sum(loss, weight, is_sum)
+            totals = self._sum(*totals_of(self._parts))
         parameters = self._optimizer.parameters
         gradients = self._processes.engine.take(parameters, totals)
         norm = self._processes.norm(parameters, gradients)

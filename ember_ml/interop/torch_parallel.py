@@ -250,7 +250,7 @@ class TorchParallel:
             for place in each.own_places
             if place.variable.native is not each.shared[id(place.variable)]
         ]
-        kept = [memory.clone() for memory, _ in replaced]
+        trained = [memory.clone() for memory, _ in replaced]
         for memory, value in replaced:
             memory.copy_(value)
         self._is_evaluated = True
@@ -258,7 +258,7 @@ class TorchParallel:
             yield
         finally:
             self._is_evaluated = False
-            for (memory, _), value in zip(replaced, kept, strict=True):
+            for (memory, _), value in zip(replaced, trained, strict=True):
                 memory.copy_(value)
 
     def take_values(self) -> None:
@@ -325,7 +325,7 @@ def _check_shapes(module: Module) -> None:
 
 
 def refuse(module: Module, args: object, kwargs: object) -> NoReturn:
-    """Raise an error for a call of a module of which this process has parts.
+    """Raise an error for a call of a module whose parameters this process has in parts.
 
     Args:
         module: Submodule or copy of a model that several processes share.
