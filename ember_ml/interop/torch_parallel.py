@@ -167,7 +167,7 @@ class TorchParallel:
         values = {name: self._parameters[id(x)] for name, x in named.items()}
         if self.wrapped is self.root:
             values = {
-                name: local_part(x.detach()).detach().requires_grad_(x.requires_grad)
+                name: named[name].native.detach().requires_grad_(x.requires_grad)
                 for name, x in values.items()
             }
         takes, self.root.takes_values = self.root.takes_values, False
