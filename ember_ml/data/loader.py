@@ -202,9 +202,8 @@ class DataLoader:
         Args:
             select: Function from a batch of tensors to the part.
         """
-        part = copy.copy(self)
-        part._pools, part._select = Pools(), select
-        part._progress = copy.copy(self._progress)
+        part = self._copy()
+        part._select = select
         return part
 
     def sharded(self, index: int, count: int) -> DataLoader:
@@ -227,13 +226,17 @@ class DataLoader:
                 f"DataLoader: batch_size ({plan.batch_size}) must be divisible by {count}, the "
                 "number of processes that share a batch"
             )
-        part = copy.copy(self)
+        part = self._copy()
         part.plan = dataclasses.replace(
             plan, batch_size=plan.batch_size // count, shard=(index, count)
         )
-        part._pools = Pools()
-        part._progress = copy.copy(self._progress)
         return part
+
+    def _copy(self) -> DataLoader:
+        """Return a loader at the same position, with workers of its own."""
+        copied = copy.copy(self)
+        copied._pools, copied._progress = Pools(), copy.copy(self._progress)
+        return copied
 
     def close(self) -> None:
         """End the worker processes; the next loop starts new ones."""
@@ -282,7 +285,7 @@ class DataLoader:
                 machines may differ, if their batches together have the same size.
         """
         if isinstance(state, Mapping) and isinstance(shards := state.get("shards"), int):
-            state = {**state, "batch_size": state["batch_size"] * shards}  # an earlier version's
+            state = {**state, "batch_size": state["batch_size"] * shards}  # of an earlier version
             del state["shards"]
         epoch, batches = checked_state(state, self._identity())
         if self.plan.length is not None and batches > len(self):

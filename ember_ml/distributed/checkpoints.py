@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from ember_ml._core.errors import FolderError
 from ember_ml._core.folders import write_folder, write_synced
 from ember_ml._core.tensor import Tensor
 from ember_ml.distributed.errors import DistributedError
+from ember_ml.distributed.random_streams import start_random_stream
 from ember_ml.nn import checkpoint
 from ember_ml.nn._tensor_files import INDEX, CheckpointError, open_tensors, tensors_to_bytes
 from ember_ml.nn.checkpoint import KIND, WEIGHTS
@@ -56,8 +55,8 @@ def save(run: ParallelRun, trainer: Trainer, path: str | os.PathLike[str]) -> No
                     checkpoint.save(trainer.model, path, training=state, log=log)
             return
         tensors = {
-            WEIGHTS: _owned(run, dict(saved_variables(trainer.model))),
-            TRAINING: _owned(run, state.tensors),
+            WEIGHTS: _owned(run, trainer, dict(saved_variables(trainer.model))),
+            TRAINING: _owned(run, trainer, state.tensors),
         }
         files = {
             _file_name(kind, everyone.rank, everyone.size): tensors_to_bytes(owned)
@@ -145,7 +144,7 @@ def _raise_of_others(run: ParallelRun, problem: BaseException | None) -> None:
         raise CheckpointError(f"process {failed[0][0]}: {failed[0][1]}")
 
 
-def _owned(run: ParallelRun, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _owned(run: ParallelRun, trainer: Trainer, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the whole tensors that this process writes; the processes gather them together."""
     peers = run.world.environment.size // run.world.mesh.pp
     me = run.world.environment.rank % peers
@@ -157,7 +156,7 @@ def _owned(run: ParallelRun, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
             if not run.values.is_variable(name) and me == 0 and run.is_main:
                 owned[key] = part
             continue
-        is_part = part.shape == run.values.part_shape(name)
+        is_part = _is_shared(trainer, key) and part.shape == run.values.part_shape(name)
         whole = run.values.whole(name, part) if is_part else part
         owner = loads.index(min(loads))
         loads[owner] += whole.nbytes
@@ -169,6 +168,15 @@ def _owned(run: ParallelRun, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
 def _parameter_name(key: str) -> str:
     """Return the name of the parameter that a tensor belongs to: "optimizer/exp_avg/NAME"."""
     return key.rpartition("/")[2]
+
+
+def _is_shared(trainer: Trainer, key: str) -> bool:
+    """Return whether each process has a part of a tensor that has its parameter's shape.
+
+    The state of an optimizer of whole parameters is whole in each process. Shapes do not show it:
+    a parameter of one row is a whole in the first process, and nothing in the others.
+    """
+    return trainer.optimizer.sharing is None or not key.startswith("optimizer/")
 
 
 def _file_name(kind: str, rank: int, size: int) -> str:
@@ -202,15 +210,13 @@ def resume(run: ParallelRun, trainer: Trainer, path: str | os.PathLike[str]) -> 
         path: The folder.
     """
     values = run.values
-    elementwise = trainer.optimizer.sharing is None
 
     def select(key: str, whole: Tensor) -> Tensor | None:
         name = _parameter_name(key)
         if not values.has(name):
             return None if values.is_variable(name) else whole
-        is_whole = whole.shape == values.whole_shape(name)
-        splits = is_whole and (elementwise or not key.startswith("optimizer/"))
-        return values.part(name, whole) if splits else whole
+        is_whole = _is_shared(trainer, key) and whole.shape == values.whole_shape(name)
+        return values.part(name, whole) if is_whole else whole
 
     reported = False
     try:
@@ -253,9 +259,8 @@ def _continue_alone(run: ParallelRun, trainer: Trainer, data: Mapping[str, Any])
     states = data.get(RANDOM, [])
     if len(states) == group.size:
         ops.random.set_state(states[group.rank])
-    elif group.rank:
-        seed = zlib.crc32(json.dumps(data["random"]).encode()) + group.rank
-        ops.random.set_seed(seed)
+    else:
+        start_random_stream(data["random"], group.rank)
 
 
 def _load_model(

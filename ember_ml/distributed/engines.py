@@ -62,8 +62,38 @@ class Sums(Protocol):
 
 
 def weighted(loss: float, weight: float) -> float:
-    """Return the share of a part in the sum of the losses."""
+    """Return the share of a part in the sum of the losses.
+
+    Args:
+        loss: Loss of the part.
+        weight: Its weight; `SUM` if the losses are summed.
+    """
     return loss if weight == SUM else loss * weight if weight else 0.0
+
+
+def totals_of(parts: Sequence[Part]) -> Totals:
+    """Return the sums over parts of a step.
+
+    Args:
+        parts: The parts.
+    """
+    is_sum = any(part.weight == SUM for part in parts)
+    loss = math.fsum(weighted(part.loss, part.weight) for part in parts)
+    weight = 0.0 if is_sum else math.fsum(part.weight for part in parts)
+    return Totals(loss, weight, is_sum)
+
+
+def weight_unit(weight: float, group: Group) -> float:
+    """Return a power of 2 near the mean weight, the same in each process.
+
+    Weights in this unit keep gradients in the range of their dtype, without rounding.
+
+    Args:
+        weight: Weight of this process's part of a batch.
+        group: The processes that share batches.
+    """
+    mean = group.sums([weight])[0] / group.size
+    return 2.0 ** round(math.log2(mean)) if math.isfinite(mean) and mean > 0 else 1.0
 
 
 class Engine(Protocol):
@@ -171,15 +201,11 @@ class WrappingEngine:
         return Part(float(loss), weight, outputs)
 
     def _share(self, weight: float) -> float:
-        """Return the weight in units of about the first one, the same in each process.
-
-        A power of 2, which changes no digit: gradients stay in the range of their dtype.
-        """
+        """Return the weight of a part in units of about the first weight."""
         if weight == SUM:
             return 1.0
         if self._unit is None:
-            mean = self._group.sums([weight])[0] / self._group.size
-            self._unit = 2.0 ** round(math.log2(mean)) if mean > 0 else 1.0
+            self._unit = weight_unit(weight, self._group)
         return weight / self._unit
 
     def take(self, parameters: Sequence[Parameter], totals: Totals) -> Gradients:

@@ -75,13 +75,14 @@ def _number(given: Mapping[str, str], name: str, default: int | None = None) -> 
     return int(value)
 
 
-def _checked(found: Environment) -> Environment:
-    if found.rank >= found.size:
+def _checked(environment: Environment) -> Environment:
+    rank, size, _, launcher, _ = environment
+    if rank >= size:
         raise DistributedError(
-            f"the environment variables of {found.launcher} say process {found.rank} of "
-            f"{found.size}; the first process is 0"
+            f"the environment variables of {launcher} say process {rank} of {size}; the first "
+            "process is 0"
         )
-    return found
+    return environment
 
 
 def _mlx_size(given: Mapping[str, str]) -> int:
@@ -102,7 +103,7 @@ def _mlx_size(given: Mapping[str, str]) -> int:
 
 
 def _set_address(given: Mapping[str, str]) -> None:
-    """Set the address of the first process, which SLURM gives as a list of machines."""
+    """Set the address of the first process, which SLURM names in a list of machines."""
     nodes = given.get("SLURM_STEP_NODELIST", given.get("SLURM_JOB_NODELIST", ""))
     os.environ.setdefault("MASTER_ADDR", first_host(nodes) or "127.0.0.1")
     job = given.get("SLURM_JOB_ID", "0")

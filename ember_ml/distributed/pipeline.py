@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,11 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.namespaces import import_module
 from ember_ml._core.tensor import EmberTensor, Tensor
-from ember_ml.distributed.engines import Part, Sums, Totals, weighted
+from ember_ml.distributed.engines import Part, Sums, Totals, totals_of, weight_unit
 from ember_ml.distributed.errors import DistributedError
 from ember_ml.distributed.values import SharedValues, rows_of
 from ember_ml.distributed.world import World
 from ember_ml.nn import _traversal
-from ember_ml.nn._hooks import hooks_of
 from ember_ml.nn.auxiliary_losses import reported_losses
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
@@ -45,7 +43,10 @@ class PipelineEngine:
         self, strategy: Strategy, model: Module, world: World, values: SharedValues, precision: str
     ) -> None:
         if precision != "float32":
-            raise ArgumentError("a pipeline computes in float32; use another strategy, or tp")
+            raise ArgumentError(
+                f"Trainer: precision={precision!r} does not work in a pipeline, which computes in "
+                "float32; use dp, fsdp or tp"
+            )
         self._group = world.group("pp")
         self._data = world.group("data")
         self._microbatches = strategy.microbatches or self._group.size
@@ -55,6 +56,7 @@ class PipelineEngine:
         units = strategy.units_of(self._stage) if world.mesh.fsdp > 1 else None
         values.wrapped = world.modules.TorchParallel(self._stage, world.topology, units)
         self._modules = values.wrapped
+        self._refuse = world.modules.refuse
         pipelines: Any = import_module("ember_ml.interop.torch_pipeline")
         self._pipeline = pipelines.TorchPipeline(self._modules, world.topology)
         self._ends: dict[Any, Any] = {}
@@ -85,7 +87,11 @@ class PipelineEngine:
                 variable.trainable = False
 
     def _route(self, model: Module) -> None:
-        """Let calls of the model run through all stages."""
+        """Let calls of the model run through all stages, and refuse those of other stages."""
+        own = {id(x) for _, x in _traversal.named_variables(self._stage)}
+        for module in model.modules():
+            if any(id(x) not in own for _, x in _traversal.parts(module)[0]):
+                hooks_of(module).around = self._refuse
         hooks_of(model).around = self._predict
 
     def _predict(self, model: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tensor:
@@ -151,9 +157,7 @@ class PipelineEngine:
 
     def _first_unit(self, batch: object) -> float:
         """Return a power of 2 near the weight of a batch, the same in each process."""
-        weight = float(convert_to_tensor(self._trainer.weigh(batch)))
-        mean = self._data.sums([weight])[0] / self._data.size
-        return 2.0 ** round(math.log2(mean)) if math.isfinite(mean) and mean > 0 else 1.0
+        return weight_unit(float(convert_to_tensor(self._trainer.weigh(batch))), self._data)
 
     def _share(self, weight: float) -> float:
         assert self._unit is not None, "it is set before the first loss"
@@ -161,11 +165,8 @@ class PipelineEngine:
 
     def _whole(self, parts: Sequence[Part]) -> Part:
         """Return the result of all microbatches, which the last stage has."""
-        is_sum = any(part.weight == SUM for part in parts)
-        loss = math.fsum(weighted(part.loss, part.weight) for part in parts)
-        weight = 0.0 if is_sum else math.fsum(part.weight for part in parts)
-        loss, weight, flag = self._group.sums([loss, weight, float(is_sum)])
-        if flag:
+        loss, weight, is_sum = self._group.sums([float(x) for x in totals_of(parts)])
+        if is_sum:
             return Part(loss, SUM, None)
         return Part(loss / weight if weight else 0.0, weight, None)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -13,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, native_arrays
+from ember_ml.configs import Config
 from ember_ml.data import DataLoader
 from ember_ml.distributed import checkpoints, values
 from ember_ml.distributed.engines import AveragingEngine, Engine, WrappingEngine, mean_buffers
 from ember_ml.distributed.errors import DistributedError
+from ember_ml.distributed.random_streams import start_random_stream
 from ember_ml.distributed.split_report import SplitReport
 from ember_ml.distributed.stepping import ParallelRunner
-from ember_ml.distributed.tensor_parallel import split_model
+from ember_ml.distributed.tensor_parallel import split_model, take_values_of_first
 from ember_ml.distributed.values import SharedValues
 from ember_ml.distributed.world import World
 from ember_ml.nn import _traversal
@@ -66,6 +67,11 @@ class ParallelRun:
         parameters = model.parameters()
         if not parameters:
             raise ArgumentError(f"{type(model).__name__} has no parameters to train")
+        if PARTIAL in vars(model):
+            raise ArgumentError(
+                f"{type(model).__name__}: another trainer has divided this model among processes; "
+                "use that trainer, or create the model again"
+            )
         self.model = model
         self.world = World(strategy.mesh, parameters[0].backend, strategy.timeout)
         self.is_main = self.world.environment.is_main
@@ -73,6 +79,7 @@ class ParallelRun:
         self.agreed_signal: int | None = None
         self.report: SplitReport | None = None
         self._data = self.world.group("data")
+        self._kept_buffers: list[Tensor] = []
         if self.world.watch is not None:
             self.world.watch.is_stopping = self._is_stopping
         self._place(strategy)
@@ -92,16 +99,8 @@ class ParallelRun:
         shapes = {name: [list(x.shape), x.dtype.name] for name, x in variables}
         world.check_same("the model", {"config": config_dict(model), "variables": shapes})
         model.to(device=world.device)
-        everyone = world.group("world")
-        for _, variable in variables:
-            value = everyone.broadcast(variable.value())
-            ops.synchronize(value)
-            variable.become(value)
-        state = self.choice(ops.random.get_state())
-        ops.random.set_state(state)
-        if self._data.rank:
-            seed = zlib.crc32(json.dumps(state).encode()) + self._data.rank
-            ops.random.set_seed(seed)
+        take_values_of_first(model, world.group("world"))
+        start_random_stream(self.choice(ops.random.get_state()), self._data.rank)
 
     def _engine(self, strategy: Strategy, precision: str) -> Engine:
         world, mesh = self.world, self.world.mesh
@@ -151,7 +150,7 @@ class ParallelRun:
             )
         if self.values.is_partial and not optimizer.ELEMENTWISE:
             optimizer.sharing = values.OptimizerSharing(self.values)
-        self.world.check_same("the config of the trainer", _plain(trainer.config.to_dict()))
+        self.world.check_same("the config of the trainer", _plain(trainer.config))
 
     def runner(self, trainer: Trainer) -> ParallelRunner:
         """Return the step of a trainer."""
@@ -210,7 +209,7 @@ class ParallelRun:
         return self.world.group("world").exchange(value)[0]
 
     def norm(self, parameters: list[Parameter], gradients: Gradients) -> float:
-        """Return the norm of all gradients together, of which this process has parts."""
+        """Return the norm of the gradients of all processes together."""
         present = [(p, g) for p, g in zip(parameters, gradients, strict=True) if g is not None]
         if not self.values.is_partial:
             return self._local_norm([g for _, g in present])
@@ -252,6 +251,15 @@ class ParallelRun:
         if self._data.size > 1 and self.values.buffers:
             mean_buffers(self.values.buffers, self._data)
 
+    def keep_buffers(self) -> None:
+        """Remember the values of the buffers before a step."""
+        self._kept_buffers = [ops.copy(buffer.value()) for buffer in self.values.buffers]
+
+    def restore_buffers(self) -> None:
+        """Set the buffers to their values before the step."""
+        for buffer, value in zip(self.values.buffers, self._kept_buffers, strict=True):
+            buffer.assign(value)
+
     @contextlib.contextmanager
     def evaluated(self) -> Iterator[None]:
         """Return a context in which calls of the model use the current values of its parameters."""
@@ -271,6 +279,12 @@ class ParallelRun:
             checkpoints.resume(self, trainer, path)
 
 
-def _plain(data: Any) -> Any:
-    """Return data of a config as JSON reads it back; objects are their class names."""
-    return json.loads(json.dumps(data, default=lambda x: type(x).__name__))
+def _plain(config: Config) -> Any:
+    """Return a config as JSON reads it back; objects without a config are their class names."""
+
+    def describe(value: Any) -> Any:
+        own = value if isinstance(value, Config) else getattr(value, "config", None)
+        name = type(value).__name__
+        return {"type": name, **dict(own)} if isinstance(own, Config) else name
+
+    return json.loads(json.dumps(config, default=describe))

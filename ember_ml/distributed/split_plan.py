@@ -25,7 +25,13 @@ class SplitPlan:
     gathered: dict[str, tuple[Parameter, Split]] = field(default_factory=dict)
 
     def add_layer(self, path: str, layer: Module, split: TensorSplit) -> None:
-        """Add a layer that describes its split, unless it cannot and need not be split."""
+        """Add a layer that describes its split, unless it cannot and need not be split.
+
+        Args:
+            path: Name of the layer in the model.
+            layer: The layer.
+            split: How it is split.
+        """
         if layer.is_split:
             raise DistributedError(
                 f"{path}: {type(layer).__name__} is split already; split a model once"
@@ -63,7 +69,12 @@ class SplitPlan:
                 )
 
     def add_layout(self, layout: Layout, model: Module) -> None:
-        """Add the parameters that a layout selects; those of layers must agree with it."""
+        """Add the parameters that a layout selects; those of layers must agree with it.
+
+        Args:
+            layout: The layout.
+            model: The model.
+        """
         named = dict(model.named_parameters())
         for name, split in layout.splits(named.items()).items():
             own = self.splits.get(name)
@@ -94,7 +105,13 @@ class SplitPlan:
 
 
 def plan_split(model: Module, size: int, layout: Layout | None) -> SplitPlan:
-    """Return what to split; raise an error if something cannot be split."""
+    """Return what to split; raise an error if something cannot be split.
+
+    Args:
+        model: The model.
+        size: Number of processes.
+        layout: Further parameters to store in parts; None for none.
+    """
     plan = SplitPlan(size, _owners(model))
     for path, layer in model.named_modules():
         split = layer.tensor_split()
@@ -114,13 +131,24 @@ def _owners(model: Module) -> dict[int, list[tuple[Module, str]]]:
 
 
 def owner_of(layer: Module, name: str) -> tuple[Module, str]:
-    """Return the module that has an attribute, and the name of the attribute there."""
+    """Return the module that has an attribute, and the name of the attribute there.
+
+    Args:
+        layer: Layer that contains the module.
+        name: Name of the attribute in the layer, such as "query.weight".
+    """
     path, _, attribute = name.rpartition(".")
     return dict(layer.named_modules())[path], attribute
 
 
 def variable_of(path: str, layer: Module, name: str) -> Variable | None:
-    """Return a variable of a layer; None if the layer has none of this name."""
+    """Return a variable of a layer; None if the layer has none of this name.
+
+    Args:
+        path: Name of the layer in the model, for errors.
+        layer: The layer.
+        name: Name of the variable in the layer.
+    """
     owner, attribute = owner_of(layer, name)
     value = vars(owner).get(attribute)
     if isinstance(value, Variable) or getattr(owner, attribute, owner) is None:

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml.distributed.engines import Engine, Part, Totals, weighted
+from ember_ml.distributed.engines import Engine, Part, Totals, totals_of
 from ember_ml.nn.parameter import Parameter
-from ember_ml.training.trainer.gradients import SUM, Gradients
+from ember_ml.training.trainer.gradients import Gradients
 from ember_ml.training.trainer.interrupt import Interrupt
 from ember_ml.training.trainer.step import StepResult, StepRunner
 
@@ -31,13 +31,19 @@ class Processes(Protocol):
         """Return the sums of numbers over the processes that share batches."""
 
     def norm(self, parameters: list[Parameter], gradients: Gradients) -> float:
-        """Return the norm of all gradients together, of which this process has parts."""
+        """Return the norm of the gradients of all processes together."""
 
     def during(self, what: str, step: int | None = None) -> AbstractContextManager[None]:
         """Return a context that explains which process hangs or has ended if a collective fails."""
 
     def average_buffers(self) -> None:
         """Average the buffers over the processes that share batches."""
+
+    def keep_buffers(self) -> None:
+        """Remember the values of the buffers before a step."""
+
+    def restore_buffers(self) -> None:
+        """Set the buffers to their values before the step."""
 
 
 class ParallelRunner(StepRunner):
@@ -73,6 +79,8 @@ class ParallelRunner(StepRunner):
                 "Trainer: parameters cannot be unfrozen while several processes train; create a "
                 "new trainer"
             )
+        if not self.group.count:
+            self._processes.keep_buffers()
         single = self._config.accumulate == 1
         scale = self.scale.value if self.scale else 1.0
         sums = self._sum if single else None
@@ -100,8 +108,8 @@ class ParallelRunner(StepRunner):
         """Return the totals of all processes, which also agree on a signal here."""
         received = self._processes.interrupt
         flags = [float(received is not None and received.signal == each) for each in _SIGNALS]
-        kept = 0.0 if is_sum else weight
-        loss, weight, *flags = self._processes.sums([loss, kept, *flags])
+        weight = 0.0 if is_sum else weight
+        loss, weight, *flags = self._processes.sums([loss, weight, *flags])
         agreed = [each for each, flag in zip(_SIGNALS, flags, strict=True) if flag]
         self._processes.agreed_signal = int(agreed[0]) if agreed else None
         self._totals = Totals(loss, weight, is_sum)
@@ -117,30 +125,31 @@ class ParallelRunner(StepRunner):
     def _complete(self) -> StepResult:
         totals = self._totals
         if totals is None:
-            is_sum = any(part.weight == SUM for part in self._parts)
-            loss = math.fsum(weighted(part.loss, part.weight) for part in self._parts)
-            weight = 0.0 if is_sum else math.fsum(part.weight for part in self._parts)
-            totals = self._sum(loss, weight, is_sum)
+            totals = self._sum(*totals_of(self._parts))
         parameters = self._optimizer.parameters
         gradients = self._processes.engine.take(parameters, totals)
         norm = self._processes.norm(parameters, gradients)
-        measured = self._measured
+        parts, measured = self._parts, self._measured
         self.drop_remainder()
-        return self._finish(totals.mean, gradients, norm, measured)
+        return self._finish(totals.mean, gradients, norm, parts, measured)
 
     def _finish(
         self,
         loss: float,
         gradients: Gradients,
         norm: float,
+        parts: list[Part],
         measured: list[tuple[object, object]],
     ) -> StepResult:
         """Update the parameters, unless the loss or the gradients are not finite."""
         if not (math.isfinite(loss) and math.isfinite(norm)):
+            self._processes.restore_buffers()
             if self.scale is not None and math.isfinite(loss) and self.scale.can_shrink():
                 self.scale.overflowed()
             else:
-                problem = self._problem(self._last_batch, loss, gradients)
+                is_own = not all(math.isfinite(part.loss) for part in parts)
+                is_elsewhere = not (is_own or math.isfinite(loss))
+                problem = self._problem(self._last_batch, loss, gradients, is_elsewhere)
                 self._trainer.refuse_batch(problem)
             return StepResult(loss, norm, updated=False)
         if self.scale is not None:

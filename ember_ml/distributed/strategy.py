@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
@@ -21,10 +21,13 @@ from ember_ml.distributed.world import TIMEOUT
 from ember_ml.nn.blocks import Block
 from ember_ml.nn.module import Module
 from ember_ml.nn.sequential import Sequential
+from ember_ml.nn.splitting import Split
 from ember_ml.registry import register
 from ember_ml.registry.base import close_matches
 
 Schedule = Literal["gpipe", "1f1b"]
+LayoutLike: TypeAlias = Layout | Mapping[str, int | Split]
+"""A layout, or its patterns."""
 
 
 class Strategy:
@@ -57,7 +60,7 @@ class Strategy:
     def __init__(
         self,
         mesh: Mesh | Mapping[str, int] | None = None,
-        layout: Any = None,
+        layout: LayoutLike | None = None,
         units: Sequence[str] | None = None,
         microbatches: int | None = None,
         schedule: Schedule = "1f1b",
@@ -127,8 +130,8 @@ class Strategy:
         """
         named = {name: module for name, module in model.named_modules() if module is not model}
         if self.units is None:
-            found = [child for each in model.modules() for child in _layers(each)]
-            return [child for child in dict.fromkeys(found) if child.parameters()][::-1]
+            layers = [layer for each in model.modules() for layer in _layers(each)]
+            return [layer for layer in dict.fromkeys(layers) if layer.parameters()][::-1]
         for pattern in self.units:
             if not any(fnmatch.fnmatchcase(name, pattern) for name in named):
                 raise ArgumentError(
@@ -149,11 +152,11 @@ def _layers(module: Module) -> Sequence[Module]:
     return list(module.children()) if isinstance(module, Sequential) else ()
 
 
-def _layout(layout: Any) -> Any:
+def _layout(layout: LayoutLike | None) -> Layout | None:
     """Return the layout of patterns; None for none."""
-    if layout is None:
-        return None
-    return layout if isinstance(layout, Layout) else Layout(layout)
+    if layout is None or isinstance(layout, Layout):
+        return layout
+    return Layout(layout)
 
 
 @register("strategies/mesh", config_name="MeshStrategyConfig")

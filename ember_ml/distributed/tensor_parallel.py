@@ -37,7 +37,7 @@ def split_model(model: Module, group: Group, layout: Layout | None = None) -> Sp
     plan = plan_split(model, group.size, layout)
     if group.size > 1:
         region = GroupRegion(group)
-        _take_values_of_first(model, group)
+        take_values_of_first(model, group)
         for variable, split in (plan.splits | plan.gathered).values():
             variable.become(ops.copy(split.local(variable, group.rank, group.size)))
         _add_views(plan, region)
@@ -47,8 +47,13 @@ def split_model(model: Module, group: Group, layout: Layout | None = None) -> Sp
     return _report(model, plan)
 
 
-def _take_values_of_first(model: Module, group: Group) -> None:
-    """Set all variables to the values of the first process."""
+def take_values_of_first(model: Module, group: Group) -> None:
+    """Set the parameters and buffers of a model to the values of the first process.
+
+    Args:
+        model: The model.
+        group: The processes, which all call this.
+    """
     for _, variable in _traversal.named_variables(model):
         value = group.broadcast(variable.value())
         ops.synchronize(value)  # lazy collectives of all processes must have the same order

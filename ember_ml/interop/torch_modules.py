@@ -354,6 +354,8 @@ class _Detour:
         self.counterpart = counterpart
         self.entry: Callable[..., Any] | None = None
         """What a call from outside of torch goes through, with (args, kwargs)."""
+        self.around_copies: Callable[..., Any] | None = None
+        """What calls of a copy of the Ember module go through, with (module, args, kwargs)."""
         self.seats: dict[tuple[int, str], _Seat] = {}
         """Where modules that contain it have it, by the Ember module and the name."""
 
@@ -382,8 +384,8 @@ class _Detour:
         with _autocast.resume(inputs, options, _active.dtype):
             return tree.map_leaves(to_ember, target(*inputs, **options))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> None:
-        return None  # a copy of the Ember module has no torch module
+    def __deepcopy__(self, memo: dict[int, Any]) -> Callable[..., Any] | None:
+        return self.around_copies  # a copy of the Ember module has no torch module
 
 
 def detour_of(module: EmberModule) -> _Detour:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
@@ -13,6 +14,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 from ember_ml._core import tree
+from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, wrap
 from ember_ml.backend.torch import DTYPES
 from ember_ml.backend.torch.distributed import Topology
@@ -27,6 +29,7 @@ from ember_ml.interop.torch_modules import (
     to_torch,
 )
 from ember_ml.nn import Module
+from ember_ml.nn.functional import substitute
 from ember_ml.nn.models.deferred_logits import computed_logits
 from ember_ml.nn.parameter import Parameter
 
@@ -62,16 +65,22 @@ class TorchParallel:
         self.root = to_torch(module)
         self._differentiates = False
         self._is_evaluated = False
+        self._calls = 0
+        self._finds_unused = find_unused
+        self._compute_dtype: torch.dtype | None = None
         if units is None:
             self._replicate(topology, precision, find_unused)
         else:
             self._shard(topology, units, precision)
-        detour_of(self.root).entry = self._enter
+        self._claim()
         self._parameters = {id(place.variable): place.value() for place in self.root.places}
 
+    def _claim(self) -> None:
+        """Let calls of the Ember module run through this object, not one created later."""
+        detour_of(self.root).entry = self._enter
+
     def _replicate(self, topology: Topology, precision: str, find_unused: bool) -> None:
-        for each in _modules(self.root):
-            each.compute_dtype = None if precision == "float32" else DTYPES[precision]
+        self._compute_dtype = None if precision == "float32" else DTYPES[precision]
         group, device = topology.groups["data"], topology.device
         self.wrapped: torch.nn.Module = DistributedDataParallel(
             self.root,
@@ -83,6 +92,7 @@ class TorchParallel:
         )
 
     def _shard(self, topology: Topology, units: Sequence[Module], precision: str) -> None:
+        _check_shapes(self.root.ember)
         mesh = topology.mesh
         axes = mesh["dp", "fsdp"] if topology.groups["dp"].size > 1 else mesh["fsdp"]
         policy = MixedPrecisionPolicy()
@@ -94,15 +104,18 @@ class TorchParallel:
         self.wrapped = self.root
         for each in _modules(self.root):
             each.takes_values = False  # during a call, torch has gathered values instead of parts
+            detour = detour_of(each)
+            detour.entry, detour.around_copies = functools.partial(refuse, each.ember), refuse
             for place in each.own_places:
                 each.share_value(place, local_part(place.value().detach()))
 
     def _enter(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output of the module for a call from Ember."""
-        if not self._is_evaluated:
+        if not self._is_evaluated and not self._differentiates:
             self.root.take_values_of_ember()
         inputs, options = tree.map_leaves(to_native, (args, dict(kwargs)))
         if self._differentiates:
+            self._calls += 1
             return tree.map_leaves(to_ember, self.wrapped(*inputs, **options))
         with torch.no_grad():
             output = tree.map_leaves(to_ember, self.root(*inputs, **options))
@@ -130,20 +143,77 @@ class TorchParallel:
             synchronize: Whether the gradients are averaged over the processes, with those of
                 earlier calls that were not.
         """
+        self._claim()
+        self._calls = 0
+        self.root.take_values_of_ember()
         with torch.enable_grad(), self._synchronizing(synchronize), self.training():
-            loss, others = compute()
+            with self._outer_values() as outer:
+                loss, others = compute()
+            if not self._calls:
+                raise ArgumentError(
+                    "Trainer: compute must call the model itself, trainer.model(...), if several "
+                    "processes train; its forward and its submodules do not share gradients"
+                )
             scaled(loss, others).native.backward()
+        self._check_gradients(outer, synchronize)
         return wrap(loss.native.detach(), BACKEND), tree.map_leaves(_detached, others)
+
+    @contextlib.contextmanager
+    def _outer_values(self) -> Iterator[dict[str, torch.Tensor]]:
+        """Let the Ember parameters have gradients outside of calls of the model, as in a penalty.
+
+        Yields the values by name. With DDP they are the parameters of torch; with FSDP2 they are
+        parts, whose gradients show that the loss depends on them.
+        """
+        named = dict(self.root.ember.named_parameters())
+        values = {name: self._parameters[id(x)] for name, x in named.items()}
+        if self.wrapped is self.root:
+            values = {
+                name: named[name].native.detach().requires_grad_(x.requires_grad)
+                for name, x in values.items()
+            }
+        takes, self.root.takes_values = self.root.takes_values, False
+        try:
+            with substitute(list(named.values()), [wrap(x, BACKEND) for x in values.values()]):
+                yield values
+        finally:
+            self.root.takes_values = takes
+
+    def _check_gradients(self, outer: Mapping[str, torch.Tensor], synchronize: bool) -> None:
+        """Raise an error for gradients that the processes have not averaged."""
+        if self.wrapped is self.root:
+            used = [name for name, x in outer.items() if x.grad is not None]
+            if used:
+                raise ArgumentError(
+                    f"Trainer: compute uses {used[0]} outside of a call of the model, where this "
+                    "process has a part of it; use it in the model's forward, or use strategy='dp'"
+                )
+        elif synchronize and not self._finds_unused:
+            unused = [name for name, x in outer.items() if x.requires_grad and x.grad is None]
+            if unused:
+                raise ArgumentError(
+                    f"Trainer: the loss does not depend on {', '.join(unused[:3])}"
+                    f"{' ...' * (len(unused) > 3)}; freeze unused parameters, or set "
+                    "strategy={'type': 'dp', 'find_unused': True}"
+                )
 
     @contextlib.contextmanager
     def training(self) -> Iterator[None]:
         """Let calls in the block compute gradients, once for each call."""
         self._differentiates = True
         before, nesting.once = nesting.once, True
+        self._compute_in(self._compute_dtype)
         try:
             yield
         finally:
             self._differentiates, nesting.once = False, before
+            self._compute_in(None)
+
+    def _compute_in(self, dtype: torch.dtype | None) -> None:
+        """Set the dtype in which parameters are used; evaluation uses their own."""
+        if self._compute_dtype is not None:
+            for each in _modules(self.root):
+                each.compute_dtype = dtype
 
     @contextlib.contextmanager
     def _synchronizing(self, synchronize: bool) -> Iterator[None]:
@@ -175,13 +245,14 @@ class TorchParallel:
     @contextlib.contextmanager
     def evaluated(self) -> Iterator[None]:
         """Let calls in the block use the values that the Ember parameters have now."""
+        self._claim()
         replaced = [
             (local_part(place.value().detach()), place.variable.native)
             for each in _modules(self.root)
             for place in each.own_places
             if place.variable.native is not each.shared[id(place.variable)]
         ]
-        kept = [memory.clone() for memory, _ in replaced]
+        trained = [memory.clone() for memory, _ in replaced]
         for memory, value in replaced:
             memory.copy_(value)
         self._is_evaluated = True
@@ -189,7 +260,7 @@ class TorchParallel:
             yield
         finally:
             self._is_evaluated = False
-            for (memory, _), value in zip(replaced, kept, strict=True):
+            for (memory, _), value in zip(replaced, trained, strict=True):
                 memory.copy_(value)
 
     def take_values(self) -> None:
@@ -235,10 +306,6 @@ class TorchParallel:
         stop = min(start + length, rows)
         return wrap(whole.native[start:stop].contiguous(), BACKEND)
 
-    def whole_shape(self, parameter: Parameter) -> tuple[int, ...]:
-        """Return the shape of a parameter of which this process may have a part."""
-        return tuple(self._parameters[id(parameter)].shape)
-
 
 def _modules(root: torch.nn.Module) -> list[EmberModule]:
     return [each for each in root.modules() if isinstance(each, EmberModule)]
@@ -247,3 +314,28 @@ def _modules(root: torch.nn.Module) -> list[EmberModule]:
 def _detached(leaf: object) -> object:
     native = to_native(leaf)
     return wrap(native.detach(), BACKEND) if isinstance(native, torch.Tensor) else leaf
+
+
+def _check_shapes(module: Module) -> None:
+    """Raise an error for parameters that FSDP2 cannot divide."""
+    for name, parameter in module.named_parameters():
+        if not parameter.ndim:
+            raise ArgumentError(
+                f"FSDPStrategy: the parameter {name} is a scalar, which cannot be divided; give it "
+                "the shape (1,), or use strategy='dp'"
+            )
+
+
+def refuse(module: Module, args: object, kwargs: object) -> NoReturn:
+    """Raise an error for a call of a module whose parameters this process has in parts.
+
+    Args:
+        module: Submodule or copy of a model that several processes share.
+        args: Arguments of the call.
+        kwargs: Keyword arguments of the call.
+    """
+    raise ArgumentError(
+        f"{type(module).__name__}: this process has only parts of the parameters, which calls of "
+        "the whole model gather. To generate, or to call submodules and copies, save the model "
+        "with trainer.save and load it with ember_ml.load"
+    )

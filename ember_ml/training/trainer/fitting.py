@@ -114,6 +114,7 @@ class Fit:
             with Interrupt(bool(self._checkpoint_folders())) as self._interrupt:
                 if trainer.parallel is not None:
                     trainer.parallel.interrupt = self._interrupt
+                    trainer.parallel.agreed_signal = None
                 while not self._is_over():
                     check_parameters(trainer)
                     self._run_epoch()

@@ -63,6 +63,7 @@ def explain(
     place: BatchPlace,
     parameters: Mapping[str, Tensor],
     gradients: Callable[[], Mapping[str, Tensor]],
+    is_elsewhere: bool = False,
 ) -> NonFiniteError:
     """Return the error for a batch, which names the non-finite values.
 
@@ -73,6 +74,7 @@ def explain(
         place: Where the batch comes from.
         parameters: Values of the parameters by name, before the step.
         gradients: Function that returns the gradients by name.
+        is_elsewhere: Whether the loss is finite in this process, but not in another one.
     """
     indices = place.indices
     names: list[str] = []
@@ -84,6 +86,8 @@ def explain(
         reason = f"the batch has no examples: {_listed(empty)}"
     elif names := not_finite(parameters):
         reason = f"not finite: the values of {_listed(names)}"
+    elif is_elsewhere:
+        reason = "this process's part of the batch is finite: see the message of another process"
     elif loss != loss or abs(loss) == float("inf"):
         reason = "the batch and all parameters are finite: the model or the loss overflows"
     elif names := not_finite(gradients()):

@@ -160,7 +160,9 @@ class StepRunner:
         self.group.leave_out(loss)
         return self.complete() if self.group.count >= self._config.accumulate else None
 
-    def _problem(self, batch: object, loss: float, grads: Gradients | None) -> NonFiniteError:
+    def _problem(
+        self, batch: object, loss: float, grads: Gradients | None, is_elsewhere: bool = False
+    ) -> NonFiniteError:
         """Return the error that names the non-finite values."""
         trainer = self._trainer
         parameters = {name: x.value() for name, x in trainer.model.named_parameters()}
@@ -168,7 +170,8 @@ class StepRunner:
         def gradients() -> dict[str, Tensor]:
             return self._named(self._gradients(batch).gradients if grads is None else grads)
 
-        return explain(trainer.step + 1, loss, batch, trainer.batch_place(), parameters, gradients)
+        step, place = trainer.step + 1, trainer.batch_place()
+        return explain(step, loss, batch, place, parameters, gradients, is_elsewhere)
 
     def complete(self) -> StepResult | None:
         """Update with the batches so far, and return the result; None if there are none."""
