@@ -15,6 +15,7 @@ from ember_ml.distributed.errors import DistributedError
 from ember_ml.distributed.values import SharedValues, rows_of
 from ember_ml.distributed.world import World
 from ember_ml.nn import _traversal
+from ember_ml.nn._hooks import hooks_of
 from ember_ml.nn.auxiliary_losses import reported_losses
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Parameter
