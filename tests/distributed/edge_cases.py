@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import os
+import signal
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from ember_ml._core.errors import EmberError
 from ember_ml.data import ArrayDataset, DataLoader
 from ember_ml.distributed import DataParallelStrategy, Mesh, Strategy
 from ember_ml.training import Trainer
+from ember_ml.training.callbacks import Callback, Checkpoint
 from tests.distributed import tasks
 
 
@@ -145,3 +149,22 @@ def non_finite(strategy: str) -> str:
     except EmberError as error:
         return str(error)
     return "no error"
+
+
+class InterruptOnce(Callback):
+    """Sends Ctrl-C to the first process after the first step."""
+
+    def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        if trainer.step == 1 and trainer.is_main:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def interrupted_fit(strategy: str, folder: str) -> list[int]:
+    """Return the number of steps after an interrupted fit, and after another one."""
+    trainer = build(strategy, callbacks=[Checkpoint(folder), InterruptOnce()])
+    steps = []
+    for _ in range(2):
+        with contextlib.suppress(KeyboardInterrupt):
+            trainer.fit(data(), until_step=6)
+        steps.append(trainer.step)
+    return steps

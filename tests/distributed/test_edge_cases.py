@@ -85,3 +85,10 @@ def test_a_batch_that_is_not_finite_in_one_process(pools) -> None:
     first, second = pools(2).run(f"{CASES}non_finite", strategy="dp")
     assert "not finite in this batch: inputs (dataset index 1)" in first
     assert "see the message of another process" in second
+
+
+def test_fit_continues_after_an_interrupted_fit(pools, tmp_path) -> None:
+    options = {"strategy": "dp", "folder": str(tmp_path / "run")}
+    for first, second in pools(2).run(f"{CASES}interrupted_fit", **options):
+        assert first < 6
+        assert second == 6
