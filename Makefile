@@ -40,7 +40,8 @@ browser: ## install Chromium for the tests of the report, if apt-get can
 	} || echo "Chromium is missing and cannot be installed here: its tests are skipped, or fail in CI"
 
 test: setup browser ## run the tests on every backend
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 $(or $(ARGS),--ignore tests/distributed)
+	$(if $(ARGS),,$(BIN)/python -m pytest tests/distributed) # in one worker: they start processes themselves
 
 robustness: setup ## run the long robustness tests: kills, random resumes, damaged files, concurrent writers, compilation and export of all modules
 	EMBER_ROBUSTNESS=full $(BIN)/python -m pytest -n 2 tests/robustness tests/conformance/test_torch_modules.py tests/distributed/test_faults.py $(ARGS)

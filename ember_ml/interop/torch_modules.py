@@ -155,7 +155,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         _active.depth += 1
         try:
             if _active.depth > 1 and not self._forward_pre_hooks:  # the caller has the values
-                output = _forward(self.ember, inputs, options)
+                output = run_forward(self.ember, inputs, options)
             else:
                 output = self._compute(inputs, options)
         finally:
@@ -194,7 +194,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         kwargs: Mapping[str, Any],
     ) -> Any:
         with substitute(variables, [wrap(x, BACKEND) for x in natives]):
-            output = _forward(self.ember, args, kwargs)
+            output = run_forward(self.ember, args, kwargs)
             for place, native in zip(self.places, natives, strict=True):
                 variable = place.variable
                 if isinstance(variable, Buffer) and variable.native is not native:
@@ -375,7 +375,7 @@ class _Detour:
     def __call__(self, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output of the module."""
         if not _active.depth:
-            entry = self.entry or functools.partial(_forward, module)
+            entry = self.entry or functools.partial(run_forward, module)
             return entry(args, kwargs)
         inputs, options = tree.map_leaves(to_native, (args, dict(kwargs)))
         target = self.target()
@@ -415,7 +415,7 @@ def _share_after_load(module: EmberModule, keys: object) -> None:
     module.share_memory_with_ember()
 
 
-def _forward(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def run_forward(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the output of an Ember module, with the hooks of Ember."""
     hooks = module._hooks
     assert hooks is not None, "a module with a torch module has hooks"

@@ -24,6 +24,7 @@ from ember_ml.interop.torch_modules import (
     EmberModule,
     detour_of,
     local_part,
+    run_forward,
     to_ember,
     to_native,
     to_torch,
@@ -64,6 +65,7 @@ class TorchParallel:
     ) -> None:
         self.root = to_torch(module)
         self._differentiates = False
+        self.recomputes = False
         self._is_evaluated = False
         self._calls = 0
         self._finds_unused = find_unused
@@ -105,9 +107,16 @@ class TorchParallel:
         for each in _modules(self.root):
             each.takes_values = False  # during a call, torch has gathered values instead of parts
             detour = detour_of(each)
-            detour.entry, detour.around_copies = functools.partial(refuse, each.ember), refuse
+            detour.entry = functools.partial(self._enter_part, each.ember)
+            detour.around_copies = refuse
             for place in each.own_places:
                 each.share_value(place, local_part(place.value().detach()))
+
+    def _enter_part(self, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the output of a submodule that a backward pass computes again; refuse others."""
+        return (
+            run_forward(module, args, kwargs) if self.recomputes else refuse(module, args, kwargs)
+        )
 
     def _enter(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output of the module for a call from Ember."""
@@ -154,9 +163,20 @@ class TorchParallel:
                     "Trainer: compute must call the model itself, trainer.model(...), if several "
                     "processes train; its forward and its submodules do not share gradients"
                 )
-            scaled(loss, others).native.backward()
+            total = scaled(loss, others).native
+            with self.recomputing():
+                total.backward()
         self._check_gradients(outer, synchronize)
         return wrap(loss.native.detach(), BACKEND), tree.map_leaves(_detached, others)
+
+    @contextlib.contextmanager
+    def recomputing(self) -> Iterator[None]:
+        """Let submodules be called in the block, as rematerialization does."""
+        self.recomputes = True
+        try:
+            yield
+        finally:
+            self.recomputes = False
 
     @contextlib.contextmanager
     def _outer_values(self) -> Iterator[dict[str, torch.Tensor]]:

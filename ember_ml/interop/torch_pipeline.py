@@ -61,7 +61,7 @@ class TorchPipeline:
         natives = {name: x.native for name, x in options.items()}
         arguments = (inputs.native,) if group.rank == 0 else ()
         numbers = torch.arange(microbatches) if group.rank == group.size - 1 else None
-        with torch.enable_grad(), self.modules.training():
+        with torch.enable_grad(), self.modules.training(), self.modules.recomputing():
             self._schedules[key].step(
                 *arguments, target=numbers, losses=[], return_outputs=False, **natives
             )
