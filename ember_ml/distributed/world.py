@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from ember_ml._core import runtime
+from ember_ml._core import recording, runtime
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.namespaces import import_module
 from ember_ml._core.tensor import Tensor, wrap
@@ -94,18 +94,21 @@ class Group:
         """Return the sum over the processes; the gradient passes unchanged."""
         if self.size == 1:
             return x
+        _check_tapes()
         return wrap(self._engine.reduce(x.native, self.native), self._backend)
 
     def spread(self, x: Tensor) -> Tensor:
         """Return a value that is the same in each process; its gradients are summed."""
         if self.size == 1:
             return x
+        _check_tapes()
         return wrap(self._engine.spread(x.native, self.native), self._backend)
 
     def gather(self, x: Tensor, axis: int) -> Tensor:
         """Return the parts of all processes, joined; each part has its slice of the gradient."""
         if self.size == 1:
             return x
+        _check_tapes()
         return wrap(self._engine.gather(x.native, self.native, axis), self._backend)
 
     def barrier(self) -> None:
@@ -167,6 +170,15 @@ def _watched(name: str, collective: Callable[..., Any], watch: Watch) -> Callabl
             return collective(*args)
 
     return run
+
+
+def _check_tapes() -> None:
+    """Raise an error if a tape is open, which would lose the gradient of a collective."""
+    if recording.tapes():
+        raise DistributedError(
+            "GradientTape does not record communication between processes; use the Trainer, "
+            "nn.value_and_grad or autodiff.value_and_grad"
+        )
 
 
 class World:

@@ -13,7 +13,8 @@ COMMUNICATING = [name for name in available() if capabilities(name)]
 def collectives() -> dict:
     """Run each collective in this process, and return what it has computed."""
     from ember_ml import backend, ops
-    from ember_ml.autodiff import value_and_grad
+    from ember_ml.autodiff import GradientTape, value_and_grad
+    from ember_ml.distributed import DistributedError
     from ember_ml.distributed.mesh import Mesh
     from ember_ml.nn import tensor
 
@@ -28,6 +29,13 @@ def collectives() -> dict:
     def gathered(x):
         return ops.sum(group.gather(x, 0) * tensor.array([1.0, 2.0, 3.0, 4.0]))
 
+    try:
+        with GradientTape() as tape:
+            tape.watch(x)
+            group.spread(x)
+        problem = ""
+    except DistributedError as error:
+        problem = str(error)
     total, slope = value_and_grad(loss)(x)
     joined, part = value_and_grad(gathered)(x)
     return {
@@ -39,6 +47,7 @@ def collectives() -> dict:
         "data": group.exchange({"rank": rank, "text": "ü" * (1 + group.rank)}),
         "loss": [float(total), slope.tolist()],
         "gathered": [float(joined), part.tolist()],
+        "problem": problem,
     }
 
 
@@ -47,6 +56,7 @@ def test_collectives(pools, backend: str) -> None:
     results = pools(2, backend).run("tests.distributed.test_world:collectives")
     for rank, result in enumerate(results):
         assert result["sum"] == [1.0, 20.0]
+        assert "GradientTape does not record" in result["problem"]
         assert result["parts"] == [[0.0, 10.0], [1.0, 10.0]]
         assert result["first"] == [0.0, 10.0]
         assert result["means"] == [[0.5, 10.0], [1.5, 11.0]]
