@@ -24,6 +24,7 @@ NEEDED: dict[str, Any] = {
     "kernel_size": 3,
     "layer": {"type": "layers/swiglu", "features": 32},
     "layers": "attention swiglu",
+    "mesh": {"tp": 1},
     "long_factors": [2.0, 3.0],
     "model": {"type": "layers/dense", "in_features": 4, "out_features": 2},
     "motor_fanin": 2,

@@ -9,6 +9,7 @@ from ember_ml import registry
 from ember_ml.backend import available
 from ember_ml.distributed import capabilities
 from tests.distributed import tasks
+from tests.robustness.scale import FULL
 
 MOE = ["swiglu", {"type": "moe", "num_experts": 4, "balance_weight": 0.0, "z_weight": 0.0}]
 """The balance of the experts is not a mean over examples, so each part of a batch has its own."""
@@ -40,18 +41,9 @@ def assert_equal_training(results: list[dict], expected: dict, tolerance: float 
 
 
 TWO = ["dp", "fsdp", "tp", {"type": "pp", "schedule": "gpipe"}, {"type": "pp", "schedule": "1f1b"}]
-FOUR = [
-    {"dp": 4},
-    {"fsdp": 4},
-    {"dp": 2, "fsdp": 2},
-    {"pp": 4},
-    {"dp": 2, "pp": 2},
-    {"fsdp": 2, "pp": 2},
-    {"tp": 4},
-    {"dp": 2, "tp": 2},
-    {"fsdp": 2, "tp": 2},
-    {"tp": 2, "pp": 2},
-]
+FOUR = [{"dp": 4}, {"fsdp": 4}, {"tp": 4}, {"pp": 4}, {"fsdp": 2, "tp": 2}, {"dp": 2, "pp": 2}]
+if FULL:
+    FOUR += [{"dp": 2, "fsdp": 2}, {"dp": 2, "tp": 2}, {"fsdp": 2, "pp": 2}, {"tp": 2, "pp": 2}]
 MESHES = [(2, each) for each in TWO] + [(4, {"type": "mesh", "mesh": each}) for each in FOUR]
 
 
@@ -133,7 +125,7 @@ def test_parts_of_unequal_weight(pools, strategy: str, kind: str, accumulate: in
     assert_equal_training(results, expected)
 
 
-@pytest.mark.parametrize("optimizer", ["muon", "adafactor", "lamb", "schedule_free_adamw"])
+@pytest.mark.parametrize("optimizer", ["muon", "adafactor"])
 def test_optimizers_of_whole_matrices_with_split_layers(pools, optimizer: str) -> None:
     options = {"pattern": [ATTENTION, "swiglu"], "optimizer": optimizer, "learning_rate": 0.01}
     expected = tasks.alone("train", **options)

@@ -89,7 +89,7 @@ def test_indivisible_parameters(split: Split, shape: tuple[int, ...], message: s
     with pytest.raises(ArgumentError, match=message):
         split.local_shape(shape, 4)
     with pytest.raises(ArgumentError, match="among 4 processes"):
-        split.local(tensor.array(np.zeros(shape)), 0, 4)
+        split.local(tensor.array(np.zeros(shape, dtype="float32")), 0, 4)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def model(layers: str = "attention swiglu") -> LanguageModel:
     return LanguageModel(layers, 7, 16)
 
 
-def test_a_program_of_torch_runs_without_ember(tmp_path: Path, backend: str) -> None:
+def test_a_program_of_torch_runs_without_ember(tmp_path: Path, on_numpy: None) -> None:
     ours = model("mamba attention")
     written = export(ours, tmp_path / "model.pt2")
     assert written.shape[0] == "batch"

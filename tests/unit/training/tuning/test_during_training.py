@@ -79,9 +79,8 @@ def state(trainer):
     return values, str(optimizer), modes, rest, random, metrics, names, training
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "schedule_free_adamw"])
-def test_nothing_changes(backend, optimizer):
-    trainer = trained(Bounded(32, MemoryError()), optimizer, accumulate=2)
+def test_nothing_changes(backend):
+    trainer = trained(Bounded(32, MemoryError()), "schedule_free_adamw", accumulate=2)
     before = state(trainer)
     loader = DataLoader(ArrayDataset(*data()), 10, shuffle=True, seed=3)
     position = loader.state_dict()
@@ -94,16 +93,16 @@ def test_nothing_changes(backend, optimizer):
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "largest"),
     [
-        MemoryError(),
-        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
-        RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"),
-        RuntimeError("[malloc] Unable to allocate 1024 bytes."),
+        (MemoryError(), 1),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"), 37),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate"), 99),
+        (RuntimeError("[malloc] Unable to allocate 1024 bytes."), 100),
+        (MemoryError(), 1000),
     ],
-    ids=["numpy", "cuda", "torch", "mlx"],
+    ids=["numpy", "cuda", "torch", "mlx", "none"],
 )
-@pytest.mark.parametrize("largest", [1, 37, 99, 100, 1000])
 def test_the_largest_size_is_found(on_numpy, error, largest):
     trainer = trained(Bounded(1000, error))
     trainer.model.largest = largest
