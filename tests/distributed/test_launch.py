@@ -88,13 +88,18 @@ def test_a_restarted_run_resumes(folder, monkeypatch, option: list[str]) -> None
 
 
 SCRIPT = """
-import sys
+import pathlib, sys, time
 from ember_ml.distributed import launch, read_environment
 if __name__ == "__main__" and "child" not in sys.argv:
     launch(__file__, 2, ["child"], backend="torch", max_restarts=0)
 place = read_environment()
 sys.stdout.write(f"{place.rank} of {place.size}: {sys.argv[1:]}\\n")
-if place.rank == 1:
+sys.stdout.flush()
+if place.rank == 0:
+    pathlib.Path("written").touch()
+else:
+    while not pathlib.Path("written").exists():  # the launcher ends the first process
+        time.sleep(0.05)
     raise ValueError("the second process cannot train")
 """
 
