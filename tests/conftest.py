@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) in kept]
 
 
-ROWS = 5
+ROWS = 4
 """Number of rows of a test function that --quick runs on the first backend."""
 STARTS_PROGRAMS = (
     "tests/distributed/",
