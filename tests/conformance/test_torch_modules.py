@@ -49,7 +49,7 @@ CREATE = [
     for entry in entries
 ]
 of_each = pytest.mark.parametrize("create", CREATE)
-of_some = pytest.mark.parametrize("create", CREATE if FULL else CREATE[::5])
+of_some = pytest.mark.parametrize("create", CREATE if FULL else CREATE[::10])
 """Compilers take seconds for each; all rows run in the long version."""
 
 
