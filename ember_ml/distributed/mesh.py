@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
-from ember_ml._core.errors import ArgumentError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.distributed.errors import DistributedError
 
 AXES = ("pp", "dp", "fsdp", "tp")
@@ -74,3 +75,25 @@ class Mesh:
                 "change the mesh"
             )
         return mesh
+
+
+def mesh_of(value: object) -> Mesh:
+    """Return a mesh for a mesh, a mapping of axes to lengths, or None.
+
+    Args:
+        value: The mesh in any of these forms.
+    """
+    if isinstance(value, Mesh):
+        return value
+    if value is None:
+        return Mesh()
+    if not isinstance(value, Mapping):
+        raise ArgumentTypeError(
+            f"mesh must be a Mesh or a mapping such as {{'fsdp': 2, 'tp': 2}}, not {value!r:.60}"
+        )
+    unknown = [name for name in value if name not in AXES]
+    if unknown:
+        raise ArgumentError(
+            f"a mesh has no axis {unknown[0]!r:.60}; its axes are {', '.join(AXES)}"
+        )
+    return Mesh(**value)

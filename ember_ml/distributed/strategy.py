@@ -15,7 +15,7 @@ from ember_ml.configs import Config
 from ember_ml.configs.fields import Positive, Size
 from ember_ml.distributed.environment import Environment, read_environment
 from ember_ml.distributed.layout import Layout
-from ember_ml.distributed.mesh import Mesh
+from ember_ml.distributed.mesh import Mesh, mesh_of
 from ember_ml.distributed.run import ParallelRun
 from ember_ml.distributed.world import TIMEOUT
 from ember_ml.nn.blocks import Block
@@ -67,7 +67,11 @@ class Strategy:
         find_unused: bool = False,
         timeout: float = TIMEOUT,
     ) -> None:
-        self.mesh = mesh if isinstance(mesh, Mesh) else Mesh(**dict(mesh or {}))
+        if not timeout > 0:
+            raise ArgumentError(
+                f"{type(self).__name__}: timeout must be more than 0, not {timeout}"
+            )
+        self.mesh = mesh_of(mesh)
         self.layout = _layout(layout)
         self.units = None if units is None else tuple(units)
         self.microbatches = microbatches

@@ -121,6 +121,20 @@ def test_lengths_of_axes(value: object) -> None:
         Mesh(tp=value)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mesh": {"xp": 2}}, "a mesh has no axis 'xp'; its axes are pp, dp, fsdp, tp"),
+        ({"mesh": 5}, "mesh must be a Mesh or a mapping"),
+        ({"timeout": -1}, "timeout must be more than 0, not -1"),
+        ({"timeout": float("nan")}, "timeout must be more than 0, not nan"),
+    ],
+)
+def test_wrong_arguments_of_strategies(options: dict, message: str) -> None:
+    with pytest.raises((ArgumentError, TypeError), match=message):
+        Strategy(**options)
+
+
 def test_the_default_of_dp_is_what_is_left() -> None:
     assert Mesh(tp=2).on(8) == Mesh(dp=4, tp=2)
     with pytest.raises(DistributedError, match=r"the mesh \(dp=2 x tp=3\) has 6 processes, but 8"):
