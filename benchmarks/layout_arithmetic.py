@@ -32,7 +32,6 @@ MESHES = [
     (Mesh(dp=8, fsdp=8), "bfloat16"),
     (Mesh(dp=1, fsdp=32, tp=2), "bfloat16"),
     (Mesh(dp=1, fsdp=8, tp=8), "bfloat16"),
-    (Mesh(dp=1, fsdp=16, pp=4), "float32"),
     (Mesh(dp=1, fsdp=16, pp=4), "bfloat16"),
 ]
 
@@ -50,9 +49,8 @@ class Layout:
 
     @property
     def name(self) -> str:
-        """Axes, and the dtype of a pipeline."""
-        axes = " x ".join(f"{name}={n}" for name, n in self.mesh.sizes().items() if n > 1)
-        return axes + (f", {self.dtype}" if self.mesh.pp > 1 else "")
+        """Axes of the mesh."""
+        return " x ".join(f"{name}={n}" for name, n in self.mesh.sizes().items() if n > 1)
 
     @property
     def itemsize(self) -> int:

@@ -20,7 +20,12 @@ from ember_ml.registry.components import REGISTRY
 
 
 def pytest_configure() -> None:
-    """Restore SIGINT, which a shell ignores in background jobs and all their children."""
+    """Restore SIGINT, which a shell ignores in background jobs and all their children.
+
+    Some virtual machines report matrix tiles (AMX) but do not run them: without this limit, a
+    bfloat16 product of torch would end the process there.
+    """
+    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if ignored and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,17 +10,16 @@ from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.namespaces import import_module
 from ember_ml._core.tensor import EmberTensor, Tensor
-from ember_ml.distributed.engines import Part, Sums, Totals, totals_of, weight_unit
+from ember_ml.distributed.engines import Part, Sums, Totals, weight_unit
 from ember_ml.distributed.errors import DistributedError
+from ember_ml.distributed.stage_losses import Microbatch, StageLosses
 from ember_ml.distributed.values import SharedValues, rows_of
 from ember_ml.distributed.world import World
 from ember_ml.nn import _traversal
 from ember_ml.nn._hooks import hooks_of
-from ember_ml.nn.auxiliary_losses import reported_losses
-from ember_ml.nn.module import Module
+from ember_ml.nn.module import Module, inference_mode
 from ember_ml.nn.parameter import Parameter
 from ember_ml.nn.stages import stages_of
-from ember_ml.training.losses.base import reported_weights
 from ember_ml.training.trainer import batches
 from ember_ml.training.trainer.gradients import SUM, Gradients, LossGradients
 
@@ -43,11 +42,6 @@ class PipelineEngine:
     def __init__(
         self, strategy: Strategy, model: Module, world: World, values: SharedValues, precision: str
     ) -> None:
-        if precision != "float32":
-            raise ArgumentError(
-                f"Trainer: precision={precision!r} does not work in a pipeline, which computes in "
-                "float32; use dp, fsdp or tp"
-            )
         self._group = world.group("pp")
         self._data = world.group("data")
         self._microbatches = strategy.microbatches or self._group.size
@@ -55,7 +49,7 @@ class PipelineEngine:
         self._stage = stages_of(model, self._group.size)[self._group.rank]
         self._free(model, values)
         units = strategy.units_of(self._stage) if world.mesh.fsdp > 1 else None
-        values.wrapped = world.modules.TorchParallel(self._stage, world.topology, units)
+        values.wrapped = world.modules.TorchParallel(self._stage, world.topology, units, precision)
         self._modules = values.wrapped
         self._refuse = world.modules.refuse
         pipelines: Any = import_module("ember_ml.interop.torch_pipeline")
@@ -111,38 +105,25 @@ class PipelineEngine:
         self, gradients: LossGradients, batch: object, scale: float, sums: Sums | None, last: bool
     ) -> Part:
         """Add the gradients of this process's part of a batch."""
+        batch = gradients.cast_batch(batch)
         inputs, options, targets = self._arguments(batch)
         count = _divisor(inputs.shape[0], self._microbatches)
-        parts: list[Part] = []
-
-        def loss(output: Tensor, number: int) -> Tensor:
-            part = rows_of(targets, number, count)[0]
-            value, weight = self._loss(gradients, output, part, rows_of(batch, number, count)[0])
-            parts.append(Part(float(value), weight, None))
-            return value * (self._share(parts[-1].weight) * scale)
-
-        ends = self._shapes(inputs, options, count)
+        ends, output = self._shapes(inputs, options, count)
         schedule = self._schedule if count >= self._group.size else "gpipe"
         self._unit = self._unit or self._first_unit(batch)
-        self._modules.take_values()
-        with reported_losses() as reported:
-            self._pipeline.step(inputs, options, loss, count, schedule, ends)
-        if reported:
-            raise DistributedError(
-                "layers that report losses of their own, such as the balance of experts, cannot "
-                "train in a pipeline; set their weights to 0, or use dp, fsdp or tp"
-            )
-        return self._whole(parts)
-
-    def _loss(
-        self, gradients: LossGradients, output: Tensor, target: tuple[Any, Any], batch: object
-    ) -> tuple[Tensor, float]:
-        """Return the loss of a microbatch, and its weight."""
+        rows = [rows_of((batch, *targets), number, count)[0] for number in range(count)]
         assert self._trainer.loss is not None, "adopt has checked it"
-        targets, options = target
-        with reported_weights() as weights:
-            loss = self._trainer.loss(output, targets, **options)
-        return loss, float(gradients.weight_of(batch, weights, loss))
+        losses = StageLosses(
+            self._trainer.loss,
+            gradients,
+            lambda weight: self._share(weight) * scale,
+            [Microbatch(*row) for row in rows],
+            output,
+            self._group.rank == self._group.size - 1,
+        )
+        self._modules.take_values()
+        self._pipeline.step(inputs, options, losses, count, schedule, ends, last)
+        return self._whole(losses.totals())
 
     def _arguments(self, batch: object) -> tuple[Tensor, dict[str, Tensor], Any]:
         parts = batches.split(batch, True, self._trainer.takes_mask)
@@ -164,15 +145,17 @@ class PipelineEngine:
         assert self._unit is not None, "it is set before the first loss"
         return 1.0 if weight == SUM else weight / self._unit
 
-    def _whole(self, parts: Sequence[Part]) -> Part:
-        """Return the result of all microbatches, which the last stage has."""
-        loss, weight, is_sum = self._group.sums([float(x) for x in totals_of(parts)])
+    def _whole(self, totals: Totals) -> Part:
+        """Return the result of all microbatches from what each stage knows of it."""
+        loss, weight, is_sum = self._group.sums([float(x) for x in totals])
         if is_sum:
             return Part(loss, SUM, None)
         return Part(loss / weight if weight else 0.0, weight, None)
 
-    def _shapes(self, inputs: Tensor, options: Mapping[str, Tensor], count: int) -> Any:
-        """Return shape and dtype of a microbatch before and after this stage."""
+    def _shapes(
+        self, inputs: Tensor, options: Mapping[str, Tensor], count: int
+    ) -> tuple[Any, tuple[Sequence[int], str]]:
+        """Return shape and dtype of a microbatch before and after this stage, and of the output."""
         key = (inputs.shape, inputs.dtype.name, tuple(options), count)
         if key not in self._ends:
             x, mask = rows_of((inputs, options.get("mask")), 0, count)[0]
@@ -180,12 +163,14 @@ class PipelineEngine:
             for source in range(self._group.size):
                 y = x
                 if source == self._group.rank:
-                    y = self._stage(x, mask)
+                    # no random numbers, and no change of buffers
+                    with inference_mode(self._stage.modules()), self._modules.reduced_precision():
+                        y = self._stage(x, mask)
                 described.append(self._group.exchange([list(y.shape), y.dtype.name])[source])
                 shape, dtype = described[-1]
                 x = ops.zeros(tuple(shape), dtype=dtype)
-            rank = self._group.rank
-            self._ends[key] = (tuple(described[rank]), tuple(described[rank + 1]))
+            before, after = described[self._group.rank : self._group.rank + 2]
+            self._ends[key] = ((tuple(before), tuple(after)), tuple(described[-1]))
         return self._ends[key]
 
     def take(self, parameters: Sequence[Parameter], totals: Totals) -> Gradients:

@@ -68,9 +68,17 @@ class _Place(NamedTuple):
         return getattr(self.owner, self.name)
 
     def computed(self, dtype: torch.dtype | None) -> torch.Tensor:
-        """Return the value that a call computes with; autocast has a dtype for parameters."""
+        """Return the value that a call computes with.
+
+        Args:
+            dtype: Dtype of floating-point parameters. Default: autocast's, or their own.
+        """
         value = self.value()
-        return value if isinstance(self.variable, Buffer) else _autocast.cast(value, dtype)
+        if isinstance(self.variable, Buffer):
+            return value
+        if dtype is None or not value.is_floating_point():
+            return _autocast.cast(value, _active.dtype)
+        return value.to(dtype)
 
 
 class _Seat(NamedTuple):
@@ -182,7 +190,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         with exclusive(variables):
             if self.takes_values and _active.depth == 1 and not torch.compiler.is_compiling():
                 self.take_values_of_ember()
-            dtype = _active.dtype or self.compute_dtype
+            dtype = None if _active.dtype is not None else self.compute_dtype
             natives = [place.computed(dtype) for place in self.places]
             return self._substitute(variables, natives, args, kwargs)
 

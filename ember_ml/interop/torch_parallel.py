@@ -129,14 +129,8 @@ class TorchParallel:
         with torch.no_grad():
             output = tree.map_leaves(to_ember, self.root(*inputs, **options))
             output = computed_logits(output)  # parameters in the output are freed
-        self._reshard()
+        reshard(self.root)
         return output
-
-    def _reshard(self) -> None:
-        """Free the gathered parameters, which FSDP2 keeps for a backward pass."""
-        for each in self.root.modules():
-            if isinstance(each, FSDPModule):
-                each.reshard()
 
     def differentiate(
         self,
@@ -222,18 +216,23 @@ class TorchParallel:
         """Let calls in the block compute gradients, once for each call."""
         self._differentiates = True
         before, nesting.once = nesting.once, True
-        self._compute_in(self._compute_dtype)
+        try:
+            with self.reduced_precision():
+                yield
+        finally:
+            self._differentiates, nesting.once = False, before
+
+    @contextlib.contextmanager
+    def reduced_precision(self) -> Iterator[None]:
+        """Let calls in the block compute in the dtype of training; others use the parameters'."""
+        modules = [] if self._compute_dtype is None else _modules(self.root)
+        for each in modules:
+            each.compute_dtype = self._compute_dtype
         try:
             yield
         finally:
-            self._differentiates, nesting.once = False, before
-            self._compute_in(None)
-
-    def _compute_in(self, dtype: torch.dtype | None) -> None:
-        """Set the dtype in which parameters are used; evaluation uses their own."""
-        if self._compute_dtype is not None:
-            for each in _modules(self.root):
-                each.compute_dtype = dtype
+            for each in modules:
+                each.compute_dtype = None
 
     @contextlib.contextmanager
     def _synchronizing(self, synchronize: bool) -> Iterator[None]:
@@ -329,6 +328,17 @@ class TorchParallel:
 
 def _modules(root: torch.nn.Module) -> list[EmberModule]:
     return [each for each in root.modules() if isinstance(each, EmberModule)]
+
+
+def reshard(module: torch.nn.Module) -> None:
+    """Free the gathered parameters, which FSDP2 keeps for a backward pass.
+
+    Args:
+        module: Module whose submodules may be sharded.
+    """
+    for each in module.modules():
+        if isinstance(each, FSDPModule):
+            each.reshard()
 
 
 def _detached(leaf: object) -> object:

@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import torch
 
 import ember_ml
 from ember_ml import nn, ops
@@ -69,6 +70,17 @@ def train(
         "parameters": whole_parameters(trainer),
         "evaluation": trainer.evaluate(data(kind)),
     }
+
+
+def gradient_exchanges(pattern: Any, strategy: Any, accumulate: int) -> list[int]:
+    """Return the lengths of the long arrays that two steps sum over processes."""
+    trainer = build(pattern, strategy, accumulate=accumulate)
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+    ) as profile:
+        trainer.fit(data(), steps=2)
+    sums = [event.input_shapes for event in profile.events() if event.name == "gloo:all_reduce"]
+    return [length for ((length, *_),) in sums if length > 100]
 
 
 def alone(function: str, **arguments: Any) -> Any:

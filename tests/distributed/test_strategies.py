@@ -89,7 +89,6 @@ OPTIONS = [
     {"ema": 0.5},
     {"metrics": ["accuracy"], "train_metrics": True},
     {"schedule": {"type": "cosine"}},
-    {"precision": "bfloat16"},
 ]
 
 
@@ -99,7 +98,54 @@ def test_options_of_the_trainer(pools, options: dict) -> None:
     results = pools(2).run(
         "tests.distributed.tasks:train", pattern="attention", strategy="fsdp", **options
     )
-    assert_equal_training(results, expected, 1e-8 if "precision" not in options else 0.03)
+    assert_equal_training(results, expected)
+
+
+PRECISIONS = [(2, each, "bfloat16") for each in ("dp", "fsdp", "tp", "pp")]
+PRECISIONS += [(2, "pp", "float16")]
+PRECISIONS += [(4, {"type": "mesh", "mesh": {"fsdp": 2, "pp": 2}}, "bfloat16")]
+
+
+@pytest.mark.parametrize(("number", "strategy", "precision"), PRECISIONS, ids=str)
+def test_mixed_precision(pools, number: int, strategy, precision: str) -> None:
+    options = {"pattern": [ATTENTION, "swiglu"], "accumulate": 2}
+    exact = tasks.alone("train", **options)
+    options["precision"] = precision
+    expected = tasks.alone("train", **options)
+    results = pools(number).run("tests.distributed.tasks:train", strategy=strategy, **options)
+    assert_equal_training(results, expected, 0.03)
+    assert abs(results[0]["losses"][0] - exact["losses"][0]) > 1e-6, "it computed in float64"
+
+
+EXCHANGES = [(2, {"dp": 2}), (2, {"fsdp": 2}), (4, {"dp": 2, "pp": 2}), (4, {"fsdp": 2, "pp": 2})]
+
+
+@pytest.mark.parametrize(("number", "mesh"), EXCHANGES, ids=str)
+def test_accumulated_gradients_are_exchanged_once(pools, number: int, mesh: dict) -> None:
+    task = {"pattern": ["swiglu", "swiglu"], "strategy": {"type": "mesh", "mesh": mesh}}
+    function = "tests.distributed.tasks:gradient_exchanges"
+    once, accumulated = (pools(number).run(function, accumulate=n, **task) for n in (1, 2))
+    assert once == accumulated
+    assert all(once)
+
+
+REPORTING = [
+    # a mean over tokens, so equal microbatches have the loss of the whole batch
+    ("pp", {"balance_weight": 0.0, "z_weight": 0.5}),
+    ({"type": "pp", "microbatches": 1}, {"balance_weight": 0.5, "z_weight": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("strategy", "weights"), REPORTING, ids=str)
+@pytest.mark.parametrize("remat", [None, "blocks"])
+def test_layers_of_each_stage_report_losses(pools, strategy, weights: dict, remat) -> None:
+    experts = {"type": "moe", "num_experts": 4, **weights}
+    options = {"pattern": [ATTENTION, experts, "swiglu", experts]}
+    expected = tasks.alone("train", **options)
+    if remat:
+        options["remat"] = remat
+    results = pools(2).run("tests.distributed.tasks:train", strategy=strategy, **options)
+    assert_equal_training(results, expected)
 
 
 MEMORY = [{"remat": "blocks"}, {"loss": {"type": "chunked_cross_entropy", "chunk_size": 4}}]

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from ember_ml import ops
 from ember_ml._core import recording, tree
@@ -20,6 +20,7 @@ from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.training.losses.base import reported_weights
 
+T = TypeVar("T")
 Compute: TypeAlias = Callable[[object], tuple[Tensor, object]]
 """batch -> (loss, outputs)."""
 Weigh: TypeAlias = Callable[[object], Tensor | float]
@@ -145,7 +146,7 @@ class LossGradients:
         scale: float | Tensor | None = None,
     ) -> BatchResult:
         """Compute the result as a function of the values of parameters and buffers."""
-        batch = self._cast_tree(batch)
+        batch = self.cast_batch(batch)
         trainable = self._trainable()
         frozen = [at for at, x in enumerate(self.parameters) if not x.trainable]
         frozen_values = [self._cast(values[at]) for at in frozen]
@@ -173,7 +174,7 @@ class LossGradients:
         Args:
             batch: The batch.
         """
-        return self._losses(self._cast_tree(batch), [], [], None)
+        return self._losses(self.cast_batch(batch), [], [], None)
 
     def _losses(
         self,
@@ -196,14 +197,18 @@ class LossGradients:
                 f"Trainer: the loss must be a scalar tensor, not {type(loss).__name__}; a number "
                 "has no gradient"
             )
-        outputs = self._widened(outputs) if self._keep_outputs else None
-        loss = ops.astype(loss, "float32") if self._precision != "float32" else loss
+        outputs = self.widened(outputs) if self._keep_outputs else None
+        loss = self.widened(loss)
         if self._weigh is not None:
             weight = self.weight_of(batch, weights, loss)
         return (loss if scale is None else loss * scale), (loss, weight, outputs)
 
-    def _widened(self, outputs: object) -> object:
-        """Return the outputs in float32 if the model computes in another dtype."""
+    def widened(self, outputs: T) -> T:
+        """Return outputs or a loss in float32 if the model computes in another dtype.
+
+        Args:
+            outputs: Tree of tensors.
+        """
         if self._precision == "float32":
             return outputs
         return tree.map_leaves(lambda x: ops.astype(x, "float32") if _is_float(x) else x, outputs)
@@ -232,7 +237,12 @@ class LossGradients:
         wrong = self._precision != "float32" and x.dtype.kind == "float"
         return ops.astype(x, self._precision) if wrong else x
 
-    def _cast_tree(self, batch: object) -> object:
+    def cast_batch(self, batch: object) -> object:
+        """Return a batch in the dtype in which the model computes.
+
+        Args:
+            batch: Tree of tensors.
+        """
         if self._precision == "float32":
             return batch
         return tree.map_leaves(
