@@ -13,22 +13,29 @@ from ember_ml import ops
 from ember_ml._core import checksums
 from ember_ml._core.checksums import Entry
 from ember_ml._core.errors import FolderError
-from ember_ml._core.folders import write_folder, write_synced
+from ember_ml._core.folders import Folder, write_folder, write_synced
 from ember_ml._core.tensor import Tensor
 from ember_ml.distributed.errors import DistributedError
 from ember_ml.distributed.random_streams import start_random_stream
 from ember_ml.nn import checkpoint
-from ember_ml.nn._tensor_files import INDEX, CheckpointError, open_tensors, tensors_to_bytes
+from ember_ml.nn._tensor_files import (
+    INDEX,
+    CheckpointError,
+    Select,
+    open_tensors,
+    tensors_to_bytes,
+)
 from ember_ml.nn.checkpoint import KIND, WEIGHTS
 from ember_ml.nn.parameter import Variable
 from ember_ml.nn.state_dict import check_file, replace_values, saved_variables
+from ember_ml.training.optimizer.plan import kernels
+from ember_ml.training.optimizer.storage import Shape, decoded
 from ember_ml.training.trainer import checkpoints as single
 
 if TYPE_CHECKING:
     from ember_ml.distributed.run import ParallelRun
     from ember_ml.training.trainer import Trainer
 
-TRAINING = "training.safetensors"
 RANDOM = "random_states"
 """Key of the random states of the processes that share batches."""
 
@@ -54,9 +61,10 @@ def save(run: ParallelRun, trainer: Trainer, path: str | os.PathLike[str]) -> No
                     log = single.history_file(trainer)
                     checkpoint.save(trainer.model, path, training=state, log=log)
             return
+        training = _decoded(trainer, state.tensors, run.values.part_shape)
         tensors = {
             WEIGHTS: _owned(run, trainer, dict(saved_variables(trainer.model))),
-            TRAINING: _owned(run, trainer, state.tensors),
+            single.TENSORS: _owned(run, trainer, training),
         }
         files = {
             _file_name(kind, everyone.rank, everyone.size): tensors_to_bytes(owned)
@@ -223,7 +231,8 @@ def resume(run: ParallelRun, trainer: Trainer, path: str | os.PathLike[str]) -> 
         with checkpoint.open_checkpoint(path) as folder:
             load = functools.partial(_load_model, run, trainer, folder, select)
             keep = functools.partial(_keep_local, run)
-            with single.restored(trainer, folder, load, select, keep) as data:
+            read = functools.partial(_read_parts, run, trainer, select)
+            with single.restored(trainer, folder, load, read, keep) as data:
                 _continue_alone(run, trainer, data)
                 reported = True
                 _raise_of_others(run, None)
@@ -231,6 +240,28 @@ def resume(run: ParallelRun, trainer: Trainer, path: str | os.PathLike[str]) -> 
         if not reported:
             _raise_of_others(run, error)
         raise
+
+
+def _read_parts(
+    run: ParallelRun, trainer: Trainer, select: Select, folder: Folder, name: str
+) -> dict[str, Tensor]:
+    """Return this process's parts of the tensors of the training state."""
+    tensors = checkpoint.read_tensors(folder, name, select)
+    values = _decoded(trainer, tensors, run.values.whole_shape)
+    parts = {key: x if key in tensors else select(key, x) for key, x in values.items()}
+    return {key: x for key, x in parts.items() if x is not None}
+
+
+def _decoded(
+    trainer: Trainer, tensors: Mapping[str, Tensor], shape_of: Callable[[str], Shape]
+) -> Mapping[str, Tensor]:
+    """Return tensors with the optimizer's state as values; blocks of 8 bits cannot be divided.
+
+    An optimizer of whole parameters keeps them.
+    """
+    if trainer.optimizer.sharing is not None:
+        return tensors
+    return decoded(kernels(trainer.backend), tensors, shape_of)
 
 
 def _gather_names(run: ParallelRun, data: dict[str, Any]) -> None:

@@ -143,11 +143,6 @@ class ParallelRun:
         self.engine.adopt(trainer)
         optimizer = trainer.optimizer
         optimizer.in_place = self.values.wrapped is not None
-        if self.values.is_partial and optimizer.storage.bits == 8:
-            raise ArgumentError(
-                "Trainer: state_bits=8 does not work if the processes have parts of the parameters "
-                "(fsdp, tp, pp); use dp, or state_bits=32, which they share"
-            )
         if self.values.is_partial and not optimizer.ELEMENTWISE:
             optimizer.sharing = values.OptimizerSharing(self.values)
         self.world.check_same("the config of the trainer", _plain(trainer.config))

@@ -105,14 +105,17 @@ class Plan:
         self._compiled: dict[tuple[object, ...], Update] = {}
 
     def _add(self, name: str, parameter: Parameter, options: Options) -> None:
-        sharing, shape = self._optimizer.sharing, parameter.shape
-        shape = shape if sharing is None else sharing.whole_shape(name, shape)
-        slots = self._optimizer.slots(shape, options)
+        slots = self._optimizer.slots(self._whole_shape(name, parameter), options)
         parts = self._storage.parts(slots, state_dtype(parameter))
         first = len(self._parts)
         self._options.append(options)
         self._places.append({part: first + at for at, part in enumerate(parts)})
         self._parts.update({f"{key}/{name}": (parameter, part) for key, part in parts.items()})
+
+    def _whole_shape(self, name: str, parameter: Parameter) -> Shape:
+        """Return the shape of the parameter that the optimizer updates."""
+        sharing, shape = self._optimizer.sharing, parameter.shape
+        return shape if sharing is None else sharing.whole_shape(name, shape)
 
     def is_current(self) -> bool:
         """Return whether the parameters still have the backend and dtype of this plan."""
@@ -271,7 +274,8 @@ class Plan:
                 convert_to_tensor(saved[at], backend=self._backend) if at in saved else None
                 for at in keys
             ]
-            new = storage.converted(self.kernels, self._backend, given, part, parameter.shape)
+            shape = self._whole_shape(name, parameter)
+            new = storage.converted(self.kernels, self._backend, given, part, shape)
             if any(x is not None for x in new):
                 result = {at: x for at, x in result.items() if at not in keys}
                 result |= {at: x for at, x in zip(keys, new, strict=True) if x is not None}

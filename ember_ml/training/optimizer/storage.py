@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
@@ -157,6 +157,42 @@ def packed(k: Optimization, slots: State, stored: State) -> State:
     return state
 
 
+def decoded(
+    k: Optimization, tensors: Mapping[str, Tensor], shape_of: Callable[[str], Shape]
+) -> dict[str, Tensor]:
+    """Return stored tensors with the slots in 8 bits as values, which can be divided.
+
+    What does not fit is left as it is.
+
+    Args:
+        k: The backend's arithmetic on lists of arrays.
+        tensors: Tensors by name, such as "optimizer/slot/parameter name".
+        shape_of: Function of the name of a parameter that returns its shape.
+    """
+    result = dict(tensors)
+    for key, codes in tensors.items():
+        slot, _, name = key.rpartition("/")
+        bare = slot.removesuffix(CODES)
+        scales = f"{bare}{SCALES}/{name}"
+        if bare == slot or scales not in tensors:
+            continue
+        value = _decode(k, codes, tensors[scales], shape_of(name))
+        if value is not None:
+            del result[key], result[scales]
+            result[f"{bare}/{name}"] = value
+    return result
+
+
+def _decode(k: Optimization, codes: Tensor, scales: Tensor, shape: Shape) -> Tensor | None:
+    """Return the values of a slot in 8 bits; None if it does not have the shape."""
+    rows = -(-math.prod(shape) // STATE_BLOCK)
+    shapes = codes.shape, scales.shape
+    if codes.dtype.name not in CODE_DTYPES or shapes != ((rows, STATE_BLOCK), (rows, 1)):
+        return None
+    (array,) = k.decode_state([codes.native], [scales.native], [shape])
+    return Tensor.from_native(array, codes.backend)
+
+
 def converted(
     k: Optimization,
     backend: str,
@@ -178,15 +214,11 @@ def converted(
         not fit.
     """
     values, codes, scales = saved
-    rows = -(-math.prod(shape) // STATE_BLOCK)
     if part.dtype in CODE_DTYPES and values is not None and values.shape == shape:
         like = k.full(values.native, (), 0.0, part.dtype)
         arrays = k.encode_state(k.cast([values.native], "float32"), [like])
         stored = [Tensor.from_native(x, backend) for (x,) in arrays]
         return None, stored[0], stored[1]
     if codes is not None and scales is not None and part.dtype not in CODE_DTYPES:
-        is_valid = codes.dtype.name in CODE_DTYPES and part.shape == shape
-        if is_valid and codes.shape == (rows, STATE_BLOCK) and scales.shape == (rows, 1):
-            (array,) = k.decode_state([codes.native], [scales.native], [shape])
-            return Tensor.from_native(array, backend), None, None
+        return (_decode(k, codes, scales, shape) if part.shape == shape else None), None, None
     return None, None, None

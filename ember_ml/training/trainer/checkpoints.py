@@ -16,7 +16,6 @@ from ember_ml._core.folders import Folder, Log
 from ember_ml._core.tensor import Tensor
 from ember_ml.backend import use_backend
 from ember_ml.nn import _extra_files, checkpoint
-from ember_ml.nn._tensor_files import Select
 from ember_ml.nn.checkpoint import CheckpointError
 from ember_ml.training.callbacks.base import callback_states
 from ember_ml.training.schedules import Schedule
@@ -27,7 +26,7 @@ from ember_ml.training.trainer.limits import Start
 if TYPE_CHECKING:
     from ember_ml.training.trainer.trainer import Trainer
 
-FILE = "training.json"
+FILE, TENSORS = "training.json", "training.safetensors"
 
 
 class State(NamedTuple):
@@ -105,7 +104,7 @@ def restored(
     trainer: Trainer,
     folder: Folder,
     load: Callable[[], object],
-    select: Select | None = None,
+    read: Callable[[Folder, str], dict[str, Tensor]] = checkpoint.read_tensors,
     prepare: Callable[[dict[str, Any]], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Restore the state of a checkpoint, and yield its plain data.
@@ -116,7 +115,7 @@ def restored(
         trainer: The trainer.
         folder: The checkpoint.
         load: Function that loads the model.
-        select: What to keep of each tensor of the training state. Default: all of it.
+        read: Function of the folder and a file that returns the tensors of the training state.
         prepare: Function that changes the plain data before it is restored.
     """
     data = checkpoint.read_json(folder, FILE)
@@ -124,7 +123,7 @@ def restored(
     plain_data.check(where, data)
     if prepare is not None:
         prepare(data)
-    tensors = checkpoint.read_tensors(folder, "training.safetensors", select)
+    tensors = read(folder, TENSORS)
     history = _history(folder, data["history"])
     with _undone_on_error(trainer, where):
         load()
