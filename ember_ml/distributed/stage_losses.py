@@ -10,7 +10,7 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.distributed.engines import Part, Totals, totals_of, weighted
 from ember_ml.nn.auxiliary_losses import add_losses
 from ember_ml.training.losses.base import reported_weights
-from ember_ml.training.trainer.gradients import LossGradients
+from ember_ml.training.trainer.gradients import SUM, LossGradients
 
 
 class Microbatch(NamedTuple):
@@ -64,7 +64,8 @@ class StageLosses:
             number: Number of the microbatch.
         """
         loss, weight = self._weighted_loss(output, number)
-        loss = add_losses(loss, self._reported.pop(number, []))
+        if number in self._reported:
+            loss = loss + self._mean(self._reported.pop(number), weight)
         self._parts.append(Part(float(loss), weight, None))
         return loss * self._factor(weight)
 
@@ -85,9 +86,17 @@ class StageLosses:
         shape, dtype = self._output
         # the weight depends on the targets and the mask, not on the values of the output
         _, weight = self._weighted_loss(ops.zeros(tuple(shape), dtype=dtype), number)
-        value = add_losses(widened[0], widened[1:])
+        value = self._mean(widened, weight)
         self._auxiliary += weighted(float(value), weight)
         return value * self._factor(weight)
+
+    def _mean(self, losses: list[Tensor], weight: float) -> Tensor:
+        """Return the sum of reported losses, of which a batch has the mean over its microbatches.
+
+        If losses of microbatches are added, each microbatch has its share of that mean.
+        """
+        total = add_losses(losses[0], losses[1:])
+        return total / len(self._microbatches) if weight == SUM else total
 
     def _weighted_loss(self, output: Tensor, number: int) -> tuple[Tensor, float]:
         """Return the loss of a microbatch, and its weight."""

@@ -129,6 +129,7 @@ def test_accumulated_gradients_are_exchanged_once(pools, number: int, mesh: dict
     assert all(once)
 
 
+SUMMED = {"type": "cross_entropy", "reduction": "sum"}
 REPORTING = [
     # a mean over tokens, so equal microbatches have the loss of the whole batch
     ("pp", {"balance_weight": 0.0, "z_weight": 0.5}),
@@ -137,13 +138,11 @@ REPORTING = [
 
 
 @pytest.mark.parametrize(("strategy", "weights"), REPORTING, ids=str)
-@pytest.mark.parametrize("remat", [None, "blocks"])
-def test_layers_of_each_stage_report_losses(pools, strategy, weights: dict, remat) -> None:
+@pytest.mark.parametrize("others", [{}, {"remat": "blocks"}, {"loss": SUMMED}], ids=str)
+def test_layers_of_each_stage_report_losses(pools, strategy, weights: dict, others: dict) -> None:
     experts = {"type": "moe", "num_experts": 4, **weights}
-    options = {"pattern": [ATTENTION, experts, "swiglu", experts]}
+    options = {"pattern": ["swiglu", experts, "swiglu", experts], "learning_rate": 1e-3, **others}
     expected = tasks.alone("train", **options)
-    if remat:
-        options["remat"] = remat
     results = pools(2).run("tests.distributed.tasks:train", strategy=strategy, **options)
     assert_equal_training(results, expected)
 
