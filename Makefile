@@ -13,6 +13,7 @@ help: ## list the targets
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,mlx,cluster,audio,text,vision,tables,serve,tune,onnx,test]'
+	$(BIN)/python tests/precompile_mlx.py
 	touch $@
 
 setup: $(VENV)/.installed ## create .venv with every backend and the test tools
