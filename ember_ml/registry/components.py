@@ -13,6 +13,7 @@ REGISTRY = Registry(
         "activations": ["ember_ml.nn.activations"],
         "augmentations": ["ember_ml.data.augmentation"],
         "blocks": ["ember_ml.nn.blocks"],
+        "embeddings": ["ember_ml.nn.space"],
         "features": ["ember_ml.nn.features"],
         "initializers": ["ember_ml.nn.initializers"],
         "layers": ["ember_ml.nn.layers", "ember_ml.nn.sequential"],

@@ -181,6 +181,7 @@ from ember_ml.nn.rope_scalings.fixed import LinearScaling as rope_scalings_Linea
 from ember_ml.nn.rope_scalings.fixed import Llama3Scaling as rope_scalings_Llama3Scaling
 from ember_ml.nn.rope_scalings.fixed import YaRN as rope_scalings_YaRN
 from ember_ml.nn.sequential import Sequential as layers_Sequential
+from ember_ml.nn.space.embedding import SpatialEmbedding as embeddings_SpatialEmbedding
 from ember_ml.nn.wirings.circuits import AutoNCP as wirings_AutoNCP
 from ember_ml.nn.wirings.circuits import NCP as wirings_NCP
 from ember_ml.nn.wirings.graph import GraphWiring as wirings_GraphWiring
@@ -376,6 +377,8 @@ def create(name: typing.Literal['blocks/residual'], *args: typing.Any, **kwargs:
 def create(name: typing.Literal['blocks/rwkv'], *args: typing.Any, **kwargs: typing.Any) -> blocks_RWKVBlock: ...
 @typing.overload
 def create(name: typing.Literal['blocks/transformer'], *args: typing.Any, **kwargs: typing.Any) -> blocks_TransformerBlock: ...
+@typing.overload
+def create(name: typing.Literal['embeddings/spatial'], *args: typing.Any, **kwargs: typing.Any) -> embeddings_SpatialEmbedding: ...
 @typing.overload
 def create(name: typing.Literal['features/extractor'], *args: typing.Any, **kwargs: typing.Any) -> features_FeatureExtractor: ...
 @typing.overload
