@@ -197,7 +197,7 @@ class WrappingEngine:
             return loss * (totals.factor(weight, self._group.size) * scale)
 
         compute = functools.partial(gradients.losses, batch)
-        loss, (_, _, outputs) = self._modules.differentiate(compute, scaled, last)
+        loss, (_, _, outputs, _) = self._modules.differentiate(compute, scaled, last)
         return Part(float(loss), weight, outputs)
 
     def _share(self, weight: float) -> float:

@@ -160,7 +160,7 @@ class ParallelRunner(StepRunner):
         self._processes.average_buffers()
         for batch, outputs in measured:
             self._measure(batch, outputs)
-        return self._update(loss, gradients, norm)
+        return self._update(loss, gradients, norm, {})
 
     def drop_remainder(self) -> None:
         """Discard accumulated gradients."""
