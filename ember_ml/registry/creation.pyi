@@ -139,6 +139,7 @@ from ember_ml.nn.layers.sequence_mixing.recurrent.layers import GRU as layers_GR
 from ember_ml.nn.layers.sequence_mixing.recurrent.layers import LSTM as layers_LSTM
 from ember_ml.nn.layers.sequence_mixing.recurrent.layers import MinGRU as layers_MinGRU
 from ember_ml.nn.layers.sequence_mixing.recurrent.layers import RNN as layers_RNN
+from ember_ml.nn.layers.sequence_mixing.recurrent.spatial import SpatialRNN as layers_SpatialRNN
 from ember_ml.nn.layers.sequence_mixing.retention import Retention as layers_Retention
 from ember_ml.nn.layers.sequence_mixing.rg_lru import RGLRU as layers_RGLRU
 from ember_ml.nn.layers.sequence_mixing.rwkv import RWKV5TimeMixer as layers_RWKV5TimeMixer
@@ -164,6 +165,7 @@ from ember_ml.nn.models.presets import MambaModel as models_MambaModel
 from ember_ml.nn.models.presets import MoEModel as models_MoEModel
 from ember_ml.nn.models.presets import RWKVModel as models_RWKVModel
 from ember_ml.nn.models.presets import TransformerModel as models_TransformerModel
+from ember_ml.nn.models.spatial import SeRNN as models_SeRNN
 from ember_ml.nn.pipeline.asynchronous.async_stage import AsyncStage as pipelines_AsyncStage
 from ember_ml.nn.pipeline.asynchronous.pipeline import AsyncPipeline as pipelines_AsyncPipeline
 from ember_ml.nn.pipeline.base import Pipeline as pipelines_Pipeline
@@ -538,6 +540,8 @@ def create(name: typing.Literal['layers/short_conv', 'layers/short-conv'], *args
 @typing.overload
 def create(name: typing.Literal['layers/sliding_attention', 'layers/sliding-attention', 'layers/sliding_window_attention'], *args: typing.Any, **kwargs: typing.Any) -> layers_SlidingWindowAttention: ...
 @typing.overload
+def create(name: typing.Literal['layers/spatial_rnn'], *args: typing.Any, **kwargs: typing.Any) -> layers_SpatialRNN: ...
+@typing.overload
 def create(name: typing.Literal['layers/swiglu'], *args: typing.Any, **kwargs: typing.Any) -> layers_SwiGLU: ...
 @typing.overload
 def create(name: typing.Literal['layers/wired_cfc', 'layers/wiredcfc', 'layers/wired-cfc'], *args: typing.Any, **kwargs: typing.Any) -> layers_WiredCfC: ...
@@ -631,6 +635,8 @@ def create(name: typing.Literal['models/rwkv'], *args: typing.Any, **kwargs: typ
 def create(name: typing.Literal['models/sequence_classifier', 'models/classifier'], *args: typing.Any, **kwargs: typing.Any) -> models_SequenceClassifier: ...
 @typing.overload
 def create(name: typing.Literal['models/sequence_regressor', 'models/regressor'], *args: typing.Any, **kwargs: typing.Any) -> models_SequenceRegressor: ...
+@typing.overload
+def create(name: typing.Literal['models/sernn'], *args: typing.Any, **kwargs: typing.Any) -> models_SeRNN: ...
 @typing.overload
 def create(name: typing.Literal['models/transformer'], *args: typing.Any, **kwargs: typing.Any) -> models_TransformerModel: ...
 @typing.overload
