@@ -153,6 +153,7 @@ OptionalActivationField = Annotated[ComponentLike | None, Component("activations
 InitializerField = Annotated[ComponentLike, Component("initializers")]
 RopeScalingField = Annotated[ComponentLike | None, Component("rope_scalings", optional=True)]
 EmbeddingField = Annotated[ComponentLike | None, Component("embeddings", optional=True)]
+SurrogateField = Annotated[ComponentLike, Component("surrogates")]
 AnyComponent = Annotated[ComponentLike, Component()]
 ComponentsField = Annotated[tuple[AnyComponent, ...], BeforeValidator(unwrap_single_list)]
 """Components of any kind, in order."""
