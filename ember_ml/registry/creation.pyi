@@ -151,6 +151,7 @@ from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF as layers_AL
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import LIF as layers_LIF
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import Synaptic as layers_Synaptic
 from ember_ml.nn.layers.sequence_mixing.spiking.recurrent import RecurrentLIF as layers_RecurrentLIF
+from ember_ml.nn.layers.sequence_mixing.spiking.spatial import SpatialLIF as layers_SpatialLIF
 from ember_ml.nn.layers.sequence_mixing.spiking.wrapper import Spiking as layers_Spiking
 from ember_ml.nn.layers.spatial.convolution import Conv2D as layers_Conv2D
 from ember_ml.nn.layers.spatial.pooling import AvgPool2D as layers_AvgPool2D
@@ -172,6 +173,7 @@ from ember_ml.nn.models.presets import MoEModel as models_MoEModel
 from ember_ml.nn.models.presets import RWKVModel as models_RWKVModel
 from ember_ml.nn.models.presets import TransformerModel as models_TransformerModel
 from ember_ml.nn.models.spatial import SeRNN as models_SeRNN
+from ember_ml.nn.models.spatial import SeRSNN as models_SeRSNN
 from ember_ml.nn.pipeline.asynchronous.async_stage import AsyncStage as pipelines_AsyncStage
 from ember_ml.nn.pipeline.asynchronous.pipeline import AsyncPipeline as pipelines_AsyncPipeline
 from ember_ml.nn.pipeline.base import Pipeline as pipelines_Pipeline
@@ -559,6 +561,8 @@ def create(name: typing.Literal['layers/short_conv', 'layers/short-conv'], *args
 @typing.overload
 def create(name: typing.Literal['layers/sliding_attention', 'layers/sliding-attention', 'layers/sliding_window_attention'], *args: typing.Any, **kwargs: typing.Any) -> layers_SlidingWindowAttention: ...
 @typing.overload
+def create(name: typing.Literal['layers/spatial_lif'], *args: typing.Any, **kwargs: typing.Any) -> layers_SpatialLIF: ...
+@typing.overload
 def create(name: typing.Literal['layers/spatial_rnn'], *args: typing.Any, **kwargs: typing.Any) -> layers_SpatialRNN: ...
 @typing.overload
 def create(name: typing.Literal['layers/spiking'], *args: typing.Any, **kwargs: typing.Any) -> layers_Spiking: ...
@@ -660,6 +664,8 @@ def create(name: typing.Literal['models/sequence_classifier', 'models/classifier
 def create(name: typing.Literal['models/sequence_regressor', 'models/regressor'], *args: typing.Any, **kwargs: typing.Any) -> models_SequenceRegressor: ...
 @typing.overload
 def create(name: typing.Literal['models/sernn'], *args: typing.Any, **kwargs: typing.Any) -> models_SeRNN: ...
+@typing.overload
+def create(name: typing.Literal['models/sersnn'], *args: typing.Any, **kwargs: typing.Any) -> models_SeRSNN: ...
 @typing.overload
 def create(name: typing.Literal['models/transformer'], *args: typing.Any, **kwargs: typing.Any) -> models_TransformerModel: ...
 @typing.overload

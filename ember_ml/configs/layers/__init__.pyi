@@ -63,6 +63,7 @@ from ember_ml.configs.layers.sequence_mixing import RetentionConfig as Retention
 from ember_ml.configs.layers.sequence_mixing import S4DConfig as S4DConfig
 from ember_ml.configs.layers.sequence_mixing import ShortConvConfig as ShortConvConfig
 from ember_ml.configs.layers.sequence_mixing import SlidingWindowAttentionConfig as SlidingWindowAttentionConfig
+from ember_ml.configs.layers.sequence_mixing import SpatialLIFConfig as SpatialLIFConfig
 from ember_ml.configs.layers.sequence_mixing import SpatialRNNConfig as SpatialRNNConfig
 from ember_ml.configs.layers.sequence_mixing import SpikingConfig as SpikingConfig
 from ember_ml.configs.layers.sequence_mixing import SynapticConfig as SynapticConfig

@@ -6,9 +6,18 @@ from typing import Any, Literal, TypeAlias
 
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor
-from ember_ml.configs.fields import ActivationField, EmbeddingField, NonNegative, Size
+from ember_ml.configs.fields import (
+    ActivationField,
+    EmbeddingField,
+    NonNegative,
+    Positive,
+    Probability,
+    Size,
+    SurrogateField,
+)
 from ember_ml.nn.layers.channel_mixing import Dense
 from ember_ml.nn.layers.sequence_mixing.recurrent import SpatialRNN
+from ember_ml.nn.layers.sequence_mixing.spiking import LeakyIntegrator, SpatialLIF
 from ember_ml.nn.models.base import Model
 from ember_ml.nn.models.pooling import extend_pool, initial_pool, pool
 from ember_ml.nn.module import Module
@@ -35,26 +44,25 @@ class SpatialModel(StatefulCall, Model):
 
     The outputs of the read-out are pooled over time: "last", "mean", "max" or "none".
 
-    Args:
+    Subclasses set the attributes and implement `stages`.
+
+    Attributes:
         network: Recurrent layer of neurons in space.
-        readout: Module from the outputs of the neurons to the outputs of the model.
         out_features: Number of outputs of the model.
         pooling: Positions whose outputs are returned.
     """
 
     default_loss = "cross_entropy"
+    network: SpatialNetwork
+    out_features: int
+    pooling: Pooling
 
-    def __init__(
-        self, network: SpatialNetwork, readout: Module, out_features: int, pooling: Pooling
-    ) -> None:
-        self.network = network
-        self.readout = readout
-        self.out_features = out_features
-        self.pooling = pooling
+    @property
+    def stages(self) -> tuple[Module, ...]:
+        """Modules from the inputs to the outputs of each position, in order."""
+        raise NotImplementedError(f"{type(self).__name__} does not define stages")
 
-    def forward(
-        self, x: Tensor, mask: Tensor | None = None, *, state: State | None = None
-    ) -> Any:
+    def forward(self, x: Tensor, mask: Tensor | None = None, *, state: State | None = None) -> Any:
         """Return the outputs; with a state, also the state after the last position.
 
         Args:
@@ -65,16 +73,12 @@ class SpatialModel(StatefulCall, Model):
                 far. Default: the start of the sequence.
         """
         if state is None:
-            y = run_all(self._stages, x, mask)
+            y = run_all(self.stages, x, mask)
             return y if self.pooling == "none" else pool(self._checked(y), mask, self.pooling)
         inner, pooled = state
-        y, inner = extend_all(self._stages, x, inner, mask)
+        y, inner = extend_all(self.stages, x, inner, mask)
         y, pooled = extend_pool(y, mask, self.pooling, pooled)
         return y, (inner, pooled)
-
-    @property
-    def _stages(self) -> tuple[Module, Module]:
-        return self.network, self.readout
 
     def _checked(self, y: Tensor) -> Tensor:
         if not y.shape[1]:
@@ -92,7 +96,7 @@ class SpatialModel(StatefulCall, Model):
         """
         like = self.network.recurrent_parameter
         pooled = initial_pool(self.pooling, batch, self.out_features, like)
-        return initial_states(self._stages, batch), pooled
+        return initial_states(self.stages, batch), pooled
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """Return the outputs after one more position, (batch, out_features), and the next state.
@@ -102,7 +106,7 @@ class SpatialModel(StatefulCall, Model):
             state: The result of `initial_state`, of the last step or of a call with a state.
         """
         inner, pooled = state
-        y, inner = step_all(self._stages, x, inner)
+        y, inner = step_all(self.stages, x, inner)
         y, pooled = extend_pool(y[:, None], None, self.pooling, pooled)
         return (y[:, 0] if self.pooling == "none" else y), (inner, pooled)
 
@@ -190,7 +194,7 @@ class SeRNN(SpatialModel):
         activation: ActivationField = "relu",
         pooling: Pooling = "last",
     ) -> None:
-        network = SpatialRNN(
+        self.network = SpatialRNN(
             in_features,
             hidden_size,
             embedding,
@@ -199,4 +203,87 @@ class SeRNN(SpatialModel):
             communicability_power,
             activation,
         )
-        super().__init__(network, Dense(hidden_size, out_features), out_features, pooling)
+        self.readout = Dense(hidden_size, out_features)
+        self.out_features = out_features
+        self.pooling = pooling
+
+    @property
+    def stages(self) -> tuple[Module, ...]:
+        """The recurrent layer and the linear read-out."""
+        return self.network, self.readout
+
+
+@register("models/sersnn")
+class SeRSNN(SpatialModel):
+    """Spatially embedded recurrent spiking network (seRSNN).
+
+    A linear layer turns inputs into currents of the spiking neurons of a `SpatialLIF` layer. Spikes
+    arrive at distant neurons later. A second linear layer and leaky integrators read them out. In
+    training mode the wiring cost of the recurrent weights is added to the loss; a trainer records
+    it as "wiring_cost".
+
+    Args:
+        in_features: Number of input features.
+        out_features: Number of outputs, such as classes.
+        hidden_size: Number of neurons. Default: 100.
+        embedding: Positions of the neurons: a `nn.space.SpatialEmbedding` or its config. Learnable
+            positions learn through the cost and through the delays. Default: a grid in three
+            dimensions, 5 x 5 x 4 for 100 neurons.
+        gamma: Factor of the wiring cost; 0 disables it. Default: 0.1.
+        speed: Conduction speed of the axons, in units of distance per unit of time. Default: 1.
+        dt: Duration of a time step. Default: 1.
+        beta: Decay of the voltage in one step, 0 to 1. Default: 0.9.
+        threshold: Voltage above which a neuron fires, above 0. Default: 1.
+        surrogate: Surrogate gradient of spikes, from `ember_ml.nn.surrogates`. Default: "atan".
+        readout_beta: Decay of the voltage of the leaky integrators. Default: 0.9.
+        pooling: Positions whose outputs are returned: the "last" one, their "mean" or their "max";
+            all of them with "none". Default: "last".
+
+    Shape: (batch, time, in_features) -> (batch, out_features), or (batch, time, out_features) with
+    pooling="none".
+
+    Example:
+        >>> model = nn.models.SeRSNN(8, 4, speed=2.0)
+        >>> model(ops.ones((2, 50, 8))).shape
+        (2, 4)
+        >>> model.network.max_delay
+        4
+    """
+
+    network: SpatialLIF
+
+    def __init__(
+        self,
+        in_features: Size,
+        out_features: Size,
+        hidden_size: Size = 100,
+        embedding: EmbeddingField = None,
+        gamma: NonNegative = 0.1,
+        speed: Positive = 1.0,
+        dt: Positive = 1.0,
+        beta: Probability = 0.9,
+        threshold: Positive = 1.0,
+        surrogate: SurrogateField = "atan",
+        readout_beta: Probability = 0.9,
+        pooling: Pooling = "last",
+    ) -> None:
+        self.entry = Dense(in_features, hidden_size)
+        self.network = SpatialLIF(
+            hidden_size,
+            embedding,
+            gamma,
+            speed=speed,
+            dt=dt,
+            beta=beta,
+            threshold=threshold,
+            surrogate=surrogate,
+        )
+        self.readout = Dense(hidden_size, out_features)
+        self.integrator = LeakyIntegrator(out_features, readout_beta)
+        self.out_features = out_features
+        self.pooling = pooling
+
+    @property
+    def stages(self) -> tuple[Module, ...]:
+        """The linear layer of the inputs, the spiking neurons and the read-out."""
+        return self.entry, self.network, self.readout, self.integrator

@@ -4,6 +4,7 @@ from ember_ml.nn.layers.sequence_mixing.spiking.base import SpikingLayer, Spikin
 from ember_ml.nn.layers.sequence_mixing.spiking.integrator import LeakyIntegrator
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF, LIF, Synaptic
 from ember_ml.nn.layers.sequence_mixing.spiking.recurrent import RecurrentLIF
+from ember_ml.nn.layers.sequence_mixing.spiking.spatial import SpatialLIF
 from ember_ml.nn.layers.sequence_mixing.spiking.wrapper import Spiking
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "LIF",
     "LeakyIntegrator",
     "RecurrentLIF",
+    "SpatialLIF",
     "Spiking",
     "SpikingLayer",
     "SpikingRun",
