@@ -108,9 +108,7 @@ class SpatialEmbedding(Module):
         apart = squares > 0.0
         return ops.where(apart, ops.sqrt(ops.where(apart, squares, 1.0)), 0.0)
 
-    def delays(
-        self, speed: float, dt: float = 1.0, *, interpolated: bool | None = None
-    ) -> Tensor:
+    def delays(self, speed: float, dt: float = 1.0, *, interpolated: bool | None = None) -> Tensor:
         """Return the conduction delays between all neurons in time steps, (units, units).
 
         A delay is max(1, ceil(D / (speed dt))), or max(1, D / (speed dt)) if delays are

@@ -19,8 +19,8 @@ def communicability(weights: Tensor, eps: float = 1e-8, terms: int = 8) -> Tenso
 
     .. math:: C = \exp(S^{-1/2} |W| S^{-1/2}), \quad S = \mathrm{diag}(\sum_j |W_{ij}|) + \epsilon
 
-    The matrix has a spectral radius of 1. The first terms of the series therefore equal the matrix
-    exponential up to about 1 / (terms + 1)!, divided by the number of neurons.
+    The matrix has a spectral radius of 1, so that few terms of the series suffice. With 8 terms and
+    100 densely connected neurons the result equals the matrix exponential to 1e-7.
 
     Args:
         weights: Weights W, (units, units).

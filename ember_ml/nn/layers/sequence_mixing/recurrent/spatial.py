@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.configs.fields import ActivationField, ComponentLike, EmbeddingField, NonNegative, Size
+from ember_ml.configs.fields import (
+    ActivationField,
+    ComponentLike,
+    EmbeddingField,
+    NonNegative,
+    Size,
+)
+from ember_ml.nn import activations
 from ember_ml.nn.layers.sequence_mixing.base import State
 from ember_ml.nn.layers.sequence_mixing.recurrent.base import Recurrent
 from ember_ml.nn.layers.sequence_mixing.recurrent.cells import Timespan
@@ -24,20 +32,20 @@ class MaskedRNNCell(RNNCell):
     Args:
         in_features: Number of input features.
         hidden_size: Number of features of the hidden state h.
-        bias: Whether to use biases. Default: True.
         activation: The activation function phi. Default: "relu".
+
+    The initial recurrent weights are orthogonal, and with ReLU scaled by sqrt(2): the activity of
+    half of the neurons then carries the state on.
 
     Shape: (batch, in_features), h (batch, hidden_size) -> (batch, hidden_size), the new h.
     """
 
     def __init__(
-        self,
-        in_features: int,
-        hidden_size: int,
-        bias: bool = True,
-        activation: ComponentLike = "relu",
+        self, in_features: int, hidden_size: int, activation: ComponentLike = "relu"
     ) -> None:
-        super().__init__(in_features, hidden_size, bias, activation)
+        super().__init__(in_features, hidden_size, activation=activation)
+        if self.activation is activations.relu or isinstance(self.activation, activations.ReLU):
+            self.weight_hh.assign(self.weight_hh * math.sqrt(2.0))
         self.mask = all_connections(hidden_size)
 
     def gather(self, timespan: Timespan | None) -> GateWeights:
@@ -95,7 +103,7 @@ class SpatialRNN(SpatialNetwork, Recurrent):
         units = hidden_size or features
         self.embedding = embedding_of(self, embedding, units)
         self.wiring_cost = WiringCost(gamma, distance_power, communicability_power)
-        super().__init__(MaskedRNNCell(features, units, activation=activation))
+        super().__init__(MaskedRNNCell(features, units, activation))
 
     @property
     def _cell(self) -> MaskedRNNCell:
