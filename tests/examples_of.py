@@ -55,6 +55,11 @@ NEEDED: dict[str, Any] = {
 ALSO: dict[str, dict[str, Any]] = {
     "blocks/block": {"hidden_size": 32, "layers": "attention swiglu"},
     "blocks/parallel_residual": {"hidden_size": 32, "layers": "attention swiglu"},
+    "layers/alif": {"learn_decays": True, "learn_thresholds": True},
+    "layers/leaky_integrator": {"learn_beta": True},
+    "layers/lif": {"learn_beta": True, "learn_threshold": True, "refractory": 2},
+    "layers/recurrent_lif": {"learn_beta": True},
+    "layers/synaptic": {"learn_alpha": True, "reset": "hard"},
     "models/forecaster": {"features": 2},
     "models/sequence_classifier": {"vocab_size": 11},
     "models/sequence_regressor": {"in_features": 4},
