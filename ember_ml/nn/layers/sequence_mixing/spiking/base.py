@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core import runtime
@@ -172,7 +172,7 @@ class SpikingLayer(SequenceMixer):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the spikes, the voltages and the last state of a scan."""
         strength = None if self.strength is None else upcast_half(self.strength)
-        arrays = (
+        arrays: tuple[Any, ...] = (
             drive,
             rows,
             self._decay(self.beta),
@@ -191,10 +191,10 @@ class SpikingLayer(SequenceMixer):
             )
         return ops.spiking_scan(
             *arrays,
-            self.reset,
-            self.refractory,
-            kernel,
-            self.surrogate.slope,  # type: ignore[arg-type]
+            reset=self.reset,
+            refractory=self.refractory,
+            surrogate=kernel,
+            slope=self.surrogate.slope,
         )
 
     def _decay(self, parameter: Variable | None) -> Tensor | None:
