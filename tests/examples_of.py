@@ -45,6 +45,7 @@ NEEDED: dict[str, Any] = {
     "sensory_fanout": 2,
     "short_factors": [1.0, 2.0],
     "stage": {"type": "layers/dense", "in_features": 4, "out_features": 2},
+    "steps": 4,
     "threshold": 0.5,
     "total_steps": 10,
     "units": 12,

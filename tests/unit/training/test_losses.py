@@ -64,6 +64,28 @@ def kl_div(
     return loss if reduction == "none" else getattr(loss, reduction)()
 
 
+def spike_rate(
+    x: torch.Tensor, y: torch.Tensor, reduction: str, correct: float = 1.0, incorrect: float = 0.0
+) -> torch.Tensor:
+    rates = torch.full((3, 5), incorrect)
+    if y.ndim == 1:
+        rates[torch.arange(3), y] = correct
+    return F.mse_loss(x.mean(1), rates if y.ndim == 1 else y, reduction=reduction)
+
+
+def spike_count(x: torch.Tensor, y: torch.Tensor, reduction: str) -> torch.Tensor:
+    return F.cross_entropy(x.sum(1), y, reduction=reduction)
+
+
+def van_rossum(x: torch.Tensor, y: torch.Tensor, reduction: str, tau: float) -> torch.Tensor:
+    """Sum over pairs of steps: each spike's exponential is written out."""
+    ages = torch.arange(4)[:, None] - torch.arange(4)
+    kernel = torch.exp(-ages / tau) * (ages >= 0)
+    traces = torch.einsum("ts,bsn->btn", kernel, x - y)
+    loss = traces.square().sum(1) / tau
+    return loss if reduction == "none" else getattr(loss, reduction)()
+
+
 def with_options(loss: Any, **options: Any) -> TorchLoss:
     return lambda x, y, **more: loss(x, y, **options, **more)
 
@@ -124,6 +146,16 @@ CASES: list[tuple[str, dict[str, Any], Array, Array, TorchLoss]] = [
         ),
     ),
     ("kl_div", {}, LOG_P, P, kl_div),
+    ("spike_rate", {}, X, P[:, 0], spike_rate),
+    (
+        "spike_rate",
+        {"correct": 0.8, "incorrect": 0.1},
+        X,
+        CLASSES[:, 0],
+        with_options(spike_rate, correct=0.8, incorrect=0.1),
+    ),
+    ("spike_count", {}, X, CLASSES[:, 0], spike_count),
+    ("van_rossum", {"tau": 3.0}, X, Y, with_options(van_rossum, tau=3.0)),
     ("kl_div", {"log_target": True}, LOG_P, LOG_P[::-1], with_options(kl_div, log_target=True)),
     ("poisson", {}, X, COUNTS, F.poisson_nll_loss),
     ("poisson", {"full": True}, X, COUNTS, with_options(F.poisson_nll_loss, full=True)),

@@ -32,7 +32,7 @@ def spiking_scan(
 ):
     arrays: tuple[Any, ...] = x, state, beta, threshold, alpha, rho, strength, taps, history
     options = spiking.Options(reset, refractory, surrogate, slope)
-    spiking.check(spiking.Operands(*arrays, mask=mask), options)
+    spiking.check(spiking.Operands(*(*arrays, mask)), options)
     dtype = x.dtype
     if dtype in _HALVES:
         arrays = tuple(None if array is None else array.astype(mx.float32) for array in arrays)

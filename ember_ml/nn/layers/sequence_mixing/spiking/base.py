@@ -184,18 +184,11 @@ class SpikingLayer(SequenceMixer):
             history,
             mask,
         )
-        kernel = self.surrogate.kernel
-        if kernel is None:
-            return stepwise_scan(
-                self.surrogate, *arrays, reset=self.reset, refractory=self.refractory
-            )
-        return ops.spiking_scan(
-            *arrays,
-            reset=self.reset,
-            refractory=self.refractory,
-            surrogate=kernel,
-            slope=self.surrogate.slope,
-        )
+        options: dict[str, Any] = {"reset": self.reset, "refractory": self.refractory}
+        if self.surrogate.kernel is None:
+            return stepwise_scan(self.surrogate, *arrays, **options)
+        options |= {"surrogate": self.surrogate.kernel, "slope": self.surrogate.slope}
+        return ops.spiking_scan(*arrays, **options)
 
     def _decay(self, parameter: Variable | None) -> Tensor | None:
         """Return a decay factor between 0 and 1, at least in float32."""
