@@ -115,6 +115,7 @@ from ember_ml.nn.layers.channel_mixing.quantized import QuantizedDense as layers
 from ember_ml.nn.layers.channel_mixing.quantized import QuantizedEmbedding as layers_QuantizedEmbedding
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV5ChannelMixer as layers_RWKV5ChannelMixer
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV6ChannelMixer as layers_RWKV6ChannelMixer
+from ember_ml.nn.layers.channel_mixing.scale import Scale as layers_Scale
 from ember_ml.nn.layers.sequence_mixing.attention.causal import CausalAttention as layers_CausalAttention
 from ember_ml.nn.layers.sequence_mixing.attention.causal import GroupedQueryAttention as layers_GroupedQueryAttention
 from ember_ml.nn.layers.sequence_mixing.attention.cross import CrossAttention as layers_CrossAttention
@@ -568,6 +569,8 @@ def create(name: typing.Literal['layers/rwkv6_channel_mixer', 'layers/rwkv6-chan
 def create(name: typing.Literal['layers/rwkv6_time_mixer', 'layers/rwkv6-time-mixer'], *args: typing.Any, **kwargs: typing.Any) -> layers_RWKV6TimeMixer: ...
 @typing.overload
 def create(name: typing.Literal['layers/s4d'], *args: typing.Any, **kwargs: typing.Any) -> layers_S4D: ...
+@typing.overload
+def create(name: typing.Literal['layers/scale'], *args: typing.Any, **kwargs: typing.Any) -> layers_Scale: ...
 @typing.overload
 def create(name: typing.Literal['layers/sequential'], *args: typing.Any, **kwargs: typing.Any) -> layers_Sequential: ...
 @typing.overload

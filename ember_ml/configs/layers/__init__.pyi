@@ -26,6 +26,7 @@ from ember_ml.configs.layers.channel_mixing import RMSNormConfig as RMSNormConfi
 from ember_ml.configs.layers.channel_mixing import RWKV5ChannelMixerConfig as RWKV5ChannelMixerConfig
 from ember_ml.configs.layers.channel_mixing import RWKV6ChannelMixerConfig as RWKV6ChannelMixerConfig
 from ember_ml.configs.layers.channel_mixing import ReGLUConfig as ReGLUConfig
+from ember_ml.configs.layers.channel_mixing import ScaleConfig as ScaleConfig
 from ember_ml.configs.layers.channel_mixing import SwiGLUConfig as SwiGLUConfig
 from ember_ml.configs.layers.sequence_mixing import ALIFConfig as ALIFConfig
 from ember_ml.configs.layers.sequence_mixing import AttentionConfig as AttentionConfig

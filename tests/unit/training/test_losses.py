@@ -170,6 +170,7 @@ CASES: list[tuple[str, dict[str, Any], Array, Array, TorchLoss]] = [
 IDS = [f"{name}-{number}" for number, (name, *_) in enumerate(CASES)]
 NAMES = [entry.name.partition("/")[2] for entry in available("losses")]
 OF_CLASSES = ("cross_entropy", "chunked_cross_entropy")
+OF_TRAINS = ("spike_rate", "spike_count", "van_rossum")
 
 
 def test_every_loss_is_compared() -> None:
@@ -384,10 +385,24 @@ def test_batchmean() -> None:
     assert given == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("ctc", *OF_CLASSES)])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in ("ctc", *OF_CLASSES, *OF_TRAINS)]
+)
 def test_shapes_must_be_equal(name: str, backend: str) -> None:
     with pytest.raises(ShapeError, match=rf"{name}: .*\(2, 3\).*\(2, 1\)"):
         create(f"losses/{name}")(np.zeros((2, 3), np.float32), np.zeros((2, 1), np.float32))
+
+
+@pytest.mark.parametrize("name", OF_TRAINS)
+def test_spike_trains_have_a_time_axis(name: str, backend: str) -> None:
+    with pytest.raises(ShapeError, match=rf"{name}: .*\(batch, time, neurons\).*\(2, 3\)"):
+        create(f"losses/{name}")(np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32))
+    if name != "spike_count":
+        target = np.zeros((2, 4, 1) if name == "van_rossum" else (2, 1), np.float32)
+        with pytest.raises(ShapeError, match=rf"{name}: .*3\).*1\)"):
+            create(f"losses/{name}")(np.zeros((2, 4, 3), np.float32), target)
+    with pytest.raises(ArgumentError, match="tau"):
+        losses.van_rossum(tensor.array(X), tensor.array(Y), tau=0.0)
 
 
 def test_errors(backend: str) -> None:
