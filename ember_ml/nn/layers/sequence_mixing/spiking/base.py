@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core import runtime
@@ -15,7 +15,7 @@ from ember_ml.nn import surrogates
 from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.sequence_mixing._chunked import zero_state
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, last_positions
-from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.parameter import Buffer, Parameter, Variable
 from ember_ml.ops.nn.spiking import stepwise_scan
 
 Reset = Literal["soft", "hard", "none"]
@@ -55,6 +55,29 @@ def decay(tau: float, dt: float = 1.0) -> float:
     return math.exp(-dt / tau)
 
 
+def unit_range(decay: Tensor) -> Tensor:
+    """Return decay factors, bounded to 0 to 1, at least in float32; the bounds have gradients.
+
+    Args:
+        decay: Decay factors.
+    """
+    decay = upcast_half(decay)
+    decay = ops.where(decay > 1.0, ops.ones_like(decay), decay)
+    return ops.where(decay < 0.0, ops.zeros_like(decay), decay)
+
+
+def per_neuron(size: int, value: float, learn: bool) -> Variable:
+    """Return a parameter with one value per neuron, or a buffer if it is not learned.
+
+    Args:
+        size: Number of neurons.
+        value: Initial value.
+        learn: Whether it is learned.
+    """
+    values = ops.full((size,), value)
+    return Parameter(values, decay=False) if learn else Buffer(values)
+
+
 class SpikingLayer(SequenceMixer):
     """Layer of spiking neurons: currents, (batch, time, features), to spikes of the same shape.
 
@@ -69,9 +92,9 @@ class SpikingLayer(SequenceMixer):
         positions: Coordinates of the neurons, (features, dimensions), or None.
     """
 
-    alpha: Parameter | None = None
-    rho: Parameter | None = None
-    strength: Parameter | None = None
+    alpha: Variable | None = None
+    rho: Variable | None = None
+    strength: Variable | None = None
     positions: Tensor | None = None
 
     def __init__(
@@ -89,17 +112,8 @@ class SpikingLayer(SequenceMixer):
         self.reset = reset
         self.refractory = refractory
         self.surrogate = surrogates.get(surrogate)
-        self.beta = self.per_neuron(beta, learn_beta)
-        self.threshold = self.per_neuron(threshold, learn_threshold)
-
-    def per_neuron(self, value: float, trainable: bool) -> Parameter:
-        """Return a parameter with one value per neuron.
-
-        Args:
-            value: Initial value.
-            trainable: Whether it is learned.
-        """
-        return Parameter(ops.full((self.features,), value), trainable=trainable, decay=False)
+        self.beta = per_neuron(features, beta, learn_beta)
+        self.threshold = per_neuron(features, threshold, learn_threshold)
 
     @property
     def out_features(self) -> int:
@@ -168,35 +182,23 @@ class SpikingLayer(SequenceMixer):
         self, drive: Tensor, rows: Tensor, history: Tensor | None, mask: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the spikes, the voltages and the last state of a scan."""
-        strength = None if self.strength is None else upcast_half(self.strength)
-        arrays = (
+        arrays: tuple[Any, ...] = (
             drive,
             rows,
-            self._decay(self.beta),
+            unit_range(self.beta),
             upcast_half(ops.maximum(self.threshold, SMALLEST_THRESHOLD)),
-            self._decay(self.alpha),
-            self._decay(self.rho),
-            strength,
+            None if self.alpha is None else unit_range(self.alpha),
+            None if self.rho is None else unit_range(self.rho),
+            None if self.strength is None else upcast_half(self.strength),
             self.taps(),
             history,
             mask,
         )
-        kernel = self.surrogate.kernel
-        if kernel is None:
-            return stepwise_scan(
-                self.surrogate, *arrays, reset=self.reset, refractory=self.refractory
-            )
-        return ops.spiking_scan(
-            *arrays,
-            self.reset,
-            self.refractory,
-            kernel,
-            self.surrogate.slope,  # type: ignore[arg-type]
-        )
-
-    def _decay(self, parameter: Parameter | None) -> Tensor | None:
-        """Return a decay factor between 0 and 1, at least in float32."""
-        return None if parameter is None else upcast_half(ops.clip(parameter, 0.0, 1.0))
+        options: dict[str, Any] = {"reset": self.reset, "refractory": self.refractory}
+        if self.surrogate.kernel is None:
+            return stepwise_scan(self.surrogate, *arrays, **options)
+        options |= {"surrogate": self.surrogate.kernel, "slope": self.surrogate.slope}
+        return ops.spiking_scan(*arrays, **options)
 
     def _check_delays(self, x: Tensor, state: State | None) -> None:
         """Raise if a delay is longer than a whole sequence."""

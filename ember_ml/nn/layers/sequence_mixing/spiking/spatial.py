@@ -27,7 +27,7 @@ from ember_ml.registry import register
 
 
 @register("layers/spatial_lif")
-class SpatialLIF(SpatialNetwork, RecurrentLIF):
+class SpatialLIF(SpatialNetwork, RecurrentLIF):  # type: ignore[misc]  # positions: never None
     r"""Recurrent spiking neurons in space: distant neurons hear each other later, and pay for it.
 
     .. math::
