@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import ember_ml.configs.activations
     import ember_ml.configs.augmentations
     import ember_ml.configs.blocks
+    import ember_ml.configs.embeddings
     import ember_ml.configs.features
     import ember_ml.configs.initializers
     import ember_ml.configs.layers
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
     import ember_ml.configs.samplers
     import ember_ml.configs.schedules
     import ember_ml.configs.selections
+    import ember_ml.configs.surrogates
     import ember_ml.configs.wirings  # noqa: F401
 
 _PARTS = (
-    *("activations", "augmentations", "blocks", "features", "initializers", "layers", "losses"),
-    *("metrics", "models", "optimizers", "pruners", "rope_scalings", "samplers", "schedules"),
-    *("selections", "wirings"),
+    *("activations", "augmentations", "blocks", "embeddings", "features", "initializers"),
+    *("layers", "losses", "metrics", "models", "optimizers", "pruners", "rope_scalings"),
+    *("samplers", "schedules", "selections", "surrogates", "wirings"),
 )
 __getattr__, __dir__ = _namespaces.attach(__name__, {part: f"{__name__}.{part}" for part in _PARTS})

@@ -152,6 +152,8 @@ ActivationField = Annotated[ComponentLike, Component("activations")]
 OptionalActivationField = Annotated[ComponentLike | None, Component("activations", optional=True)]
 InitializerField = Annotated[ComponentLike, Component("initializers")]
 RopeScalingField = Annotated[ComponentLike | None, Component("rope_scalings", optional=True)]
+EmbeddingField = Annotated[ComponentLike | None, Component("embeddings", optional=True)]
+SurrogateField = Annotated[ComponentLike, Component("surrogates")]
 AnyComponent = Annotated[ComponentLike, Component()]
 ComponentsField = Annotated[tuple[AnyComponent, ...], BeforeValidator(unwrap_single_list)]
 """Components of any kind, in order."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ember_ml._core.tensor import Tensor
 from ember_ml.distributed.world import Group
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.training.trainer.accumulation import Accumulation
-from ember_ml.training.trainer.gradients import SUM, Gradients, LossGradients
+from ember_ml.training.trainer.gradients import SUM, Gradients, LossGradients, numbers
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
@@ -24,6 +25,8 @@ class Part(NamedTuple):
     weight: float
     """Weight of the loss in a mean over all parts; `SUM` if the losses are summed."""
     outputs: object
+    terms: Mapping[str, float] = MappingProxyType({})
+    """Named losses that modules reported, which are parts of the loss."""
 
 
 class Totals(NamedTuple):
@@ -81,6 +84,21 @@ def totals_of(parts: Sequence[Part]) -> Totals:
     loss = math.fsum(weighted(part.loss, part.weight) for part in parts)
     weight = 0.0 if is_sum else math.fsum(part.weight for part in parts)
     return Totals(loss, weight, is_sum)
+
+
+def terms_of(parts: Sequence[Part]) -> dict[str, float]:
+    """Return the means of the named losses over parts of a step; sums if the losses are summed.
+
+    Args:
+        parts: The parts.
+    """
+    totals = totals_of(parts)
+    sums: dict[str, float] = {}
+    for part in parts:
+        for name, value in part.terms.items():
+            sums[name] = sums.get(name, 0.0) + weighted(value, part.weight)
+    count = 1.0 if totals.is_sum else totals.weight
+    return {name: value / count if count else math.nan for name, value in sums.items()}
 
 
 def weight_unit(weight: float, group: Group) -> float:
@@ -148,9 +166,10 @@ class AveragingEngine:
         weight = float(result.weight)
         for buffer, value in zip(gradients.buffers, result.buffers, strict=True):
             buffer.become(value)
-        self._local.add(float(result.loss), result.gradients, weight)
+        loss, terms = float(result.loss), numbers(result.terms)
+        self._local.add(loss, result.gradients, weight, terms)
         self._weight += 0.0 if weight == SUM else weight
-        return Part(float(result.loss), weight, result.outputs)
+        return Part(loss, weight, result.outputs, terms)
 
     def take(self, parameters: Sequence[Parameter], totals: Totals) -> Gradients:
         """Return the gradients of the parts of parameters that this process has."""
@@ -197,8 +216,8 @@ class WrappingEngine:
             return loss * (totals.factor(weight, self._group.size) * scale)
 
         compute = functools.partial(gradients.losses, batch)
-        loss, (_, _, outputs) = self._modules.differentiate(compute, scaled, last)
-        return Part(float(loss), weight, outputs)
+        loss, (_, _, outputs, terms) = self._modules.differentiate(compute, scaled, last)
+        return Part(float(loss), weight, outputs, numbers(terms))
 
     def _share(self, weight: float) -> float:
         """Return the weight of a part in units of about the first weight."""

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml.distributed.engines import Engine, Part, Totals, totals_of
+from ember_ml.distributed.engines import Engine, Part, Totals, terms_of, totals_of
 from ember_ml.nn.parameter import Parameter
 from ember_ml.training.trainer.gradients import Gradients
 from ember_ml.training.trainer.interrupt import Interrupt
@@ -160,7 +160,7 @@ class ParallelRunner(StepRunner):
         self._processes.average_buffers()
         for batch, outputs in measured:
             self._measure(batch, outputs)
-        return self._update(loss, gradients, norm)
+        return self._update(loss, gradients, norm, terms_of(parts))
 
     def drop_remainder(self) -> None:
         """Discard accumulated gradients."""

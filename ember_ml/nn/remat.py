@@ -171,6 +171,7 @@ def _rematerialized(
     if not module.training:
         return run(module, args, kwargs)
     variables = [variable for _, variable in _traversal.named_variables(module)]
+    names: list[str] = []
 
     def compute(values: list[Any], args: Any, kwargs: Any) -> tuple[Any, list[Any], dict[int, Any]]:
         """Return the output, the reported losses and the new values of changed buffers.
@@ -179,17 +180,18 @@ def _rematerialized(
         """
         with substitute(variables, values), reported_losses() as losses:
             output = run(module, args, kwargs)
+            names[:] = losses.names
             changed = {
                 at: variable.value()
                 for at, (variable, value) in enumerate(zip(variables, values, strict=True))
                 if isinstance(variable, Buffer) and variable.native is not value.native
             }
-        return output, losses, changed
+        return output, list(losses), changed
 
     values = current_values(variables)
     output, losses, changed = checkpoint(compute)(values, args, dict(kwargs))
-    for loss in losses:
-        report_loss(loss)
+    for loss, name in zip(losses, names, strict=True):
+        report_loss(loss, name)
     for at, value in changed.items():
         variables[at].become(value)
     return output

@@ -79,6 +79,9 @@ from ember_ml.nn.features.scaling import Standardize as features_Standardize
 from ember_ml.nn.features.scattering import ScatterFeatures as features_ScatterFeatures
 from ember_ml.nn.features.spectral import STFT as features_STFT
 from ember_ml.nn.features.spectral import Spectrogram as features_Spectrogram
+from ember_ml.nn.features.spikes import DeltaEncoder as features_DeltaEncoder
+from ember_ml.nn.features.spikes import LatencyEncoder as features_LatencyEncoder
+from ember_ml.nn.features.spikes import RateEncoder as features_RateEncoder
 from ember_ml.nn.features.timeseries import TimeSeriesFeatures as features_TimeSeriesFeatures
 from ember_ml.nn.initializers.constant import Constant as initializers_Constant
 from ember_ml.nn.initializers.constant import Identity as initializers_Identity
@@ -112,6 +115,7 @@ from ember_ml.nn.layers.channel_mixing.quantized import QuantizedDense as layers
 from ember_ml.nn.layers.channel_mixing.quantized import QuantizedEmbedding as layers_QuantizedEmbedding
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV5ChannelMixer as layers_RWKV5ChannelMixer
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV6ChannelMixer as layers_RWKV6ChannelMixer
+from ember_ml.nn.layers.channel_mixing.scale import Scale as layers_Scale
 from ember_ml.nn.layers.sequence_mixing.attention.causal import CausalAttention as layers_CausalAttention
 from ember_ml.nn.layers.sequence_mixing.attention.causal import GroupedQueryAttention as layers_GroupedQueryAttention
 from ember_ml.nn.layers.sequence_mixing.attention.cross import CrossAttention as layers_CrossAttention
@@ -139,12 +143,23 @@ from ember_ml.nn.layers.sequence_mixing.recurrent.layers import GRU as layers_GR
 from ember_ml.nn.layers.sequence_mixing.recurrent.layers import LSTM as layers_LSTM
 from ember_ml.nn.layers.sequence_mixing.recurrent.layers import MinGRU as layers_MinGRU
 from ember_ml.nn.layers.sequence_mixing.recurrent.layers import RNN as layers_RNN
+from ember_ml.nn.layers.sequence_mixing.recurrent.spatial import SpatialRNN as layers_SpatialRNN
 from ember_ml.nn.layers.sequence_mixing.retention import Retention as layers_Retention
 from ember_ml.nn.layers.sequence_mixing.rg_lru import RGLRU as layers_RGLRU
 from ember_ml.nn.layers.sequence_mixing.rwkv import RWKV5TimeMixer as layers_RWKV5TimeMixer
 from ember_ml.nn.layers.sequence_mixing.rwkv import RWKV6TimeMixer as layers_RWKV6TimeMixer
 from ember_ml.nn.layers.sequence_mixing.s4d import S4D as layers_S4D
 from ember_ml.nn.layers.sequence_mixing.short_conv import ShortConv as layers_ShortConv
+from ember_ml.nn.layers.sequence_mixing.spiking.decoders import LatencyDecoder as layers_LatencyDecoder
+from ember_ml.nn.layers.sequence_mixing.spiking.decoders import MaxDecoder as layers_MaxDecoder
+from ember_ml.nn.layers.sequence_mixing.spiking.decoders import RateDecoder as layers_RateDecoder
+from ember_ml.nn.layers.sequence_mixing.spiking.integrator import LeakyIntegrator as layers_LeakyIntegrator
+from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF as layers_ALIF
+from ember_ml.nn.layers.sequence_mixing.spiking.neurons import LIF as layers_LIF
+from ember_ml.nn.layers.sequence_mixing.spiking.neurons import Synaptic as layers_Synaptic
+from ember_ml.nn.layers.sequence_mixing.spiking.recurrent import RecurrentLIF as layers_RecurrentLIF
+from ember_ml.nn.layers.sequence_mixing.spiking.spatial import SpatialLIF as layers_SpatialLIF
+from ember_ml.nn.layers.sequence_mixing.spiking.wrapper import Spiking as layers_Spiking
 from ember_ml.nn.layers.spatial.convolution import Conv2D as layers_Conv2D
 from ember_ml.nn.layers.spatial.pooling import AvgPool2D as layers_AvgPool2D
 from ember_ml.nn.layers.spatial.pooling import GlobalAveragePool2D as layers_GlobalAveragePool2D
@@ -164,6 +179,8 @@ from ember_ml.nn.models.presets import MambaModel as models_MambaModel
 from ember_ml.nn.models.presets import MoEModel as models_MoEModel
 from ember_ml.nn.models.presets import RWKVModel as models_RWKVModel
 from ember_ml.nn.models.presets import TransformerModel as models_TransformerModel
+from ember_ml.nn.models.spatial import SeRNN as models_SeRNN
+from ember_ml.nn.models.spatial import SeRSNN as models_SeRSNN
 from ember_ml.nn.pipeline.asynchronous.async_stage import AsyncStage as pipelines_AsyncStage
 from ember_ml.nn.pipeline.asynchronous.pipeline import AsyncPipeline as pipelines_AsyncPipeline
 from ember_ml.nn.pipeline.base import Pipeline as pipelines_Pipeline
@@ -181,6 +198,12 @@ from ember_ml.nn.rope_scalings.fixed import LinearScaling as rope_scalings_Linea
 from ember_ml.nn.rope_scalings.fixed import Llama3Scaling as rope_scalings_Llama3Scaling
 from ember_ml.nn.rope_scalings.fixed import YaRN as rope_scalings_YaRN
 from ember_ml.nn.sequential import Sequential as layers_Sequential
+from ember_ml.nn.space.embedding import SpatialEmbedding as embeddings_SpatialEmbedding
+from ember_ml.nn.surrogates.functions import Atan as surrogates_Atan
+from ember_ml.nn.surrogates.functions import FastSigmoid as surrogates_FastSigmoid
+from ember_ml.nn.surrogates.functions import Sigmoid as surrogates_Sigmoid
+from ember_ml.nn.surrogates.functions import StraightThrough as surrogates_StraightThrough
+from ember_ml.nn.surrogates.functions import Triangle as surrogates_Triangle
 from ember_ml.nn.wirings.circuits import AutoNCP as wirings_AutoNCP
 from ember_ml.nn.wirings.circuits import NCP as wirings_NCP
 from ember_ml.nn.wirings.graph import GraphWiring as wirings_GraphWiring
@@ -205,6 +228,9 @@ from ember_ml.training.losses.distances import MSE as losses_MSE
 from ember_ml.training.losses.distances import SmoothL1 as losses_SmoothL1
 from ember_ml.training.losses.distributions import KLDiv as losses_KLDiv
 from ember_ml.training.losses.distributions import Poisson as losses_Poisson
+from ember_ml.training.losses.spikes import SpikeCount as losses_SpikeCount
+from ember_ml.training.losses.spikes import SpikeRate as losses_SpikeRate
+from ember_ml.training.losses.spikes import VanRossum as losses_VanRossum
 from ember_ml.training.metrics.accuracy import Accuracy as metrics_Accuracy
 from ember_ml.training.metrics.accuracy import BinaryAccuracy as metrics_BinaryAccuracy
 from ember_ml.training.metrics.accuracy import TopKAccuracy as metrics_TopKAccuracy
@@ -377,7 +403,13 @@ def create(name: typing.Literal['blocks/rwkv'], *args: typing.Any, **kwargs: typ
 @typing.overload
 def create(name: typing.Literal['blocks/transformer'], *args: typing.Any, **kwargs: typing.Any) -> blocks_TransformerBlock: ...
 @typing.overload
+def create(name: typing.Literal['embeddings/spatial'], *args: typing.Any, **kwargs: typing.Any) -> embeddings_SpatialEmbedding: ...
+@typing.overload
+def create(name: typing.Literal['features/delta_encoder'], *args: typing.Any, **kwargs: typing.Any) -> features_DeltaEncoder: ...
+@typing.overload
 def create(name: typing.Literal['features/extractor'], *args: typing.Any, **kwargs: typing.Any) -> features_FeatureExtractor: ...
+@typing.overload
+def create(name: typing.Literal['features/latency_encoder'], *args: typing.Any, **kwargs: typing.Any) -> features_LatencyEncoder: ...
 @typing.overload
 def create(name: typing.Literal['features/mel_spectrogram'], *args: typing.Any, **kwargs: typing.Any) -> features_MelSpectrogram: ...
 @typing.overload
@@ -388,6 +420,8 @@ def create(name: typing.Literal['features/normalize'], *args: typing.Any, **kwar
 def create(name: typing.Literal['features/one_hot'], *args: typing.Any, **kwargs: typing.Any) -> features_OneHot: ...
 @typing.overload
 def create(name: typing.Literal['features/pca'], *args: typing.Any, **kwargs: typing.Any) -> features_PCA: ...
+@typing.overload
+def create(name: typing.Literal['features/rate_encoder'], *args: typing.Any, **kwargs: typing.Any) -> features_RateEncoder: ...
 @typing.overload
 def create(name: typing.Literal['features/scatter'], *args: typing.Any, **kwargs: typing.Any) -> features_ScatterFeatures: ...
 @typing.overload
@@ -422,6 +456,8 @@ def create(name: typing.Literal['initializers/truncated_normal'], *args: typing.
 def create(name: typing.Literal['initializers/uniform'], *args: typing.Any, **kwargs: typing.Any) -> initializers_Uniform: ...
 @typing.overload
 def create(name: typing.Literal['initializers/zeros'], *args: typing.Any, **kwargs: typing.Any) -> initializers_Zeros: ...
+@typing.overload
+def create(name: typing.Literal['layers/alif', 'layers/adaptive_lif'], *args: typing.Any, **kwargs: typing.Any) -> layers_ALIF: ...
 @typing.overload
 def create(name: typing.Literal['layers/attention', 'layers/self_attention'], *args: typing.Any, **kwargs: typing.Any) -> layers_SelfAttention: ...
 @typing.overload
@@ -471,7 +507,13 @@ def create(name: typing.Literal['layers/hyena'], *args: typing.Any, **kwargs: ty
 @typing.overload
 def create(name: typing.Literal['layers/hyena_experts', 'layers/hyena-experts'], *args: typing.Any, **kwargs: typing.Any) -> layers_HyenaExperts: ...
 @typing.overload
+def create(name: typing.Literal['layers/latency_decoder'], *args: typing.Any, **kwargs: typing.Any) -> layers_LatencyDecoder: ...
+@typing.overload
 def create(name: typing.Literal['layers/layer_norm', 'layers/layernorm'], *args: typing.Any, **kwargs: typing.Any) -> layers_LayerNorm: ...
+@typing.overload
+def create(name: typing.Literal['layers/leaky_integrator', 'layers/li'], *args: typing.Any, **kwargs: typing.Any) -> layers_LeakyIntegrator: ...
+@typing.overload
+def create(name: typing.Literal['layers/lif', 'layers/leaky'], *args: typing.Any, **kwargs: typing.Any) -> layers_LIF: ...
 @typing.overload
 def create(name: typing.Literal['layers/linear_attention', 'layers/linear-attention'], *args: typing.Any, **kwargs: typing.Any) -> layers_LinearAttention: ...
 @typing.overload
@@ -484,6 +526,8 @@ def create(name: typing.Literal['layers/ltc'], *args: typing.Any, **kwargs: typi
 def create(name: typing.Literal['layers/mamba'], *args: typing.Any, **kwargs: typing.Any) -> layers_Mamba: ...
 @typing.overload
 def create(name: typing.Literal['layers/mamba2', 'layers/mamba-2'], *args: typing.Any, **kwargs: typing.Any) -> layers_Mamba2: ...
+@typing.overload
+def create(name: typing.Literal['layers/max_decoder'], *args: typing.Any, **kwargs: typing.Any) -> layers_MaxDecoder: ...
 @typing.overload
 def create(name: typing.Literal['layers/max_pool2d'], *args: typing.Any, **kwargs: typing.Any) -> layers_MaxPool2D: ...
 @typing.overload
@@ -509,6 +553,10 @@ def create(name: typing.Literal['layers/quantized_dense'], *args: typing.Any, **
 @typing.overload
 def create(name: typing.Literal['layers/quantized_embedding'], *args: typing.Any, **kwargs: typing.Any) -> layers_QuantizedEmbedding: ...
 @typing.overload
+def create(name: typing.Literal['layers/rate_decoder'], *args: typing.Any, **kwargs: typing.Any) -> layers_RateDecoder: ...
+@typing.overload
+def create(name: typing.Literal['layers/recurrent_lif', 'layers/rlif', 'layers/rleaky'], *args: typing.Any, **kwargs: typing.Any) -> layers_RecurrentLIF: ...
+@typing.overload
 def create(name: typing.Literal['layers/reglu'], *args: typing.Any, **kwargs: typing.Any) -> layers_ReGLU: ...
 @typing.overload
 def create(name: typing.Literal['layers/retention', 'layers/retnet'], *args: typing.Any, **kwargs: typing.Any) -> layers_Retention: ...
@@ -529,13 +577,23 @@ def create(name: typing.Literal['layers/rwkv6_time_mixer', 'layers/rwkv6-time-mi
 @typing.overload
 def create(name: typing.Literal['layers/s4d'], *args: typing.Any, **kwargs: typing.Any) -> layers_S4D: ...
 @typing.overload
+def create(name: typing.Literal['layers/scale'], *args: typing.Any, **kwargs: typing.Any) -> layers_Scale: ...
+@typing.overload
 def create(name: typing.Literal['layers/sequential'], *args: typing.Any, **kwargs: typing.Any) -> layers_Sequential: ...
 @typing.overload
 def create(name: typing.Literal['layers/short_conv', 'layers/short-conv'], *args: typing.Any, **kwargs: typing.Any) -> layers_ShortConv: ...
 @typing.overload
 def create(name: typing.Literal['layers/sliding_attention', 'layers/sliding-attention', 'layers/sliding_window_attention'], *args: typing.Any, **kwargs: typing.Any) -> layers_SlidingWindowAttention: ...
 @typing.overload
+def create(name: typing.Literal['layers/spatial_lif'], *args: typing.Any, **kwargs: typing.Any) -> layers_SpatialLIF: ...
+@typing.overload
+def create(name: typing.Literal['layers/spatial_rnn'], *args: typing.Any, **kwargs: typing.Any) -> layers_SpatialRNN: ...
+@typing.overload
+def create(name: typing.Literal['layers/spiking'], *args: typing.Any, **kwargs: typing.Any) -> layers_Spiking: ...
+@typing.overload
 def create(name: typing.Literal['layers/swiglu'], *args: typing.Any, **kwargs: typing.Any) -> layers_SwiGLU: ...
+@typing.overload
+def create(name: typing.Literal['layers/synaptic', 'layers/cuba', 'layers/cuba_lif'], *args: typing.Any, **kwargs: typing.Any) -> layers_Synaptic: ...
 @typing.overload
 def create(name: typing.Literal['layers/wired_cfc', 'layers/wiredcfc', 'layers/wired-cfc'], *args: typing.Any, **kwargs: typing.Any) -> layers_WiredCfC: ...
 @typing.overload
@@ -567,7 +625,13 @@ def create(name: typing.Literal['losses/poisson'], *args: typing.Any, **kwargs: 
 @typing.overload
 def create(name: typing.Literal['losses/smooth_l1'], *args: typing.Any, **kwargs: typing.Any) -> losses_SmoothL1: ...
 @typing.overload
+def create(name: typing.Literal['losses/spike_count', 'losses/ce_count'], *args: typing.Any, **kwargs: typing.Any) -> losses_SpikeCount: ...
+@typing.overload
+def create(name: typing.Literal['losses/spike_rate', 'losses/mse_rate'], *args: typing.Any, **kwargs: typing.Any) -> losses_SpikeRate: ...
+@typing.overload
 def create(name: typing.Literal['losses/squared_hinge'], *args: typing.Any, **kwargs: typing.Any) -> losses_SquaredHinge: ...
+@typing.overload
+def create(name: typing.Literal['losses/van_rossum'], *args: typing.Any, **kwargs: typing.Any) -> losses_VanRossum: ...
 @typing.overload
 def create(name: typing.Literal['metrics/accuracy'], *args: typing.Any, **kwargs: typing.Any) -> metrics_Accuracy: ...
 @typing.overload
@@ -628,6 +692,10 @@ def create(name: typing.Literal['models/rwkv'], *args: typing.Any, **kwargs: typ
 def create(name: typing.Literal['models/sequence_classifier', 'models/classifier'], *args: typing.Any, **kwargs: typing.Any) -> models_SequenceClassifier: ...
 @typing.overload
 def create(name: typing.Literal['models/sequence_regressor', 'models/regressor'], *args: typing.Any, **kwargs: typing.Any) -> models_SequenceRegressor: ...
+@typing.overload
+def create(name: typing.Literal['models/sernn'], *args: typing.Any, **kwargs: typing.Any) -> models_SeRNN: ...
+@typing.overload
+def create(name: typing.Literal['models/sersnn'], *args: typing.Any, **kwargs: typing.Any) -> models_SeRSNN: ...
 @typing.overload
 def create(name: typing.Literal['models/transformer'], *args: typing.Any, **kwargs: typing.Any) -> models_TransformerModel: ...
 @typing.overload
@@ -746,6 +814,16 @@ def create(name: typing.Literal['strategies/mesh'], *args: typing.Any, **kwargs:
 def create(name: typing.Literal['strategies/pp', 'strategies/pipeline'], *args: typing.Any, **kwargs: typing.Any) -> strategies_PipelineStrategy: ...
 @typing.overload
 def create(name: typing.Literal['strategies/tp', 'strategies/tensor_parallel'], *args: typing.Any, **kwargs: typing.Any) -> strategies_TensorParallelStrategy: ...
+@typing.overload
+def create(name: typing.Literal['surrogates/atan', 'surrogates/arctan'], *args: typing.Any, **kwargs: typing.Any) -> surrogates_Atan: ...
+@typing.overload
+def create(name: typing.Literal['surrogates/fast_sigmoid', 'surrogates/superspike'], *args: typing.Any, **kwargs: typing.Any) -> surrogates_FastSigmoid: ...
+@typing.overload
+def create(name: typing.Literal['surrogates/sigmoid'], *args: typing.Any, **kwargs: typing.Any) -> surrogates_Sigmoid: ...
+@typing.overload
+def create(name: typing.Literal['surrogates/straight_through', 'surrogates/ste'], *args: typing.Any, **kwargs: typing.Any) -> surrogates_StraightThrough: ...
+@typing.overload
+def create(name: typing.Literal['surrogates/triangle', 'surrogates/piecewise_linear'], *args: typing.Any, **kwargs: typing.Any) -> surrogates_Triangle: ...
 @typing.overload
 def create(name: typing.Literal['tasks/compression'], *args: typing.Any, **kwargs: typing.Any) -> tasks_Compression: ...
 @typing.overload

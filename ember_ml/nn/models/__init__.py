@@ -20,3 +20,6 @@ from ember_ml.nn.models.presets import MambaModel as MambaModel
 from ember_ml.nn.models.presets import MoEModel as MoEModel
 from ember_ml.nn.models.presets import RWKVModel as RWKVModel
 from ember_ml.nn.models.presets import TransformerModel as TransformerModel
+from ember_ml.nn.models.spatial import SeRNN as SeRNN
+from ember_ml.nn.models.spatial import SeRSNN as SeRSNN
+from ember_ml.nn.models.spatial import SpatialModel as SpatialModel

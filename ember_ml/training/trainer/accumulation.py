@@ -23,6 +23,7 @@ class Accumulation:
         count: Number of batches, including those that were left out.
         used: Number of batches in the mean.
         loss: Mean loss.
+        terms: Means of the named losses.
         gradients: Mean gradients.
         left_out_loss: Loss of the last batch that was left out.
     """
@@ -31,6 +32,7 @@ class Accumulation:
         self.count = 0
         self.used = 0
         self.loss = 0.0
+        self.terms: dict[str, float] = {}
         self.gradients: Gradients = []
         self.left_out_loss = 0.0
         self._weight = 0.0
@@ -47,14 +49,18 @@ class Accumulation:
     def discard(self) -> None:
         """Discard the batches so far."""
         self.used, self.loss, self.gradients, self._weight = 0, 0.0, [], 0.0
+        self.terms = {}
 
-    def add(self, loss: float, gradients: Gradients, weight: float) -> None:
+    def add(
+        self, loss: float, gradients: Gradients, weight: float, terms: Mapping[str, float]
+    ) -> None:
         """Add a batch.
 
         Args:
             loss: Mean loss of the batch.
             gradients: Its gradients.
             weight: Its weight; `SUM` if the loss is a sum.
+            terms: Its named losses.
         """
         if weight < 0.0 and weight != SUM:
             raise ArgumentError(
@@ -64,11 +70,16 @@ class Accumulation:
         self.used += 1
         if weight == SUM:
             self.loss += loss
+            for name, value in terms.items():
+                self.terms[name] = self.terms.get(name, 0.0) + value
             self._combine(gradients, None)
             return
         self._weight += weight
         share = weight / self._weight if self._weight else 0.0
         self.loss += (loss - self.loss) * share
+        for name, value in terms.items():
+            before = self.terms.get(name, 0.0)
+            self.terms[name] = before + (value - before) * share
         self._combine(gradients, share)
 
     def _combine(self, gradients: Gradients, share: float | None) -> None:
@@ -103,6 +114,7 @@ class Accumulation:
             "count": self.count,
             "used": self.used,
             "loss": self.loss,
+            "terms": self.terms,
             "weight": self._weight,
         }
 
@@ -121,6 +133,7 @@ class Accumulation:
         """
         self.count, self.used = int(state["count"]), int(state["used"])
         self.loss, self._weight = float(state["loss"]), float(state["weight"])
+        self.terms = dict(state.get("terms", {}))
         self.gradients = [
             convert_to_tensor(tensors[name], device=p.device, backend=p.backend, copy=True)
             if name in tensors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, EmberError
@@ -14,6 +14,7 @@ from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.schedules.base import ScheduleLike
 from ember_ml.training.trainer import sources
 from ember_ml.training.trainer.sources import DataLike
+from ember_ml.training.trainer.train_metrics import RESERVED
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer.trainer import Trainer
@@ -38,6 +39,23 @@ def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
         if not isinstance(callback, Callback):
             raise ArgumentTypeError(f"{expected}, but one of them is {callback!r:.60}")
     return given
+
+
+def new_terms(terms: Iterable[str], known: Sequence[str]) -> list[str]:
+    """Return the names of losses that are not known yet; raise an error for a key of the records.
+
+    Args:
+        terms: Names of losses that modules reported.
+        known: Names from earlier steps.
+    """
+    names = [name for name in terms if name not in known]
+    for name in names:
+        if name in RESERVED or name.startswith("val_"):
+            raise ArgumentError(
+                f"Trainer: a module reports a loss named {name!r}, which is a key of the records; "
+                "pass another name to report_loss"
+            )
+    return names
 
 
 def check_validation(trainer: Trainer, validation: DataLike, batch_size: int) -> None:

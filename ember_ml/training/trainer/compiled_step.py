@@ -72,11 +72,12 @@ class CompiledStep:
             return False
         return all(parameter.trainable for parameter in self._gradients.parameters)
 
-    def __call__(self, batch: object) -> tuple[float, float, object]:
+    def __call__(self, batch: object) -> tuple[float, float, object, dict[str, Tensor]]:
         """Update everything if the loss and the norm of the gradients are finite.
 
         Returns:
-            The loss, the norm and the model's outputs; None for outputs that are not needed.
+            The loss, the norm, the model's outputs, None if they are not needed, and the named
+            losses.
         """
         arrays, template = self._run(batch)
         params, buffers, state, (loss, *rest) = self._split(arrays)
@@ -90,9 +91,10 @@ class CompiledStep:
             if not self._selects:
                 self._store(params, buffers, state)
             self._optimizer.count_step()
-        has_outputs = len(rest) > parts
-        outputs = template.fill(wrap_all(arrays, self._backend))[2] if has_outputs else None
-        return value, norm, outputs
+        if len(rest) == parts:
+            return value, norm, None, {}
+        _, _, outputs, terms = template.fill(wrap_all(arrays, self._backend))
+        return value, norm, outputs, terms
 
     def _run(self, batch: object) -> tuple[list[Array], Template]:
         """Return the results of the program, not yet evaluated, and their template."""
@@ -130,7 +132,7 @@ class CompiledStep:
 
     def _flat(
         self, tensors: list[Tensor], batch: object
-    ) -> tuple[list[Tensor], list[Tensor], object]:
+    ) -> tuple[list[Tensor], list[Tensor], object, dict[str, Tensor]]:
         params, buffers, state, scalars = self._split(tensors)
         result = self._gradients.differentiate(params, buffers, batch)
         norm = global_norm(result.gradients) if self._selects or self._clips_norm else None
@@ -149,7 +151,8 @@ class CompiledStep:
             old = (*params, *buffers, *state)
             new = [ops.where(finite, x, y) for x, y in zip(new, old, strict=True)]
         parts = self._kernels.norm_parts(result.arrays()) if norm is None else [norm.native]
-        return [*new, result.loss], wrap_all(parts, self._backend), result.outputs
+        norms = wrap_all(parts, self._backend)
+        return [*new, result.loss], norms, result.outputs, result.terms
 
 
 class CompilePolicy:

@@ -227,13 +227,15 @@ class Fit:
     def _end_epoch(self, started: float) -> None:
         """Count an epoch, evaluate after it, and add its record."""
         trainer = self.trainer
-        losses = trainer.history.losses_of(trainer.epoch)
+        steps = trainer.history.steps_of(trainer.epoch)
         trainer.epoch += 1
         warn_without_gradients(trainer)
         record = {"epoch": float(trainer.epoch), "step": float(trainer.step)}
-        finite = [loss for loss in losses if math.isfinite(loss)]  # others were skipped
-        if finite:
-            record["loss"] = math.fsum(finite) / len(finite)
+        for name in ("loss", *trainer.loss_terms):
+            values = [each[name] for each in steps if name in each]
+            finite = [value for value in values if math.isfinite(value)]  # others were skipped
+            if finite:
+                record[name] = math.fsum(finite) / len(finite)
         if trainer.train_metrics is not None:
             record |= trainer.train_metrics.end_epoch()
         if self.validation is not None:

@@ -15,6 +15,7 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor, native_arrays
 from ember_ml.autodiff.transforms.compiling import CompileCache
 from ember_ml.backend.interface import Array
+from ember_ml.nn.auxiliary_losses import swap_terms
 from ember_ml.nn.functional import current_values, differentiate, substitute
 from ember_ml.nn.module import Module
 from ember_ml.nn.parameter import Buffer, Parameter
@@ -38,6 +39,18 @@ SUM = -math.inf
 _PLAIN: contextlib.nullcontext[None] = contextlib.nullcontext()
 
 
+class Losses(NamedTuple):
+    """Loss of a batch and what is computed with it."""
+
+    loss: Tensor
+    weight: Tensor | None
+    """Weight of the loss in a mean over batches; negative for a sum. None if it is not needed."""
+    outputs: object
+    """Outputs of the model, if they are needed."""
+    terms: dict[str, Tensor]
+    """Named losses that modules reported, which are parts of the loss."""
+
+
 class BatchResult(NamedTuple):
     """Loss and gradients of a batch, and the new values of the buffers."""
 
@@ -46,8 +59,10 @@ class BatchResult(NamedTuple):
     """Weight of the loss in a mean over batches; negative for a sum. None if it is not needed."""
     gradients: Gradients
     buffers: list[Tensor]
-    outputs: object = None
+    outputs: object
     """Outputs of the model, if they are needed."""
+    terms: dict[str, Tensor]
+    """Named losses that modules reported, which are parts of the loss."""
 
     def arrays(self) -> list[Array]:
         """Return the native arrays of the gradients."""
@@ -109,12 +124,12 @@ class LossGradients:
             arrays.append(convert_to_tensor(scale, dtype="float32", backend=backend).native)
         results, template = self._compiled(backend, arrays, batch, self.mode())
         tensors = [Tensor.from_native(data, backend) for data in results]
-        (loss, *rest), outputs = template.fill(tensors)
+        (loss, *rest), outputs, terms = template.fill(tensors)
         weight = None if self._weigh is None else rest.pop(0)
         trainable = self._trainable()
         grads = dict(zip(trainable, rest, strict=False))
         ordered = [grads.get(at) for at in range(len(self.parameters))]
-        return BatchResult(loss, weight, ordered, rest[len(trainable) :], outputs)
+        return BatchResult(loss, weight, ordered, rest[len(trainable) :], outputs, terms)
 
     def mode(self) -> tuple[bool, ...]:
         """Return the modes of the modules and which parameters are trainable."""
@@ -129,14 +144,17 @@ class LossGradients:
             )
         return trainable
 
-    def _flat(self, tensors: list[Tensor], batch: object) -> tuple[list[Tensor], object]:
+    def _flat(
+        self, tensors: list[Tensor], batch: object
+    ) -> tuple[list[Tensor], object, dict[str, Tensor]]:
         """Compute the result as a function of a flat list of tensors, for the compiler."""
         first, second = len(self.parameters), len(self.parameters) + len(self.buffers)
         scale = tensors[second] if len(tensors) > second else None
         result = self.differentiate(tensors[:first], tensors[first:second], batch, scale)
         grads = [g for g in result.gradients if g is not None]
         weight = [] if result.weight is None else [result.weight]
-        return [result.loss, *weight, *grads, *result.buffers], result.outputs
+        flat = [result.loss, *weight, *grads, *result.buffers]
+        return flat, result.outputs, result.terms
 
     def differentiate(
         self,
@@ -151,7 +169,7 @@ class LossGradients:
         frozen = [at for at, x in enumerate(self.parameters) if not x.trainable]
         frozen_values = [self._cast(values[at]) for at in frozen]
 
-        _, (loss, weight, outputs), gradients, new_buffers = differentiate(
+        _, (loss, weight, outputs, terms), gradients, new_buffers = differentiate(
             functools.partial(self._losses, batch, frozen, frozen_values, scale),
             [self.parameters[at] for at in trainable],
             [values[at] for at in trainable],
@@ -166,9 +184,10 @@ class LossGradients:
             weight = _separate(weight)
         if self._keep_outputs:
             outputs = tree.map_leaves(lambda x: _separate(x) if _is_float(x) else x, outputs)
-        return BatchResult(loss, weight, grads, new_buffers, outputs)
+        terms = {name: _separate(x) for name, x in terms.items()}
+        return BatchResult(loss, weight, grads, new_buffers, outputs, terms)
 
-    def losses(self, batch: object) -> tuple[Tensor, tuple[Tensor, Tensor | None, object]]:
+    def losses(self, batch: object) -> tuple[Tensor, Losses]:
         """Return the loss of a batch, for differentiation by others; again with weight and outputs.
 
         Args:
@@ -182,16 +201,21 @@ class LossGradients:
         frozen: list[int],
         frozen_values: list[Tensor],
         scale: float | Tensor | None,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor | None, object]]:
+    ) -> tuple[Tensor, Losses]:
         """Return the scaled loss, which is differentiated; the loss, its weight, the outputs."""
         weight: Tensor | None = None
+        terms: dict[str, Tensor] = {}
         with contextlib.ExitStack() if frozen or self._weigh else _PLAIN as stack:
             if stack is not None:
                 stack.enter_context(
                     substitute([self.parameters[at] for at in frozen], frozen_values)
                 )
                 weights = stack.enter_context(reported_weights())
-            loss, outputs = self._compute(batch)
+            outer = swap_terms(terms)
+            try:
+                loss, outputs = self._compute(batch)
+            finally:
+                swap_terms(outer)
         if not isinstance(loss, EmberTensor):
             raise ArgumentTypeError(
                 f"Trainer: the loss must be a scalar tensor, not {type(loss).__name__}; a number "
@@ -201,7 +225,7 @@ class LossGradients:
         loss = self.widened(loss)
         if self._weigh is not None:
             weight = self.weight_of(batch, weights, loss)
-        return (loss if scale is None else loss * scale), (loss, weight, outputs)
+        return (loss if scale is None else loss * scale), Losses(loss, weight, outputs, terms)
 
     def widened(self, outputs: T) -> T:
         """Return outputs or a loss in float32 if the model computes in another dtype.
@@ -248,6 +272,15 @@ class LossGradients:
         return tree.map_leaves(
             lambda leaf: self._cast(leaf) if isinstance(leaf, EmberTensor) else leaf, batch
         )
+
+
+def numbers(terms: Mapping[str, Tensor]) -> dict[str, float]:
+    """Return named scalars as numbers.
+
+    Args:
+        terms: Scalars by name.
+    """
+    return {name: float(x) for name, x in terms.items()}
 
 
 def _separate(x: Tensor) -> Tensor:

@@ -51,14 +51,18 @@ class History:
         """Loss of each step in `steps`."""
         return [record["loss"] for record in self.steps]
 
+    def steps_of(self, epoch: int) -> list[Record]:
+        """Return the records of an epoch's steps, if it is the last one."""
+        newest = itertools.takewhile(lambda r: r.get("epoch") == epoch, reversed(self.steps))
+        records = list(newest)[::-1]
+        # the epoch began before the records in memory
+        if len(records) == len(self.steps) < self._count("step", self.steps):
+            return [record for record in self.all_steps() if record["epoch"] == epoch]
+        return records
+
     def losses_of(self, epoch: int) -> list[float]:
         """Return the losses of an epoch's steps, if it is the last one."""
-        newest = itertools.takewhile(lambda r: r.get("epoch") == epoch, reversed(self.steps))
-        losses = [record["loss"] for record in newest][::-1]
-        # the epoch began before the records in memory
-        if len(losses) == len(self.steps) < self._count("step", self.steps):
-            return [r["loss"] for r in self.all_steps() if r["epoch"] == epoch]
-        return losses
+        return [record["loss"] for record in self.steps_of(epoch)]
 
     def column(self, name: str) -> list[float]:
         """Return a value of all epochs that have it, such as "val_loss"."""

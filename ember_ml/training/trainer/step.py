@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml._core import runtime
@@ -14,7 +15,13 @@ from ember_ml.training.clipping import clip_by_norm, clip_by_value
 from ember_ml.training.optimizer.plan import kernels
 from ember_ml.training.trainer.accumulation import Accumulation
 from ember_ml.training.trainer.compiled_step import CompiledStep, CompilePolicy
-from ember_ml.training.trainer.gradients import BatchResult, Gradients, LossGradients, LossScale
+from ember_ml.training.trainer.gradients import (
+    BatchResult,
+    Gradients,
+    LossGradients,
+    LossScale,
+    numbers,
+)
 from ember_ml.training.trainer.nonfinite import NonFiniteError, explain
 
 if TYPE_CHECKING:
@@ -29,6 +36,8 @@ class StepResult(NamedTuple):
     """Norm of the gradients before clipping."""
     updated: bool
     """Whether the parameters were updated; False if all batches were left out."""
+    terms: Mapping[str, float] = MappingProxyType({})
+    """Named losses that modules reported, which are parts of the loss."""
 
 
 class StepRunner:
@@ -113,10 +122,11 @@ class StepRunner:
             self.scale.succeeded()
             grads = [None if g is None else g / scale for g in result.gradients]
             result, norm = result._replace(gradients=grads), norm / scale
+        terms = numbers(result.terms)
         if self._config.accumulate == 1:
-            return self._update(loss, result.gradients, norm)
+            return self._update(loss, result.gradients, norm, terms)
         assert result.weight is not None
-        self.group.add(loss, result.gradients, float(result.weight))
+        self.group.add(loss, result.gradients, float(result.weight), terms)
         self._evaluate(self.group.arrays())
         return self.complete() if self.group.count >= self._config.accumulate else None
 
@@ -133,17 +143,17 @@ class StepRunner:
         parts = self._kernels.norm_parts(gradients)
         if self._is_lazy:
             weight = [] if result.weight is None else [result.weight]
-            others = native_arrays((result.loss, *weight, *result.buffers))
+            others = native_arrays((result.loss, *weight, *result.buffers, *result.terms.values()))
             self._evaluate([*others, *parts, *gradients])
         return float(result.loss), self._kernels.read_norm(parts)
 
     def _run_whole(self, step: CompiledStep, batch: object) -> StepResult:
-        loss, norm, outputs = step(batch)
+        loss, norm, outputs, terms = step(batch)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             self._trainer.refuse_batch(self._problem(batch, loss, None))
             return StepResult(loss, norm, updated=False)
         self._measure(batch, outputs)
-        return StepResult(loss, norm, updated=True)
+        return StepResult(loss, norm, updated=True, terms=numbers(terms))
 
     def _measure(self, batch: object, outputs: object) -> None:
         """Add a batch to the training metrics, if they are enabled."""
@@ -183,9 +193,12 @@ class StepRunner:
             return StepResult(group.left_out_loss, math.nan, updated=False)
         parts = self._kernels.norm_parts(group.arrays())
         self._evaluate(parts)
-        return self._update(group.loss, group.gradients, self._kernels.read_norm(parts))
+        norm = self._kernels.read_norm(parts)
+        return self._update(group.loss, group.gradients, norm, group.terms)
 
-    def _update(self, loss: float, grads: Gradients, norm: float) -> StepResult:
+    def _update(
+        self, loss: float, grads: Gradients, norm: float, terms: Mapping[str, float]
+    ) -> StepResult:
         """Update the parameters; `norm` is that of all gradients together."""
         observers = self._observers()
         if observers:
@@ -195,7 +208,7 @@ class StepRunner:
         self._optimizer.step(self._clipped(grads, norm))
         if self._is_lazy:
             self._evaluate(native_arrays(self._parameters))
-        return StepResult(loss, norm, updated=True)
+        return StepResult(loss, norm, updated=True, terms=terms)
 
     def _observers(self) -> list[Callback]:
         """Return the callbacks that define `on_gradients`."""

@@ -12,7 +12,8 @@ from ember_ml.training.metrics import Metric
 if TYPE_CHECKING:
     from ember_ml.training.trainer.trainer import Trainer
 
-_RESERVED = {"step", "epoch", "loss", "learning_rate", "grad_norm", "seconds", "skipped"}
+RESERVED = {"step", "epoch", "loss", "learning_rate", "grad_norm", "seconds", "skipped"}
+"""Keys of the records that neither a metric nor a named loss may have."""
 
 
 class TrainMetrics:
@@ -31,7 +32,7 @@ class TrainMetrics:
         if not metrics:
             raise ArgumentError("Trainer: train_metrics=True needs metrics")
         for metric in metrics:
-            if metric.name in _RESERVED:
+            if metric.name in RESERVED:
                 raise ArgumentError(
                     f"Trainer: with train_metrics=True a metric must not be named {metric.name!r}, "
                     "which is already a key of the records"

@@ -26,7 +26,7 @@ from ember_ml.training.losses.base import calling_model
 from ember_ml.training.metrics import Metric
 from ember_ml.training.optimizer import Optimizer
 from ember_ml.training.trainer import batches, building, checkpoints, evaluation, sources
-from ember_ml.training.trainer.checks import check_callbacks, factor_of
+from ember_ml.training.trainer.checks import check_callbacks, factor_of, new_terms
 from ember_ml.training.trainer.fitting import Fit, single_fit
 from ember_ml.training.trainer.history import History
 from ember_ml.training.trainer.keywords import with_suggestions
@@ -97,6 +97,9 @@ class Trainer:
         remat: Modules that are rematerialized in training steps.
         interrupted: Whether Ctrl-C or SIGTERM ended the last `fit`.
         skipped: Number of batches that were skipped because they are not finite.
+        loss_terms: Names of losses that layers reported, such as "wiring_cost". They are parts of
+            the loss, and records of steps and epochs have their values. With several processes, they
+            are those of this process's examples.
 
     Example:
         >>> model = nn.layers.Dense(2, 1)
@@ -167,6 +170,7 @@ class Trainer:
         self.should_stop = False
         self.interrupted = False
         self.skipped = 0
+        self.loss_terms: list[str] = []
         self.loader: DataLoader | None = None
         self.loader_state: dict[str, Any] | None = None
         self.start = Start(0, 0)
@@ -203,7 +207,7 @@ class Trainer:
     def compute(self, batch: object) -> tuple[Tensor, Any]:
         """Return the loss of a batch and the model's outputs. Override it for other batches.
 
-        Losses that layers report with `report_loss` are added.
+        Losses that layers report with `report_loss` are added; named ones are also recorded.
 
         Args:
             batch: A batch of the data.
@@ -316,8 +320,10 @@ class Trainer:
             return {**record, "skipped": 1.0}
         if self.ema is not None:
             self.ema.update()
+        if result.terms:
+            self.loss_terms += new_terms(result.terms, self.loss_terms)
         measured = {} if self.train_metrics is None else self.train_metrics.end_step()
-        return {**record, "grad_norm": result.norm, **measured}
+        return {**record, **result.terms, "grad_norm": result.norm, **measured}
 
     def batch_place(self) -> BatchPlace:
         """Return where the current batch comes from."""

@@ -190,6 +190,8 @@ class Mixture(Layer):
 
     def _report_losses(self, routing: Routing, is_real: Tensor | None) -> None:
         if self.balance_weight and not self.router.is_balanced:
-            report_loss(self.balance_weight * routings.balance_loss(routing, is_real))
+            report_loss(
+                self.balance_weight * routings.balance_loss(routing, is_real), "balance_loss"
+            )
         if self.z_weight:
-            report_loss(self.z_weight * routings.z_loss(routing, is_real))
+            report_loss(self.z_weight * routings.z_loss(routing, is_real), "z_loss")

@@ -13,6 +13,7 @@ from ember_ml.nn.layers.sequence_mixing.recurrent.gated import (
 from ember_ml.nn.layers.sequence_mixing.recurrent.layers import GRU, LSTM, RNN, MinGRU
 from ember_ml.nn.layers.sequence_mixing.recurrent.liquid import LTCCell
 from ember_ml.nn.layers.sequence_mixing.recurrent.memory import MixedMemoryCell
+from ember_ml.nn.layers.sequence_mixing.recurrent.spatial import MaskedRNNCell, SpatialRNN
 from ember_ml.nn.layers.sequence_mixing.recurrent.wired import WiredCfCCell
 
 __all__ = [
@@ -25,12 +26,14 @@ __all__ = [
     "GRUCell",
     "LSTMCell",
     "LTCCell",
+    "MaskedRNNCell",
     "MinGRU",
     "MinGRUCell",
     "MixedMemoryCell",
     "RNNCell",
     "Recurrent",
     "RecurrentCell",
+    "SpatialRNN",
     "WiredCfC",
     "WiredCfCCell",
 ]
