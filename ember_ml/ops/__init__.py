@@ -80,6 +80,7 @@ from ember_ml.ops.nn.projection import *
 from ember_ml.ops.nn.quantization import *
 from ember_ml.ops.nn.recurrent import *
 from ember_ml.ops.nn.regularization import *
+from ember_ml.ops.nn.spiking import *
 from ember_ml.ops.padding import *
 from ember_ml.ops.quantiles import *
 from ember_ml.ops.recurrence import *

@@ -14,5 +14,6 @@ from ember_ml.ops.nn.projection import *  # noqa: F403
 from ember_ml.ops.nn.quantization import *  # noqa: F403
 from ember_ml.ops.nn.recurrent import *  # noqa: F403
 from ember_ml.ops.nn.regularization import *  # noqa: F403
+from ember_ml.ops.nn.spiking import *  # noqa: F403
 
 __dir__ = _namespaces.without_files(__name__)

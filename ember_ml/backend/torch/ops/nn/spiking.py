@@ -1,0 +1,198 @@
+"""The scan of spiking neurons, with an adjoint of its own; higher derivatives step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ember_ml.backend import spiking
+from ember_ml.backend.spiking import Operands, Options
+from ember_ml.backend.torch.nesting import in_transform, tracing
+from ember_ml.backend.torch.spiking import Saved, run
+from ember_ml.backend.torch.spiking_adjoint import Adjoint
+
+_HALVES = (torch.float16, torch.bfloat16)
+_NAMES = Operands._fields[:-1]  # the mask has no gradient
+
+
+def spiking_scan(
+    x,
+    state,
+    beta,
+    threshold,
+    alpha=None,
+    rho=None,
+    strength=None,
+    taps=None,
+    history=None,
+    mask=None,
+    reset="soft",
+    refractory=0,
+    surrogate="atan",
+    slope=2.0,
+):
+    arrays = x, state, beta, threshold, alpha, rho, strength, taps, history, mask
+    options = Options(reset, refractory, surrogate, slope)
+    spiking.check(Operands(*arrays), options)
+    if x.dtype in _HALVES:
+        wide = [a if a is None or a.dtype == torch.bool else a.float() for a in arrays]
+        outs = spiking_scan(*wide, reset, refractory, surrogate, slope)
+        return tuple(out.to(x.dtype) for out in outs)
+    if not x.shape[1]:
+        return x.clone(), x.clone(), state.clone()
+    if torch.compiler.is_compiling():
+        exporting = getattr(torch.compiler, "is_exporting", lambda: False)()
+        if tracing.gradients or exporting:
+            return _plain(Operands(*arrays), options)
+        return _opaque(*arrays, *options)[:3]
+    if in_transform():
+        return _plain(Operands(*arrays), options)
+    if torch.is_grad_enabled() and any(a is not None and a.requires_grad for a in arrays):
+        return _Scan.apply(options, *arrays)
+    return run(Operands(*arrays), options, save=False)[0]
+
+
+def _plain(operands: Operands, options: Options) -> tuple[Any, Any, Any]:
+    """Compute in ops that torch differentiates, for transforms, exports and higher derivatives."""
+    fire = spiking.smooth_fire(
+        torch,
+        torch.Tensor.detach,
+        lambda u: spiking.smooth_of(torch, u, options.surrogate, options.slope),
+    )
+    return spiking.scan(torch, operands, options, fire, torch.Tensor.detach)
+
+
+class _Scan(torch.autograd.Function):  # type: ignore[misc]
+    """Scan with its adjoint."""
+
+    @staticmethod
+    def forward(ctx: Any, options: Options, *arrays: torch.Tensor | None) -> Any:
+        outs, saved = run(Operands(*arrays), options, save=True)
+        ctx.options = options
+        ctx.save_for_backward(*arrays, *outs[:2], *saved)
+        ctx.set_materialize_grads(False)
+        return outs
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
+        arrays = ctx.saved_tensors
+        operands = Operands(*arrays[: len(_NAMES) + 1])
+        needs = ctx.needs_input_grad[1:]
+        batched = torch._C._functorch.is_legacy_batchedtensor
+        if torch.is_grad_enabled() or any(g is not None and batched(g) for g in cotangents):
+            return None, *_plain_gradients(operands, ctx.options, cotangents, needs)
+        needed = {name for name, need in zip(_NAMES, needs, strict=False) if need}
+        outs, saved = arrays[-5:-3], Saved(*arrays[-3:])
+        return None, *Adjoint(
+            operands, ctx.options, outs, saved, cotangents, needed
+        ).gradients()
+
+
+def _plain_gradients(
+    operands: Operands, options: Options, cotangents: Sequence[Any], needs: Sequence[bool]
+) -> list[Any]:
+    """Return gradients that can be differentiated again."""
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        outs = _plain(operands, options)
+        given = [(out, g) for out, g in zip(outs, cotangents, strict=True) if g is not None]
+        sources = [x for x, needed in zip(operands, needs, strict=True) if needed]
+        grads = iter(
+            torch.autograd.grad(
+                [out for out, _ in given],
+                sources,
+                [g for _, g in given],
+                create_graph=again,
+                allow_unused=True,
+            )
+        )
+    return [next(grads) if needed else None for needed in needs]
+
+
+_SCHEMA = (
+    "Tensor x, Tensor state, Tensor beta, Tensor threshold, Tensor? alpha, Tensor? rho, "
+    "Tensor? strength, Tensor? taps, Tensor? history, Tensor? mask, str reset, int refractory, "
+    "str surrogate, float slope"
+)
+
+
+def _run_opaque(*args: Any) -> tuple[torch.Tensor, ...]:
+    outs, saved = run(Operands(*args[:10]), Options(*args[10:]), save=True)
+    return *outs, *[outs[0].new_empty(0) if x is None else x for x in saved]
+
+
+# A compiler would unroll the steps, so it sees the scan and its adjoint as two ops.
+_opaque = torch.library.custom_op(
+    "ember_ml::spiking_scan",
+    _run_opaque,
+    mutates_args=(),
+    schema=f"({_SCHEMA}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
+
+
+@_opaque.register_fake
+def _(x, state, beta, threshold, alpha, rho, strength, taps, history, mask, reset, refractory, *_):
+    batch, length, size = x.shape
+
+    def steps(exist: bool = True, dtype: Any = None) -> torch.Tensor:
+        return x.new_empty((length, batch, size) if exist else (0,), dtype=dtype)
+
+    spikes = steps().transpose(0, 1)
+    if taps is not None:
+        spikes = x.new_empty(batch, len(taps) + length, size)[:, len(taps) :]
+    active = mask is not None or refractory > 0
+    return (
+        spikes,
+        steps().transpose(0, 1),
+        state.new_empty(state.shape),
+        steps(alpha is not None),
+        steps(rho is not None),
+        steps(active, torch.bool if active else None),
+    )
+
+
+def _pull_opaque(*args: Any) -> list[torch.Tensor]:
+    operands, options = Operands(*args[:10]), Options(*args[10:14])
+    saved = Saved(*[x if x.numel() else None for x in args[16:19]])
+    cotangents = args[19:]
+    grads = Adjoint(operands, options, args[14:16], saved, cotangents, set(_NAMES)).gradients()
+    return [
+        operands.x.new_empty(0) if g is None else g.contiguous().clone()
+        for g in grads[:-1]
+    ]
+
+
+_opaque_pull = torch.library.custom_op(
+    "ember_ml::spiking_scan_adjoint",
+    _pull_opaque,
+    mutates_args=(),
+    schema=(
+        f"({_SCHEMA}, Tensor spikes, Tensor voltages, Tensor s0, Tensor s1, Tensor s2, "
+        "Tensor? g0, Tensor? g1, Tensor? g2) -> Tensor[]"
+    ),
+)
+
+
+@_opaque_pull.register_fake
+def _(*args):
+    x = args[0]
+    return [
+        x.new_empty(0) if a is None else a.new_empty(a.shape) for a in args[:9]
+    ]
+
+
+def _save(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.options = inputs[10:]
+    ctx.save_for_backward(*inputs[:10], *output[:2], *output[3:])
+
+
+def _backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:
+    arrays = ctx.saved_tensors
+    grads = _opaque_pull(*arrays[:10], *ctx.options, *arrays[10:], *cotangents[:3])
+    own = [None if x is None else g for x, g in zip(arrays[:9], grads, strict=True)]
+    return *own, None, None, None, None, None
+
+
+_opaque.register_autograd(_backward, setup_context=_save)
