@@ -192,13 +192,11 @@ def _resets(run: SpikeRun, event: SpikeEvent, own: Array, answer: Response) -> A
 
 def _initial(run: SpikeRun, event: SpikeEvent, answer: Response) -> float:
     """Return the contribution of the state before the first step."""
-    if answer.first > 0:
-        return 0.0
     state, row, neuron = run.initial, event.batch, event.neuron
     value = 0.0
-    if state.voltage is not None:
+    if state.voltage is not None and answer.first == 0:
         value += float(state.voltage[row, neuron]) * float(answer.voltage[0])
-    if state.current is not None and run.dynamics.alpha is not None:
+    if state.current is not None and answer.first == 0:
         value += float(state.current[row, neuron]) * answer.current
     if state.spikes is not None and run.taps is not None:
         ages, sources = np.nonzero(state.spikes[row])

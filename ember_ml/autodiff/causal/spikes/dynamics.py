@@ -97,9 +97,10 @@ def response(
     count = np.cumsum(active[::-1])[::-1].astype(np.float64)  # active steps from each one on
     count = np.append(count, 0.0)
     voltage = beta**count if beta else (count == 0).astype(np.float64)
-    if hard:
-        voltage[: max(0, int(spikes[-1]) + 1 - first)] = 0.0
     direct = active * voltage[1:]
+    if hard:  # what came before the reset is lost
+        lost = max(0, int(spikes[-1]) + 1 - first)
+        voltage[:lost] = direct[:lost] = 0.0
     if dynamics.alpha is None:
         return Response(first, direct, voltage, 0.0)
     inputs, current = _filtered(direct, real, float(dynamics.alpha[neuron]))
