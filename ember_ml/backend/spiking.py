@@ -321,7 +321,7 @@ def adjoint(
         cotangents: Gradients of spikes, voltages and the next state.
         stop: Function that stops gradients. Default: the identity.
     """
-    x, state, beta, threshold, alpha, rho, strength, taps, history, mask = operands
+    x, _, beta, _, alpha, rho, strength, taps, _, mask = operands
     length = x.shape[1]
     spikes = [stop(outputs[0][:, at]) for at in range(length)]
     voltages = [outputs[1][:, at] for at in range(length)]

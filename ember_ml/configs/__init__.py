@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     import ember_ml.configs.samplers
     import ember_ml.configs.schedules
     import ember_ml.configs.selections
+    import ember_ml.configs.surrogates
     import ember_ml.configs.wirings  # noqa: F401
 
 _PARTS = (
     *("activations", "augmentations", "blocks", "features", "initializers", "layers", "losses"),
     *("metrics", "models", "optimizers", "pruners", "rope_scalings", "samplers", "schedules"),
-    *("selections", "wirings"),
+    *("selections", "surrogates", "wirings"),
 )
 __getattr__, __dir__ = _namespaces.attach(__name__, {part: f"{__name__}.{part}" for part in _PARTS})

@@ -152,6 +152,7 @@ ActivationField = Annotated[ComponentLike, Component("activations")]
 OptionalActivationField = Annotated[ComponentLike | None, Component("activations", optional=True)]
 InitializerField = Annotated[ComponentLike, Component("initializers")]
 RopeScalingField = Annotated[ComponentLike | None, Component("rope_scalings", optional=True)]
+SurrogateField = Annotated[ComponentLike, Component("surrogates")]
 AnyComponent = Annotated[ComponentLike, Component()]
 ComponentsField = Annotated[tuple[AnyComponent, ...], BeforeValidator(unwrap_single_list)]
 """Components of any kind, in order."""

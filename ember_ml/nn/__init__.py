@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from ember_ml.nn import pipeline as pipeline
     from ember_ml.nn import quantization as quantization
     from ember_ml.nn import rope_scalings as rope_scalings
+    from ember_ml.nn import surrogates as surrogates
     from ember_ml.nn import wirings as wirings
     from ember_ml.nn.models.base import Model as Model
     from ember_ml.nn.sequential import Sequential as Sequential
 
 _PARTS = (
     *("activations", "blocks", "features", "initializers", "layers", "models", "modules"),
-    *("pipeline", "quantization", "rope_scalings", "wirings"),
+    *("pipeline", "quantization", "rope_scalings", "surrogates", "wirings"),
 )
 __getattr__, __dir__ = _namespaces.attach(
     __name__,

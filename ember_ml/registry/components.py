@@ -33,6 +33,7 @@ REGISTRY = Registry(
         "schedules": ["ember_ml.training.schedules"],
         "selections": ["ember_ml.training.selection"],
         "strategies": ["ember_ml.distributed"],
+        "surrogates": ["ember_ml.nn.surrogates"],
         "tasks": ["ember_ml.mad.tasks"],
         "wirings": ["ember_ml.nn.wirings"],
     },

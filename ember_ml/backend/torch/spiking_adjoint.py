@@ -80,11 +80,7 @@ class Adjoint:
         hard = self.options.reset == "hard"
         g[-1] += self.last.v * (1.0 - self.z[-1]) if hard else self.last.v
         factors = self._decays(self.operands.beta, self.saved.active)
-        if hard:
-            factors = factors[1:] * (1.0 - self.z[:-1])
-        else:
-            factors = factors[1:]
-        _accumulate(g, factors)
+        _accumulate(g, factors[1:] * (1.0 - self.z[:-1]) if hard else factors[1:])
         if "threshold" in self.needed:
             self.sums["threshold"] = self._threshold(g_u)
         first = [self._decays(self.operands.beta, self.saved.active)[0] * g[0]]
@@ -132,8 +128,9 @@ class Adjoint:
         return (g[1:] * after).sum((0, 1)).add_(first.sum(0))
 
     def _coupled(self) -> tuple[list[Tensor], Tensor]:
-        """Return the same gradients step by step; those of the inputs are (batch, time, neurons)
-        and followed by zeros if there are synapses.
+        """Return the same gradients, computed step by step.
+
+        With synapses, those of the inputs are (batch, time, neurons), followed by zeros.
         """
         _, _, beta, _, alpha, rho, strength, taps, _, _ = self.operands
         g_v, g_current, g_adaptation, resting = self.last
@@ -182,7 +179,9 @@ class Adjoint:
         sources = [past[:, d : d + self.length].flatten(0, 1) for d in reversed(range(self.delays))]
         g_history = torch.zeros_like(history)
         for at in range(self.delays):
-            for delay in range(self.delays - at, min(self.delays, self.length + self.delays - at - 1) + 1):
+            for delay in range(
+                self.delays - at, min(self.delays, self.length + self.delays - at - 1) + 1
+            ):
                 g_history[:, at].addmm_(drives[:, delay - self.delays + at], taps[delay - 1])
         return {"taps": torch.stack([g @ source for source in sources]), "history": g_history}
 

@@ -27,6 +27,7 @@ from ember_ml.configs.layers.channel_mixing import RWKV5ChannelMixerConfig as RW
 from ember_ml.configs.layers.channel_mixing import RWKV6ChannelMixerConfig as RWKV6ChannelMixerConfig
 from ember_ml.configs.layers.channel_mixing import ReGLUConfig as ReGLUConfig
 from ember_ml.configs.layers.channel_mixing import SwiGLUConfig as SwiGLUConfig
+from ember_ml.configs.layers.sequence_mixing import ALIFConfig as ALIFConfig
 from ember_ml.configs.layers.sequence_mixing import AttentionConfig as AttentionConfig
 from ember_ml.configs.layers.sequence_mixing import CausalAttentionConfig as CausalAttentionConfig
 from ember_ml.configs.layers.sequence_mixing import CfCConfig as CfCConfig
@@ -39,9 +40,11 @@ from ember_ml.configs.layers.sequence_mixing import GatedLinearAttentionConfig a
 from ember_ml.configs.layers.sequence_mixing import GroupedQueryAttentionConfig as GroupedQueryAttentionConfig
 from ember_ml.configs.layers.sequence_mixing import HyenaConfig as HyenaConfig
 from ember_ml.configs.layers.sequence_mixing import HyenaExpertsConfig as HyenaExpertsConfig
+from ember_ml.configs.layers.sequence_mixing import LIFConfig as LIFConfig
 from ember_ml.configs.layers.sequence_mixing import LRUConfig as LRUConfig
 from ember_ml.configs.layers.sequence_mixing import LSTMConfig as LSTMConfig
 from ember_ml.configs.layers.sequence_mixing import LTCConfig as LTCConfig
+from ember_ml.configs.layers.sequence_mixing import LeakyIntegratorConfig as LeakyIntegratorConfig
 from ember_ml.configs.layers.sequence_mixing import LinearAttentionConfig as LinearAttentionConfig
 from ember_ml.configs.layers.sequence_mixing import Mamba2Config as Mamba2Config
 from ember_ml.configs.layers.sequence_mixing import MambaConfig as MambaConfig
@@ -55,10 +58,13 @@ from ember_ml.configs.layers.sequence_mixing import RGLRUConfig as RGLRUConfig
 from ember_ml.configs.layers.sequence_mixing import RNNConfig as RNNConfig
 from ember_ml.configs.layers.sequence_mixing import RWKV5TimeMixerConfig as RWKV5TimeMixerConfig
 from ember_ml.configs.layers.sequence_mixing import RWKV6TimeMixerConfig as RWKV6TimeMixerConfig
+from ember_ml.configs.layers.sequence_mixing import RecurrentLIFConfig as RecurrentLIFConfig
 from ember_ml.configs.layers.sequence_mixing import RetentionConfig as RetentionConfig
 from ember_ml.configs.layers.sequence_mixing import S4DConfig as S4DConfig
 from ember_ml.configs.layers.sequence_mixing import ShortConvConfig as ShortConvConfig
 from ember_ml.configs.layers.sequence_mixing import SlidingWindowAttentionConfig as SlidingWindowAttentionConfig
+from ember_ml.configs.layers.sequence_mixing import SpikingConfig as SpikingConfig
+from ember_ml.configs.layers.sequence_mixing import SynapticConfig as SynapticConfig
 from ember_ml.configs.layers.sequence_mixing import WiredCfCConfig as WiredCfCConfig
 
 class AvgPool2DConfig(ember_ml.configs.base.Config):

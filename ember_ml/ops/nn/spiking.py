@@ -100,3 +100,22 @@ def surrogate_fire(smooth: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Ten
         smooth: Function that has the derivative.
     """
     return spiking.smooth_fire(ops, ops.stop_gradient, smooth)  # type: ignore[no-any-return]
+
+
+def stepwise_scan(
+    fire: Callable[[Tensor], Tensor], *arrays: Tensor | None, reset: str, refractory: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the results of `spiking_scan` for a custom surrogate gradient, in one op per step.
+
+    Args:
+        fire: Function of the distance to the threshold that returns spikes.
+        arrays: Tensors of `spiking_scan`, in its order.
+        reset: As in `spiking_scan`.
+        refractory: As in `spiking_scan`.
+    """
+    operands = spiking.Operands(*arrays)
+    options = spiking.Options(reset, refractory)
+    spiking.check(operands, options)
+    if not operands.x.shape[1]:
+        return operands.x, operands.x, operands.state
+    return spiking.scan(ops, operands, options, fire, ops.stop_gradient)

@@ -1,6 +1,6 @@
 """Layers that mix the positions of a sequence."""
 
-from ember_ml.nn.layers.sequence_mixing import attention, recurrent
+from ember_ml.nn.layers.sequence_mixing import attention, recurrent, spiking
 from ember_ml.nn.layers.sequence_mixing.attention import (
     Attention,
     CausalAttention,
@@ -34,6 +34,7 @@ from ember_ml.nn.layers.sequence_mixing.rg_lru import RGLRU
 from ember_ml.nn.layers.sequence_mixing.rwkv import RWKV5TimeMixer, RWKV6TimeMixer
 from ember_ml.nn.layers.sequence_mixing.s4d import S4D
 from ember_ml.nn.layers.sequence_mixing.short_conv import ShortConv
+from ember_ml.nn.layers.sequence_mixing.spiking import *  # noqa: F403
 
 __all__ = [
     "LRU",
@@ -67,5 +68,7 @@ __all__ = [
     "attention",
     "fft_conv",
     "recurrent",
+    "spiking",
 ]
 __all__ += recurrent.__all__
+__all__ += spiking.__all__

@@ -85,9 +85,7 @@ class _Scan(torch.autograd.Function):  # type: ignore[misc]
             return None, *_plain_gradients(operands, ctx.options, cotangents, needs)
         needed = {name for name, need in zip(_NAMES, needs, strict=False) if need}
         outs, saved = arrays[-5:-3], Saved(*arrays[-3:])
-        return None, *Adjoint(
-            operands, ctx.options, outs, saved, cotangents, needed
-        ).gradients()
+        return None, *Adjoint(operands, ctx.options, outs, saved, cotangents, needed).gradients()
 
 
 def _plain_gradients(
@@ -158,10 +156,7 @@ def _pull_opaque(*args: Any) -> list[torch.Tensor]:
     saved = Saved(*[x if x.numel() else None for x in args[16:19]])
     cotangents = args[19:]
     grads = Adjoint(operands, options, args[14:16], saved, cotangents, set(_NAMES)).gradients()
-    return [
-        operands.x.new_empty(0) if g is None else g.contiguous().clone()
-        for g in grads[:-1]
-    ]
+    return [operands.x.new_empty(0) if g is None else g.contiguous().clone() for g in grads[:-1]]
 
 
 _opaque_pull = torch.library.custom_op(
@@ -178,9 +173,7 @@ _opaque_pull = torch.library.custom_op(
 @_opaque_pull.register_fake
 def _(*args):
     x = args[0]
-    return [
-        x.new_empty(0) if a is None else a.new_empty(a.shape) for a in args[:9]
-    ]
+    return [x.new_empty(0) if a is None else a.new_empty(a.shape) for a in args[:9]]
 
 
 def _save(ctx: Any, inputs: Any, output: Any) -> None:

@@ -1,0 +1,19 @@
+"""Layers of spiking neurons."""
+
+from ember_ml.nn.layers.sequence_mixing.spiking.base import SpikingLayer, SpikingRun, decay
+from ember_ml.nn.layers.sequence_mixing.spiking.integrator import LeakyIntegrator
+from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF, LIF, Synaptic
+from ember_ml.nn.layers.sequence_mixing.spiking.recurrent import RecurrentLIF
+from ember_ml.nn.layers.sequence_mixing.spiking.wrapper import Spiking
+
+__all__ = [
+    "ALIF",
+    "LIF",
+    "LeakyIntegrator",
+    "RecurrentLIF",
+    "Spiking",
+    "SpikingLayer",
+    "SpikingRun",
+    "Synaptic",
+    "decay",
+]
