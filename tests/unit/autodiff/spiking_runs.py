@@ -68,7 +68,7 @@ class Network:
         kinds = {"reset": self.reset, "refractory": self.refractory}
         spikes, voltages, _ = ops.spiking_scan(drive, **values, **kinds)
         places = None if self.positions is None else tensor.array(self.positions)
-        report_spikes(name, drive, spikes, voltages, **values, **kinds, positions=places)
+        report_spikes(name, spikes, voltages, drive, **values, **kinds, positions=places)
         return spikes
 
     def record(self, loss: Any = None, **options: Any) -> tuple[Any, Any, Any]:

@@ -33,41 +33,42 @@ def watch_drive(drive: Tensor) -> None:
 
 def report_spikes(
     layer: object,
-    drive: Tensor,
     spikes: Tensor,
     voltages: Tensor,
+    drive: Tensor,
+    state: Tensor | None,
     beta: Tensor,
     threshold: Tensor,
-    *,
     alpha: Tensor | None = None,
     rho: Tensor | None = None,
     strength: Tensor | None = None,
     taps: Tensor | None = None,
     history: Tensor | None = None,
-    state: Tensor | None = None,
     mask: Tensor | None = None,
+    *,
     reset: Reset = "soft",
     refractory: int = 0,
     positions: Tensor | None = None,
 ) -> None:
     """Record a run of spiking neurons in the open causal tapes.
 
-    Without an open causal tape it does nothing. The arguments are those of `ops.spiking_scan`.
+    Without an open causal tape it does nothing. From `drive` to `refractory` the arguments are
+    those of `ops.spiking_scan`.
 
     Args:
         layer: The layer, or its name.
-        drive: External input of each step, (batch, time, neurons), the operand x of the scan.
-        spikes: Result of the scan, (batch, time, neurons).
+        spikes: Result of the scan, (batch, time, neurons), as the layer returns it.
         voltages: Voltages before the reset, (batch, time, neurons).
-        beta: Decay of the voltage, (neurons,) or a scalar.
-        threshold: Threshold without adaptation, (neurons,) or a scalar.
+        drive: External input of each step, (batch, time, neurons).
+        state: State before the first step, (batch, rows, neurons); None for zeros.
+        beta: Decay of the voltage, (neurons,).
+        threshold: Threshold without adaptation, (neurons,).
         alpha: Decay of the synaptic current.
         rho: Decay of the adaptation.
         strength: Increase of the threshold by one unit of adaptation, with `rho`.
         taps: Recurrent weights, (delays, neurons, neurons): `taps[d - 1, i, j]` from neuron j to
             neuron i with a delay of d steps; `synapse_taps` converts weights and delays.
         history: Spikes before the first step, the oldest first, (batch, delays, neurons).
-        state: State before the first step, (batch, rows, neurons). Default: zeros.
         mask: (batch, time), False where the state does not change.
         reset: "soft", "hard" or "none".
         refractory: Number of steps that a neuron rests after a spike.

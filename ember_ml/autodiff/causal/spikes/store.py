@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -25,18 +26,16 @@ class SpikeStore:
     def __init__(self, max_events: int | None = None) -> None:
         self.max_events = max_events
         self.runs: dict[str, SpikeRun] = {}
+        self._calls: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return sum(len(run) for run in self.runs.values())
 
     def unique_name(self, name: str) -> str:
         """Return a name that no run has: the name, or with the number of the call."""
-        if name not in self.runs:
-            return name
-        count = 2
-        while f"{name}:{count}" in self.runs:
-            count += 1
-        return f"{name}:{count}"
+        self._calls[name] += 1
+        count = self._calls[name]
+        return name if count == 1 else f"{name}:{count}"
 
     def add(self, run: SpikeRun) -> None:
         """Store a run, and drop the oldest spikes if there are too many."""

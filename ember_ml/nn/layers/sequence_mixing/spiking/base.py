@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.dtype import bool_
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
+from ember_ml.autodiff.causal.spikes import report_spikes, watch_drive
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.nn import surrogates
 from ember_ml.nn.layers.base import upcast_half
@@ -157,19 +158,31 @@ class SpikingLayer(SequenceMixer):
         rows, history = (start[:-1], start[-1]) if self.num_delays else (start, None)
         real = None if mask is None else ops.astype(mask, bool_)
         drive = upcast_half(x)
-        spikes, voltages, last = self._scan(drive, ops.stack(list(rows), axis=1), history, real)
+        operands = self._operands(drive, ops.stack(list(rows), axis=1), history, real)
+        watch_drive(drive)
+        spikes, voltages, last = self._scan(operands)
         self._check_nan(last)
         after = tuple(last[:, at] for at in range(len(rows)))
         if history is not None:
             after = (*after, last_positions(history, spikes, real))
-        return SpikingRun(drive, ops.cast(spikes, x.dtype), voltages, after)
+        output = ops.cast(spikes, x.dtype)
+        report_spikes(
+            self,
+            output,
+            voltages,
+            *operands,
+            reset=self.reset,
+            refractory=self.refractory,
+            positions=self.positions,
+        )
+        return SpikingRun(drive, output, voltages, after)
 
-    def _scan(
+    def _operands(
         self, drive: Tensor, rows: Tensor, history: Tensor | None, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the spikes, the voltages and the last state of a scan."""
+    ) -> tuple[Any, ...]:
+        """Return the operands of the scan."""
         strength = None if self.strength is None else upcast_half(self.strength)
-        arrays = (
+        return (
             drive,
             rows,
             self._decay(self.beta),
@@ -181,13 +194,16 @@ class SpikingLayer(SequenceMixer):
             history,
             mask,
         )
+
+    def _scan(self, operands: tuple[Any, ...]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the spikes, the voltages and the last state of a scan."""
         kernel = self.surrogate.kernel
         if kernel is None:
             return stepwise_scan(
-                self.surrogate, *arrays, reset=self.reset, refractory=self.refractory
+                self.surrogate, *operands, reset=self.reset, refractory=self.refractory
             )
         return ops.spiking_scan(
-            *arrays,
+            *operands,
             self.reset,
             self.refractory,
             kernel,
