@@ -120,7 +120,9 @@ def simulate(net: Network, removed: tuple[int, int, int] | None = None) -> tuple
     return spikes, voltages
 
 
-def network(seed: int = 0, neurons: int = 8, steps: int = 24, batch: int = 2, **kinds: Any) -> Network:
+def network(
+    seed: int = 0, neurons: int = 8, steps: int = 24, batch: int = 2, **kinds: Any
+) -> Network:
     """Return a random recurrent layer with delays of 1 to 4 steps and a third of the synapses."""
     rng = np.random.default_rng(seed)
     weight = rng.normal(0.0, 0.7, (neurons, neurons)) * (rng.random((neurons, neurons)) < 0.35)

@@ -104,7 +104,9 @@ def two_layers(identity: bool = False):
     first, second = network(1, 6, 20), network(2, 6, 20)
     dense = [Dense(5, 6), Dense(6, 6)]
     for layer in dense:
-        layer.weight.assign(tensor.array(rng.normal(0.2, 0.5, layer.weight.shape).astype("float32")))
+        layer.weight.assign(
+            tensor.array(rng.normal(0.2, 0.5, layer.weight.shape).astype("float32"))
+        )
     with GradientTape(causal=True, persistent=True) as tape:
         inner = first.run(dense[0](x), "first")
         outer = second.run(inner if identity else dense[1](inner), "second")
@@ -121,7 +123,9 @@ def test_causes_through_dense_layers():
         result = context.causes(event, top=None)
         assert result.total == pytest.approx(result.voltage, abs=2e-5)
         layers = {cause.event.layer for cause in result}
-        assert layers <= ({"first", "first.input"} if event.layer == "first" else {"first", "second"})
+        assert layers <= (
+            {"first", "first.input"} if event.layer == "first" else {"first", "second"}
+        )
         weight = dense[event.layer == "second"].weight.numpy()
         for cause in result:
             if cause.event.layer == event.layer:
@@ -129,13 +133,18 @@ def test_causes_through_dense_layers():
             assert cause.arrival == cause.event.time
             if event.layer == "first":
                 assert sources["first"][event.batch, cause.event.time, cause.event.neuron] == 1.0
-            if not [s for s in context.spikes(event.layer, event.batch, event.neuron)
-                    if s.time < event.time]:
+            if not [
+                s
+                for s in context.spikes(event.layer, event.batch, event.neuron)
+                if s.time < event.time
+            ]:
                 lag = event.time - cause.arrival
                 expected = weight[event.neuron, cause.event.neuron] * 0.9**lag
                 assert cause.contribution == pytest.approx(expected, rel=1e-5)
     tape, *_ = two_layers(identity=True)
-    events = [event for event in tape.causal.spikes("second") if len(tape.causal.causes(event, None))]
+    events = [
+        event for event in tape.causal.spikes("second") if len(tape.causal.causes(event, None))
+    ]
     named = [cause.event for e in events for cause in tape.causal.causes(e, None)]
     assert {event.layer for event in named} == {"first", "second"}
     for event in named:
@@ -151,7 +160,9 @@ def test_errors():
         context.causes(SpikeEvent("net", 0, 99, 0))
     with pytest.raises(LookupError, match="neuron 8 is out of range"):
         context.causes(SpikeEvent("net", 0, 0, 8))
-    with pytest.raises(LookupError, match="no spiking run of 'other' was recorded; there are 'net'"):
+    with pytest.raises(
+        LookupError, match="no spiking run of 'other' was recorded; there are 'net'"
+    ):
         context.causes(SpikeEvent("other", 0, 0, 0))
     times = [one.time for one in context.spikes(batch=0, neuron=event.neuron)]
     gap = next(t for t in range(24) if t not in times)

@@ -87,7 +87,9 @@ def test_a_rerun_of_two_layers():
 
 
 def loss_of(spikes):
-    weights = tensor.array(np.linspace(-1.0, 1.0, spikes.size).reshape(spikes.shape).astype("float32"))
+    weights = tensor.array(
+        np.linspace(-1.0, 1.0, spikes.size).reshape(spikes.shape).astype("float32")
+    )
     return ops.sum(weights * spikes) ** 2 * 0.01
 
 

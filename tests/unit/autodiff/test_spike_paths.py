@@ -23,8 +23,11 @@ def edges_by_hand(context):
         result = context.causes(event, top=None)
         rest = abs(result.external) + abs(result.initial)
         if result.resets:
-            own = [one for one in context.spikes(event.layer, event.batch, event.neuron)
-                   if one.time < event.time]
+            own = [
+                one
+                for one in context.spikes(event.layer, event.batch, event.neuron)
+                if one.time < event.time
+            ]
             rest += sum(0.9 ** (event.time - one.time) for one in own)
         total = rest + sum(abs(cause.contribution) for cause in result)
         assert result.magnitude == pytest.approx(total, rel=1e-5)
@@ -133,7 +136,10 @@ def test_light_cone():
     assert steps == {0: {0, 1, 2}, 1: {0, 1, 2, 3, 4}, 2: {0, 1, 2, 3, 4, 5, 6}}
     after = tape.causal.light_cone(SpikeEvent("net", 0, 1, 0), future=True)
     assert {(one.neuron, one.time) for one in after} == {
-        *((0, t) for t in range(2, 8)), *((1, t) for t in range(3, 8)), (2, 6), (2, 7)
+        *((0, t) for t in range(2, 8)),
+        *((1, t) for t in range(3, 8)),
+        (2, 6),
+        (2, 7),
     }
     fast = tape.causal.light_cone(event, speed=1.5)
     assert {one.time for one in fast if one.neuron == 1} == set(range(6))

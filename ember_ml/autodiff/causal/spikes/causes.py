@@ -186,7 +186,7 @@ def _resets(run: SpikeRun, event: SpikeEvent, own: Array, answer: Response) -> A
     factors = answer.voltage[times - (answer.first - 1)]
     if run.thresholds is None:
         return -float(run.dynamics.threshold[event.neuron]) * factors
-    places = (times * run.shape[1] + event.batch) * run.shape[2] + event.neuron
+    places = (event.batch * run.shape[1] + times) * run.shape[2] + event.neuron
     return -run.thresholds[np.searchsorted(run.places, places)] * factors
 
 

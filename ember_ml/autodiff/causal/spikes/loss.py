@@ -54,7 +54,7 @@ class LossInfluence:
         value = float(gradients.output[event.batch, event.time, event.neuron])
         if run.taps is not None:
             drives = gradients.drive[event.batch].astype(np.float64)
-            for delay in range(1, min(len(run.taps), run.shape[0] - 1 - event.time) + 1):
+            for delay in range(1, min(len(run.taps), run.shape[1] - 1 - event.time) + 1):
                 weights = run.taps[delay - 1, :, event.neuron]
                 value += float(np.dot(weights, drives[event.time + delay]))
         if run.dynamics.rho is not None:
@@ -123,11 +123,11 @@ def _adaptation_gradient(run: SpikeRun, gradients: Gradients, event: SpikeEvent)
     strength = float(dynamics.strength[neuron])
     voltage = _voltage_gradient(run, gradients.drive, row, neuron)
     direct = gradients.membrane[row, :, neuron]
-    spikes = run.window(row, 0, run.shape[0])[:, neuron]
+    spikes = run.window(row, 0, run.shape[1])[:, neuron]
     times = np.flatnonzero(spikes)
     active = run.active(row, neuron, times)
     after, total = 0.0, 0.0  # gradients of the voltage after the reset and of the adaptation
-    for step in range(run.shape[0] - 1, event.time, -1):
+    for step in range(run.shape[1] - 1, event.time, -1):
         kept = after * (1.0 - spikes[step]) if dynamics.reset == "hard" else after
         threshold = -(voltage[step] - direct[step] - kept) if active[step] else 0.0
         if dynamics.reset == "soft":
@@ -165,8 +165,7 @@ def influence_on(store: SpikeStore, tape: GradientTape | None, target: Tensor) -
 
     def host(run: SpikeRun, source: Tensor | None) -> Array:
         gradient = gradients.get(id(source))
-        steps, batch, neurons = run.shape
-        return np.zeros((batch, steps, neurons)) if gradient is None else gradient.numpy()
+        return np.zeros(run.shape) if gradient is None else gradient.numpy()
 
     return LossInfluence(
         store,

@@ -81,40 +81,33 @@ def report_spikes(
     ]
     if not contexts:
         return
-    fired, before = spikes.numpy(), voltages.numpy()
-    _check_shapes(layer, drive, fired.shape, before.shape)
-    neurons = fired.shape[-1]
+    _check_shapes(layer, drive, spikes, voltages)
+    neurons = spikes.shape[-1]
     constants = [_per_neuron(each, neurons) for each in (beta, threshold, alpha, rho, strength)]
     dynamics = Dynamics(*constants, reset, refractory)  # type: ignore[arg-type]
     initial = _initial(state, history, dynamics)
     for context in contexts:
         run = SpikeRun(
             context.name_run(layer),
-            fired,
-            before,
             dynamics,
             snapshot(drive),
             snapshot(spikes),
+            snapshot(voltages),
             taps=_copy(taps),
             positions=_copy(positions),
-            link=None,
             initial=initial,
-            mask=None if mask is None else _copy(mask),
+            mask=_copy(mask),
         )
         run.link = find_link(context, run)
-        if rho is not None:
-            run.membrane = snapshot(voltages)
         context.spike_store.add(run)
 
 
-def _check_shapes(
-    layer: object, drive: Tensor, spikes: tuple[int, ...], voltages: tuple[int, ...]
-) -> None:
+def _check_shapes(layer: object, drive: Tensor, spikes: Tensor, voltages: Tensor) -> None:
     name = layer if isinstance(layer, str) else type(layer).__name__
-    if len(spikes) != 3 or not tuple(drive.shape) == spikes == voltages:
+    if spikes.ndim != 3 or not drive.shape == spikes.shape == voltages.shape:
         raise ShapeError(
-            f"report_spikes of {name}: drive {tuple(drive.shape)}, spikes {spikes} and voltages "
-            f"{voltages} must have the same shape (batch, time, neurons)"
+            f"report_spikes of {name}: drive {drive.shape}, spikes {spikes.shape} and voltages "
+            f"{voltages.shape} must have the same shape (batch, time, neurons)"
         )
 
 

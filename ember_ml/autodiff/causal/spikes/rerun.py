@@ -78,7 +78,7 @@ def _rerun_layers(
     """Rerun the layers from that of the removed spike to that of the target."""
     results: dict[str, _Rerun] = {}
     for run in store.runs.values():
-        change = np.zeros((min(stop, run.shape[0]), run.shape[2]))
+        change = np.zeros((min(stop, run.shape[1]), run.shape[2]))
         if run.link is not None and run.link.source is not None:
             before = results.get(run.link.source.name)
             if before is not None:
@@ -113,10 +113,10 @@ def _rerun(run: SpikeRun, drive_change: Array, removed: SpikeEvent) -> _Rerun:
         drive_change: Change of the external drive, (steps, neurons).
         removed: The spike that is not transmitted.
     """
-    if run.first_place:
+    if any(run.dropped):
         raise SpikeError(
-            f"but_for needs all spikes of {run.name!r}, and those before place "
-            f"{run.first_place} were dropped; increase max_events"
+            f"but_for needs all spikes of {run.name!r}, and some before step "
+            f"{run.dropped[0] + 1} were dropped; increase max_events"
         )
     steps, neurons = drive_change.shape
     recorded = run.window(removed.batch, 0, steps)

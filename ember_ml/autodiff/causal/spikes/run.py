@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ember_ml._core.tensor import Tensor
+from ember_ml.autodiff.causal.spikes.columns import Columns, compacted, previous_steps
 from ember_ml.autodiff.causal.spikes.dynamics import (
     Array,
     Dynamics,
@@ -64,69 +65,98 @@ class SpikeRun:
 
     A spike takes 16 bytes: its place as one number, the voltage before the reset and the step of
     the neuron's spike before it. Another bit per step and neuron shows whether there is a spike.
-    The drive is not copied.
+    They are computed at the first query; until then the run holds the results of the layer, as the
+    tape does. The drive is not copied.
 
-    Attributes:
+    Args:
         name: Name of the layer.
-        shape: (steps, batch, neurons).
         dynamics: Constants of the neurons.
         drive: External input of each step, (batch, time, neurons).
-        output: The spikes as a tensor, (batch, time, neurons).
-        membrane: The voltages before the reset as a tensor, for adaptive neurons; otherwise None.
+        output: Spikes, (batch, time, neurons).
+        voltages: Voltages before the reset, (batch, time, neurons).
         taps: Recurrent weights, (delays, neurons, neurons): `taps[d - 1, i, j]` from neuron j to
             neuron i with a delay of d steps; None without any.
         positions: (neurons, dimensions); None without an embedding.
-        link: Linear map that the drive comes from; None if it is not known.
-        initial: State before the first step.
+        initial: State before the first step. Default: zeros.
         mask: (batch, time), False where the state does not change; None for True everywhere.
-        places: Place of each spike, sorted: (time * batch size + batch) * neurons + neuron.
-        voltages: Voltage of each spike before the reset.
-        previous: Step of the neuron's spike before it; -1 if there is none.
-        thresholds: Threshold at each spike; None if thresholds do not change.
-        first_place: All spikes before this place were dropped.
+
+    Attributes:
+        shape: (batch, steps, neurons).
+        link: Linear map that the drive comes from; None if it is not known.
+        membrane: The voltages before the reset as a tensor, for adaptive neurons; otherwise None.
+        dropped: (time, batch, neuron); all spikes before it in this order were dropped.
     """
 
     def __init__(
         self,
         name: str,
-        spikes: Array,
-        voltages: Array,
         dynamics: Dynamics,
         drive: Tensor,
         output: Tensor,
+        voltages: Tensor,
         taps: Array | None = None,
         positions: Array | None = None,
-        link: InputLink | None = None,
         initial: InitialState | None = None,
         mask: Array | None = None,
     ) -> None:
         self.name = name
-        batch, steps, neurons = spikes.shape
-        self.shape = steps, batch, neurons
+        batch, steps, neurons = output.shape
+        self.shape = batch, steps, neurons
         self.dynamics = dynamics
         self.drive: Tensor | None = drive
         self.output: Tensor | None = output
-        self.membrane: Tensor | None = None
+        self.membrane = None if dynamics.rho is None else voltages
         self.taps = taps
         self.positions = positions
-        self.link = link
+        self.link: InputLink | None = None
         self.initial = initial or InitialState()
         self.mask = mask
-        by_time = np.ascontiguousarray((spikes != 0).transpose(1, 0, 2))
-        self._bits = np.packbits(by_time, axis=-1)  # (steps, batch, bytes)
+        self.dropped = 0, 0, 0
+        self._pending: tuple[Tensor, Tensor] | None = (output, voltages)
+        self._spikes = Columns.empty()
         self._first_step = 0
-        self.places = np.flatnonzero(by_time)
-        self.voltages = _gather(voltages, self.places, self.shape)
-        self.thresholds: Array | None = None
-        if dynamics.rho is not None:
-            adapted = thresholds_of(dynamics, spikes, self.initial.adaptation, mask)
-            self.thresholds = _gather(adapted, self.places, self.shape)
-        self.previous = _previous(self.places, batch * neurons)
-        self.first_place = 0
+        self._previous: Array | None = None
+        self._thresholds: Array | None = None
         self._host_drive: Array | None = None
 
     def __len__(self) -> int:
         return len(self.places)
+
+    @property
+    def _columns(self) -> Columns:
+        if self._pending is not None:
+            self._spikes, self._pending = compacted(*self._pending), None
+        return self._spikes
+
+    @property
+    def places(self) -> Array:
+        """Place of each spike, sorted: (batch * steps + time) * neurons + neuron."""
+        return self._columns.places
+
+    @property
+    def voltages(self) -> Array:
+        """Voltage of each spike before the reset."""
+        return self._columns.voltages
+
+    @property
+    def _bits(self) -> Array:
+        return self._columns.bits
+
+    @property
+    def previous(self) -> Array:
+        """Step of the neuron's spike before each spike; -1 if there is none."""
+        if self._previous is None:
+            self._previous = previous_steps(self.places, self.shape)
+        return self._previous
+
+    @property
+    def thresholds(self) -> Array | None:
+        """Threshold at each spike; None if thresholds do not change."""
+        if self._thresholds is None and self.dynamics.rho is not None:
+            spikes = np.unpackbits(self._bits, axis=-1, count=self.shape[2])
+            adapted = thresholds_of(self.dynamics, spikes, self.initial.adaptation, self.mask)
+            self._thresholds = np.take(adapted, self.places)
+        return self._thresholds
 
     @property
     def nbytes(self) -> int:
@@ -136,15 +166,15 @@ class SpikeRun:
 
     def place(self, event: SpikeEvent) -> int:
         """Return the place of an event."""
-        _, batch, neurons = self.shape
-        return (event.time * batch + event.batch) * neurons + event.neuron
+        _, steps, neurons = self.shape
+        return (event.batch * steps + event.time) * neurons + event.neuron
 
     def event(self, place: int) -> SpikeEvent:
         """Return the event at a place."""
-        _, batch, neurons = self.shape
+        _, steps, neurons = self.shape
         rest, neuron = divmod(int(place), neurons)
-        time, row = divmod(rest, batch)
-        return SpikeEvent(self.name, row, time, neuron)
+        batch, time = divmod(rest, steps)
+        return SpikeEvent(self.name, batch, time, neuron)
 
     def index(self, event: SpikeEvent) -> int | None:
         """Return the index of a spike in the columns; None if there is none."""
@@ -157,20 +187,20 @@ class SpikeRun:
 
         Args:
             batch: Row of the batch.
-            start: First step, which may be negative.
+            start: First step.
             stop: Step after the last one.
         """
         neurons = self.shape[2]
         window = np.zeros((max(stop - start, 0), neurons), bool)
-        low, high = max(start, self._first_step), min(stop, self.shape[0])
+        low, high = max(start, self._first_step), min(stop, self.shape[1])
         if low < high:
-            rows = self._bits[low - self._first_step : high - self._first_step, batch]
+            rows = self._bits[batch, low - self._first_step : high - self._first_step]
             window[low - start : high - start] = np.unpackbits(rows, axis=-1, count=neurons)
         return window
 
     def times(self, batch: int, neuron: int) -> Array:
         """Return the steps at which a neuron spiked, as far as they are stored."""
-        column = self._bits[:, batch, neuron // 8] >> (7 - neuron % 8) & 1
+        column = self._bits[batch, :, neuron // 8] >> (7 - neuron % 8) & 1
         return np.flatnonzero(column) + self._first_step
 
     def respond(self, event: SpikeEvent, own: Array) -> Response:
@@ -180,10 +210,7 @@ class SpikeRun:
             event: Neuron and step.
             own: Earlier spikes of the neuron.
         """
-        resting = 0
-        if self.initial.resting is not None:
-            resting = int(self.initial.resting[event.batch, event.neuron])
-        mask = None if self.mask is None else self.mask[event.batch]
+        resting, mask = self._resting(event.batch, event.neuron)
         return response(self.dynamics, event.neuron, event.time, own, resting, mask)
 
     def active(self, batch: int, neuron: int, own: Array) -> Array:
@@ -194,16 +221,19 @@ class SpikeRun:
             neuron: Index of the neuron.
             own: Spikes of the neuron.
         """
-        steps = np.arange(self.shape[0])
-        resting = 0 if self.initial.resting is None else int(self.initial.resting[batch, neuron])
-        mask = None if self.mask is None else self.mask[batch]
+        resting, mask = self._resting(batch, neuron)
+        steps = np.arange(self.shape[1])
         idle = resting_steps(self.dynamics.refractory, steps, own, resting, mask)
         return ~idle if mask is None else ~idle & mask
 
+    def _resting(self, batch: int, neuron: int) -> tuple[int, Array | None]:
+        """Return the refractory steps of a neuron at the beginning, and the mask of its row."""
+        resting = 0 if self.initial.resting is None else int(self.initial.resting[batch, neuron])
+        return resting, None if self.mask is None else self.mask[batch]
+
     def is_evicted(self, time: int) -> bool:
         """Return whether spikes of a step may have been dropped."""
-        _, batch, neurons = self.shape
-        return time >= 0 and time * batch * neurons < self.first_place
+        return (time, 0, 0) < self.dropped
 
     def host_drive(self) -> Array:
         """Return the external drive as a host array."""
@@ -216,26 +246,30 @@ class SpikeRun:
         """Drop the oldest spikes.
 
         Args:
-            count: Number of spikes to drop.
+            count: Number of spikes to drop, at least 1.
         """
-        self.first_place = int(self.places[count - 1]) + 1
-        if count == len(self):
+        order = self._by_time()
+        last = self.event(self.places[order[count - 1]])
+        self.dropped = last.time, last.batch, last.neuron + 1
+        kept = np.sort(order[count:])
+        thresholds = self.thresholds
+        self._thresholds = None if thresholds is None else thresholds[kept]
+        self._previous = self.previous[kept]
+        bits = self._bits[:, last.time - self._first_step :].copy()
+        bits[: last.batch, 0] = 0
+        bits[last.batch, 0, : self.dropped[2] // 8] = 0
+        if self.dropped[2] % 8:
+            bits[last.batch, 0, self.dropped[2] // 8] &= 0xFF >> self.dropped[2] % 8
+        self._first_step = last.time
+        self._spikes = Columns(self.places[kept], self.voltages[kept], bits)
+        if not len(kept):
             self.drive = self.output = self.membrane = self.link = self.taps = None
             self._host_drive = None
-        for name in ("places", "voltages", "previous", "thresholds"):
-            column = getattr(self, name)
-            if column is not None:
-                setattr(self, name, column[count:].copy())
-        steps, batch, neurons = self.shape
-        step = self.first_place // (batch * neurons)
-        self._bits = self._bits[step - self._first_step :].copy()
-        self._first_step = step
-        row, neuron = divmod(self.first_place - step * batch * neurons, neurons)
-        if len(self._bits):
-            self._bits[0, :row] = 0
-            self._bits[0, row, : neuron // 8] = 0
-            if neuron % 8:
-                self._bits[0, row, neuron // 8] &= 0xFF >> neuron % 8
+
+    def _by_time(self) -> Array:
+        """Return the order of the spikes by time, batch and neuron."""
+        _, steps, neurons = self.shape
+        return np.argsort(self.places // neurons % steps, kind="stable")
 
     def events(self, batch: int | None = None, start: int = 0) -> Iterator[SpikeEvent]:
         """Yield the spikes in the order of time.
@@ -244,26 +278,11 @@ class SpikeRun:
             batch: Row of the batch. Default: all.
             start: First step.
         """
-        _, rows, neurons = self.shape
-        for place in self.places[np.searchsorted(self.places, start * rows * neurons) :]:
-            if batch is None or int(place) // neurons % rows == batch:
-                yield self.event(place)
-
-
-def _gather(values: Array, places: Array, shape: tuple[int, int, int]) -> Array:
-    """Return the values, (batch, time, neurons), at places as float32."""
-    _, batch, neurons = shape
-    rest, neuron = np.divmod(places, neurons)
-    time, row = np.divmod(rest, batch)
-    return np.broadcast_to(values, (batch, shape[0], neurons))[row, time, neuron].astype(np.float32)
-
-
-def _previous(places: Array, neurons: int) -> Array:
-    """Return the step of the spike of the same neuron and row before each one; -1 if none."""
-    time, cell = np.divmod(places, max(neurons, 1))
-    narrow = np.uint16 if neurons <= 1 << 16 else np.int64  # 16 bits are sorted faster
-    order = np.argsort(cell.astype(narrow), kind="stable")
-    same = np.diff(cell[order]) == 0
-    previous = np.full(len(places), -1, np.int32)
-    previous[order[1:][same]] = time[order[:-1][same]]
-    return previous
+        _, steps, neurons = self.shape
+        if batch is None:
+            places = self.places[self._by_time()]
+            places = places[places // neurons % steps >= start]
+        else:
+            ends = np.array([batch * steps + start, (batch + 1) * steps]) * neurons
+            places = self.places[slice(*np.searchsorted(self.places, ends))]
+        yield from map(self.event, places)

@@ -89,13 +89,13 @@ class SpikeStore:
 
     def check_inside(self, run: SpikeRun, event: SpikeEvent) -> None:
         """Raise an error if an event is outside of the run."""
-        names = ("time", "batch", "neuron")
+        names = ("batch", "time", "neuron")
         for name, size in zip(names, run.shape, strict=True):
             value = getattr(event, name)
             if not 0 <= value < size:
                 raise SpikeError(
-                    f"{name} {value} is out of range: {run.name!r} has {run.shape[0]} steps, "
-                    f"{run.shape[1]} batch rows and {run.shape[2]} neurons, counted from 0"
+                    f"{name} {value} is out of range: {run.name!r} has {run.shape[1]} steps, "
+                    f"{run.shape[0]} batch rows and {run.shape[2]} neurons, counted from 0"
                 )
 
     def spikes(
@@ -114,8 +114,8 @@ class SpikeStore:
 
 def _explain(run: SpikeRun, event: SpikeEvent) -> str:
     """Return why there is no such spike, and the nearest one that there is."""
-    if run.place(event) < run.first_place:
-        first = f"; the oldest one is {run.event(run.places[0])}" if len(run) else ""
+    if (event.time, event.batch, event.neuron) < run.dropped:
+        first = f"; the oldest one is {next(run.events())}" if len(run) else ""
         return (
             f"the record of {event} was dropped, if it was a spike: max_events bounds the record"
             f"{first}. Increase max_events, or query earlier"
