@@ -24,6 +24,7 @@ REQUIREMENTS = {
     "uvicorn": "uvicorn>=0.35",
     "onnxruntime": "onnxruntime>=1.22",
     "onnxscript": "onnxscript>=0.5",
+    "nir": "nir>=1.0.6",
 }
 """Import name of a package -> its requirement, as in the extras of the project."""
 

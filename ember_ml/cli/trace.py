@@ -44,7 +44,7 @@ def trace(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a model of spiking neurons, and write a page where you click a spike to see its causes."""
+    """Run a model of spiking neurons, and write a page that shows the causes of each spike."""
     import ember_ml
     from ember_ml.training import tracing
     from ember_ml.training.tracing.page import check_target

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ember_ml.interop.mlx_layers import from_mlx as from_mlx
     from ember_ml.interop.mlx_modules import MLXModule as MLXModule
     from ember_ml.interop.mlx_modules import to_mlx as to_mlx
+    from ember_ml.interop.nir_graphs import from_nir as from_nir
+    from ember_ml.interop.nir_graphs import to_nir as to_nir
+    from ember_ml.interop.nir_nodes import NIRError as NIRError
     from ember_ml.interop.torch_layers import TorchLayer as TorchLayer
     from ember_ml.interop.torch_layers import from_torch as from_torch
     from ember_ml.interop.torch_modules import EmberModule as EmberModule
@@ -25,11 +28,14 @@ __getattr__, __dir__ = _namespaces.attach(
         "ExportError": "ember_ml.interop.exporting",
         "MLXLayer": "ember_ml.interop.mlx_layers",
         "MLXModule": "ember_ml.interop.mlx_modules",
+        "NIRError": "ember_ml.interop.nir_nodes",
         "TorchLayer": "ember_ml.interop.torch_layers",
         "export": "ember_ml.interop.exporting",
         "from_mlx": "ember_ml.interop.mlx_layers",
+        "from_nir": "ember_ml.interop.nir_graphs",
         "from_torch": "ember_ml.interop.torch_layers",
         "to_mlx": "ember_ml.interop.mlx_modules",
+        "to_nir": "ember_ml.interop.nir_graphs",
         "to_torch": "ember_ml.interop.torch_modules",
     },
 )

@@ -79,6 +79,9 @@ from ember_ml.nn.features.scaling import Standardize as features_Standardize
 from ember_ml.nn.features.scattering import ScatterFeatures as features_ScatterFeatures
 from ember_ml.nn.features.spectral import STFT as features_STFT
 from ember_ml.nn.features.spectral import Spectrogram as features_Spectrogram
+from ember_ml.nn.features.spikes import DeltaEncoder as features_DeltaEncoder
+from ember_ml.nn.features.spikes import LatencyEncoder as features_LatencyEncoder
+from ember_ml.nn.features.spikes import RateEncoder as features_RateEncoder
 from ember_ml.nn.features.timeseries import TimeSeriesFeatures as features_TimeSeriesFeatures
 from ember_ml.nn.initializers.constant import Constant as initializers_Constant
 from ember_ml.nn.initializers.constant import Identity as initializers_Identity
@@ -112,6 +115,7 @@ from ember_ml.nn.layers.channel_mixing.quantized import QuantizedDense as layers
 from ember_ml.nn.layers.channel_mixing.quantized import QuantizedEmbedding as layers_QuantizedEmbedding
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV5ChannelMixer as layers_RWKV5ChannelMixer
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV6ChannelMixer as layers_RWKV6ChannelMixer
+from ember_ml.nn.layers.channel_mixing.scale import Scale as layers_Scale
 from ember_ml.nn.layers.sequence_mixing.attention.causal import CausalAttention as layers_CausalAttention
 from ember_ml.nn.layers.sequence_mixing.attention.causal import GroupedQueryAttention as layers_GroupedQueryAttention
 from ember_ml.nn.layers.sequence_mixing.attention.cross import CrossAttention as layers_CrossAttention
@@ -145,6 +149,9 @@ from ember_ml.nn.layers.sequence_mixing.rwkv import RWKV5TimeMixer as layers_RWK
 from ember_ml.nn.layers.sequence_mixing.rwkv import RWKV6TimeMixer as layers_RWKV6TimeMixer
 from ember_ml.nn.layers.sequence_mixing.s4d import S4D as layers_S4D
 from ember_ml.nn.layers.sequence_mixing.short_conv import ShortConv as layers_ShortConv
+from ember_ml.nn.layers.sequence_mixing.spiking.decoders import LatencyDecoder as layers_LatencyDecoder
+from ember_ml.nn.layers.sequence_mixing.spiking.decoders import MaxDecoder as layers_MaxDecoder
+from ember_ml.nn.layers.sequence_mixing.spiking.decoders import RateDecoder as layers_RateDecoder
 from ember_ml.nn.layers.sequence_mixing.spiking.integrator import LeakyIntegrator as layers_LeakyIntegrator
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF as layers_ALIF
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import LIF as layers_LIF
@@ -216,6 +223,9 @@ from ember_ml.training.losses.distances import MSE as losses_MSE
 from ember_ml.training.losses.distances import SmoothL1 as losses_SmoothL1
 from ember_ml.training.losses.distributions import KLDiv as losses_KLDiv
 from ember_ml.training.losses.distributions import Poisson as losses_Poisson
+from ember_ml.training.losses.spikes import SpikeCount as losses_SpikeCount
+from ember_ml.training.losses.spikes import SpikeRate as losses_SpikeRate
+from ember_ml.training.losses.spikes import VanRossum as losses_VanRossum
 from ember_ml.training.metrics.accuracy import Accuracy as metrics_Accuracy
 from ember_ml.training.metrics.accuracy import BinaryAccuracy as metrics_BinaryAccuracy
 from ember_ml.training.metrics.accuracy import TopKAccuracy as metrics_TopKAccuracy
@@ -388,7 +398,11 @@ def create(name: typing.Literal['blocks/rwkv'], *args: typing.Any, **kwargs: typ
 @typing.overload
 def create(name: typing.Literal['blocks/transformer'], *args: typing.Any, **kwargs: typing.Any) -> blocks_TransformerBlock: ...
 @typing.overload
+def create(name: typing.Literal['features/delta_encoder'], *args: typing.Any, **kwargs: typing.Any) -> features_DeltaEncoder: ...
+@typing.overload
 def create(name: typing.Literal['features/extractor'], *args: typing.Any, **kwargs: typing.Any) -> features_FeatureExtractor: ...
+@typing.overload
+def create(name: typing.Literal['features/latency_encoder'], *args: typing.Any, **kwargs: typing.Any) -> features_LatencyEncoder: ...
 @typing.overload
 def create(name: typing.Literal['features/mel_spectrogram'], *args: typing.Any, **kwargs: typing.Any) -> features_MelSpectrogram: ...
 @typing.overload
@@ -399,6 +413,8 @@ def create(name: typing.Literal['features/normalize'], *args: typing.Any, **kwar
 def create(name: typing.Literal['features/one_hot'], *args: typing.Any, **kwargs: typing.Any) -> features_OneHot: ...
 @typing.overload
 def create(name: typing.Literal['features/pca'], *args: typing.Any, **kwargs: typing.Any) -> features_PCA: ...
+@typing.overload
+def create(name: typing.Literal['features/rate_encoder'], *args: typing.Any, **kwargs: typing.Any) -> features_RateEncoder: ...
 @typing.overload
 def create(name: typing.Literal['features/scatter'], *args: typing.Any, **kwargs: typing.Any) -> features_ScatterFeatures: ...
 @typing.overload
@@ -484,6 +500,8 @@ def create(name: typing.Literal['layers/hyena'], *args: typing.Any, **kwargs: ty
 @typing.overload
 def create(name: typing.Literal['layers/hyena_experts', 'layers/hyena-experts'], *args: typing.Any, **kwargs: typing.Any) -> layers_HyenaExperts: ...
 @typing.overload
+def create(name: typing.Literal['layers/latency_decoder'], *args: typing.Any, **kwargs: typing.Any) -> layers_LatencyDecoder: ...
+@typing.overload
 def create(name: typing.Literal['layers/layer_norm', 'layers/layernorm'], *args: typing.Any, **kwargs: typing.Any) -> layers_LayerNorm: ...
 @typing.overload
 def create(name: typing.Literal['layers/leaky_integrator', 'layers/li'], *args: typing.Any, **kwargs: typing.Any) -> layers_LeakyIntegrator: ...
@@ -501,6 +519,8 @@ def create(name: typing.Literal['layers/ltc'], *args: typing.Any, **kwargs: typi
 def create(name: typing.Literal['layers/mamba'], *args: typing.Any, **kwargs: typing.Any) -> layers_Mamba: ...
 @typing.overload
 def create(name: typing.Literal['layers/mamba2', 'layers/mamba-2'], *args: typing.Any, **kwargs: typing.Any) -> layers_Mamba2: ...
+@typing.overload
+def create(name: typing.Literal['layers/max_decoder'], *args: typing.Any, **kwargs: typing.Any) -> layers_MaxDecoder: ...
 @typing.overload
 def create(name: typing.Literal['layers/max_pool2d'], *args: typing.Any, **kwargs: typing.Any) -> layers_MaxPool2D: ...
 @typing.overload
@@ -526,6 +546,8 @@ def create(name: typing.Literal['layers/quantized_dense'], *args: typing.Any, **
 @typing.overload
 def create(name: typing.Literal['layers/quantized_embedding'], *args: typing.Any, **kwargs: typing.Any) -> layers_QuantizedEmbedding: ...
 @typing.overload
+def create(name: typing.Literal['layers/rate_decoder'], *args: typing.Any, **kwargs: typing.Any) -> layers_RateDecoder: ...
+@typing.overload
 def create(name: typing.Literal['layers/recurrent_lif', 'layers/rlif', 'layers/rleaky'], *args: typing.Any, **kwargs: typing.Any) -> layers_RecurrentLIF: ...
 @typing.overload
 def create(name: typing.Literal['layers/reglu'], *args: typing.Any, **kwargs: typing.Any) -> layers_ReGLU: ...
@@ -547,6 +569,8 @@ def create(name: typing.Literal['layers/rwkv6_channel_mixer', 'layers/rwkv6-chan
 def create(name: typing.Literal['layers/rwkv6_time_mixer', 'layers/rwkv6-time-mixer'], *args: typing.Any, **kwargs: typing.Any) -> layers_RWKV6TimeMixer: ...
 @typing.overload
 def create(name: typing.Literal['layers/s4d'], *args: typing.Any, **kwargs: typing.Any) -> layers_S4D: ...
+@typing.overload
+def create(name: typing.Literal['layers/scale'], *args: typing.Any, **kwargs: typing.Any) -> layers_Scale: ...
 @typing.overload
 def create(name: typing.Literal['layers/sequential'], *args: typing.Any, **kwargs: typing.Any) -> layers_Sequential: ...
 @typing.overload
@@ -590,7 +614,13 @@ def create(name: typing.Literal['losses/poisson'], *args: typing.Any, **kwargs: 
 @typing.overload
 def create(name: typing.Literal['losses/smooth_l1'], *args: typing.Any, **kwargs: typing.Any) -> losses_SmoothL1: ...
 @typing.overload
+def create(name: typing.Literal['losses/spike_count', 'losses/ce_count'], *args: typing.Any, **kwargs: typing.Any) -> losses_SpikeCount: ...
+@typing.overload
+def create(name: typing.Literal['losses/spike_rate', 'losses/mse_rate'], *args: typing.Any, **kwargs: typing.Any) -> losses_SpikeRate: ...
+@typing.overload
 def create(name: typing.Literal['losses/squared_hinge'], *args: typing.Any, **kwargs: typing.Any) -> losses_SquaredHinge: ...
+@typing.overload
+def create(name: typing.Literal['losses/van_rossum'], *args: typing.Any, **kwargs: typing.Any) -> losses_VanRossum: ...
 @typing.overload
 def create(name: typing.Literal['metrics/accuracy'], *args: typing.Any, **kwargs: typing.Any) -> metrics_Accuracy: ...
 @typing.overload

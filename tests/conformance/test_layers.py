@@ -27,7 +27,8 @@ STEPPED = [
     entry for entry in MIXERS if entry.target.initial_state is not SequenceMixer.initial_state
 ]
 ILL_CONDITIONED = {
-    "layers/mh_linear_attention": "features of both signs: a denominator comes close to zero"
+    "layers/mh_linear_attention": "features of both signs: a denominator comes close to zero",
+    "layers/spiking": "a rounded current can cross the threshold",
 }
 """Layers in which rounding the input can change some outputs by more than a tenth, and why."""
 

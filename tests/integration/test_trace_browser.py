@@ -116,7 +116,10 @@ def test_influence_on_the_loss(browser: Browser, page: str, recorded) -> None:
 
 def test_the_space_turns(browser: Browser, page: str) -> None:
     browser.open(page, 1200)
-    places = "Array.from(document.querySelectorAll('.space .neuron'), e => [e.getAttribute('cx'), e.textContent])"
+    places = (
+        "Array.from(document.querySelectorAll('.space .neuron'), "
+        "e => [e.getAttribute('cx'), e.textContent])"
+    )
     before = sorted(browser.run(places))
     browser.run(
         "document.querySelector('.space').scrollIntoView({block: 'center', behavior: 'instant'})"

@@ -7,6 +7,7 @@ operation each.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -141,6 +142,8 @@ class Adjoint:
         self.sums = {name: torch.zeros_like(self.g[0]) for name in kinds}
         soft, hard = (self.options.reset == name for name in ("soft", "hard"))
         active, one = self.saved.active, beta.new_ones(())
+        adaptations: Any = self.saved.adaptation
+        currents: Any = self.saved.current
         for at in range(self.length - 1, -1, -1):
             z, g, real = self.z[at], self.g[at], None if self.real is None else self.real[at]
             g_z = torch.zeros_like(g) if self.g_z is None else self.g_z[at]
@@ -155,7 +158,7 @@ class Adjoint:
             drive = g if active is None else g * active[at]
             g_v = g * (beta if active is None else torch.where(active[at], beta, one))
             if rho is not None:
-                before = self.saved.adaptation[at]
+                before = adaptations[at]
                 kept = g_adaptation if real is None else g_adaptation * real
                 self.sums["strength"].addcmul_(g_theta, before, value=-1.0)
                 self.sums["rho"].addcmul_(kept, before)
@@ -164,7 +167,7 @@ class Adjoint:
             if alpha is not None:
                 total = g_current + drive
                 drive = total if real is None else total * real
-                self.sums["alpha"].addcmul_(drive, self.saved.current[at])
+                self.sums["alpha"].addcmul_(drive, currents[at])
                 g_current = total * (alpha if real is None else torch.where(real, alpha, one))
             drives[:, at] = drive
         rows = [g_v, g_current, g_adaptation, None if resting is None else torch.zeros_like(g_v)]

@@ -26,6 +26,7 @@ from ember_ml.configs.layers.channel_mixing import RMSNormConfig as RMSNormConfi
 from ember_ml.configs.layers.channel_mixing import RWKV5ChannelMixerConfig as RWKV5ChannelMixerConfig
 from ember_ml.configs.layers.channel_mixing import RWKV6ChannelMixerConfig as RWKV6ChannelMixerConfig
 from ember_ml.configs.layers.channel_mixing import ReGLUConfig as ReGLUConfig
+from ember_ml.configs.layers.channel_mixing import ScaleConfig as ScaleConfig
 from ember_ml.configs.layers.channel_mixing import SwiGLUConfig as SwiGLUConfig
 from ember_ml.configs.layers.sequence_mixing import ALIFConfig as ALIFConfig
 from ember_ml.configs.layers.sequence_mixing import AttentionConfig as AttentionConfig
@@ -44,10 +45,12 @@ from ember_ml.configs.layers.sequence_mixing import LIFConfig as LIFConfig
 from ember_ml.configs.layers.sequence_mixing import LRUConfig as LRUConfig
 from ember_ml.configs.layers.sequence_mixing import LSTMConfig as LSTMConfig
 from ember_ml.configs.layers.sequence_mixing import LTCConfig as LTCConfig
+from ember_ml.configs.layers.sequence_mixing import LatencyDecoderConfig as LatencyDecoderConfig
 from ember_ml.configs.layers.sequence_mixing import LeakyIntegratorConfig as LeakyIntegratorConfig
 from ember_ml.configs.layers.sequence_mixing import LinearAttentionConfig as LinearAttentionConfig
 from ember_ml.configs.layers.sequence_mixing import Mamba2Config as Mamba2Config
 from ember_ml.configs.layers.sequence_mixing import MambaConfig as MambaConfig
+from ember_ml.configs.layers.sequence_mixing import MaxDecoderConfig as MaxDecoderConfig
 from ember_ml.configs.layers.sequence_mixing import MinGRUConfig as MinGRUConfig
 from ember_ml.configs.layers.sequence_mixing import MultiHeadAttentionConfig as MultiHeadAttentionConfig
 from ember_ml.configs.layers.sequence_mixing import MultiHeadGatedLinearAttentionConfig as MultiHeadGatedLinearAttentionConfig
@@ -58,6 +61,7 @@ from ember_ml.configs.layers.sequence_mixing import RGLRUConfig as RGLRUConfig
 from ember_ml.configs.layers.sequence_mixing import RNNConfig as RNNConfig
 from ember_ml.configs.layers.sequence_mixing import RWKV5TimeMixerConfig as RWKV5TimeMixerConfig
 from ember_ml.configs.layers.sequence_mixing import RWKV6TimeMixerConfig as RWKV6TimeMixerConfig
+from ember_ml.configs.layers.sequence_mixing import RateDecoderConfig as RateDecoderConfig
 from ember_ml.configs.layers.sequence_mixing import RecurrentLIFConfig as RecurrentLIFConfig
 from ember_ml.configs.layers.sequence_mixing import RetentionConfig as RetentionConfig
 from ember_ml.configs.layers.sequence_mixing import S4DConfig as S4DConfig

@@ -19,6 +19,7 @@ from ember_ml.nn.layers.channel_mixing.quantized import QuantizedDense
 from ember_ml.nn.layers.channel_mixing.quantized import QuantizedEmbedding
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV5ChannelMixer
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV6ChannelMixer
+from ember_ml.nn.layers.channel_mixing.scale import Scale
 import collections.abc
 import ember_ml.configs.base
 import typing
@@ -172,6 +173,11 @@ class RWKV6ChannelMixerConfig(ember_ml.configs.base.Config):
     features: int
     inner_features: int | None = ...
     def create(self, *args: typing.Any, **kwargs: typing.Any) -> RWKV6ChannelMixer: ...
+
+class ScaleConfig(ember_ml.configs.base.Config):
+    features: int
+    bias: bool = ...
+    def create(self, *args: typing.Any, **kwargs: typing.Any) -> Scale: ...
 
 class SwiGLUConfig(ember_ml.configs.base.Config):
     features: int

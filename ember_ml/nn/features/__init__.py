@@ -17,17 +17,21 @@ from ember_ml.nn.features.principal_components import PCA
 from ember_ml.nn.features.scaling import Standardize
 from ember_ml.nn.features.scattering import ScatterFeatures
 from ember_ml.nn.features.spectral import STFT, Spectrogram
+from ember_ml.nn.features.spikes import DeltaEncoder, LatencyEncoder, RateEncoder
 from ember_ml.nn.features.timeseries import TimeSeriesFeatures
 
 __all__ = [
     "MFCC",
     "PCA",
     "STFT",
+    "DeltaEncoder",
     "FeatureExtractor",
+    "LatencyEncoder",
     "MelSpectrogram",
     "Normalize",
     "NotFittedError",
     "OneHot",
+    "RateEncoder",
     "ScatterFeatures",
     "Spectrogram",
     "Standardize",

@@ -99,7 +99,7 @@ def surrogate_fire(smooth: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Ten
     Args:
         smooth: Function that has the derivative.
     """
-    return spiking.smooth_fire(ops, ops.stop_gradient, smooth)  # type: ignore[no-any-return]
+    return spiking.smooth_fire(ops, ops.stop_gradient, smooth)
 
 
 def stepwise_scan(

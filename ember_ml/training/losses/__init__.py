@@ -32,3 +32,9 @@ from ember_ml.training.losses.distributions import KLDiv as KLDiv
 from ember_ml.training.losses.distributions import Poisson as Poisson
 from ember_ml.training.losses.distributions import kl_div as kl_div
 from ember_ml.training.losses.distributions import poisson as poisson
+from ember_ml.training.losses.spikes import SpikeCount as SpikeCount
+from ember_ml.training.losses.spikes import SpikeRate as SpikeRate
+from ember_ml.training.losses.spikes import VanRossum as VanRossum
+from ember_ml.training.losses.spikes import spike_count as spike_count
+from ember_ml.training.losses.spikes import spike_rate as spike_rate
+from ember_ml.training.losses.spikes import van_rossum as van_rossum

@@ -83,7 +83,7 @@ def test_a_rerun_of_two_layers():
     assert any(result.linear and abs(result.change) > 0.01 for result in results)
     later = context.spikes("second", batch=1)[0]
     backwards = context.but_for(later, context.spikes("first", batch=1)[-1])
-    assert backwards.fired and backwards.change == 0.0
+    assert (backwards.fired, backwards.change) == (True, 0.0)
 
 
 def loss_of(spikes):

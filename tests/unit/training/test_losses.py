@@ -64,6 +64,28 @@ def kl_div(
     return loss if reduction == "none" else getattr(loss, reduction)()
 
 
+def spike_rate(
+    x: torch.Tensor, y: torch.Tensor, reduction: str, correct: float = 1.0, incorrect: float = 0.0
+) -> torch.Tensor:
+    rates = torch.full((3, 5), incorrect)
+    if y.ndim == 1:
+        rates[torch.arange(3), y] = correct
+    return F.mse_loss(x.mean(1), rates if y.ndim == 1 else y, reduction=reduction)
+
+
+def spike_count(x: torch.Tensor, y: torch.Tensor, reduction: str) -> torch.Tensor:
+    return F.cross_entropy(x.sum(1), y, reduction=reduction)
+
+
+def van_rossum(x: torch.Tensor, y: torch.Tensor, reduction: str, tau: float) -> torch.Tensor:
+    """Sum over pairs of steps: each spike's exponential is written out."""
+    ages = torch.arange(4)[:, None] - torch.arange(4)
+    kernel = torch.exp(-ages / tau) * (ages >= 0)
+    traces = torch.einsum("ts,bsn->btn", kernel, x - y)
+    loss = traces.square().sum(1) / tau
+    return loss if reduction == "none" else getattr(loss, reduction)()
+
+
 def with_options(loss: Any, **options: Any) -> TorchLoss:
     return lambda x, y, **more: loss(x, y, **options, **more)
 
@@ -124,6 +146,16 @@ CASES: list[tuple[str, dict[str, Any], Array, Array, TorchLoss]] = [
         ),
     ),
     ("kl_div", {}, LOG_P, P, kl_div),
+    ("spike_rate", {}, X, P[:, 0], spike_rate),
+    (
+        "spike_rate",
+        {"correct": 0.8, "incorrect": 0.1},
+        X,
+        CLASSES[:, 0],
+        with_options(spike_rate, correct=0.8, incorrect=0.1),
+    ),
+    ("spike_count", {}, X, CLASSES[:, 0], spike_count),
+    ("van_rossum", {"tau": 3.0}, X, Y, with_options(van_rossum, tau=3.0)),
     ("kl_div", {"log_target": True}, LOG_P, LOG_P[::-1], with_options(kl_div, log_target=True)),
     ("poisson", {}, X, COUNTS, F.poisson_nll_loss),
     ("poisson", {"full": True}, X, COUNTS, with_options(F.poisson_nll_loss, full=True)),
@@ -138,6 +170,7 @@ CASES: list[tuple[str, dict[str, Any], Array, Array, TorchLoss]] = [
 IDS = [f"{name}-{number}" for number, (name, *_) in enumerate(CASES)]
 NAMES = [entry.name.partition("/")[2] for entry in available("losses")]
 OF_CLASSES = ("cross_entropy", "chunked_cross_entropy")
+OF_TRAINS = ("spike_rate", "spike_count", "van_rossum")
 
 
 def test_every_loss_is_compared() -> None:
@@ -352,10 +385,24 @@ def test_batchmean() -> None:
     assert given == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("ctc", *OF_CLASSES)])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in ("ctc", *OF_CLASSES, *OF_TRAINS)]
+)
 def test_shapes_must_be_equal(name: str, backend: str) -> None:
     with pytest.raises(ShapeError, match=rf"{name}: .*\(2, 3\).*\(2, 1\)"):
         create(f"losses/{name}")(np.zeros((2, 3), np.float32), np.zeros((2, 1), np.float32))
+
+
+@pytest.mark.parametrize("name", OF_TRAINS)
+def test_spike_trains_have_a_time_axis(name: str, backend: str) -> None:
+    with pytest.raises(ShapeError, match=rf"{name}: .*\(batch, time, neurons\).*\(2, 3\)"):
+        create(f"losses/{name}")(np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32))
+    if name != "spike_count":
+        target = np.zeros((2, 4, 1) if name == "van_rossum" else (2, 1), np.float32)
+        with pytest.raises(ShapeError, match=rf"{name}: .*3\).*1\)"):
+            create(f"losses/{name}")(np.zeros((2, 4, 3), np.float32), target)
+    with pytest.raises(ArgumentError, match="tau"):
+        losses.van_rossum(tensor.array(X), tensor.array(Y), tau=0.0)
 
 
 def test_errors(backend: str) -> None:

@@ -93,7 +93,7 @@ def _neighbors(
 
 def _link_delays(run: SpikeRun, neuron: int | None, source: int | None) -> Array:
     """Return 0 for the connections of a neuron or of a source, infinity for the others."""
-    assert run.link is not None and run.link.source is not None
+    assert run.link is not None
     weight = run.link.weight
     if weight is None:
         weight = np.eye(run.shape[2])

@@ -150,7 +150,8 @@ def thresholds_of(
         adaptation: Adaptation before the first step, (batch, neurons). Default: zeros.
         mask: (batch, time). Default: everywhere True.
     """
-    assert dynamics.rho is not None and dynamics.strength is not None
+    assert dynamics.rho is not None
+    assert dynamics.strength is not None
     batch, steps, neurons = spikes.shape
     level = np.zeros((batch, neurons)) if adaptation is None else adaptation.astype(np.float64)
     result = np.empty(spikes.shape, np.float32)

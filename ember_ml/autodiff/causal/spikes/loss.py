@@ -118,7 +118,8 @@ def _voltage_gradient(run: SpikeRun, drive: Array, row: int, neuron: int) -> Arr
 def _adaptation_gradient(run: SpikeRun, gradients: Gradients, event: SpikeEvent) -> float:
     """Return the part of the derivative of a spike that goes through its own later thresholds."""
     dynamics, row, neuron = run.dynamics, event.batch, event.neuron
-    assert dynamics.rho is not None and dynamics.strength is not None
+    assert dynamics.rho is not None
+    assert dynamics.strength is not None
     beta, rho = float(dynamics.beta[neuron]), float(dynamics.rho[neuron])
     strength = float(dynamics.strength[neuron])
     voltage = _voltage_gradient(run, gradients.drive, row, neuron)

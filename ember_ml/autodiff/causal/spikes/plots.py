@@ -90,15 +90,16 @@ def plot_space(
     if ax is None:
         projection = "3d" if places.shape[1] == 3 else None
         figure = plt.figure(figsize=(6, 5.5))
-        ax = cast("Axes", figure.add_subplot(projection=projection))
-    ax.scatter(*places.T, color=QUIET, s=18)
+        ax = figure.add_subplot(projection=projection)
+    axes: Any = ax  # the axes of two and of three dimensions take other arguments
+    axes.scatter(*places.T, color=QUIET, s=18)
     for cause, effect, contribution in _edges(store, event, related):
         color = EXCITES if contribution > 0 else INHIBITS
         line = np.stack([places[cause.neuron], places[effect.neuron]]).T
         width = 0.8 + 4.0 * min(1.0, abs(contribution))
-        ax.plot(*line, color=color, linewidth=width, alpha=0.6)
-        ax.scatter(*places[[cause.neuron]].T, color=color, s=36)
-    ax.scatter(*places[[event.neuron]].T, color="black", s=70)
+        axes.plot(*line, color=color, linewidth=width, alpha=0.6)
+        axes.scatter(*places[[cause.neuron]].T, color=color, s=36)
+    axes.scatter(*places[[event.neuron]].T, color="black", s=70)
     ax.set_title(f"{run.name}: causes of neuron {event.neuron} at step {event.time}")
     return _save(ax, path)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ember_ml._core import recording
@@ -13,9 +11,6 @@ from ember_ml.autodiff.causal.spikes.dynamics import Array, Dynamics, Reset
 from ember_ml.autodiff.causal.spikes.links import find_link
 from ember_ml.autodiff.causal.spikes.run import InitialState, SpikeRun
 from ember_ml.autodiff.values import is_differentiable, snapshot
-
-if TYPE_CHECKING:
-    from ember_ml.autodiff.causal.context import CausalContext
 
 
 def watch_drive(drive: Tensor) -> None:
@@ -83,8 +78,15 @@ def report_spikes(
         return
     _check_shapes(layer, drive, spikes, voltages)
     neurons = spikes.shape[-1]
-    constants = [_per_neuron(each, neurons) for each in (beta, threshold, alpha, rho, strength)]
-    dynamics = Dynamics(*constants, reset, refractory)  # type: ignore[arg-type]
+    dynamics = Dynamics(
+        _per_neuron(beta, neurons),
+        _per_neuron(threshold, neurons),
+        None if alpha is None else _per_neuron(alpha, neurons),
+        None if rho is None else _per_neuron(rho, neurons),
+        None if strength is None else _per_neuron(strength, neurons),
+        reset,
+        refractory,
+    )
     initial = _initial(state, history, dynamics)
     for context in contexts:
         run = SpikeRun(
@@ -111,12 +113,9 @@ def _check_shapes(layer: object, drive: Tensor, spikes: Tensor, voltages: Tensor
         )
 
 
-def _per_neuron(values: Tensor | None, neurons: int) -> Array | None:
+def _per_neuron(values: Tensor, neurons: int) -> Array:
     """Return a copy of constants in float64, (neurons,)."""
-    if values is None:
-        return None
-    host = np.asarray(values.numpy() if isinstance(values, Tensor) else values, np.float64)
-    return np.broadcast_to(host, (neurons,)).copy()
+    return np.broadcast_to(values.numpy().astype(np.float64), (neurons,)).copy()
 
 
 def _copy(values: Tensor | None) -> Array | None:
@@ -130,9 +129,13 @@ def _initial(state: Tensor | None, history: Tensor | None, dynamics: Dynamics) -
     if state is None:
         return InitialState(spikes=spikes)
     rows = iter(np.moveaxis(np.array(state.numpy()), 1, 0))
-    present = (True, dynamics.alpha is not None, dynamics.rho is not None, dynamics.refractory > 0)
-    values = [_nonzero(next(rows)) if each else None for each in present]
-    return InitialState(*values, spikes)
+    return InitialState(
+        voltage=_nonzero(next(rows)),
+        current=None if dynamics.alpha is None else _nonzero(next(rows)),
+        adaptation=None if dynamics.rho is None else _nonzero(next(rows)),
+        resting=_nonzero(next(rows)) if dynamics.refractory else None,
+        spikes=spikes,
+    )
 
 
 def _nonzero(values: Array | None) -> Array | None:

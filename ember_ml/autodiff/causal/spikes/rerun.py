@@ -95,12 +95,14 @@ def _rerun_layers(
 
 def _transmitted(run: SpikeRun, before: _Rerun, removed: SpikeEvent) -> Array:
     """Return the change of the external drive of a layer."""
-    assert run.link is not None and run.link.source is not None
-    recorded = run.link.source.window(removed.batch, 0, len(before.spikes))
+    link = run.link
+    assert link is not None
+    assert link.source is not None
+    recorded = link.source.window(removed.batch, 0, len(before.spikes))
     change = before.spikes.astype(np.float64) - recorded
-    if removed.layer == run.link.source.name:
+    if removed.layer == link.source.name:
         change[removed.time, removed.neuron] -= 1.0
-    return change if run.link.weight is None else change @ run.link.weight.T.astype(np.float64)
+    return change if link.weight is None else change @ link.weight.T.astype(np.float64)
 
 
 def _rerun(run: SpikeRun, drive_change: Array, removed: SpikeEvent) -> _Rerun:
@@ -152,7 +154,8 @@ def _differences(
     store: SpikeStore, results: dict[str, _Rerun], removed: SpikeEvent, event: SpikeEvent
 ) -> tuple[list[SpikeEvent], list[SpikeEvent]]:
     """Return the spikes up to an event that only the rerun has, and that only the recording has."""
-    appeared, vanished = [], []
+    appeared: list[SpikeEvent] = []
+    vanished: list[SpikeEvent] = []
     for name, result in results.items():
         recorded = store.runs[name].window(event.batch, 0, len(result.spikes))
         for time, neuron in np.argwhere(result.spikes != recorded):

@@ -31,14 +31,15 @@ def position(
         layer: Name of the layer, if there are several and the neuron is an index.
     """
     if isinstance(neuron, SpikeEvent):
-        neuron, layer = neuron.neuron, neuron.layer
-    run = store.run(layer)
+        run, index = store.run(neuron.layer), neuron.neuron
+    else:
+        run, index = store.run(layer), neuron
     places = coordinates(run)
-    if isinstance(neuron, bool) or not isinstance(neuron, (int, np.integer)):
-        raise ArgumentError(f"expected the index of a neuron, not {neuron!r}")
-    if not 0 <= neuron < len(places):
-        raise SpikeError(f"{run.name!r} has the neurons 0 to {len(places) - 1}, not {neuron}")
-    return tuple(float(value) for value in places[neuron])
+    if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
+        raise ArgumentError(f"expected the index of a neuron or a spike, not {index!r}")
+    if not 0 <= index < len(places):
+        raise SpikeError(f"{run.name!r} has the neurons 0 to {len(places) - 1}, not {index}")
+    return tuple(float(value) for value in places[index])
 
 
 def proximity(

@@ -125,8 +125,5 @@ def _explain(run: SpikeRun, event: SpikeEvent) -> str:
         return f"{event} is not a spike: this neuron never spiked in this row"
     nearest = times[np.argsort(np.abs(times - event.time), kind="stable")[:2]]
     steps = " and ".join(str(step) for step in sorted(nearest))
-    return f"{event} is not a spike; the nearest spikes of this neuron are at {_steps(len(nearest))} {steps}"
-
-
-def _steps(count: int) -> str:
-    return "step" if count == 1 else "steps"
+    where = f"{'step' if len(nearest) == 1 else 'steps'} {steps}"
+    return f"{event} is not a spike; the nearest spikes of this neuron are at {where}"

@@ -6,6 +6,7 @@ from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.rules import vjp_rule
 from ember_ml.backend import spiking
+from ember_ml.backend.spiking_adjoint import adjoint
 
 Tensors = tuple[Tensor, Tensor, Tensor]
 
@@ -37,4 +38,4 @@ def _(
         x, state, beta, threshold, alpha, rho, strength, taps, history, mask
     )
     options = spiking.Options(reset, refractory, surrogate, slope)
-    return spiking.adjoint(ops, operands, options, out, g, ops.stop_gradient)
+    return adjoint(ops, operands, options, out, g, ops.stop_gradient)

@@ -16,6 +16,7 @@ from ember_ml.nn.layers.channel_mixing.moe import MoE, MoEMLP
 from ember_ml.nn.layers.channel_mixing.norms import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from ember_ml.nn.layers.channel_mixing.quantized import QuantizedDense, QuantizedEmbedding
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV5ChannelMixer, RWKV6ChannelMixer
+from ember_ml.nn.layers.channel_mixing.scale import Scale
 
 __all__ = [
     "GLU",
@@ -37,5 +38,6 @@ __all__ = [
     "RWKV5ChannelMixer",
     "RWKV6ChannelMixer",
     "ReGLU",
+    "Scale",
     "SwiGLU",
 ]

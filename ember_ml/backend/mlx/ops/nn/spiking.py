@@ -9,6 +9,7 @@ from typing import Any
 import mlx.core as mx
 
 from ember_ml.backend import spiking
+from ember_ml.backend.spiking_adjoint import adjoint
 
 _HALVES = (mx.float16, mx.bfloat16)
 
@@ -29,9 +30,9 @@ def spiking_scan(
     surrogate="atan",
     slope=2.0,
 ):
-    arrays = x, state, beta, threshold, alpha, rho, strength, taps, history
+    arrays: tuple[Any, ...] = x, state, beta, threshold, alpha, rho, strength, taps, history
     options = spiking.Options(reset, refractory, surrogate, slope)
-    spiking.check(spiking.Operands(*arrays, mask), options)
+    spiking.check(spiking.Operands(*(*arrays, mask)), options)
     dtype = x.dtype
     if dtype in _HALVES:
         arrays = tuple(None if array is None else array.astype(mx.float32) for array in arrays)
@@ -71,9 +72,7 @@ def _scan(options: spiking.Options, given: tuple[int, ...], masked: bool) -> Any
 
     def vjp(primals: Any, cotangents: Any, outputs: Any) -> tuple[mx.array, ...]:
         present = primals if isinstance(primals, (tuple, list)) else (primals,)
-        grads = spiking.adjoint(
-            mx, operands(present), options, outputs, cotangents, mx.stop_gradient
-        )
+        grads = adjoint(mx, operands(present), options, outputs, cotangents, mx.stop_gradient)
         own = [grads[at] for at in given]
         return (*own, mx.zeros_like(present[-1])) if masked else tuple(own)
 

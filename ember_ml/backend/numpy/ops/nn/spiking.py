@@ -29,7 +29,7 @@ def spiking_scan(
     spiking.check(operands, options)
     if x.dtype == np.float16:
         wide = [a if a is None or a.dtype == bool else a.astype(np.float32) for a in arrays]
-        outs = spiking_scan(*wide, reset, refractory, surrogate, slope)
+        outs = spiking_scan(*wide, **options._asdict())
         return tuple(out.astype(np.float16) for out in outs)
     if not x.shape[1]:
         return x.copy(), x.copy(), state.copy()

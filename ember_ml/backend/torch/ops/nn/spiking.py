@@ -38,7 +38,7 @@ def spiking_scan(
     spiking.check(Operands(*arrays), options)
     if x.dtype in _HALVES:
         wide = [a if a is None or a.dtype == torch.bool else a.float() for a in arrays]
-        outs = spiking_scan(*wide, reset, refractory, surrogate, slope)
+        outs = spiking_scan(*wide, **options._asdict())
         return tuple(out.to(x.dtype) for out in outs)
     if not x.shape[1]:
         return x.clone(), x.clone(), state.clone()

@@ -1,6 +1,11 @@
 """Layers of spiking neurons."""
 
 from ember_ml.nn.layers.sequence_mixing.spiking.base import SpikingLayer, SpikingRun, decay
+from ember_ml.nn.layers.sequence_mixing.spiking.decoders import (
+    LatencyDecoder,
+    MaxDecoder,
+    RateDecoder,
+)
 from ember_ml.nn.layers.sequence_mixing.spiking.integrator import LeakyIntegrator
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF, LIF, Synaptic
 from ember_ml.nn.layers.sequence_mixing.spiking.recurrent import RecurrentLIF
@@ -9,7 +14,10 @@ from ember_ml.nn.layers.sequence_mixing.spiking.wrapper import Spiking
 __all__ = [
     "ALIF",
     "LIF",
+    "LatencyDecoder",
     "LeakyIntegrator",
+    "MaxDecoder",
+    "RateDecoder",
     "RecurrentLIF",
     "Spiking",
     "SpikingLayer",

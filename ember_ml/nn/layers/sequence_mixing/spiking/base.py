@@ -16,7 +16,7 @@ from ember_ml.nn import surrogates
 from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.sequence_mixing._chunked import zero_state
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, last_positions
-from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.parameter import Buffer, Parameter, Variable
 from ember_ml.ops.nn.spiking import stepwise_scan
 
 Reset = Literal["soft", "hard", "none"]
@@ -56,6 +56,18 @@ def decay(tau: float, dt: float = 1.0) -> float:
     return math.exp(-dt / tau)
 
 
+def per_neuron(size: int, value: float, learn: bool) -> Variable:
+    """Return a parameter with one value per neuron, or a buffer if it is not learned.
+
+    Args:
+        size: Number of neurons.
+        value: Initial value.
+        learn: Whether it is learned.
+    """
+    values = ops.full((size,), value)
+    return Parameter(values, decay=False) if learn else Buffer(values)
+
+
 class SpikingLayer(SequenceMixer):
     """Layer of spiking neurons: currents, (batch, time, features), to spikes of the same shape.
 
@@ -70,9 +82,9 @@ class SpikingLayer(SequenceMixer):
         positions: Coordinates of the neurons, (features, dimensions), or None.
     """
 
-    alpha: Parameter | None = None
-    rho: Parameter | None = None
-    strength: Parameter | None = None
+    alpha: Variable | None = None
+    rho: Variable | None = None
+    strength: Variable | None = None
     positions: Tensor | None = None
 
     def __init__(
@@ -90,17 +102,8 @@ class SpikingLayer(SequenceMixer):
         self.reset = reset
         self.refractory = refractory
         self.surrogate = surrogates.get(surrogate)
-        self.beta = self.per_neuron(beta, learn_beta)
-        self.threshold = self.per_neuron(threshold, learn_threshold)
-
-    def per_neuron(self, value: float, trainable: bool) -> Parameter:
-        """Return a parameter with one value per neuron.
-
-        Args:
-            value: Initial value.
-            trainable: Whether it is learned.
-        """
-        return Parameter(ops.full((self.features,), value), trainable=trainable, decay=False)
+        self.beta = per_neuron(features, beta, learn_beta)
+        self.threshold = per_neuron(features, threshold, learn_threshold)
 
     @property
     def out_features(self) -> int:
@@ -197,20 +200,13 @@ class SpikingLayer(SequenceMixer):
 
     def _scan(self, operands: tuple[Any, ...]) -> tuple[Tensor, Tensor, Tensor]:
         """Return the spikes, the voltages and the last state of a scan."""
-        kernel = self.surrogate.kernel
-        if kernel is None:
-            return stepwise_scan(
-                self.surrogate, *operands, reset=self.reset, refractory=self.refractory
-            )
-        return ops.spiking_scan(
-            *operands,
-            self.reset,
-            self.refractory,
-            kernel,
-            self.surrogate.slope,  # type: ignore[arg-type]
-        )
+        options: dict[str, Any] = {"reset": self.reset, "refractory": self.refractory}
+        if self.surrogate.kernel is None:
+            return stepwise_scan(self.surrogate, *operands, **options)
+        options |= {"surrogate": self.surrogate.kernel, "slope": self.surrogate.slope}
+        return ops.spiking_scan(*operands, **options)
 
-    def _decay(self, parameter: Parameter | None) -> Tensor | None:
+    def _decay(self, parameter: Variable | None) -> Tensor | None:
         """Return a decay factor between 0 and 1, at least in float32."""
         return None if parameter is None else upcast_half(ops.clip(parameter, 0.0, 1.0))
 

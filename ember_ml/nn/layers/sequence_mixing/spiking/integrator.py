@@ -9,7 +9,7 @@ from ember_ml.configs.fields import Probability, Size
 from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.sequence_mixing._chunked import zero_state
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding
-from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.layers.sequence_mixing.spiking.base import per_neuron
 from ember_ml.registry import register
 
 
@@ -34,7 +34,7 @@ class LeakyIntegrator(SequenceMixer):
 
     def __init__(self, features: Size, beta: Probability = 0.9, learn_beta: bool = False) -> None:
         self.features = features
-        self.beta = Parameter(ops.full((features,), beta), trainable=learn_beta, decay=False)
+        self.beta = per_neuron(features, beta, learn_beta)
 
     @property
     def out_features(self) -> int:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from ember_ml.configs.fields import Count, NonNegative, Positive, Probability, Size, SurrogateField
-from ember_ml.nn.layers.sequence_mixing.spiking.base import Reset, SpikingLayer
+from ember_ml.nn.layers.sequence_mixing.spiking.base import (
+    Reset,
+    SpikingLayer,
+    per_neuron,
+)
 from ember_ml.registry import register
 
 
@@ -103,7 +107,7 @@ class Synaptic(SpikingLayer):
         super().__init__(
             features, beta, threshold, reset, refractory, surrogate, learn_beta, learn_threshold
         )
-        self.alpha = self.per_neuron(alpha, learn_alpha)
+        self.alpha = per_neuron(features, alpha, learn_alpha)
 
 
 @register("layers/alif", aliases=["adaptive_lif"])
@@ -159,5 +163,5 @@ class ALIF(SpikingLayer):
         super().__init__(
             features, beta, threshold, reset, refractory, surrogate, learn_decays, learn_thresholds
         )
-        self.rho = self.per_neuron(rho, learn_decays)
-        self.strength = self.per_neuron(strength, learn_thresholds)
+        self.rho = per_neuron(features, rho, learn_decays)
+        self.strength = per_neuron(features, strength, learn_thresholds)

@@ -13,7 +13,7 @@ from ember_ml.configs.fields import Count, Positive, Probability, Size, Surrogat
 from ember_ml.nn.initializers import Normal, Uniform
 from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.sequence_mixing.base import index_range
-from ember_ml.nn.layers.sequence_mixing.spiking.base import Reset, SpikingLayer
+from ember_ml.nn.layers.sequence_mixing.spiking.base import Reset, SpikingLayer, per_neuron
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.registry import register
 
@@ -35,6 +35,8 @@ class RecurrentLIF(SpikingLayer):
         reset: What a spike does to the voltage: "soft", "hard" or "none"; see `LIF`.
         refractory: Number of steps that a neuron rests after a spike. Default: 0.
         surrogate: Surrogate gradient of spikes, from `ember_ml.nn.surrogates`. Default: "atan".
+        alpha: Decay of a synaptic current, 0 to 1, as in `Synaptic`. Default: none; inputs and
+            spikes change the voltage at once.
         max_delay: Largest delay, in steps. Delays are initialized uniformly from 1 to it;
             `set_delays` replaces them. Default: 1.
         learn_delays: Whether delays are learned. `max_delay` must then be at least 2.
@@ -47,8 +49,9 @@ class RecurrentLIF(SpikingLayer):
         delays: Delays of the synapses in steps, (features, features).
 
     Shape: (batch, time, features) -> (batch, time, features), zeros and ones. The state is a
-    tuple: the voltage, the number of steps left to rest if `refractory` is not 0, both (batch,
-    features), and the last spikes, (batch, max_delay, features).
+    tuple: the voltage, the synaptic current if `alpha` is given, the number of steps left to rest
+    if `refractory` is not 0, each (batch, features), and the last spikes, (batch, max_delay,
+    features).
 
     Time and memory grow with `max_delay`: the weights are stored once for each delay.
 
@@ -68,6 +71,7 @@ class RecurrentLIF(SpikingLayer):
         reset: Reset = "soft",
         refractory: Count = 0,
         surrogate: SurrogateField = "atan",
+        alpha: Probability | None = None,
         max_delay: Size = 1,
         learn_delays: bool = False,
         learn_beta: bool = False,
@@ -76,6 +80,8 @@ class RecurrentLIF(SpikingLayer):
         super().__init__(
             features, beta, threshold, reset, refractory, surrogate, learn_beta, learn_threshold
         )
+        if alpha is not None:
+            self.alpha = per_neuron(features, alpha, learn=False)
         if learn_delays and max_delay < 2:
             raise ArgumentError(
                 f"RecurrentLIF: learn_delays requires max_delay of at least 2, got {max_delay}"
