@@ -63,7 +63,8 @@ def compare(name: str, backward: bool, repeats: int) -> None:
     what = "forward and backward" if backward else "forward"
     print(
         f"{name:28} {what:21} {1e3 * plain:7.2f} ms  causal {1e3 * recorded:7.2f} ms  "
-        f"ratio {recorded / plain:.2f}  first query {1e3 * first:.2f} ms  {len(store)} spikes ({100 * rate:.1f} %), "
+        f"ratio {recorded / plain:.2f}  first query {1e3 * first:.2f} ms  "
+        f"{len(store)} spikes ({100 * rate:.1f} %), "
         f"{size / max(1, len(store)):.1f} bytes each"
     )
 

@@ -13,7 +13,11 @@ from tests.unit.training.spiking_model import spike_input, spiking_model, target
 
 LIT = "Array.from(document.querySelectorAll('.raster .{}'), e => e.dataset.spike)"
 DATA = "JSON.parse(document.getElementById('results').textContent)"
-LISTED = "Array.from(document.querySelectorAll('#chosen tr'), r => Array.from(r.cells, c => c.textContent))"
+LISTED = (
+    "Array.from(document.querySelectorAll('#chosen tr'), "
+    "r => Array.from(r.cells, c => c.textContent))"
+)
+MINUS = chr(0x2212)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +69,7 @@ def test_a_click_lights_the_causes(browser: Browser, page: str, recorded) -> Non
         rows = browser.run(LISTED)
         names = [f"{c.event.layer}, neuron {c.event.neuron}, step {c.event.time}" for c in causes]
         assert [row[0] for row in rows[: len(names)]] == names
-        shown = [float(row[1].replace("−", "-")) for row in rows[: len(names)]]
+        shown = [float(row[1].replace(MINUS, "-")) for row in rows[: len(names)]]
         assert shown == pytest.approx([cause.contribution for cause in causes], rel=1e-3)
         assert float(rows[-1][1]) == pytest.approx(causes.voltage, rel=1e-3)
         neurons = {c.event.neuron for c in causes if c.event.layer == "1"}
@@ -106,7 +110,7 @@ def test_influence_on_the_loss(browser: Browser, page: str, recorded) -> None:
     browser.open(page, 1200)
     ranked = [pair for pair in recorded.influence.top(10_000) if pair[0].batch == 1][:15]
     rows = "Array.from(document.querySelectorAll('#ranking tr'), r => r.cells[1].textContent)"
-    shown = [float(value.replace("−", "-")) for value in browser.run(rows)]
+    shown = [float(value.replace(MINUS, "-")) for value in browser.run(rows)]
     assert shown == pytest.approx([value for _, value in ranked], rel=1e-3)
     colored = "document.querySelectorAll('.raster .spike.mixed').length"
     assert browser.run(colored) == 0
