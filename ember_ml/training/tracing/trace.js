@@ -117,7 +117,10 @@ function graph(spike, depth) {
   return edges;
 }
 
+const words = document.querySelectorAll(".key .excites, .key .inhibits");
+
 function paint() {
+  words[0].textContent = view.color === "loss" ? "raises the loss" : "raises the voltage";
   const top = Math.max(...trace.causes.map((each) => Math.abs(each?.loss ?? 0)), 1e-30);
   for (const [at, mark] of view.marks) {
     const loss = trace.causes[at]?.loss;
@@ -131,7 +134,7 @@ function paint() {
   }
   if (view.chosen === null) return;
   const edges = graph(view.chosen, view.depth);
-  for (const [cause, effect, value, level] of edges.toReversed()) {
+  for (const [cause, effect, value, level] of view.color === "loss" ? [] : edges.toReversed()) {
     const mark = view.marks.get(cause);
     mark.setAttribute("class", `spike ${level === 1 ? "lit" : "chain"} ${sign(value)}`);
     mark.style.opacity = "";
@@ -194,10 +197,9 @@ function explain() {
   const foot = html("tr", {}, html("tfoot", {}, table));
   html("th", { scope: "row" }, foot, "voltage before the reset");
   html("td", { class: "number" }, foot, shown(causes.voltage));
-  html("td", { class: "meter" }, foot, `threshold ${shown(causes.threshold)}`);
-  if (causes.loss !== undefined) {
-    html("p", { class: "note" }, place, `Derivative of the loss with respect to this spike: ${shown(causes.loss)}`);
-  }
+  html("td", { class: "meter" }, foot);
+  const loss = causes.loss === undefined ? "" : ` The derivative of the loss is ${shown(causes.loss)}.`;
+  html("p", { class: "note" }, place, `The threshold is ${shown(causes.threshold)}.${loss}`);
 }
 
 function choose(spike) {
