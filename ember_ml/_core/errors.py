@@ -51,6 +51,10 @@ class ArgumentError(EmberError, ValueError):
     """Argument of an invalid value."""
 
 
+class SpikeError(EmberError, LookupError):
+    """Query for a spike that did not happen, was not recorded or was dropped."""
+
+
 class FolderError(EmberError, ValueError):
     """Folder with damaged files, or with files that a save must not overwrite."""
 

@@ -46,8 +46,8 @@ class GradientTape:
         persistent: Whether gradients can be computed more than once.
         watch_accessed_variables: Whether trainable parameters are watched automatically.
         causal: Whether to record a `CausalContext` of every op, as `tape.causal`.
-        max_events: Maximum number of events in the causal context; the oldest are dropped.
-            Default: no limit.
+        max_events: Maximum number of ops and of spikes in the causal context; the oldest are
+            dropped. Default: no limit.
 
     Example:
         >>> x = tensor.array(3.0)
@@ -80,6 +80,8 @@ class GradientTape:
         self._used = False
         self.quick: ProgramLog | None = None  # the only log, if its fast path may be used
         self.causal = CausalContext(max_events) if causal else None
+        if self.causal is not None:
+            self.causal.attach(self)
 
     def __enter__(self) -> Self:
         if self._recording:
@@ -95,6 +97,8 @@ class GradientTape:
     def __exit__(self, *exception: object) -> None:
         if self._recording:
             self._stop()
+        if self.causal is not None:
+            self.causal.paths.release()
 
     def _start(self, position: int | None = None) -> None:
         self._recording = self._entered = True

@@ -19,6 +19,7 @@ from ember_ml.cli import (
     pipeline,
     quantize,
     serve,
+    trace,
     train,
     tune,
     wiring,
@@ -80,6 +81,7 @@ command(app, "convert", panel=MODELS)(convert.convert)
 command(app, "export", panel=MODELS)(export.export)
 command(app, "quantize", panel=MODELS)(quantize.quantize)
 app.add_typer(wiring.app, name="wiring", rich_help_panel=MODELS)
+command(app, "trace", panel=MODELS)(trace.trace)
 for kind, summary in components.KINDS.items():
     command(app, kind, summary=summary, panel=COMPONENTS)(components.lister(kind))
 command(app, "examples", panel=COMPONENTS)(examples.examples)

@@ -123,7 +123,7 @@ class PipelineEngine:
         )
         self._modules.take_values()
         self._pipeline.step(inputs, options, losses, count, schedule, ends, last)
-        return self._whole(losses.totals())
+        return self._whole(losses.totals(), losses.terms)
 
     def _arguments(self, batch: object) -> tuple[Tensor, dict[str, Tensor], Any]:
         parts = batches.split(batch, True, self._trainer.takes_mask)
@@ -145,12 +145,16 @@ class PipelineEngine:
         assert self._unit is not None, "it is set before the first loss"
         return 1.0 if weight == SUM else weight / self._unit
 
-    def _whole(self, totals: Totals) -> Part:
+    def _whole(self, totals: Totals, terms: Mapping[str, float]) -> Part:
         """Return the result of all microbatches from what each stage knows of it."""
-        loss, weight, is_sum = self._group.sums([float(x) for x in totals])
-        if is_sum:
-            return Part(loss, SUM, None)
-        return Part(loss / weight if weight else 0.0, weight, None)
+        own = [*map(float, totals), float(bool(terms))]
+        loss, weight, is_sum, has_terms = self._group.sums(own)
+        count = 1.0 if is_sum else weight
+        named: dict[str, float] = {}
+        for each in self._group.exchange(dict(terms)) if has_terms else ():
+            for name, value in each.items():
+                named[name] = named.get(name, 0.0) + (value / count if count else 0.0)
+        return Part(loss / count if count else 0.0, SUM if is_sum else weight, None, named)
 
     def _shapes(
         self, inputs: Tensor, options: Mapping[str, Tensor], count: int

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.distributed.engines import Part, Totals, totals_of, weighted
-from ember_ml.nn.auxiliary_losses import add_losses
+from ember_ml.nn.auxiliary_losses import ReportedLosses
 from ember_ml.training.losses.base import reported_weights
 from ember_ml.training.trainer.gradients import SUM, LossGradients
 
@@ -53,8 +54,10 @@ class StageLosses:
         self._output = output
         self._is_last = is_last
         self._parts: list[Part] = []
-        self._reported: dict[int, list[Tensor]] = {}
+        self._reported: dict[int, ReportedLosses] = {}
         self._auxiliary = 0.0
+        self.terms: dict[str, float] = {}
+        """Weighted sums of the named losses."""
 
     def final(self, output: Tensor, number: int) -> Tensor:
         """Return the value to differentiate for an output of the last stage.
@@ -65,11 +68,11 @@ class StageLosses:
         """
         loss, weight = self._weighted_loss(output, number)
         if number in self._reported:
-            loss = loss + self._mean(self._reported.pop(number), weight)
+            loss = loss + self._sum(self._reported.pop(number), weight)
         self._parts.append(Part(float(loss), weight, None))
         return loss * self._factor(weight)
 
-    def reported(self, losses: list[Tensor], number: int) -> Tensor | None:
+    def reported(self, losses: ReportedLosses, number: int) -> Tensor | None:
         """Return the value to differentiate for losses that the layers of this stage report.
 
         Args:
@@ -79,24 +82,28 @@ class StageLosses:
         Returns:
             The value; None in the last stage, where that of `final` contains it.
         """
-        widened = self._gradients.widened(losses)
         if self._is_last:
-            self._reported[number] = widened
+            self._reported[number] = losses
             return None
         shape, dtype = self._output
         # the weight depends on the targets and the mask, not on the values of the output
         _, weight = self._weighted_loss(ops.zeros(tuple(shape), dtype=dtype), number)
-        value = self._mean(widened, weight)
+        value = self._sum(losses, weight)
         self._auxiliary += weighted(float(value), weight)
         return value * self._factor(weight)
 
-    def _mean(self, losses: list[Tensor], weight: float) -> Tensor:
-        """Return the sum of reported losses, of which a batch has the mean over its microbatches.
+    def _sum(self, losses: ReportedLosses, weight: float) -> Tensor:
+        """Return the sum of reported losses, and record those that have a name.
 
-        If losses of microbatches are added, each microbatch has its share of that mean.
+        A batch has their mean over its microbatches: if the losses of microbatches are added, each
+        has its share of that mean.
         """
-        total = add_losses(losses[0], losses[1:])
-        return total / len(self._microbatches) if weight == SUM else total
+        share = 1 / len(self._microbatches) if weight == SUM else 1.0
+        values = [self._gradients.widened(loss) * share for loss in losses]
+        for name, value in zip(losses.names, values, strict=True):
+            if name:
+                self.terms[name] = self.terms.get(name, 0.0) + weighted(float(value), weight)
+        return functools.reduce(lambda a, b: a + b, values)
 
     def _weighted_loss(self, output: Tensor, number: int) -> tuple[Tensor, float]:
         """Return the loss of a microbatch, and its weight."""

@@ -13,7 +13,7 @@ from ember_ml.backend.torch import DTYPES
 from ember_ml.backend.torch.distributed import Topology
 from ember_ml.interop.torch_modules import BACKEND
 from ember_ml.interop.torch_parallel import TorchParallel, reshard
-from ember_ml.nn.auxiliary_losses import reported_losses
+from ember_ml.nn.auxiliary_losses import ReportedLosses, reported_losses
 
 SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 Description = tuple[Sequence[int], str]
@@ -23,7 +23,7 @@ Description = tuple[Sequence[int], str]
 class Losses(Protocol):
     """The losses of a stage."""
 
-    def reported(self, losses: list[Tensor], number: int) -> Tensor | None:
+    def reported(self, losses: ReportedLosses, number: int) -> Tensor | None:
         """Return the value to differentiate for losses that the layers of the stage report.
 
         Args:

@@ -69,6 +69,7 @@ def train(
         "shapes": {name: list(x.shape) for name, x in trainer.model.named_parameters()},
         "parameters": whole_parameters(trainer),
         "evaluation": trainer.evaluate(data(kind)),
+        "terms": [[x[name] for name in sorted(trainer.loss_terms)] for x in trainer.history.steps],
     }
 
 

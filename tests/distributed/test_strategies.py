@@ -145,6 +145,9 @@ def test_layers_of_each_stage_report_losses(pools, strategy, weights: dict, othe
     expected = tasks.alone("train", **options)
     results = pools(2).run("tests.distributed.tasks:train", strategy=strategy, **options)
     assert_equal_training(results, expected)
+    assert len(expected["terms"][0]) == sum(weight > 0 for weight in weights.values())
+    for result in results:
+        np.testing.assert_allclose(result["terms"], expected["terms"], rtol=1e-8)
 
 
 MEMORY = [{"remat": "blocks"}, {"loss": {"type": "chunked_cross_entropy", "chunk_size": 4}}]

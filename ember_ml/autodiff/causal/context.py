@@ -1,39 +1,42 @@
-"""The causal context of a tape: a record of ops with their place, time and causes."""
+"""The causal context of a tape: questions about its ops and its spikes."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ember_ml._core import recording, tree
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError
-from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml._core.types import Tree
-from ember_ml.autodiff.causal.events import Causal, Event, Position, Spatial, Temporal
-from ember_ml.autodiff.extraction import extract
-from ember_ml.autodiff.log import Args, KwArgs, Recordable, Result
-from ember_ml.autodiff.program import Inputs, Step
-from ember_ml.autodiff.values import snapshot
+from ember_ml.autodiff.causal import reconstruction, traversal
+from ember_ml.autodiff.causal.attribution import Method
+from ember_ml.autodiff.causal.events import Event
+from ember_ml.autodiff.causal.modules import NamedModules
+from ember_ml.autodiff.causal.operations import OperationRecord
+from ember_ml.autodiff.causal.spikes import causes, cone, loss, paths, rerun, space
+from ember_ml.autodiff.causal.spikes.events import Causes, Counterfactual, Related, SpikeEvent
+from ember_ml.autodiff.causal.spikes.store import SpikeStore
 
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped,unused-ignore]
     from matplotlib.axes import Axes
 
+    from ember_ml.autodiff.tape import GradientTape
 
-class CausalContext:
-    """Record of every op on a tape, with its place, time and causes.
 
-    `GradientTape(causal=True)` fills one, as `tape.causal`. `register_operation` adds ops by hand.
+class CausalContext(OperationRecord):
+    """Record of every op and every spike on a tape, with its place, time and causes.
+
+    `GradientTape(causal=True)` fills one, as `tape.causal`. Spiking layers add their spikes, and
+    `register_operation` adds ops by hand.
 
     Args:
-        max_events: Maximum number of events; the oldest are dropped. Default: no limit.
+        max_events: Maximum number of ops, and of spikes; the oldest are dropped. Default: no limit.
 
     Attributes:
-        events: The recorded events, the oldest first.
+        events: The recorded ops, the oldest first.
         recording: Whether new events are recorded.
+        spike_store: The recorded spikes.
 
     Example:
         >>> x = tensor.array(2.0)
@@ -46,207 +49,222 @@ class CausalContext:
     """
 
     def __init__(self, max_events: int | None = None) -> None:
-        if max_events is not None and max_events < 1:
-            raise ArgumentError(f"CausalContext: max_events must be at least 1, not {max_events}")
-        self.events: deque[Event] = deque(maxlen=max_events)
-        self.recording = True
-        self.clear()
+        self.spike_store = SpikeStore(max_events)
+        self._tape: weakref.ref[GradientTape] | None = None
+        self._losses: list[tuple[Tensor, loss.LossInfluence]] = []
+        super().__init__(max_events)
+
+    def attach(self, tape: GradientTape) -> None:
+        """Set the tape that computes the gradients of `influence_on`."""
+        self._tape = weakref.ref(tape)
 
     def clear(self) -> None:
-        """Discard all events, names and positions."""
-        self.events.clear()
-        self._ticks = 0
-        self._start = time.perf_counter()
-        self._names: dict[int, str] = {}
-        self._positions: dict[int, Position] = {}
-        self._alive: dict[int, Tensor] = {}
-        self._producers: dict[int, Event] = {}
-        self._uses: Counter[int] = Counter()
+        """Discard all events, spikes, names and positions."""
+        super().clear()
+        self.spike_store = SpikeStore(self.spike_store.max_events)
+        self._losses.clear()
 
-    def start_recording(self) -> None:
-        """Resume the recording."""
-        self.recording = True
-
-    def stop_recording(self) -> None:
-        """Pause the recording."""
-        self.recording = False
-
-    def register_tensor(
-        self, tensor: Tensor, name: str = "", position: Sequence[float] | None = None
-    ) -> None:
-        """Register a tensor as a named source.
+    def register_module(self, module: NamedModules) -> None:
+        """Record the path of the running module with each op, and name its spiking layers by it.
 
         Args:
-            tensor: The source.
-            name: Its name. Default: a number.
-            position: Its coordinates, for example those of a neuron.
+            module: The module, whose submodules are named as in `named_modules`.
         """
-        if not isinstance(tensor, EmberTensor):
-            raise ArgumentTypeError(
-                f"register_tensor: expected a tensor, not {type(tensor).__name__}"
-            )
-        key = self._identify(tensor)
-        self._names[key] = name or f"tensor {len(self._names)}"
-        if position is not None:
-            self._positions[key] = tuple(float(part) for part in position)
+        self.paths.register(module)
 
-    def register_operation(
-        self, operation: str, inputs: Tree[Tensor], outputs: Tree[Tensor]
-    ) -> Event | None:
-        """Record an operation that the tape does not see.
+    def name_run(self, layer: object) -> str:
+        """Return the name of a new run: the path of the layer, with a number if it ran before."""
+        name = layer if isinstance(layer, str) else self.paths.name(layer)
+        return self.spike_store.unique_name(name)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the spiking layers that ran, the first one first; "<name>:2" is a second run."""
+        return tuple(self.spike_store.runs)
+
+    def spikes(
+        self, layer: str | None = None, batch: int | None = None, neuron: int | None = None
+    ) -> list[SpikeEvent]:
+        """Return the recorded spikes, in the order of time.
 
         Args:
-            operation: Name of the operation.
-            inputs: Its operands.
-            outputs: Its results.
+            layer: Name of a layer. Default: all.
+            batch: Row of the batch. Default: all.
+            neuron: Index of a neuron. Default: all.
+        """
+        return list(self.spike_store.spikes(layer, batch, neuron))
+
+    def causes(self, event: SpikeEvent, top: int | None = 5) -> Causes:
+        """Return what made a neuron spike: the signed contributions to its voltage.
+
+        Args:
+            event: The spike.
+            top: Maximum number of spikes to list; None for all. The sum includes all.
+        """
+        return causes.causes(self.spike_store, event, top)
+
+    @overload
+    def influence(self, a: SpikeEvent, b: SpikeEvent) -> float: ...
+
+    @overload
+    def influence(
+        self,
+        a: Tensor | Event,
+        b: Tensor | Event,
+        *,
+        method: Method,
+        output: int | tuple[int, ...] | None = None,
+        axis: int | Sequence[int] | None = None,
+        baseline: TensorLike | None = None,
+        steps: int = 32,
+    ) -> Tensor: ...
+
+    def influence(
+        self,
+        a: SpikeEvent | Tensor | Event,
+        b: SpikeEvent | Tensor | Event,
+        *,
+        method: Method | None = None,
+        output: int | tuple[int, ...] | None = None,
+        axis: int | Sequence[int] | None = None,
+        baseline: TensorLike | None = None,
+        steps: int = 32,
+    ) -> float | Tensor:
+        """Return the influence of a spike on another one, or of a tensor on a result.
+
+        Between spikes, a synapse has the share |contribution| / sum of all |contributions| of the
+        voltage, a path the product of its shares, and the influence is the sum over all paths.
+
+        Args:
+            a: The earlier spike; or a recorded tensor, or the op that computed it.
+            b: The later spike; or a tensor that depends on `a`, or the op that computed it.
+            method: For tensors: "integrated_gradients", whose sum is f(a) - f(baseline), or
+                "occlusion", the change if one part of `a` is replaced by the baseline.
+            output: For tensors: index of the element of `b`. Default: `b` has one element.
+            axis: For tensors: axes of `a` that hold the parts (tokens, heads, experts); the other
+                axes are summed or occluded together. Default: every element is a part.
+            baseline: For tensors: value that stands for absence. Default: zeros.
+            steps: For integrated gradients: number of gradients.
 
         Returns:
-            The event; None while the recording is paused.
+            For spikes a number from 0 to 1; for tensors the influence of each part of `a`.
         """
-        operands, results = tree.leaves_of(inputs), tree.leaves_of(outputs)
-        return self._record(operation, operands, results, None) if self.recording else None
+        if isinstance(a, SpikeEvent) and isinstance(b, SpikeEvent):
+            return paths.influence(self.spike_store, a, b)
+        return reconstruction.influence(self, a, b, method, output, axis, baseline, steps)
 
-    def observe(self, op: Recordable, args: Args, kwargs: KwArgs, out: Result) -> None:
-        """Record a call, unless its result was recorded by a call inside it."""
-        results = [x for x in tree.leaves_of(out) if isinstance(x, EmberTensor)]
-        if not self.recording or not results or id(results[0]._data) in self._producers:
-            return
-        saved = tree.map_leaves(_snapshot, list(args))
-        operands = [x for x in tree.leaves_of(saved) if isinstance(x, EmberTensor)]
-        single = isinstance(out, EmberTensor)
-        outs = tuple(map(_snapshot, (out,) if isinstance(out, EmberTensor) else out))
-        inputs: Inputs = [(0, None, x) for x in operands]
-        name = op.key if isinstance(op.key, str) else op.name
-        self._record(name, operands, results, Step(op, saved, kwargs, inputs, outs, single))
+    def influence_on(self, target: Tensor) -> loss.LossInfluence:
+        """Return the derivatives of a loss with respect to all recorded spikes.
 
-    def _record(
-        self, operation: str, operands: list[Tensor], results: list[Tensor], step: Step | None
-    ) -> Event:
-        keys = tuple(self._identify(x) for x in operands)
-        result_keys = tuple(self._identify(x) for x in results)
-        event = Event(
-            operation,
-            tuple(x.shape for x in results),
-            self._spatial(keys, result_keys),
-            self._temporal(keys),
-            self._causal(keys),
-            keys,
-            result_keys,
-            step,
-        )
-        if len(self.events) == self.events.maxlen:
-            self._forget(self.events[0])
-        self.events.append(event)
-        self._uses.update(keys)
-        self._ticks += 1
-        self._producers.update(dict.fromkeys(result_keys, event))
-        return event
-
-    def _identify(self, x: Tensor) -> int:
-        """Return the identity of a value: the id of its array, which stays alive."""
-        self._alive.setdefault(id(x._data), snapshot(x))
-        return id(x._data)
-
-    def _forget(self, event: Event) -> None:
-        for key in event.results:
-            self._producers.pop(key, None)
-            self._positions.pop(key, None)
-        self._uses.subtract(event.values)
-        for key in (*event.values, *event.results):
-            if self._uses[key] <= 0:
-                del self._uses[key]
-                if key not in self._producers and key not in self._names:
-                    self._alive.pop(key, None)
-
-    def _spatial(self, keys: tuple[int, ...], result_keys: tuple[int, ...]) -> Spatial:
-        positions = tuple(self._positions.get(key) for key in keys)
-        known = [position for position in positions if position is not None]
-        if not known:
-            return Spatial(positions, None, 0.0)
-        if len({len(position) for position in known}) > 1:
-            raise ArgumentError(f"positions must have the same number of dimensions, not {known}")
-        mean = tuple(sum(axis) / len(known) for axis in zip(*known, strict=True))
-        self._positions.update(dict.fromkeys(result_keys, mean))
-        return Spatial(positions, mean, max(math.dist(position, mean) for position in known))
-
-    def _temporal(self, keys: tuple[int, ...]) -> Temporal:
-        producers = [self._producers.get(key) for key in keys]
-        depth = 1 + max((producer.temporal.depth for producer in producers if producer), default=0)
-        delays = tuple(
-            None if producer is None else self._ticks - producer.tick for producer in producers
-        )
-        return Temporal(self._ticks, time.perf_counter() - self._start, depth, delays)
-
-    def _causal(self, keys: tuple[int, ...]) -> Causal:
-        producers = [self._producers.get(key) for key in keys]
-        sources = {self._names[key] for key in keys if key in self._names}
-        sources.update(
-            name for producer in producers if producer for name in producer.causal.sources
-        )
-        return Causal(
-            tuple(None if producer is None else producer.tick for producer in producers),
-            frozenset(sources),
-        )
-
-    def event_of(self, tensor: Tensor) -> Event | None:
-        """Return the event that computed a tensor; None if it was not recorded or was dropped."""
-        return self._producers.get(id(tensor._data))
-
-    def ancestors(self, of: Tensor | Event, depth: int | None = None) -> list[Event]:
-        """Return the events that led to a tensor or an event, itself first, the latest first.
+        The tape computes one backward pass, which uses up a tape that is not persistent. A second
+        call for the same loss computes nothing.
 
         Args:
-            of: Tensor or event.
-            depth: Maximum number of steps to go back. Default: no limit.
+            target: Recorded loss.
         """
-        by_tick: dict[int | None, Event] = {event.tick: event for event in self.events}
-        return self._closure(
-            of, depth, lambda event: (by_tick.get(tick) for tick in event.causal.causes), True
-        )
+        for known, result in self._losses:
+            if known._data is target._data:
+                return result
+        tape = None if self._tape is None else self._tape()
+        result = loss.influence_on(self.spike_store, tape, target)
+        self._losses.append((target, result))
+        return result
 
-    def descendants(self, of: Tensor | Event, depth: int | None = None) -> list[Event]:
-        """Return the events that followed from a tensor or an event, the earliest first.
+    @overload
+    def ancestors(self, of: Tensor | Event, depth: int | None = None) -> list[Event]: ...
 
-        Args:
-            of: Tensor or event.
-            depth: Maximum number of steps to go forward. Default: no limit.
-        """
-        readers: dict[int, list[Event]] = {}
-        for event in self.events:
-            for key in event.values:
-                readers.setdefault(key, []).append(event)
-        if isinstance(of, EmberTensor) and self.event_of(of) is None:
-            reached: dict[int, Event] = {}
-            for first in readers.get(id(of._data), []):
-                rest = None if depth is None else depth - 1
-                for event in (first, *self.descendants(first, rest)):
-                    reached[event.tick] = event
-            return [reached[tick] for tick in sorted(reached)]
-        closure = self._closure(
-            of,
-            depth,
-            lambda event: (one for key in event.results for one in readers.get(key, [])),
-            False,
-        )
-        return closure[1:]
+    @overload
+    def ancestors(
+        self, of: SpikeEvent, depth: int | None = None, min_influence: float = 0.01
+    ) -> list[Related]: ...
 
-    def _closure(
+    def ancestors(
         self,
-        of: Tensor | Event,
-        depth: int | None,
-        neighbors: Callable[[Event], Iterator[Event | None]],
-        backward: bool,
-    ) -> list[Event]:
-        start = self.event_of(of) if isinstance(of, EmberTensor) else of
-        if start is None:
-            return []
-        reached, frontier = {start.tick: start}, [start]
-        while frontier and (depth is None or depth > 0):
-            depth = None if depth is None else depth - 1
-            adjacent = [one for event in frontier for one in neighbors(event) if one is not None]
-            frontier = [event for event in adjacent if event.tick not in reached]
-            reached.update((event.tick, event) for event in frontier)
-        return [reached[tick] for tick in sorted(reached, reverse=backward)]
+        of: Tensor | Event | SpikeEvent,
+        depth: int | None = None,
+        min_influence: float = 0.01,
+    ) -> list[Event] | list[Related]:
+        """Return what led to a tensor, an op or a spike, itself first, the latest first.
+
+        Args:
+            of: Tensor, op or spike.
+            depth: Maximum number of steps to go back. Default: no limit.
+            min_influence: For a spike: spikes with less influence on it are left out.
+        """
+        if isinstance(of, SpikeEvent):
+            return paths.ancestors(self.spike_store, of, depth, min_influence)
+        return traversal.ancestors(self, of, depth)
+
+    @overload
+    def descendants(self, of: Tensor | Event, depth: int | None = None) -> list[Event]: ...
+
+    @overload
+    def descendants(
+        self, of: SpikeEvent, depth: int | None = None, min_influence: float = 0.01
+    ) -> list[Related]: ...
+
+    def descendants(
+        self,
+        of: Tensor | Event | SpikeEvent,
+        depth: int | None = None,
+        min_influence: float = 0.01,
+    ) -> list[Event] | list[Related]:
+        """Return what followed from a tensor, an op or a spike, the earliest first.
+
+        Args:
+            of: Tensor, op or spike.
+            depth: Maximum number of steps to go forward. Default: no limit.
+            min_influence: For a spike: spikes that it influences less are left out.
+        """
+        if isinstance(of, SpikeEvent):
+            return paths.descendants(self.spike_store, of, depth, min_influence)
+        return traversal.descendants(self, of, depth)
+
+    def but_for(self, a: SpikeEvent, b: SpikeEvent) -> Counterfactual:
+        """Return whether a spike occurs if an earlier one is not transmitted, by a rerun.
+
+        The neuron of the removed spike is reset as recorded. Where no other spike changes, the
+        voltage changes by minus the contribution of `causes`; `linear` reports whether this holds.
+
+        Args:
+            a: The spike to remove.
+            b: The spike to ask about.
+        """
+        return rerun.but_for(self.spike_store, a, b)
+
+    def position(self, n: int | SpikeEvent, layer: str | None = None) -> tuple[float, ...]:
+        """Return the coordinates of a neuron.
+
+        Args:
+            n: Index of the neuron, or one of its spikes.
+            layer: Name of the layer, if several ran and `n` is an index.
+        """
+        return space.position(self.spike_store, n, layer)
+
+    def proximity(
+        self, a: int | SpikeEvent, b: int | SpikeEvent, layer: str | None = None
+    ) -> float:
+        """Return the Euclidean distance between two neurons.
+
+        Args:
+            a: Index of a neuron, or one of its spikes.
+            b: Index of the other neuron, or one of its spikes.
+            layer: Name of the layer, if several ran and the neurons are indices.
+        """
+        return space.proximity(self.spike_store, a, b, layer)
+
+    def light_cone(
+        self, event: SpikeEvent, speed: float | None = None, future: bool = False
+    ) -> list[SpikeEvent]:
+        """Return the spikes that can have reached a spike in time, whatever their influence.
+
+        Args:
+            event: The spike.
+            speed: Distance that a signal covers in a step, with positions. Default: signals take
+                the shortest path along the delays of the synapses.
+            future: Whether to return the spikes that this one can reach instead.
+        """
+        return cone.light_cone(self.spike_store, event, speed, future)
 
     @overload
     def reconstruct_graph(self, target: Tensor, sources: Tree[Tensor]) -> Callable[..., Tensor]: ...
@@ -269,33 +287,33 @@ class CausalContext:
         Returns:
             The new target; without `values`, a function from the values to the target.
         """
-        given = tree.leaves_of(sources)
-        events = self.ancestors(target)[::-1]
-        steps = [(event.tick, event.step) for event in events if event.step is not None]
-        if not steps:
-            raise ArgumentError(
-                "reconstruct_graph: the target was not computed by a recorded op, or the event was "
-                "dropped"
-            )
-        program, _, constants = extract(steps, given, [target], {})
-
-        def function(*inputs: Tensor) -> Tensor:
-            if len(inputs) != len(given):
-                raise ArgumentError(
-                    f"reconstruct_graph: got {len(inputs)} values for {len(given)} sources"
-                )
-            return program.run(list(inputs), constants, recorded=bool(recording.tapes()))[0]
-
+        function = reconstruction.reconstruct(self, target, sources)
         return function(*values) if values else function
 
-    def to_networkx(self) -> networkx.DiGraph:
-        """Return the graph of ops and registered tensors as a `networkx.DiGraph`."""
-        from ember_ml.autodiff.causal.drawing import to_networkx
+    def to_networkx(
+        self,
+        of: SpikeEvent | None = None,
+        *,
+        level: Literal["ops", "spikes"] | None = None,
+        min_influence: float = 0.0,
+    ) -> networkx.DiGraph:
+        """Return the graph of causes and effects as a `networkx.DiGraph`, which has no cycles.
 
-        return to_networkx(self)
+        Args:
+            of: Only this spike and its ancestors. Default: everything.
+            level: "spikes" for spikes and their synapses, "ops" for ops and registered tensors.
+                Default: spikes if there are any.
+            min_influence: For spikes: edges with a smaller share of the voltage are left out.
+        """
+        from ember_ml.autodiff.causal import drawing
+        from ember_ml.autodiff.causal.spikes import graph
+
+        if level == "ops" or (level is None and of is None and not self.spike_store.runs):
+            return drawing.to_networkx(self)
+        return graph.to_networkx(self.spike_store, of, min_influence)
 
     def draw(self, path: str | None = None, ax: Axes | None = None) -> Axes:
-        """Draw the graph with matplotlib, ops in columns by depth.
+        """Draw the graph of ops with matplotlib, in columns by depth.
 
         Args:
             path: File to save the figure to.
@@ -308,6 +326,38 @@ class CausalContext:
 
         return draw(self, path, ax)
 
+    def plot_raster(
+        self, event: SpikeEvent, path: str | None = None, ax: Axes | None = None, **options: Any
+    ) -> Axes:
+        """Draw the spikes of a layer over time, and the causes of one of them.
 
-def _snapshot(x: Any) -> Any:
-    return snapshot(x) if isinstance(x, EmberTensor) else x
+        Args:
+            event: The spike.
+            path: File to save the figure to.
+            ax: Axes to draw on. Default: new ones.
+            options: `depth` and `min_influence` of the causes, as in `ancestors`.
+
+        Returns:
+            The axes.
+        """
+        from ember_ml.autodiff.causal.spikes.plots import plot_raster
+
+        return plot_raster(self.spike_store, event, path, ax, **options)
+
+    def plot_space(
+        self, event: SpikeEvent, path: str | None = None, ax: Axes | None = None, **options: Any
+    ) -> Axes:
+        """Draw the neurons of a layer at their positions, and the causes of a spike.
+
+        Args:
+            event: The spike.
+            path: File to save the figure to.
+            ax: Axes to draw on, 3-D for positions of three dimensions. Default: new ones.
+            options: `depth` and `min_influence` of the causes, as in `ancestors`.
+
+        Returns:
+            The axes.
+        """
+        from ember_ml.autodiff.causal.spikes.plots import plot_space
+
+        return plot_space(self.spike_store, event, path, ax, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.program import Step
 
 Position = tuple[float, ...]
@@ -68,6 +69,8 @@ class Event:
         values: Identities of the operands.
         results: Identities of the results.
         step: The recorded call, which can run again; None for an op that was registered by hand.
+        module: Path of the module that ran, such as "layers.0.mixer"; empty if no module was
+            registered with `register_module`.
     """
 
     operation: str
@@ -78,6 +81,12 @@ class Event:
     values: tuple[int, ...] = field(repr=False)
     results: tuple[int, ...] = field(repr=False)
     step: Step | None = field(default=None, repr=False, compare=False)
+    module: str = ""
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """Results of the op; none for an op that was registered by hand."""
+        return () if self.step is None else tuple(self.step.outs)
 
     @property
     def tick(self) -> int:

@@ -13,7 +13,15 @@ from ember_ml.training.reports.colors import stylesheet
 from ember_ml.training.reports.markup import text
 
 
-def document(title: str, header: str, sections: Iterable[str], data: object) -> str:
+def document(
+    title: str,
+    header: str,
+    sections: Iterable[str],
+    data: object,
+    *,
+    style: str = "",
+    script: str = "",
+) -> str:
     """Return a self-contained page: it loads no other files.
 
     Args:
@@ -21,11 +29,14 @@ def document(title: str, header: str, sections: Iterable[str], data: object) -> 
         header: HTML below the title.
         sections: HTML of the sections; empty ones are omitted.
         data: Results as plain data, which a button saves as JSON.
+        style: CSS of this kind of report, after the shared rules.
+        script: JavaScript of this kind of report, after the shared script.
     """
+    scripts = [_resource("page.js"), *filter(None, [script])]
     main = "\n".join(filter(None, sections))
     return f"""<!doctype html>
 <html lang="en" data-average="micro">
-{_head(title)}
+{_head(title, style, scripts)}
 <body>
 <header><h1>{text(title)}</h1>
 {header}{_contents(main)}</header>
@@ -34,7 +45,7 @@ def document(title: str, header: str, sections: Iterable[str], data: object) -> 
 </main>
 <footer><button type="button" id="save">Save the results as JSON</button></footer>
 {_data(data)}
-<script>{_resource("page.js")}</script>
+{"".join(f"<script>{each}</script>" for each in scripts)}
 </body>
 </html>
 """
@@ -44,9 +55,10 @@ def _resource(name: str) -> str:
     return files("ember_ml.training.reports").joinpath(name).read_text(encoding="utf-8")
 
 
-def _head(title: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(_resource("page.js").encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+def _head(title: str, style: str, scripts: Iterable[str]) -> str:
+    digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()) for each in scripts]
+    allowed = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
     return f"""<head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}; img-src data:">
@@ -56,7 +68,7 @@ def _head(title: str) -> str:
 <title>{text(title)}</title>
 <style>
 {stylesheet()}
-{_resource("page.css")}</style>
+{_resource("page.css")}{style}</style>
 </head>"""
 
 

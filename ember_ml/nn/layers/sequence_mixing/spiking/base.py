@@ -10,6 +10,7 @@ from ember_ml._core import runtime
 from ember_ml._core.dtype import bool_
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
+from ember_ml.autodiff.causal.spikes import report_spikes, watch_drive
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.nn import surrogates
 from ember_ml.nn.layers.base import upcast_half
@@ -171,18 +172,30 @@ class SpikingLayer(SequenceMixer):
         rows, history = (start[:-1], start[-1]) if self.num_delays else (start, None)
         real = None if mask is None else ops.astype(mask, bool_)
         drive = upcast_half(x)
-        spikes, voltages, last = self._scan(drive, ops.stack(list(rows), axis=1), history, real)
+        operands = self._operands(drive, ops.stack(list(rows), axis=1), history, real)
+        watch_drive(drive)
+        spikes, voltages, last = self._scan(operands)
         self._check_nan(last)
         after = tuple(last[:, at] for at in range(len(rows)))
         if history is not None:
             after = (*after, last_positions(history, spikes, real))
-        return SpikingRun(drive, ops.cast(spikes, x.dtype), voltages, after)
+        output = ops.cast(spikes, x.dtype)
+        report_spikes(
+            self,
+            output,
+            voltages,
+            *operands,
+            reset=self.reset,
+            refractory=self.refractory,
+            positions=self.positions,
+        )
+        return SpikingRun(drive, output, voltages, after)
 
-    def _scan(
+    def _operands(
         self, drive: Tensor, rows: Tensor, history: Tensor | None, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the spikes, the voltages and the last state of a scan."""
-        arrays: tuple[Any, ...] = (
+    ) -> tuple[Any, ...]:
+        """Return the operands of the scan."""
+        return (
             drive,
             rows,
             unit_range(self.beta),
@@ -194,11 +207,14 @@ class SpikingLayer(SequenceMixer):
             history,
             mask,
         )
+
+    def _scan(self, operands: tuple[Any, ...]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the spikes, the voltages and the last state of a scan."""
         options: dict[str, Any] = {"reset": self.reset, "refractory": self.refractory}
         if self.surrogate.kernel is None:
-            return stepwise_scan(self.surrogate, *arrays, **options)
+            return stepwise_scan(self.surrogate, *operands, **options)
         options |= {"surrogate": self.surrogate.kernel, "slope": self.surrogate.slope}
-        return ops.spiking_scan(*arrays, **options)
+        return ops.spiking_scan(*operands, **options)
 
     def _check_delays(self, x: Tensor, state: State | None) -> None:
         """Raise if a delay is longer than a whole sequence."""
