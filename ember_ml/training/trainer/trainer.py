@@ -98,8 +98,8 @@ class Trainer:
         interrupted: Whether Ctrl-C or SIGTERM ended the last `fit`.
         skipped: Number of batches that were skipped because they are not finite.
         loss_terms: Names of losses that layers reported, such as "wiring_cost". They are parts of
-            the loss, and records of steps and epochs have their values. With several processes, they
-            are those of this process's examples.
+            the loss, and records of steps and epochs have their values. With several processes,
+            they are those of this process's examples.
 
     Example:
         >>> model = nn.layers.Dense(2, 1)

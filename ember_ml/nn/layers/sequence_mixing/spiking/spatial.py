@@ -45,7 +45,7 @@ class SpatialLIF(SpatialNetwork, RecurrentLIF):  # type: ignore[misc]  # positio
         features: Number of neurons. Each takes one input feature as its current.
         embedding: Positions of the neurons: a `nn.space.SpatialEmbedding` or its config. Default:
             a grid in three dimensions.
-        gamma: Factor of the wiring cost; 0 disables it. Default: 0.1.
+        gamma: Factor of the wiring cost; 0 disables it. Default: 0.02.
         distance_power: Exponent of the distances in the cost. Default: 1.
         communicability_power: Exponent of the communicability in the cost. Default: 1.
         speed: Conduction speed s of the axons, in units of distance per unit of time. Default: 1.
@@ -77,7 +77,7 @@ class SpatialLIF(SpatialNetwork, RecurrentLIF):  # type: ignore[misc]  # positio
         self,
         features: Size,
         embedding: EmbeddingField = None,
-        gamma: NonNegative = 0.1,
+        gamma: NonNegative = 0.02,
         distance_power: NonNegative = 1.0,
         communicability_power: NonNegative = 1.0,
         speed: Positive = 1.0,
@@ -94,7 +94,7 @@ class SpatialLIF(SpatialNetwork, RecurrentLIF):  # type: ignore[misc]  # positio
         self.speed = speed
         self.dt = dt
         longest = max_delay or self.embedding.max_delay(speed, dt) + self.embedding.learnable
-        super().__init__(features, beta, threshold, reset, refractory, surrogate, longest)
+        super().__init__(features, beta, threshold, reset, refractory, surrogate, max_delay=longest)
         del self.delays  # they follow from the positions
         self.mask = all_connections(features)
 
