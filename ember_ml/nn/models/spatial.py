@@ -72,6 +72,10 @@ class SpatialModel(StatefulCall, Model):
             state: State before the first position. The outputs are then those for all positions so
                 far. Default: the start of the sequence.
         """
+        if x.ndim != 3:
+            raise ShapeError(
+                f"{type(self).__name__}: expected (batch, time, in_features), got {x.shape}"
+            )
         if state is None:
             y = run_all(self.stages, x, mask)
             return y if self.pooling == "none" else pool(self._checked(y), mask, self.pooling)

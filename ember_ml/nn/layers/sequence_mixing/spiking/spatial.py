@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ember_ml import ops
+from ember_ml._core import runtime
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import (
@@ -146,9 +147,10 @@ class SpatialLIF(SpatialNetwork, RecurrentLIF):  # type: ignore[misc]  # positio
         """
         if state is not None or self.max_delay <= x.shape[1] or self.features == 1:
             return
-        apart = self.synapse_delays()
-        nearest = ops.min(ops.where(self.distances() > 0.0, apart, self.max_delay))
-        if float(nearest) > max(1, x.shape[1]):
+        delays = self.synapse_delays()
+        nearest = ops.min(ops.where(self.distances() > 0.0, delays, self.max_delay))
+        is_silent = nearest > max(1, x.shape[1])
+        if runtime.LOADED[is_silent.backend].truth(is_silent.native):
             raise ArgumentError(
                 f"SpatialLIF: the smallest delay between two neurons ({float(nearest):g} steps) is "
                 f"longer than the sequence ({x.shape[1]} steps); no spike reaches another neuron. "
