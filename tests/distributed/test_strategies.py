@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ember_ml import registry
-from ember_ml.backend import available
+from ember_ml import nn, ops, registry
+from ember_ml.backend import available, use_backend
 from ember_ml.distributed import capabilities
+from ember_ml.training import Trainer
 from tests.distributed import tasks
 from tests.robustness.scale import FULL
 
@@ -188,6 +189,22 @@ def test_one_process_needs_no_launcher() -> None:
         assert_equal_training(
             [tasks.alone("train", pattern="attention", strategy=strategy)], expected
         )
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_named_losses_of_layers_are_in_the_records(accumulate: int) -> None:
+    x, y = np.random.default_rng(0).random((16, 9, 4)).astype(np.float32), np.arange(16) % 3
+    costs = []
+    with use_backend("torch"):
+        for strategy in (None, "dp", "fsdp"):
+            ops.random.set_seed(0)
+            model = nn.models.SeRNN(4, 3, 10)
+            options = {"optimizer": "sgd", "strategy": strategy, "accumulate": accumulate}
+            trainer = Trainer(model, learning_rate=0.01, seed=0, progress=False, **options)
+            costs.append(trainer.fit((x, y), epochs=2, batch_size=8).column("wiring_cost"))
+    assert len(costs[0]) == 2
+    for other in costs[1:]:
+        np.testing.assert_allclose(other, costs[0], rtol=1e-6)
 
 
 OTHERS = [name for name in available() if capabilities(name) and name != "torch"]

@@ -282,3 +282,30 @@ def test_a_loop_of_torch_trains_ember_layers(
     out = capsys.readouterr().out
     assert re.search(r"step 4: loss \d\.\d+", out)
     assert float(out.split("differ by ")[1]) < 1e-4
+
+
+def test_spatial_networks(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import spatial_networks
+
+    spatial_networks.main(["--quick", "--backend", backend, "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    for name, gamma in spatial_networks.GAMMAS.items():
+        assert f"{name}, gamma=0, 1 seed(s)" in printed
+        assert f"{name}, gamma={gamma:g}, 1 seed(s)" in printed
+        assert is_png(tmp_path / f"{name.lower()}.png")
+    assert len(re.findall(r"accuracy, 90% pruned, one more epoch +[01]\.\d{3}", printed)) == 4
+
+
+def test_the_mazes_ask_for_the_direction_of_the_goal() -> None:
+    import spatial_networks
+
+    x, y = spatial_networks.mazes(200, np.random.default_rng(0))
+    shown = x.round().astype(int)
+    for steps, direction in zip(shown, y, strict=True):
+        goal = int(steps[0, :4].argmax())
+        left_or_right = 4 in np.flatnonzero(steps[-1])
+        assert direction == (goal % 2 if left_or_right else 2 + goal // 2)
+        assert (steps[:20] == steps[0]).all()
+        assert not steps[20:30].any()
+        assert (steps[30:] == steps[-1]).all()
+        assert steps[-1].sum() == 2

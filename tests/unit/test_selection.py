@@ -311,13 +311,9 @@ def test_mixed_backends_move_to_the_active_one():
     assert z.tolist() == [4.0, 6.0]
 
 
-def test_a_name_that_is_an_object_of_its_own(backend: str) -> None:
+def test_a_name_that_is_an_object_of_its_own(restored: None, backend: str) -> None:
     name = "".join(list(backend))  # not the same object as the literal
     with use_backend(name):
         assert (ops.ones(2) + 1.0).tolist() == [2.0, 2.0]
-    before = get_backend()
     set_backend(name)
-    try:
-        assert (ops.ones(2) + 1.0).tolist() == [2.0, 2.0]
-    finally:
-        set_backend(before)
+    assert (ops.ones(2) + 1.0).tolist() == [2.0, 2.0]

@@ -72,6 +72,10 @@ class SpatialModel(StatefulCall, Model):
             state: State before the first position. The outputs are then those for all positions so
                 far. Default: the start of the sequence.
         """
+        if x.ndim != 3:
+            raise ShapeError(
+                f"{type(self).__name__}: expected (batch, time, in_features), got {x.shape}"
+            )
         if state is None:
             y = run_all(self.stages, x, mask)
             return y if self.pooling == "none" else pool(self._checked(y), mask, self.pooling)
@@ -229,7 +233,7 @@ class SeRSNN(SpatialModel):
         embedding: Positions of the neurons: a `nn.space.SpatialEmbedding` or its config. Learnable
             positions learn through the cost and through the delays. Default: a grid in three
             dimensions, 5 x 5 x 4 for 100 neurons.
-        gamma: Factor of the wiring cost; 0 disables it. Default: 0.1.
+        gamma: Factor of the wiring cost; 0 disables it. Default: 0.02.
         speed: Conduction speed of the axons, in units of distance per unit of time. Default: 1.
         dt: Duration of a time step. Default: 1.
         beta: Decay of the voltage in one step, 0 to 1. Default: 0.9.
@@ -258,7 +262,7 @@ class SeRSNN(SpatialModel):
         out_features: Size,
         hidden_size: Size = 100,
         embedding: EmbeddingField = None,
-        gamma: NonNegative = 0.1,
+        gamma: NonNegative = 0.02,
         speed: Positive = 1.0,
         dt: Positive = 1.0,
         beta: Probability = 0.9,

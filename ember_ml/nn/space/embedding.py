@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from ember_ml import ops
+from ember_ml._core import runtime
 from ember_ml._core.dtype import float32
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor
@@ -105,8 +106,8 @@ class SpatialEmbedding(Module):
         p = self.positions
         points = ops.astype(p, float32) if p.dtype.bits == 16 else p.value()
         squares = ops.sum(ops.square(points[:, None] - points[None]), axis=-1)
-        apart = squares > 0.0
-        return ops.where(apart, ops.sqrt(ops.where(apart, squares, 1.0)), 0.0)
+        same = squares == 0.0  # NaN stays NaN
+        return ops.where(same, 0.0, ops.sqrt(ops.where(same, 1.0, squares)))
 
     def delays(self, speed: float, dt: float = 1.0, *, interpolated: bool | None = None) -> Tensor:
         """Return the conduction delays between all neurons in time steps, (units, units).
@@ -123,7 +124,22 @@ class SpatialEmbedding(Module):
         steps = self.distances() / _distance_per_step(speed, dt)
         if self.learnable if interpolated is None else interpolated:
             return ops.maximum(steps, 1.0)
+        self._check_finite(steps)
         return ops.astype(ops.maximum(ops.ceil(steps - _TOLERANCE), 1.0), "int64")
+
+    def _check_finite(self, steps: Tensor) -> None:
+        """Raise unless delays are finite, which integers would hide.
+
+        Only values on a CPU are checked: elsewhere, reading them would wait for the device.
+        """
+        if not steps.device.startswith("cpu"):
+            return
+        broken = ops.any(ops.logical_not(ops.isfinite(steps)))
+        if runtime.LOADED[steps.backend].truth(broken.native):
+            raise ArgumentError(
+                "SpatialEmbedding: the positions contain NaN or infinite values, or are too far "
+                "apart; check the values that were assigned or loaded"
+            )
 
     def max_delay(self, speed: float, dt: float = 1.0) -> int:
         """Return the largest delay in whole time steps; 1 for a single neuron.

@@ -31,8 +31,9 @@ def communicability(weights: Tensor, eps: float = 1e-8, terms: int = 8) -> Tenso
     networks", 2009.
 
     Example:
-        >>> nn.space.communicability(ops.ones((2, 2))).numpy().round(4).tolist()
-        [[0.0, 0.8591], [0.8591, 0.0]]
+        >>> c = nn.space.communicability(ops.ones((2, 2)))  # (e - 1) / 2 off the diagonal
+        >>> round(float(c[0, 1]), 4), float(c[0, 0])
+        (0.8591, 0.0)
     """
     strengths = ops.abs(weights)
     root = ops.rsqrt(ops.sum(strengths, axis=1) + eps)

@@ -129,6 +129,16 @@ def test_gradients_reach_positions_and_ignore_zero_distances(backend: str) -> No
     )
 
 
+def test_positions_that_are_not_finite_do_not_go_unnoticed(backend: str) -> None:
+    embedding = SpatialEmbedding(4, learnable=True)
+    embedding.positions.assign(embedding.positions + math.nan)
+    assert np.isnan(embedding.distances().numpy()).any()
+    assert math.isnan(float(WiringCost()(ops.ones((4, 4)), embedding.distances())))
+    assert np.isnan(embedding.delays(1.0).numpy()).any()
+    with pytest.raises(ValueError, match="positions contain NaN or infinite values"):
+        embedding.delays(1.0, interpolated=False)
+
+
 def test_a_config_restores_positions(backend: str) -> None:
     given = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
     for source in (given, array(given), given.tolist()):

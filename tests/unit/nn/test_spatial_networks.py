@@ -237,6 +237,7 @@ def test_layers_are_named_in_patterns(backend: str) -> None:
         ),
         (lambda: SeRNN(4, 3, 5)(ops.ones((2, 0, 4))), "needs at least one position"),
         (lambda: SeRSNN(4, 3, 5)(ops.ones((2, 6, 3))), "4 features"),
+        (lambda: SeRNN(4, 3, 5)(ops.ones((6, 4))), r"expected \(batch, time, in_features\)"),
         (lambda: SeRSNN(4, 3, 5)(ops.full((2, 6, 4), math.nan)), "NaN"),
         (lambda: SeRNN(4, 3, 5).prune(), "either fraction or threshold"),
     ],
@@ -244,6 +245,13 @@ def test_layers_are_named_in_patterns(backend: str) -> None:
 def test_errors(call: Any, message: str, backend: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_short_sequences_compile(backend: str, trace: Any) -> None:
+    for embedding in (None, SpatialEmbedding(30, learnable=True)):
+        layer = SpatialLIF(30, embedding).eval()
+        x = array(currents(1, 2, 30, 2.0))
+        np.testing.assert_array_equal(trace(lambda x: layer(x))(x).numpy(), layer(x).numpy())  # noqa: B023
 
 
 def test_one_neuron_and_short_sequences(backend: str) -> None:

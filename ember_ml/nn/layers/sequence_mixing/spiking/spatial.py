@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ember_ml import ops
+from ember_ml._core import runtime
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import (
@@ -45,7 +46,7 @@ class SpatialLIF(SpatialNetwork, RecurrentLIF):  # type: ignore[misc]  # positio
         features: Number of neurons. Each takes one input feature as its current.
         embedding: Positions of the neurons: a `nn.space.SpatialEmbedding` or its config. Default:
             a grid in three dimensions.
-        gamma: Factor of the wiring cost; 0 disables it. Default: 0.1.
+        gamma: Factor of the wiring cost; 0 disables it. Default: 0.02.
         distance_power: Exponent of the distances in the cost. Default: 1.
         communicability_power: Exponent of the communicability in the cost. Default: 1.
         speed: Conduction speed s of the axons, in units of distance per unit of time. Default: 1.
@@ -77,7 +78,7 @@ class SpatialLIF(SpatialNetwork, RecurrentLIF):  # type: ignore[misc]  # positio
         self,
         features: Size,
         embedding: EmbeddingField = None,
-        gamma: NonNegative = 0.1,
+        gamma: NonNegative = 0.02,
         distance_power: NonNegative = 1.0,
         communicability_power: NonNegative = 1.0,
         speed: Positive = 1.0,
@@ -94,7 +95,7 @@ class SpatialLIF(SpatialNetwork, RecurrentLIF):  # type: ignore[misc]  # positio
         self.speed = speed
         self.dt = dt
         longest = max_delay or self.embedding.max_delay(speed, dt) + self.embedding.learnable
-        super().__init__(features, beta, threshold, reset, refractory, surrogate, longest)
+        super().__init__(features, beta, threshold, reset, refractory, surrogate, max_delay=longest)
         del self.delays  # they follow from the positions
         self.mask = all_connections(features)
 
@@ -146,9 +147,10 @@ class SpatialLIF(SpatialNetwork, RecurrentLIF):  # type: ignore[misc]  # positio
         """
         if state is not None or self.max_delay <= x.shape[1] or self.features == 1:
             return
-        apart = self.synapse_delays()
-        nearest = ops.min(ops.where(self.distances() > 0.0, apart, self.max_delay))
-        if float(nearest) > max(1, x.shape[1]):
+        delays = self.synapse_delays()
+        nearest = ops.min(ops.where(self.distances() > 0.0, delays, self.max_delay))
+        is_silent = nearest > max(1, x.shape[1])
+        if runtime.LOADED[is_silent.backend].truth(is_silent.native):
             raise ArgumentError(
                 f"SpatialLIF: the smallest delay between two neurons ({float(nearest):g} steps) is "
                 f"longer than the sequence ({x.shape[1]} steps); no spike reaches another neuron. "
