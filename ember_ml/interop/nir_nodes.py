@@ -20,6 +20,7 @@ from ember_ml.nn.layers.sequence_mixing.spiking import (
     SpikingLayer,
     Synaptic,
 )
+from ember_ml.nn.layers.sequence_mixing.spiking.base import Reset
 from ember_ml.nn.module import Module
 
 READ = "Affine, Linear, Scale, LIF, IF, CubaLIF, LI, I, Threshold and Flatten"
@@ -122,7 +123,7 @@ def read_neuron(
 
 
 def _create(kind: str, size: int, recurrent: Any, alpha: np.ndarray | None) -> Any:
-    reset = "none" if kind == "Threshold" else "hard"
+    reset: Reset = "none" if kind == "Threshold" else "hard"
     if recurrent is not None:
         return RecurrentLIF(size, reset=reset, alpha=None if alpha is None else 0.5)
     return LIF(size, reset=reset) if alpha is None else Synaptic(size, reset=reset)
@@ -190,8 +191,11 @@ def write_layer(nir: Any, layer: Module, dt: float) -> Any:
     if type(layer) is Dense and layer.activation is None:
         weight = layer.weight.numpy()
         return nir.Linear(weight) if layer.bias is None else nir.Affine(weight, layer.bias.numpy())
-    if type(layer) is Scale and layer.bias is None:
-        return nir.Scale(layer.scale.numpy())
+    if type(layer) is Scale:
+        scale = layer.scale.numpy()
+        if layer.bias is None:
+            return nir.Scale(scale)
+        return nir.Affine(np.diag(scale), layer.bias.numpy())
     if type(layer) is LeakyIntegrator:
         tau, r = _time_constants(layer, "beta", dt)
         return nir.LI(tau=tau, r=r, v_leak=np.zeros_like(r))

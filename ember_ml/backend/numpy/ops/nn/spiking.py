@@ -33,4 +33,5 @@ def spiking_scan(
         return tuple(out.astype(np.float16) for out in outs)
     if not x.shape[1]:
         return x.copy(), x.copy(), state.copy()
-    return spiking.scan(np, operands, options, lambda u: (u > 0).astype(u.dtype))
+    with np.errstate(all="ignore"):
+        return spiking.scan(np, operands, options, lambda u: (u > 0).astype(u.dtype))

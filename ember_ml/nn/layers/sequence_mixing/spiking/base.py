@@ -56,6 +56,17 @@ def decay(tau: float, dt: float = 1.0) -> float:
     return math.exp(-dt / tau)
 
 
+def unit_range(decay: Tensor) -> Tensor:
+    """Return decay factors, bounded to 0 to 1, at least in float32; the bounds have gradients.
+
+    Args:
+        decay: Decay factors.
+    """
+    decay = upcast_half(decay)
+    decay = ops.where(decay > 1.0, ops.ones_like(decay), decay)
+    return ops.where(decay < 0.0, ops.zeros_like(decay), decay)
+
+
 def per_neuron(size: int, value: float, learn: bool) -> Variable:
     """Return a parameter with one value per neuron, or a buffer if it is not learned.
 
@@ -184,15 +195,14 @@ class SpikingLayer(SequenceMixer):
         self, drive: Tensor, rows: Tensor, history: Tensor | None, mask: Tensor | None
     ) -> tuple[Any, ...]:
         """Return the operands of the scan."""
-        strength = None if self.strength is None else upcast_half(self.strength)
         return (
             drive,
             rows,
-            self._decay(self.beta),
+            unit_range(self.beta),
             upcast_half(ops.maximum(self.threshold, SMALLEST_THRESHOLD)),
-            self._decay(self.alpha),
-            self._decay(self.rho),
-            strength,
+            None if self.alpha is None else unit_range(self.alpha),
+            None if self.rho is None else unit_range(self.rho),
+            None if self.strength is None else upcast_half(self.strength),
             self.taps(),
             history,
             mask,
@@ -205,10 +215,6 @@ class SpikingLayer(SequenceMixer):
             return stepwise_scan(self.surrogate, *operands, **options)
         options |= {"surrogate": self.surrogate.kernel, "slope": self.surrogate.slope}
         return ops.spiking_scan(*operands, **options)
-
-    def _decay(self, parameter: Variable | None) -> Tensor | None:
-        """Return a decay factor between 0 and 1, at least in float32."""
-        return None if parameter is None else upcast_half(ops.clip(parameter, 0.0, 1.0))
 
     def _check_delays(self, x: Tensor, state: State | None) -> None:
         """Raise if a delay is longer than a whole sequence."""

@@ -9,7 +9,7 @@ from ember_ml.configs.fields import Probability, Size
 from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.sequence_mixing._chunked import zero_state
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding
-from ember_ml.nn.layers.sequence_mixing.spiking.base import per_neuron
+from ember_ml.nn.layers.sequence_mixing.spiking.base import per_neuron, unit_range
 from ember_ml.registry import register
 
 
@@ -50,7 +50,7 @@ class LeakyIntegrator(SequenceMixer):
         self, x: Tensor, mask: Tensor | None, state: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         """Return the voltages, and the last ones if there is a state."""
-        factors = upcast_half(ops.clip(self.beta, 0.0, 1.0))
+        factors = unit_range(self.beta)
         if mask is not None:  # a factor of 1 leaves the voltage unchanged
             factors = ops.where(ops.astype(mask, bool_)[:, :, None], factors, 1.0)
         v, last = ops.linear_recurrence(factors, upcast_half(mask_padding(x, mask)), state)
