@@ -11,6 +11,7 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.causal.spikes.causes import decompose
 from ember_ml.autodiff.causal.spikes.dynamics import Array
 from ember_ml.autodiff.causal.spikes.events import SpikeEvent
+from ember_ml.autodiff.causal.spikes.host import host
 from ember_ml.autodiff.causal.spikes.run import SpikeRun
 from ember_ml.autodiff.causal.spikes.store import SpikeStore
 
@@ -164,14 +165,16 @@ def influence_on(store: SpikeStore, tape: GradientTape | None, target: Tensor) -
         for source, gradient in zip(known, tape.gradient(target, known), strict=True)
     }
 
-    def host(run: SpikeRun, source: Tensor | None) -> Array:
+    def gradient_of(run: SpikeRun, source: Tensor | None) -> Array:
         gradient = gradients.get(id(source))
-        return np.zeros(run.shape) if gradient is None else gradient.numpy()
+        return np.zeros(run.shape) if gradient is None else host(gradient)
 
     return LossInfluence(
         store,
         {
-            run.name: Gradients(*(host(run, x) for x in (run.drive, run.output, run.membrane)))
+            run.name: Gradients(
+                *(gradient_of(run, x) for x in (run.drive, run.output, run.membrane))
+            )
             for run in runs
         },
     )
