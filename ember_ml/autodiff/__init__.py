@@ -2,6 +2,7 @@
 
 from ember_ml.autodiff import missing_gradients as missing_gradients
 from ember_ml.autodiff.causal import CausalContext as CausalContext
+from ember_ml.autodiff.causal import SpikeEvent as SpikeEvent
 from ember_ml.autodiff.tape import GradientTape as GradientTape
 from ember_ml.autodiff.transforms.batching import vmap as vmap
 from ember_ml.autodiff.transforms.checkpointing import checkpoint as checkpoint
@@ -18,6 +19,7 @@ from ember_ml.ops.gradients import stop_gradient as stop_gradient
 __all__ = [
     "CausalContext",
     "GradientTape",
+    "SpikeEvent",
     "checkpoint",
     "compile",
     "custom_gradient",

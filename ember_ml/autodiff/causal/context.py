@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml._core.types import Tree
 from ember_ml.autodiff.causal import reconstruction, traversal
@@ -308,6 +309,8 @@ class CausalContext(OperationRecord):
         from ember_ml.autodiff.causal import drawing
         from ember_ml.autodiff.causal.spikes import graph
 
+        if level not in (None, "ops", "spikes"):
+            raise ArgumentError(f"to_networkx: level must be 'ops' or 'spikes', not {level!r}")
         if level == "ops" or (level is None and of is None and not self.spike_store.runs):
             return drawing.to_networkx(self)
         return graph.to_networkx(self.spike_store, of, min_influence)

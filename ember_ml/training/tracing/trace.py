@@ -56,6 +56,8 @@ def trace(
         with GradientTape(causal=True) as tape:
             assert tape.causal is not None
             tape.causal.register_module(model)
+            if inputs.dtype.is_floating:
+                tape.watch(inputs)  # so that layers with frozen parameters are recorded too
             output = _call(model, inputs)
             value = None if targets is None else _loss(loss, output, targets)
     finally:

@@ -12,6 +12,7 @@ from ember_ml.autodiff.causal import SpikeEvent
 from ember_ml.autodiff.causal.spikes import report_spikes
 from ember_ml.autodiff.causal.spikes.report import synapse_taps
 from ember_ml.nn import layers, tensor
+from tests.backends import has_dtype
 from tests.unit.autodiff.spiking_runs import KINDS, Network, network, simulate
 
 mpl.use("agg")
@@ -147,6 +148,54 @@ def test_layers(kind):
     ranked = influence.top(1000, "1")
     assert len(ranked) == len(tape.causal.spikes("1"))
     assert np.abs(gradient).max() > 0 < abs(ranked[0][1])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_dtypes(dtype, backend):
+    if not has_dtype(backend, dtype):
+        return
+    model = nn.Sequential(layers.Dense(4, 6), layers.LIF(6), layers.Dense(6, 6), layers.ALIF(6))
+    model.to(dtype=dtype)
+    x = ops.astype(ops.random.normal((2, 9, 4), seed=0) * 5.0, dtype)
+    with GradientTape(causal=True) as tape:
+        loss = ops.sum(model(x))
+    for event in tape.causal.spikes():
+        result = tape.causal.causes(event)
+        assert result.total == pytest.approx(result.voltage, abs=2e-5)
+    named = {cause.event.layer for e in tape.causal.spikes() for cause in tape.causal.causes(e)}
+    assert named == {"LIF", "LIF.input"}
+    assert len(tape.causal.influence_on(loss).top(3)) == 3
+
+
+def test_frozen_parameters():
+    """Without gradients of parameters, the influence on a loss still exists."""
+    model = nn.Sequential(layers.Dense(4, 6), layers.LIF(6))
+    for parameter in model.parameters():
+        parameter.trainable = False
+    x = ops.random.normal((2, 9, 4), seed=0) * 5.0
+    with GradientTape(causal=True) as tape:
+        loss = ops.sum(model(x))
+    assert tape.causal.influence_on(loss).top(1)[0][1] == 1.0
+    event = tape.causal.spikes()[-1]
+    assert len(tape.causal.causes(event)) == 0  # the dense layer is not recorded
+    with GradientTape(causal=True) as tape:
+        tape.watch(x)
+        model(x)
+    assert len(tape.causal.causes(event)) > 0
+
+
+def test_step_by_step():
+    layer = layers.RecurrentLIF(5, max_delay=3)
+    x = ops.random.normal((2, 9, 5), seed=0) + 0.6
+    state = layer.initial_state(2)
+    with GradientTape(causal=True) as tape:
+        for step in range(9):
+            _, state = layer.step(x[:, step], state)
+    assert tape.causal.layers[:2] == ("RecurrentLIF", "RecurrentLIF:2")
+    results = [tape.causal.causes(event) for event in tape.causal.spikes()]
+    assert any(result.initial for result in results)
+    for result in results:
+        assert result.total == pytest.approx(result.voltage, abs=2e-5)
 
 
 def test_names_without_registration():

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ember_ml._core.errors import ArgumentError
 from ember_ml.autodiff.causal.spikes.dynamics import Array, Response
 from ember_ml.autodiff.causal.spikes.events import Cause, Causes, SpikeEvent
 from ember_ml.autodiff.causal.spikes.run import SpikeRun
@@ -65,29 +66,42 @@ def causes(store: SpikeStore, event: SpikeEvent, top: int | None) -> Causes:
         event: The spike.
         top: Maximum number of spikes to list; None for all.
     """
+    if top is not None and top < 0:
+        raise ArgumentError(f"causes: top must be at least 0 or None, not {top}")
     run, index = store.find(event)
     parts = decompose(run, index)
-    listed = [
-        Cause(SpikeEvent(part.layer, event.batch, int(time), int(neuron)), float(value), int(step))
-        for part in parts.arrivals
-        for time, neuron, step, value in zip(
-            part.times, part.neurons, part.steps, part.contributions, strict=True
-        )
-    ]
-    listed.sort(key=lambda cause: (-abs(cause.contribution), cause.event))
-    shown = listed if top is None else listed[:top]
+    shown, others = _largest(parts.arrivals, event.batch, top)
     return Causes(
         event=event,
         voltage=parts.voltage,
         threshold=_threshold(run, index, event.neuron),
         spikes=tuple(shown),
-        others=sum(cause.contribution for cause in listed[len(shown) :]),
+        others=others,
         external=parts.external,
         resets=float(parts.resets.sum()),
         initial=parts.initial,
         evicted=parts.evicted,
         magnitude=parts.magnitude,
     )
+
+
+def _largest(arrivals: list[Arrivals], batch: int, top: int | None) -> tuple[list[Cause], float]:
+    """Return the largest contributions, and the sum of the others."""
+    if not arrivals:
+        return [], 0.0
+    arrivals = sorted(arrivals, key=lambda part: part.layer)
+    values = np.concatenate([part.contributions for part in arrivals])
+    order = np.argsort(-np.abs(values), kind="stable")
+    count = len(order) if top is None else min(top, len(order))
+    owners = np.repeat(np.arange(len(arrivals)), [len(part.times) for part in arrivals])
+    starts = np.cumsum([0, *(len(part.times) for part in arrivals)])
+    causes = []
+    for at in order[:count]:
+        part = arrivals[owners[at]]
+        place = at - starts[owners[at]]
+        event = SpikeEvent(part.layer, batch, int(part.times[place]), int(part.neurons[place]))
+        causes.append(Cause(event, float(values[at]), int(part.steps[place])))
+    return causes, float(values[order[count:]].sum())
 
 
 def _threshold(run: SpikeRun, index: int, neuron: int) -> float:
@@ -130,34 +144,32 @@ def _recurrent(run: SpikeRun, event: SpikeEvent, answer: Response) -> Arrivals |
     """Return the contributions of the recurrent spikes."""
     if run.taps is None:
         return None
-    taps = run.taps[:, event.neuron]  # (delays, sources)
-    low = max(0, answer.first - len(taps))
-    times, neurons = np.nonzero(run.window(event.batch, low, event.time))
-    times = times + low
-    arrived, contributions = _transmit(taps, times, neurons, answer)
-    kept = arrived >= 0
-    return Arrivals(run.name, times[kept], neurons[kept], arrived[kept], contributions[kept])
+    low = max(0, answer.first - len(run.taps))
+    window = run.window(event.batch, low, event.time)
+    values = window * _transmitted(run.taps[:, event.neuron], low, len(window), answer)
+    times, neurons = np.nonzero(values)
+    delays = (run.taps[:, event.neuron] != 0).argmax(0) + 1  # the shortest of each synapse
+    steps = np.maximum(times + low + delays[neurons], answer.first)
+    return Arrivals(run.name, times + low, neurons, steps, values[times, neurons])
 
 
-def _transmit(taps: Array, times: Array, neurons: Array, answer: Response) -> tuple[Array, Array]:
-    """Return the first step at which each spike arrives, -1 if it does not, and its contribution.
+def _transmitted(taps: Array, low: int, count: int, answer: Response) -> Array:
+    """Return the contribution that a spike of each source would have, (steps, sources).
 
     Args:
         taps: Weights to the neuron, (delays, sources).
-        times: Steps of the spikes.
-        neurons: Sources of the spikes.
+        low: First step of the spikes.
+        count: Number of steps of the spikes.
         answer: Response of the voltage.
     """
-    last = answer.first + len(answer.inputs) - 1
-    arrived = np.full(len(times), -1)
-    contributions = np.zeros(len(times))
-    for delay in range(len(taps), 0, -1):
-        weights = taps[delay - 1, neurons]
-        steps = times + delay
-        kept = (weights != 0) & (steps >= answer.first) & (steps <= last)
-        contributions[kept] += weights[kept] * answer.inputs[steps[kept] - answer.first]
-        arrived[kept] = steps[kept]
-    return arrived, contributions
+    values = np.zeros((count, taps.shape[1]))
+    for delay, weights in enumerate(taps, 1):
+        sources = np.flatnonzero(weights)
+        steps = np.arange(low + delay, low + delay + count) - answer.first
+        inside = (steps >= 0) & (steps < len(answer.inputs))
+        factors = np.where(inside, answer.inputs[np.where(inside, steps, 0)], 0.0)
+        values[:, sources] += factors[:, None] * weights[sources]
+    return values
 
 
 def _inputs(run: SpikeRun, event: SpikeEvent, answer: Response) -> Arrivals | None:
@@ -199,9 +211,9 @@ def _initial(run: SpikeRun, event: SpikeEvent, answer: Response) -> float:
     if state.current is not None and answer.first == 0:
         value += float(state.current[row, neuron]) * answer.current
     if state.spikes is not None and run.taps is not None:
-        ages, sources = np.nonzero(state.spikes[row])
-        times = ages - state.spikes.shape[1]
-        value += float(_transmit(run.taps[:, neuron], times, sources, answer)[1].sum())
+        past = state.spikes[row]
+        values = _transmitted(run.taps[:, neuron], -len(past), len(past), answer)
+        value += float((past * values).sum())
     return value
 
 

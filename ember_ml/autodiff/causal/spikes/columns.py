@@ -8,6 +8,7 @@ import numpy as np
 
 from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.causal.spikes.dynamics import Array
+from ember_ml.autodiff.causal.spikes.host import host
 
 
 class Columns(NamedTuple):
@@ -36,9 +37,9 @@ def compacted(spikes: Tensor, voltages: Tensor) -> Columns:
         spikes: (batch, time, neurons), 0 where there is no spike.
         voltages: Voltages before the reset, (batch, time, neurons).
     """
-    fired = spikes.numpy() != 0
+    fired = host(spikes) != 0
     places = np.flatnonzero(fired)
-    values = np.take(voltages.numpy(), places).astype(np.float32)
+    values = np.take(host(voltages), places).astype(np.float32)
     return Columns(places, values, np.packbits(fired, axis=-1))
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml.autodiff.causal.events import Event
 from ember_ml.autodiff.causal.spikes.dynamics import Array
+from ember_ml.autodiff.causal.spikes.host import host
 from ember_ml.autodiff.causal.spikes.run import InputLink, SpikeRun
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 LINEAR = "linear"
 """Name of the op of a dense layer: x @ weight^T + bias."""
+CASTS = ("cast", "astype")
+"""Names of ops that change the dtype only."""
 
 
 def find_link(context: CausalContext, run: SpikeRun) -> InputLink | None:
@@ -31,7 +35,10 @@ def find_link(context: CausalContext, run: SpikeRun) -> InputLink | None:
     if source is not None:
         return InputLink(run.drive, None, source, source.name)
     event = context.event_of(run.drive)
-    if event is None or event.step is None or event.operation.rpartition(".")[2] != LINEAR:
+    while event is not None and event.step is not None and _name(event) in CASTS:
+        (value, *_) = event.step.inputs
+        event = context.event_of(value[2])
+    if event is None or event.step is None or _name(event) != LINEAR:
         return None
     inputs, weight = _operands(event.step.args)
     if inputs is None or weight is None or inputs.ndim != 3:
@@ -39,6 +46,11 @@ def find_link(context: CausalContext, run: SpikeRun) -> InputLink | None:
     source = context.spike_store.producer(inputs)
     name = f"{run.name}.input" if source is None else source.name
     return InputLink(inputs, _copied(weight), source, name)
+
+
+def _name(event: Event) -> str:
+    """Return the name of an op without its family."""
+    return event.operation.rpartition(".")[2]
 
 
 def _operands(args: object) -> tuple[Tensor | None, Tensor | None]:
@@ -52,4 +64,4 @@ def _operands(args: object) -> tuple[Tensor | None, Tensor | None]:
 
 
 def _copied(weight: Tensor) -> Array:
-    return np.array(weight.numpy())
+    return np.array(host(weight))

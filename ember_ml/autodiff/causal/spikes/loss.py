@@ -11,6 +11,7 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.causal.spikes.causes import decompose
 from ember_ml.autodiff.causal.spikes.dynamics import Array
 from ember_ml.autodiff.causal.spikes.events import SpikeEvent
+from ember_ml.autodiff.causal.spikes.host import host
 from ember_ml.autodiff.causal.spikes.run import SpikeRun
 from ember_ml.autodiff.causal.spikes.store import SpikeStore
 
@@ -47,19 +48,24 @@ class LossInfluence:
     def __init__(self, store: SpikeStore, gradients: dict[str, Gradients]) -> None:
         self._store = store
         self._gradients = gradients
+        self._by_spike: dict[str, Array] = {}
 
     def __getitem__(self, event: SpikeEvent) -> float:
         run, _ = self._store.find(event)
-        gradients = self._gradients[run.name]
-        value = float(gradients.output[event.batch, event.time, event.neuron])
-        if run.taps is not None:
-            drives = gradients.drive[event.batch].astype(np.float64)
-            for delay in range(1, min(len(run.taps), run.shape[1] - 1 - event.time) + 1):
-                weights = run.taps[delay - 1, :, event.neuron]
-                value += float(np.dot(weights, drives[event.time + delay]))
+        value = float(self._spikes(run)[event.batch, event.time, event.neuron])
         if run.dynamics.rho is not None:
-            value += _adaptation_gradient(run, gradients, event)
+            value += _adaptation_gradient(run, self._gradients[run.name], event)
         return value
+
+    def _spikes(self, run: SpikeRun) -> Array:
+        """Return the derivatives by the spikes of a run, without adaptation."""
+        if run.name not in self._by_spike:
+            gradients = self._gradients[run.name]
+            values = gradients.output.astype(np.float64)
+            for delay, weights in enumerate(() if run.taps is None else run.taps, 1):
+                values[:, :-delay] += gradients.drive[:, delay:] @ weights.astype(np.float64)
+            self._by_spike[run.name] = values
+        return self._by_spike[run.name]
 
     def voltage(self, event: SpikeEvent) -> float:
         """Return the derivative of the loss with respect to the voltage of a spike.
@@ -94,7 +100,7 @@ class LossInfluence:
             layer: Name of a layer. Default: all.
         """
         values = [(event, self[event]) for event in self._store.spikes(layer)]
-        values.sort(key=lambda pair: (-abs(pair[1]), pair[0]))
+        values.sort(key=lambda pair: (pair[1] != pair[1], -abs(pair[1]), pair[0]))  # NaN last
         return values[:count]
 
 
@@ -164,14 +170,16 @@ def influence_on(store: SpikeStore, tape: GradientTape | None, target: Tensor) -
         for source, gradient in zip(known, tape.gradient(target, known), strict=True)
     }
 
-    def host(run: SpikeRun, source: Tensor | None) -> Array:
+    def gradient_of(run: SpikeRun, source: Tensor | None) -> Array:
         gradient = gradients.get(id(source))
-        return np.zeros(run.shape) if gradient is None else gradient.numpy()
+        return np.zeros(run.shape) if gradient is None else host(gradient)
 
     return LossInfluence(
         store,
         {
-            run.name: Gradients(*(host(run, x) for x in (run.drive, run.output, run.membrane)))
+            run.name: Gradients(
+                *(gradient_of(run, x) for x in (run.drive, run.output, run.membrane))
+            )
             for run in runs
         },
     )

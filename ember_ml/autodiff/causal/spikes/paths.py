@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,21 +10,8 @@ from ember_ml._core.errors import ArgumentError
 from ember_ml.autodiff.causal.spikes.causes import decompose
 from ember_ml.autodiff.causal.spikes.dynamics import Array
 from ember_ml.autodiff.causal.spikes.events import Related, SpikeEvent
+from ember_ml.autodiff.causal.spikes.run import SpikeRun
 from ember_ml.autodiff.causal.spikes.store import SpikeStore
-
-
-def shares(store: SpikeStore, event: SpikeEvent) -> Iterator[tuple[SpikeEvent, float]]:
-    """Yield the direct causes of a spike with their shares of its voltage.
-
-    The share is the absolute contribution divided by the sum of all absolute contributions.
-    """
-    run, index = store.find(event)
-    parts = decompose(run, index)
-    magnitude = parts.magnitude
-    for part in parts.arrivals:
-        values = np.abs(part.contributions) / magnitude
-        for time, neuron, value in zip(part.times, part.neurons, values, strict=True):
-            yield SpikeEvent(part.layer, event.batch, int(time), int(neuron)), float(value)
 
 
 def influence(store: SpikeStore, cause: SpikeEvent, effect: SpikeEvent) -> float:
@@ -36,14 +22,13 @@ def influence(store: SpikeStore, cause: SpikeEvent, effect: SpikeEvent) -> float
         cause: The earlier spike, or an input spike of a layer.
         effect: The later spike.
     """
-    if not _is_input(store, cause):
-        store.find(cause)
+    _check_event(store, cause)
     store.find(effect)
     if cause == effect:
         return 1.0
     if cause.batch != effect.batch or cause.time > effect.time:
         return 0.0
-    walk = _Walk(store, effect, None, 0.0, cause.time)
+    walk = backward(store, effect, None, 0.0, cause.time)
     return next((one.influence for one in walk if one.event == cause), 0.0)
 
 
@@ -58,9 +43,48 @@ def ancestors(
         depth: Maximum number of synapses on a path; None for no limit.
         min_influence: Spikes with less influence, and paths through them, are left out.
     """
-    _check(depth, min_influence)
+    _check_limits(depth, min_influence)
     store.find(event)
-    return list(_Walk(store, event, depth, min_influence, 0))
+    return list(backward(store, event, depth, min_influence, 0))
+
+
+def backward(
+    store: SpikeStore, event: SpikeEvent, depth: int | None, min_influence: float, start: int
+) -> Iterator[Related]:
+    """Yield a spike and those that led to it with their influence, the latest first.
+
+    All effects of a spike come before it, so its influence is complete when it is reached.
+
+    Args:
+        store: The recorded runs.
+        event: The spike.
+        depth: Maximum number of synapses on a path; None for no limit.
+        min_influence: Spikes with less influence, and paths through them, are left out.
+        start: First step to go back to.
+    """
+    weights = Weights(store, depth)
+    weights.of(event.layer)[:, event.time, event.neuron] = _unit(depth)
+    for time in range(event.time, start - 1, -1):
+        for layer in reversed(weights.layers):
+            totals = weights.of(layer)[:, time].sum(0)
+            for neuron in np.flatnonzero((totals > 0.0) & (totals >= min_influence)):
+                one = SpikeEvent(layer, event.batch, time, int(neuron))
+                yield Related(one, float(totals[neuron]))
+                run = store.runs.get(layer)
+                index = None if run is None else run.index(one)
+                if run is not None and index is not None:
+                    _spread(weights, run, index, weights.of(layer)[:, time, neuron])
+
+
+def _spread(weights: Weights, run: SpikeRun, index: int, own: Array) -> None:
+    """Add the influence of a spike's causes, from its own."""
+    longer = _step(own, weights.depth)
+    if not longer.any():
+        return
+    parts = decompose(run, index)
+    for part in parts.arrivals:
+        shares = np.abs(part.contributions) / parts.magnitude
+        weights.of(part.layer)[:, part.times, part.neurons] += longer[:, None] * shares
 
 
 def descendants(
@@ -74,82 +98,86 @@ def descendants(
         depth: Maximum number of synapses on a path; None for no limit.
         min_influence: Spikes that it influences less, and paths through them, are left out.
     """
-    _check(depth, min_influence)
-    if not _is_input(store, event):
-        store.find(event)
-    weights = {event: _unit(depth)}
+    _check_limits(depth, min_influence)
+    _check_event(store, event)
+    weights = Weights(store, depth)
+    weights.of(event.layer)[:, event.time, event.neuron] = _unit(depth)
     order = {name: at for at, name in enumerate(store.runs)}
-    later = [
-        one
-        for run in store.runs.values()
-        for one in run.events(event.batch, event.time)
-        if one != event
-    ]
+    later = [one for run in store.runs.values() for one in run.events(event.batch, event.time)]
     later.sort(key=lambda one: (one.time, order[one.layer]))
     related = []
+    total, latest = 1.0, event.time
     for one in later:
-        total = _unit(depth) * 0.0
-        for cause, share in shares(store, one):
-            if cause in weights:
-                total = total + _step(weights[cause], depth) * share
-        value = float(total.sum())
+        run = store.runs[one.layer]
+        if one == event or _bound(run, total, one.time - latest) < min_influence:
+            continue
+        value = _received(weights, run, one)
         if value > 0.0 and value >= min_influence:
-            weights[one] = total
             related.append(Related(one, value))
+            total, latest = total + value, one.time
+        else:
+            weights.of(one.layer)[:, one.time, one.neuron] = 0.0
     return related
 
 
-class _Walk:
-    """Spikes that led to another one with their influence, from the latest to the earliest.
+def _received(weights: Weights, run: SpikeRun, event: SpikeEvent) -> float:
+    """Set the influence on a spike from those on its causes; return the sum over all lengths."""
+    index = run.index(event)
+    assert index is not None
+    parts = decompose(run, index)
+    own = weights.of(event.layer)[:, event.time, event.neuron]
+    for part in parts.arrivals:
+        shares = np.abs(part.contributions) / parts.magnitude
+        before = weights.of(part.layer)[:, part.times, part.neurons]
+        own += _step((before * shares).sum(1), weights.depth)
+    return float(own.sum())
 
-    All effects of a spike come before it, so its influence is complete when it is reached.
+
+def _bound(run: SpikeRun, total: float, elapsed: int) -> float:
+    """Return an upper bound of the influence on a spike, some steps after the latest cause.
+
+    A share is at most |weight| decay^lag / threshold, because the contributions sum to more than
+    the threshold.
+    """
+    dynamics = run.dynamics
+    if run.taps is None or run.link is not None or dynamics.alpha is not None:
+        return np.inf
+    lag = elapsed - len(run.taps)
+    if dynamics.refractory or run.mask is not None or lag <= 0:
+        return np.inf
+    largest = float(np.abs(run.taps).sum(0).max())
+    smallest = float(dynamics.threshold.min())
+    return total * largest * float(dynamics.beta.max()) ** lag / smallest
+
+
+class Weights:
+    """Influence of each spike of a batch row, by layer and number of synapses on the path.
+
+    Args:
+        store: The recorded runs.
+        depth: Maximum number of synapses on a path; None for no limit.
+
+    Attributes:
+        layers: Names of the layers, inputs before the layers that they drive.
     """
 
-    def __init__(
-        self,
-        store: SpikeStore,
-        event: SpikeEvent,
-        depth: int | None,
-        min_influence: float,
-        start: int,
-    ) -> None:
-        self._store = store
-        self._depth = depth
-        self._min = min_influence
-        self._start = start
-        self._order = {name: -at for at, name in enumerate(store.runs)}
-        self._weights = {event: _unit(depth)}
-        self._heap = [self._key(event)]
+    def __init__(self, store: SpikeStore, depth: int | None) -> None:
+        self.depth = depth
+        shapes: dict[str, tuple[int, int]] = {}
+        for name, run in store.runs.items():
+            if run.link is not None and run.link.source is None:
+                shapes[run.link.name] = run.shape[1], run.link.inputs.shape[2]
+            shapes[name] = run.shape[1:]
+        self.layers = list(shapes)
+        self._shapes = shapes
+        self._arrays: dict[str, Array] = {}
 
-    def _key(self, event: SpikeEvent) -> tuple[int, int, SpikeEvent]:
-        return -event.time, self._order.get(event.layer, 1), event
-
-    def __iter__(self) -> Iterator[Related]:
-        while self._heap:
-            *_, event = heapq.heappop(self._heap)
-            weight = self._weights.pop(event)
-            value = float(weight.sum())
-            if value < self._min or value <= 0.0:
-                continue
-            yield Related(event, value)
-            if self._can_expand(event):
-                self._expand(event, _step(weight, self._depth))
-
-    def _can_expand(self, event: SpikeEvent) -> bool:
-        run = self._store.runs.get(event.layer)
-        return run is not None and run.index(event) is not None
-
-    def _expand(self, event: SpikeEvent, weight: Array) -> None:
-        if not weight.any():
-            return
-        for cause, share in shares(self._store, event):
-            if cause.time < self._start:
-                continue
-            if cause not in self._weights:
-                self._weights[cause] = weight * share
-                heapq.heappush(self._heap, self._key(cause))
-            else:
-                self._weights[cause] = self._weights[cause] + weight * share
+    def of(self, layer: str) -> Array:
+        """Return the influence of the spikes of a layer, (lengths of paths, steps, neurons)."""
+        if layer not in self._arrays:
+            lengths = 1 if self.depth is None else self.depth + 1
+            self._arrays[layer] = np.zeros((lengths, *self._shapes[layer]))
+        return self._arrays[layer]
 
 
 def _unit(depth: int | None) -> Array:
@@ -164,13 +192,14 @@ def _step(weights: Array, depth: int | None) -> Array:
     return weights if depth is None else np.concatenate([[0.0], weights[:-1]])
 
 
-def _is_input(store: SpikeStore, event: SpikeEvent) -> bool:
-    """Return whether an event is an input of a recorded layer."""
+def _check_event(store: SpikeStore, event: SpikeEvent) -> None:
+    """Raise an error if an event is neither a recorded spike nor an input of a recorded layer."""
     layers = {run.link.name for run in store.runs.values() if run.link is not None}
-    return isinstance(event, SpikeEvent) and event.layer in layers - set(store.runs)
+    if not isinstance(event, SpikeEvent) or event.layer not in layers - set(store.runs):
+        store.find(event)
 
 
-def _check(depth: int | None, min_influence: float) -> None:
+def _check_limits(depth: int | None, min_influence: float) -> None:
     if depth is not None and depth < 0:
         raise ArgumentError(f"depth must be at least 0, not {depth}")
     if not 0.0 <= min_influence <= 1.0:

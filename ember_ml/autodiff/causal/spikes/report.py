@@ -8,6 +8,7 @@ from ember_ml._core import recording
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.causal.spikes.dynamics import Array, Dynamics, Reset
+from ember_ml.autodiff.causal.spikes.host import host
 from ember_ml.autodiff.causal.spikes.links import find_link
 from ember_ml.autodiff.causal.spikes.run import InitialState, SpikeRun
 from ember_ml.autodiff.values import is_differentiable, snapshot
@@ -115,12 +116,12 @@ def _check_shapes(layer: object, drive: Tensor, spikes: Tensor, voltages: Tensor
 
 def _per_neuron(values: Tensor, neurons: int) -> Array:
     """Return a copy of constants in float64, (neurons,)."""
-    return np.broadcast_to(values.numpy().astype(np.float64), (neurons,)).copy()
+    return np.broadcast_to(host(values).astype(np.float64), (neurons,)).copy()
 
 
 def _copy(values: Tensor | None) -> Array | None:
     """Return a host copy, which training does not change."""
-    return None if values is None else np.array(values.numpy())
+    return None if values is None else np.array(host(values))
 
 
 def _initial(state: Tensor | None, history: Tensor | None, dynamics: Dynamics) -> InitialState:
@@ -128,7 +129,7 @@ def _initial(state: Tensor | None, history: Tensor | None, dynamics: Dynamics) -
     spikes = _nonzero(_copy(history))
     if state is None:
         return InitialState(spikes=spikes)
-    rows = iter(np.moveaxis(np.array(state.numpy()), 1, 0))
+    rows = iter(np.moveaxis(np.array(host(state)), 1, 0))
     return InitialState(
         voltage=_nonzero(next(rows)),
         current=None if dynamics.alpha is None else _nonzero(next(rows)),

@@ -18,6 +18,7 @@ from ember_ml.autodiff.causal.spikes.dynamics import (
     thresholds_of,
 )
 from ember_ml.autodiff.causal.spikes.events import SpikeEvent
+from ember_ml.autodiff.causal.spikes.host import host
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class InputLink:
 
     def host_inputs(self) -> Array:
         """Return the inputs as a host array."""
-        return self.inputs.numpy()
+        return host(self.inputs)
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,7 @@ class SpikeRun:
         """Return the external drive as a host array."""
         if self._host_drive is None:
             assert self.drive is not None
-            self._host_drive = self.drive.numpy()
+            self._host_drive = host(self.drive)
         return self._host_drive
 
     def evict(self, count: int) -> None:

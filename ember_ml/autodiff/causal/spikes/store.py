@@ -92,6 +92,8 @@ class SpikeStore:
         names = ("batch", "time", "neuron")
         for name, size in zip(names, run.shape, strict=True):
             value = getattr(event, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ArgumentTypeError(f"{name} must be an integer, not {value!r}")
             if not 0 <= value < size:
                 raise SpikeError(
                     f"{name} {value} is out of range: {run.name!r} has {run.shape[1]} steps, "
@@ -105,7 +107,11 @@ class SpikeStore:
         neuron: int | None = None,
     ) -> Iterator[SpikeEvent]:
         """Yield the spikes of a layer, a batch row or a neuron, in the order of time."""
-        runs = [self.run(layer)] if layer is not None or not self.runs else self.runs.values()
+        runs = [self.run(layer)] if layer is not None or not self.runs else [*self.runs.values()]
+        for name, at, axis in (("batch", batch, 0), ("neuron", neuron, 2)):
+            size = max(run.shape[axis] for run in runs)
+            if at is not None and not 0 <= at < size:
+                raise SpikeError(f"spikes: {name} {at} is out of range, from 0 to {size - 1}")
         for run in runs:
             for event in run.events(batch):
                 if neuron is None or event.neuron == neuron:
