@@ -1,9 +1,9 @@
 """Spiking neurons against snnTorch, Norse and SpikingJelly, in one run on one thread.
 
 Each figure is a training step: the spikes and voltages of a sequence, recorded as the tutorials of
-the peers do, and the gradients of its currents. Figures are the best CPU time of many repetitions, taken in turns, and the peak memory of a step, by
-the counts of torch's allocator. The last tables show how the time grows with the length of a
-sequence, and the other neurons and backends.
+the peers do, and the gradients of its currents. Figures are the best CPU time of many repetitions,
+taken in turns, and the peak memory of a step, by the counts of torch's allocator. The last tables
+show how the time grows with the length of a sequence, and the other neurons and backends.
 
     pip install snntorch && pip install --no-deps norse spikingjelly loguru
     python benchmarks/spiking.py [peers | length | neurons]
