@@ -228,7 +228,7 @@ class CausalContext(OperationRecord):
         voltage changes by minus the contribution of `causes`; `linear` reports whether this holds.
 
         Args:
-            a: The spike to remove.
+            a: The spike to remove, or an input of a layer, which becomes 0.
             b: The spike to ask about.
         """
         return rerun.but_for(self.spike_store, a, b)

@@ -87,6 +87,21 @@ class SpikeStore:
             raise SpikeError(_explain(run, event))
         return run, index
 
+    def driven_by(self, event: SpikeEvent) -> SpikeRun | None:
+        """Return the run that an input event drives; None if it is a spike of a recorded layer."""
+        if not isinstance(event, SpikeEvent) or event.layer in self.runs:
+            return None
+        links = [run for run in self.runs.values() if run.link is not None]
+        return next((run for run in links if run.link and run.link.name == event.layer), None)
+
+    def check(self, event: SpikeEvent) -> None:
+        """Raise an error if an event is neither a recorded spike nor an input of a layer."""
+        run = self.driven_by(event)
+        if run is None:
+            self.find(event)
+        elif run.input_value(event) == 0.0:
+            raise SpikeError(f"{event} is no input: its value is 0, or it is out of range")
+
     def check_inside(self, run: SpikeRun, event: SpikeEvent) -> None:
         """Raise an error if an event is outside of the run."""
         names = ("batch", "time", "neuron")
