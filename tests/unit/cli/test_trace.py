@@ -10,6 +10,7 @@ import pytest
 import ember_ml
 from ember_ml._core import array_files
 from ember_ml.nn import layers
+from ember_ml.nn.models import LanguageModel
 from ember_ml.training import tracing
 from tests.unit.cli.commands import ember, ember_json
 from tests.unit.training.spiking_model import spike_input, spiking_model, targets
@@ -126,6 +127,27 @@ def test_a_model_without_spikes(folder):
     ember_ml.save(layers.MLP(6, [4], 2), folder / "mlp")
     error = ember("trace", "mlp", "--input", "x.npy", code=2).stderr
     assert "the model MLP has no spiking layers, such as LIF; it has Dense" in error
+
+
+def test_a_language_model(folder):
+    ember_ml.save(LanguageModel("lif swiglu", vocab_size=8, hidden_size=16), folder / "lm")
+    tokens = np.random.default_rng(0).integers(0, 8, 12)
+    np.savez(folder / "text.npz", inputs=tokens, targets=tokens)
+    ember("trace", "lm", "--input", "text.npz", "--target", "text.npz")
+    data = content(folder / "trace.html")
+    assert [layer["kind"] for layer in data["layers"]] == ["LIF"]
+    assert data["loss"] > 0
+    assert (
+        "expected (batch, time) or (time,)"
+        in ember("trace", "lm", "--input", "x.npy", code=2).stderr
+    )
+
+
+def test_integers_are_spikes(folder):
+    np.save(folder / "ints.npy", spike_input().astype(np.uint8))
+    ember("trace", "model", "--input", "ints.npy", "--output", "ints.html")
+    ember("trace", "model", "--input", "x.npy")
+    assert content(folder / "ints.html") == content(folder / "trace.html")
 
 
 def test_silent_neurons(folder):
