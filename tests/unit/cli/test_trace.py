@@ -150,6 +150,22 @@ def test_integers_are_spikes(folder):
     assert content(folder / "ints.html") == content(folder / "trace.html")
 
 
+def test_inputs_that_are_not_spikes(folder):
+    """Real numbers are part of the external drive; spikes of any size are shown."""
+    np.save(folder / "real.npy", np.random.default_rng(0).normal(0.5, 0.5, (1, 9, 6)))
+    ember("trace", "model", "--input", "real.npy", "--top", 3)
+    data = content(folder / "trace.html")
+    assert [layer["kind"] for layer in data["layers"]] == ["RecurrentLIF", "LIF"]
+    for causes in data["causes"]:
+        assert len(causes["spikes"]) <= 3
+        names = ("others", "external", "resets", "initial")
+        total = sum(value for _, value in causes["spikes"]) + sum(causes[each] for each in names)
+        assert total == pytest.approx(causes["voltage"], abs=1e-4)
+    np.save(folder / "large.npy", 3.0 * spike_input())
+    ember("trace", "model", "--input", "large.npy")
+    assert content(folder / "trace.html")["layers"][0]["kind"] == "inputs"
+
+
 def test_silent_neurons(folder):
     np.save(folder / "quiet.npy", np.zeros((1, 5, 6), np.float32))
     ember("trace", "model", "--input", "quiet.npy")
