@@ -68,6 +68,8 @@ class CausalContext(OperationRecord):
     def register_module(self, module: NamedModules) -> None:
         """Record the path of the running module with each op, and name its spiking layers by it.
 
+        Hooks of the modules do so until the `with` block of the tape ends.
+
         Args:
             module: The module, whose submodules are named as in `named_modules`.
         """
