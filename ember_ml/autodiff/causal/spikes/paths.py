@@ -165,8 +165,8 @@ class Weights:
         self.depth = depth
         shapes: dict[str, tuple[int, int]] = {}
         for name, run in store.runs.items():
-            if run.link is not None and run.link.source is None:
-                shapes[run.link.name] = run.shape[1], run.link.inputs.shape[2]
+            if run.link is not None:
+                shapes.setdefault(run.link.name, (run.shape[1], run.link.inputs.shape[2]))
             shapes[name] = run.shape[1:]
         self.layers = list(shapes)
         self._shapes = shapes
