@@ -2,7 +2,7 @@
 
 NIR describes neurons by differential equations, which are integrated by Euler steps of length dt,
 as snnTorch and Norse do: `tau dv/dt = (v_leak - v) + r i` becomes `v = (1 - dt / tau) v + (r dt /
-tau) i` for v_leak = 0. Ember's neurons have a factor of 1 at i: other factors become a `FeatureScale`.
+tau) i` for v_leak = 0. Other factors than 1 at i become a `FeatureScale` before the neurons.
 """
 
 from __future__ import annotations
