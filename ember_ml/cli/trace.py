@@ -25,8 +25,8 @@ def trace(
         Path,
         typer.Option(
             "--input",
-            help="Input, (batch, time, features) or (time, features): .npy, .npz, .safetensors "
-            "or .csv.",
+            help="Input, (batch, time, features) or one example, or token ids: .npy, .npz, "
+            ".safetensors or .csv.",
         ),
     ],
     target: Annotated[
@@ -72,18 +72,23 @@ def _inputs(model: Module, path: Path, row: int) -> Tensor:
     from ember_ml import ops
     from ember_ml._core.errors import ArgumentError
     from ember_ml.cli.array_input import read_array
+    from ember_ml.nn.layers import Embedding
     from ember_ml.nn.tensor import array
 
     x = array(read_array("--input", path, "inputs"))
-    if x.dtype.is_floating or x.dtype.name == "bool":
+    tokens = any(isinstance(each, Embedding) for each in model.modules())
+    if not tokens:
         parameters = model.parameters()
         x = ops.astype(x, parameters[0].dtype if parameters else "float32")
-    if x.ndim == 2:
+    axes = 2 if tokens else 3
+    if x.ndim == axes - 1:
         x = ops.expand_dims(x, 0)
-    if x.ndim < 2 or not all(x.shape):
+    if x.ndim != axes or not all(x.shape):
+        names = (
+            "(batch, time) or (time,)" if tokens else "(batch, time, features) or (time, features)"
+        )
         raise ArgumentError(
-            f"--input: {path} has shape {x.shape}; expected (batch, time, features) or (time, "
-            "features), with at least one element"
+            f"--input: {path} has shape {x.shape}; expected {names}, with at least one element"
         )
     if row >= x.shape[0]:
         raise ArgumentError(f"--row {row}: {path} has {x.shape[0]} rows, counted from 0")

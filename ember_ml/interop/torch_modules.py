@@ -374,6 +374,14 @@ class _Detour:
                 return current
         return self.counterpart
 
+    def _is_plain(self, target: torch.nn.Module) -> bool:
+        """Return whether a call of the torch module does nothing but run the Ember module."""
+        own = self.counterpart
+        hooks = own._forward_hooks, own._forward_pre_hooks
+        backward_hooks = own._backward_hooks, own._backward_pre_hooks
+        is_hooked = any(map(len, (*hooks, *backward_hooks))) or "forward" in own.__dict__
+        return target is own and not is_hooked
+
     def is_current(self) -> bool:
         """Return whether the Ember module still has the variables of the torch module."""
         variables = _traversal.named_variables(self.counterpart.ember)
@@ -385,8 +393,10 @@ class _Detour:
         if not _active.depth:
             entry = self.entry or functools.partial(run_forward, module)
             return entry(args, kwargs)
-        inputs, options = tree.map_leaves(to_native, (args, dict(kwargs)))
         target = self.target()
+        if torch.compiler.is_dynamo_compiling() and self._is_plain(target):
+            return run_forward(module, args, kwargs)  # the compiler's recursion is limited
+        inputs, options = tree.map_leaves(to_native, (args, dict(kwargs)))
         if target is self.counterpart or _active.dtype is None:
             return tree.map_leaves(to_ember, target(*inputs, **options))
         with _autocast.resume(inputs, options, _active.dtype):

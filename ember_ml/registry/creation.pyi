@@ -98,6 +98,7 @@ from ember_ml.nn.initializers.scaled import Lecun as initializers_Lecun
 from ember_ml.nn.layers.channel_mixing.dense import Dense as layers_Dense
 from ember_ml.nn.layers.channel_mixing.dropout import Dropout as layers_Dropout
 from ember_ml.nn.layers.channel_mixing.embedding import Embedding as layers_Embedding
+from ember_ml.nn.layers.channel_mixing.feature_scale import FeatureScale as layers_FeatureScale
 from ember_ml.nn.layers.channel_mixing.gated_linear import FeedForward as layers_FeedForward
 from ember_ml.nn.layers.channel_mixing.gated_linear import GLU as layers_GLU
 from ember_ml.nn.layers.channel_mixing.gated_linear import GatedLinear as layers_GatedLinear
@@ -115,7 +116,6 @@ from ember_ml.nn.layers.channel_mixing.quantized import QuantizedDense as layers
 from ember_ml.nn.layers.channel_mixing.quantized import QuantizedEmbedding as layers_QuantizedEmbedding
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV5ChannelMixer as layers_RWKV5ChannelMixer
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV6ChannelMixer as layers_RWKV6ChannelMixer
-from ember_ml.nn.layers.channel_mixing.scale import Scale as layers_Scale
 from ember_ml.nn.layers.sequence_mixing.attention.causal import CausalAttention as layers_CausalAttention
 from ember_ml.nn.layers.sequence_mixing.attention.causal import GroupedQueryAttention as layers_GroupedQueryAttention
 from ember_ml.nn.layers.sequence_mixing.attention.cross import CrossAttention as layers_CrossAttention
@@ -481,6 +481,8 @@ def create(name: typing.Literal['layers/dropout'], *args: typing.Any, **kwargs: 
 @typing.overload
 def create(name: typing.Literal['layers/embedding'], *args: typing.Any, **kwargs: typing.Any) -> layers_Embedding: ...
 @typing.overload
+def create(name: typing.Literal['layers/feature_scale'], *args: typing.Any, **kwargs: typing.Any) -> layers_FeatureScale: ...
+@typing.overload
 def create(name: typing.Literal['layers/feed_forward', 'layers/feed-forward', 'layers/mad-mlp'], *args: typing.Any, **kwargs: typing.Any) -> layers_FeedForward: ...
 @typing.overload
 def create(name: typing.Literal['layers/fft_conv', 'layers/fft-conv'], *args: typing.Any, **kwargs: typing.Any) -> layers_FFTConv: ...
@@ -576,8 +578,6 @@ def create(name: typing.Literal['layers/rwkv6_channel_mixer', 'layers/rwkv6-chan
 def create(name: typing.Literal['layers/rwkv6_time_mixer', 'layers/rwkv6-time-mixer'], *args: typing.Any, **kwargs: typing.Any) -> layers_RWKV6TimeMixer: ...
 @typing.overload
 def create(name: typing.Literal['layers/s4d'], *args: typing.Any, **kwargs: typing.Any) -> layers_S4D: ...
-@typing.overload
-def create(name: typing.Literal['layers/scale'], *args: typing.Any, **kwargs: typing.Any) -> layers_Scale: ...
 @typing.overload
 def create(name: typing.Literal['layers/sequential'], *args: typing.Any, **kwargs: typing.Any) -> layers_Sequential: ...
 @typing.overload

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ember_ml._core.errors import ArgumentError
-from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml._core.types import Tree
 from ember_ml.autodiff.causal import reconstruction, traversal
 from ember_ml.autodiff.causal.attribution import Method
@@ -67,6 +67,8 @@ class CausalContext(OperationRecord):
 
     def register_module(self, module: NamedModules) -> None:
         """Record the path of the running module with each op, and name its spiking layers by it.
+
+        Hooks of the modules do so until the `with` block of the tape ends.
 
         Args:
             module: The module, whose submodules are named as in `named_modules`.
@@ -228,31 +230,41 @@ class CausalContext(OperationRecord):
         voltage changes by minus the contribution of `causes`; `linear` reports whether this holds.
 
         Args:
-            a: The spike to remove.
+            a: The spike to remove, or an input of a layer, which becomes 0.
             b: The spike to ask about.
         """
         return rerun.but_for(self.spike_store, a, b)
 
-    def position(self, n: int | SpikeEvent, layer: str | None = None) -> tuple[float, ...]:
-        """Return the coordinates of a neuron.
+    def position(
+        self, n: int | SpikeEvent | Tensor | Event, layer: str | None = None
+    ) -> tuple[float, ...]:
+        """Return the coordinates of a neuron, or of a tensor or an op.
+
+        A tensor has the position that `register_tensor` set, or the mean of those that it was
+        computed from.
 
         Args:
-            n: Index of the neuron, or one of its spikes.
+            n: Index of the neuron, or one of its spikes; or a recorded tensor or op.
             layer: Name of the layer, if several ran and `n` is an index.
         """
+        if isinstance(n, (EmberTensor, Event)):
+            return self.place_of(n)
         return space.position(self.spike_store, n, layer)
 
     def proximity(
-        self, a: int | SpikeEvent, b: int | SpikeEvent, layer: str | None = None
+        self,
+        a: int | SpikeEvent | Tensor | Event,
+        b: int | SpikeEvent | Tensor | Event,
+        layer: str | None = None,
     ) -> float:
-        """Return the Euclidean distance between two neurons.
+        """Return the Euclidean distance between two neurons, tensors or ops.
 
         Args:
-            a: Index of a neuron, or one of its spikes.
-            b: Index of the other neuron, or one of its spikes.
+            a: As in `position`.
+            b: As in `position`.
             layer: Name of the layer, if several ran and the neurons are indices.
         """
-        return space.proximity(self.spike_store, a, b, layer)
+        return space.distance(self.position(a, layer), self.position(b, layer))
 
     def light_cone(
         self, event: SpikeEvent, speed: float | None = None, future: bool = False

@@ -176,6 +176,19 @@ class OperationRecord:
             frozenset(sources),
         )
 
+    def place_of(self, of: Tensor | Event) -> Position:
+        """Return the position of a tensor or an op."""
+        if isinstance(of, Event):
+            position = of.spatial.position
+        else:
+            position = self._positions.get(id(of._data))
+        if position is None:
+            raise ArgumentError(
+                "this tensor or op has no position; set those of its sources with "
+                "register_tensor(tensor, name, position)"
+            )
+        return position
+
     def event_of(self, tensor: Tensor) -> Event | None:
         """Return the event that computed a tensor; None if it was not recorded or was dropped."""
         return self._producers.get(id(tensor._data))

@@ -62,11 +62,12 @@ def _layer(trace: Trace, run: SpikeRun) -> dict[str, Any]:
 
 
 def _is_input(run: SpikeRun) -> bool:
-    """Return whether a layer has inputs from outside that are spikes: zeros and ones."""
+    """Return whether a layer has inputs from outside that are spikes, all of the same size."""
     if run.link is None or run.link.source is not None:
         return False
     values = run.link.host_inputs()
-    return bool(((values == 0) | (values == 1)).all())
+    values = values[values != 0]
+    return bool((values == values[:1]).all())
 
 
 def _input_layer(run: SpikeRun) -> dict[str, Any]:
@@ -92,15 +93,15 @@ def _causes(
     """Return the parts of the voltage of a spike; None for an input."""
     if event.layer not in trace.context.spike_store.runs:
         return None
-    causes = trace.context.causes(event, top)
-    listed = [cause for cause in causes if cause.event in index]
-    unlisted = sum(cause.contribution for cause in causes if cause.event not in index)
+    causes = trace.context.causes(event, None)
+    on_page = [cause for cause in causes if cause.event in index]
+    inputs = sum(cause.contribution for cause in causes if cause.event not in index)
     result = {
-        "spikes": [[index[cause.event], _number(cause.contribution)] for cause in listed],
-        "external": _number(causes.external + unlisted),
+        "spikes": [[index[cause.event], _number(cause.contribution)] for cause in on_page[:top]],
+        "external": _number(causes.external + inputs),
         "resets": _number(causes.resets),
         "initial": _number(causes.initial),
-        "others": _number(causes.others),
+        "others": _number(sum(cause.contribution for cause in on_page[top:])),
         "voltage": _number(causes.voltage),
         "threshold": _number(causes.threshold),
         "magnitude": _number(causes.magnitude),

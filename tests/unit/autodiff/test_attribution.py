@@ -100,6 +100,22 @@ def test_which_head_or_expert(method):
     assert found.argmax() == 2
 
 
+@pytest.mark.parametrize("method", ["integrated_gradients", "occlusion"])
+def test_which_head_of_an_attention_layer(method):
+    """The output projection is linear, so a head contributes its columns times its output."""
+    ops.random.set_seed(0)
+    layer = layers.CausalAttention(8, num_heads=2)
+    x = ops.random.normal((1, 5, 8), seed=1)
+    with GradientTape(causal=True) as tape:
+        y = layer(x)
+    by_head = [event for event in tape.causal.events if event.shapes == ((1, 5, 2, 4),)][-1]
+    found = tape.causal.influence(by_head, y, method=method, output=(0, 3, 6), axis=2).numpy()
+    weight = layer.out.weight.numpy()[6].reshape(2, 4)
+    np.testing.assert_allclose(
+        found, (by_head.outputs[0].numpy()[0, 3] * weight).sum(1), rtol=1e-4, atol=1e-6
+    )
+
+
 def test_which_expert_of_a_mixture():
     """Experts are constants, so a gate contributes its weight times the expert's constant."""
     gate = layers.Dense(3, 4)
@@ -110,6 +126,23 @@ def test_which_expert_of_a_mixture():
         y = ops.sum(weights * experts)
     found = tape.causal.influence(weights, y, method="occlusion", axis=-1).numpy()
     np.testing.assert_allclose(found, (weights.numpy() * experts.numpy())[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["integrated_gradients", "occlusion"])
+def test_which_expert_of_a_layer(method):
+    """The output is linear in the gates, so the chosen experts explain all of it."""
+    ops.random.set_seed(0)
+    layer = layers.MoEMLP(6, num_experts=4)
+    x = ops.random.normal((1, 3, 6), seed=1)
+    with GradientTape(causal=True) as tape:
+        tape.causal.register_module(layer)
+        y = layer(x)
+    router = [event for event in tape.causal.events if event.module == "router"]
+    gates = [event for event in router if event.shapes == ((3, 2),)][-1]
+    parts = tape.causal.influence(gates, y, method=method, output=(0, 1, 2), axis=(0, 1)).numpy()
+    assert parts[1].sum() == pytest.approx(float(y[0, 1, 2]), abs=1e-5)
+    assert np.abs(parts[1]).min() > 1e-6
+    np.testing.assert_allclose(parts[[0, 2]], 0.0, atol=1e-7)
 
 
 def test_module_paths():

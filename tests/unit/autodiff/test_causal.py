@@ -62,6 +62,16 @@ def test_ancestors_and_descendants():
     assert context.event_of(h).tick == 0
 
 
+def test_positions_of_tensors():
+    tape, x, w, h, _, y = recorded()
+    assert tape.causal.position(x) == (0.0, 0.0)
+    assert tape.causal.position(h) == tape.causal.position(tape.causal.event_of(h)) == (1.0, 0.0)
+    assert tape.causal.proximity(x, w) == 2.0
+    assert tape.causal.proximity(w, tape.causal.event_of(y)) == 1.5
+    with pytest.raises(ValueError, match="has no position; set those of its sources"):
+        tape.causal.position(tensor.array(1.0))
+
+
 def test_the_graph_is_run_again():
     tape, x, w, _, _, y = recorded()
     again = tape.causal.reconstruct_graph(y, [x, w])

@@ -98,9 +98,10 @@ def test_weights_are_those_of_the_run():
     assert tape.causal.causes(event, None) == before
 
 
-def two_layers(identity: bool = False):
+def two_layers(identity: bool = False, inputs: np.ndarray | None = None):
     rng = np.random.default_rng(3)
-    x = tensor.array((rng.random((2, 20, 5)) < 0.4).astype(np.float32))
+    spikes = (rng.random((2, 20, 5)) < 0.4).astype(np.float32)
+    x = tensor.array(spikes if inputs is None else inputs)
     first, second = network(1, 6, 20), network(2, 6, 20)
     dense = [Dense(5, 6), Dense(6, 6)]
     for layer in dense:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ember_ml import GradientTape, ops
+from ember_ml.autodiff import SpikeEvent
 from ember_ml.nn import tensor
 from tests.unit.autodiff.spiking_runs import KINDS, network, simulate
 from tests.unit.autodiff.test_spike_causes import two_layers
@@ -84,6 +85,34 @@ def test_a_rerun_of_two_layers():
     later = context.spikes("second", batch=1)[0]
     backwards = context.but_for(later, context.spikes("first", batch=1)[-1])
     assert (backwards.fired, backwards.change) == (True, 0.0)
+
+
+def test_without_an_input():
+    """Against a recording of the same layers with the input set to 0."""
+    tape, x, *_ = two_layers()
+    time, channel = (int(at) for at in np.argwhere(x.numpy()[1])[9])
+    removed = SpikeEvent("first.input", 1, time, channel)
+    changed = x.numpy().copy()
+    changed[1, time, channel] = 0.0
+    other, *_ = two_layers(inputs=changed)
+    for layer in ("first", "second"):
+        want = set(other.causal.spikes(layer, batch=1))
+        for event in tape.causal.spikes(layer, batch=1)[::5]:
+            result = tape.causal.but_for(removed, event)
+            assert result.fired == (event in want)
+            if result.fired:
+                voltage = other.causal.causes(event).voltage
+                assert result.voltage == pytest.approx(voltage, abs=3e-5)
+    empty = next((int(t), int(n)) for t, n in np.argwhere(x.numpy()[1] == 0))
+    with pytest.raises(LookupError, match="is no input: its value is 0"):
+        tape.causal.but_for(SpikeEvent("first.input", 1, *empty), event)
+
+
+def test_a_later_spike_changes_nothing():
+    tape, *_ = network(batch=1).record()
+    events = tape.causal.spikes()
+    result = tape.causal.but_for(events[-1], events[3])
+    assert (result.fired, result.change, result.linear) == (True, 0.0, True)
 
 
 def loss_of(spikes):

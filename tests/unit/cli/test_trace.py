@@ -10,6 +10,7 @@ import pytest
 import ember_ml
 from ember_ml._core import array_files
 from ember_ml.nn import layers
+from ember_ml.nn.models import LanguageModel
 from ember_ml.training import tracing
 from tests.unit.cli.commands import ember, ember_json
 from tests.unit.training.spiking_model import spike_input, spiking_model, targets
@@ -126,6 +127,43 @@ def test_a_model_without_spikes(folder):
     ember_ml.save(layers.MLP(6, [4], 2), folder / "mlp")
     error = ember("trace", "mlp", "--input", "x.npy", code=2).stderr
     assert "the model MLP has no spiking layers, such as LIF; it has Dense" in error
+
+
+def test_a_language_model(folder):
+    ember_ml.save(LanguageModel("lif swiglu", vocab_size=8, hidden_size=16), folder / "lm")
+    tokens = np.random.default_rng(0).integers(0, 8, 12)
+    np.savez(folder / "text.npz", inputs=tokens, targets=tokens)
+    ember("trace", "lm", "--input", "text.npz", "--target", "text.npz")
+    data = content(folder / "trace.html")
+    assert [layer["kind"] for layer in data["layers"]] == ["LIF"]
+    assert data["loss"] > 0
+    assert (
+        "expected (batch, time) or (time,)"
+        in ember("trace", "lm", "--input", "x.npy", code=2).stderr
+    )
+
+
+def test_integers_are_spikes(folder):
+    np.save(folder / "ints.npy", spike_input().astype(np.uint8))
+    ember("trace", "model", "--input", "ints.npy", "--output", "ints.html")
+    ember("trace", "model", "--input", "x.npy")
+    assert content(folder / "ints.html") == content(folder / "trace.html")
+
+
+def test_inputs_that_are_not_spikes(folder):
+    """Real numbers are part of the external drive; spikes of any size are shown."""
+    np.save(folder / "real.npy", np.random.default_rng(0).normal(0.5, 0.5, (1, 9, 6)))
+    ember("trace", "model", "--input", "real.npy", "--top", 3)
+    data = content(folder / "trace.html")
+    assert [layer["kind"] for layer in data["layers"]] == ["RecurrentLIF", "LIF"]
+    for causes in data["causes"]:
+        assert len(causes["spikes"]) <= 3
+        names = ("others", "external", "resets", "initial")
+        total = sum(value for _, value in causes["spikes"]) + sum(causes[each] for each in names)
+        assert total == pytest.approx(causes["voltage"], abs=1e-4)
+    np.save(folder / "large.npy", 3.0 * spike_input())
+    ember("trace", "model", "--input", "large.npy")
+    assert content(folder / "trace.html")["layers"][0]["kind"] == "inputs"
 
 
 def test_silent_neurons(folder):

@@ -82,8 +82,9 @@ def _neighbors(
         taps = run.taps[:, :, neuron] if future else run.taps[:, neuron]
         delays = np.where((taps != 0).any(0), (taps != 0).argmax(0) + 1.0, np.inf)
         neighbors.append((run.name, delays))
-    if not future and run.link is not None and run.link.source is not None:
-        neighbors.append((run.link.source.name, _link_delays(run, neuron, None)))
+    source = None if run.link is None else run.link.source
+    if not future and source is not None and source.name in store.runs:
+        neighbors.append((source.name, _link_delays(run, neuron, None)))
     if future:
         for other in store.runs.values():
             if other.link is not None and other.link.source is run:

@@ -10,7 +10,8 @@ from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.autodiff.causal.events import Event
 from ember_ml.autodiff.causal.spikes.dynamics import Array
 from ember_ml.autodiff.causal.spikes.host import host
-from ember_ml.autodiff.causal.spikes.run import InputLink, SpikeRun
+from ember_ml.autodiff.causal.spikes.inputs import InputLink
+from ember_ml.autodiff.causal.spikes.run import SpikeRun
 
 if TYPE_CHECKING:
     from ember_ml.autodiff.causal.context import CausalContext

@@ -22,7 +22,7 @@ def influence(store: SpikeStore, cause: SpikeEvent, effect: SpikeEvent) -> float
         cause: The earlier spike, or an input spike of a layer.
         effect: The later spike.
     """
-    _check_event(store, cause)
+    store.check(cause)
     store.find(effect)
     if cause == effect:
         return 1.0
@@ -99,7 +99,7 @@ def descendants(
         min_influence: Spikes that it influences less, and paths through them, are left out.
     """
     _check_limits(depth, min_influence)
-    _check_event(store, event)
+    store.check(event)
     weights = Weights(store, depth)
     weights.of(event.layer)[:, event.time, event.neuron] = _unit(depth)
     order = {name: at for at, name in enumerate(store.runs)}
@@ -165,8 +165,8 @@ class Weights:
         self.depth = depth
         shapes: dict[str, tuple[int, int]] = {}
         for name, run in store.runs.items():
-            if run.link is not None and run.link.source is None:
-                shapes[run.link.name] = run.shape[1], run.link.inputs.shape[2]
+            if run.link is not None:
+                shapes.setdefault(run.link.name, (run.shape[1], run.link.inputs.shape[2]))
             shapes[name] = run.shape[1:]
         self.layers = list(shapes)
         self._shapes = shapes
@@ -190,13 +190,6 @@ def _unit(depth: int | None) -> Array:
 def _step(weights: Array, depth: int | None) -> Array:
     """Return the weights of the paths that are longer by one synapse."""
     return weights if depth is None else np.concatenate([[0.0], weights[:-1]])
-
-
-def _check_event(store: SpikeStore, event: SpikeEvent) -> None:
-    """Raise an error if an event is neither a recorded spike nor an input of a recorded layer."""
-    layers = {run.link.name for run in store.runs.values() if run.link is not None}
-    if not isinstance(event, SpikeEvent) or event.layer not in layers - set(store.runs):
-        store.find(event)
 
 
 def _check_limits(depth: int | None, min_influence: float) -> None:

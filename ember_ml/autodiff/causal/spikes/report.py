@@ -9,8 +9,9 @@ from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.causal.spikes.dynamics import Array, Dynamics, Reset
 from ember_ml.autodiff.causal.spikes.host import host
+from ember_ml.autodiff.causal.spikes.inputs import InitialState
 from ember_ml.autodiff.causal.spikes.links import find_link
-from ember_ml.autodiff.causal.spikes.run import InitialState, SpikeRun
+from ember_ml.autodiff.causal.spikes.run import SpikeRun
 from ember_ml.autodiff.values import is_differentiable, snapshot
 
 

@@ -34,10 +34,10 @@ def but_for(store: SpikeStore, removed: SpikeEvent, event: SpikeEvent) -> Counte
 
     Args:
         store: The recorded runs.
-        removed: The spike to remove.
+        removed: The spike to remove, or an input of a layer, which becomes 0.
         event: The spike to ask about.
     """
-    source, _ = store.find(removed)
+    store.check(removed)
     run, index = store.find(event)
     if removed == event:
         raise ArgumentError(f"but_for: both events are {event}")
@@ -46,7 +46,7 @@ def but_for(store: SpikeStore, removed: SpikeEvent, event: SpikeEvent) -> Counte
             f"but_for: rows of a batch do not influence each other: {removed.batch} and "
             f"{event.batch}"
         )
-    results = _rerun_layers(store, source, run, removed, event.time + 1)
+    results = _rerun_layers(store, run, removed, event.time + 1)
     change = float(results[run.name].change[event.time, event.neuron])
     appeared, vanished = _differences(store, results, removed, event)
     voltage = float(run.voltages[index])
@@ -73,7 +73,7 @@ def _contribution(run: SpikeRun, index: int, cause: SpikeEvent) -> float:
 
 
 def _rerun_layers(
-    store: SpikeStore, source: SpikeRun, target: SpikeRun, removed: SpikeEvent, stop: int
+    store: SpikeStore, target: SpikeRun, removed: SpikeEvent, stop: int
 ) -> dict[str, _Rerun]:
     """Rerun the layers from that of the removed spike to that of the target."""
     results: dict[str, _Rerun] = {}
@@ -83,7 +83,9 @@ def _rerun_layers(
             before = results.get(run.link.source.name)
             if before is not None:
                 change += _transmitted(run, before, removed)
-        if run is source or change.any():
+        if run.link is not None and run.link.name == removed.layer and run.link.source is None:
+            change += _without_input(run, removed, len(change))
+        if run.name == removed.layer or change.any():
             results[run.name] = _rerun(run, change, removed)
         if run is target:
             break
@@ -93,6 +95,17 @@ def _rerun_layers(
     return results
 
 
+def _without_input(run: SpikeRun, removed: SpikeEvent, steps: int) -> Array:
+    """Return the change of the external drive of a layer if an input is 0, (steps, neurons)."""
+    change = np.zeros((steps, run.shape[2]))
+    if removed.time < steps:
+        assert run.link is not None
+        weight = run.link.weight
+        column = np.eye(run.shape[2]) if weight is None else weight
+        change[removed.time] = -run.input_value(removed) * column[:, removed.neuron]
+    return change
+
+
 def _transmitted(run: SpikeRun, before: _Rerun, removed: SpikeEvent) -> Array:
     """Return the change of the external drive of a layer."""
     link = run.link
@@ -100,7 +113,7 @@ def _transmitted(run: SpikeRun, before: _Rerun, removed: SpikeEvent) -> Array:
     assert link.source is not None
     recorded = link.source.window(removed.batch, 0, len(before.spikes))
     change = before.spikes.astype(np.float64) - recorded
-    if removed.layer == link.source.name:
+    if removed.layer == link.source.name and removed.time < len(change):
         change[removed.time, removed.neuron] -= 1.0
     return change if link.weight is None else change @ link.weight.T.astype(np.float64)
 
@@ -124,7 +137,7 @@ def _rerun(run: SpikeRun, drive_change: Array, removed: SpikeEvent) -> _Rerun:
     recorded = run.window(removed.batch, 0, steps)
     spikes = recorded.copy()
     sent = np.zeros((steps, neurons))  # change of the transmitted spikes
-    if removed.layer == run.name:
+    if removed.layer == run.name and removed.time < steps:
         sent[removed.time, removed.neuron] = -1.0
     base, other = (Neurons(run, removed.batch) for _ in range(2))
     changes = np.zeros((steps, neurons))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,46 +18,7 @@ from ember_ml.autodiff.causal.spikes.dynamics import (
 )
 from ember_ml.autodiff.causal.spikes.events import SpikeEvent
 from ember_ml.autodiff.causal.spikes.host import host
-
-
-@dataclass(frozen=True)
-class InputLink:
-    """Linear map from input spikes to the external drive of a layer.
-
-    Attributes:
-        inputs: Input of the map, (batch, time, inputs).
-        weight: (neurons, inputs); None for the identity.
-        source: Run whose output `inputs` is; None for inputs from outside.
-        name: Name of the layer of the inputs.
-    """
-
-    inputs: Tensor
-    weight: Array | None
-    source: SpikeRun | None
-    name: str
-
-    def host_inputs(self) -> Array:
-        """Return the inputs as a host array."""
-        return host(self.inputs)
-
-
-@dataclass(frozen=True)
-class InitialState:
-    """State before the first step; None for zeros.
-
-    Attributes:
-        voltage: (batch, neurons), after the reset.
-        current: Synaptic current, (batch, neurons).
-        adaptation: Adaptation of the threshold, (batch, neurons).
-        resting: Remaining refractory steps, (batch, neurons).
-        spikes: Spikes before the first step, the oldest first, (batch, steps, neurons).
-    """
-
-    voltage: Array | None = None
-    current: Array | None = None
-    adaptation: Array | None = None
-    resting: Array | None = None
-    spikes: Array | None = None
+from ember_ml.autodiff.causal.spikes.inputs import InitialState, InputLink
 
 
 class SpikeRun:
@@ -231,6 +191,14 @@ class SpikeRun:
         """Return the refractory steps of a neuron at the beginning, and the mask of its row."""
         resting = 0 if self.initial.resting is None else int(self.initial.resting[batch, neuron])
         return resting, None if self.mask is None else self.mask[batch]
+
+    def input_value(self, event: SpikeEvent) -> float:
+        """Return the value of an input; 0 if there is none."""
+        assert self.link is not None
+        values = self.link.host_inputs()
+        place = event.batch, event.time, event.neuron
+        inside = all(0 <= at < size for at, size in zip(place, values.shape, strict=True))
+        return float(values[place]) if inside else 0.0
 
     def is_evicted(self, time: int) -> bool:
         """Return whether spikes of a step may have been dropped."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError, SpikeError
@@ -42,16 +44,10 @@ def position(
     return tuple(float(value) for value in places[index])
 
 
-def proximity(
-    store: SpikeStore,
-    one: int | SpikeEvent,
-    other: int | SpikeEvent,
-    layer: str | None = None,
-) -> float:
-    """Return the Euclidean distance between two neurons; the arguments are as in `position`."""
-    places = [np.array(position(store, each, layer)) for each in (one, other)]
-    if len(places[0]) != len(places[1]):
+def distance(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """Return the Euclidean distance between two positions."""
+    if len(one) != len(other):
         raise ArgumentError(
-            f"positions of {len(places[0])} and of {len(places[1])} dimensions have no distance"
+            f"positions of {len(one)} and of {len(other)} dimensions have no distance"
         )
-    return float(np.linalg.norm(places[0] - places[1]))
+    return math.dist(one, other)

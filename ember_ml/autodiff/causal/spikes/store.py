@@ -40,14 +40,19 @@ class SpikeStore:
     def add(self, run: SpikeRun) -> None:
         """Store a run, and drop the oldest spikes if there are too many."""
         self.runs[run.name] = run
-        excess = 0 if self.max_events is None else len(self) - self.max_events
-        for each in self.runs.values():
-            if excess <= 0:
+        if self.max_events is None:
+            return
+        excess = len(self) - self.max_events
+        for name, each in list(self.runs.items()):
+            surplus_runs = len(self.runs) - self.max_events  # silent runs take memory too
+            if excess <= 0 and surplus_runs <= 0:
                 return
-            count = min(excess, len(each))
+            count = len(each) if surplus_runs > 0 else min(excess, len(each))
+            excess -= count
             if count:
                 each.evict(count)
-            excess -= count
+            if not len(each) and each is not run:
+                del self.runs[name]
 
     def producer(self, tensor: Tensor) -> SpikeRun | None:
         """Return the run whose output a tensor is; None if there is none."""
@@ -67,6 +72,10 @@ class SpikeStore:
             if len(self.runs) > 1:
                 raise ArgumentError(f"name the layer, one of {self._names()}")
             return next(iter(self.runs.values()))
+        if layer not in self.runs and self._calls[layer.partition(":")[0]]:
+            raise SpikeError(
+                f"the run of {layer!r} was dropped, or did not happen: max_events bounds the record"
+            )
         if layer not in self.runs:
             raise SpikeError(f"no spiking run of {layer!r} was recorded; there are {self._names()}")
         return self.runs[layer]
@@ -86,6 +95,21 @@ class SpikeStore:
         if index is None:
             raise SpikeError(_explain(run, event))
         return run, index
+
+    def driven_by(self, event: SpikeEvent) -> SpikeRun | None:
+        """Return the run that an input event drives; None if it is a spike of a recorded layer."""
+        if not isinstance(event, SpikeEvent) or event.layer in self.runs:
+            return None
+        links = [run for run in self.runs.values() if run.link is not None]
+        return next((run for run in links if run.link and run.link.name == event.layer), None)
+
+    def check(self, event: SpikeEvent) -> None:
+        """Raise an error if an event is neither a recorded spike nor an input of a layer."""
+        run = self.driven_by(event)
+        if run is None:
+            self.find(event)
+        elif run.input_value(event) == 0.0:
+            raise SpikeError(f"{event} is no input: its value is 0, or it is out of range")
 
     def check_inside(self, run: SpikeRun, event: SpikeEvent) -> None:
         """Raise an error if an event is outside of the run."""
