@@ -154,6 +154,7 @@ from ember_ml.nn.layers.sequence_mixing.spiking.decoders import LatencyDecoder a
 from ember_ml.nn.layers.sequence_mixing.spiking.decoders import MaxDecoder as layers_MaxDecoder
 from ember_ml.nn.layers.sequence_mixing.spiking.decoders import RateDecoder as layers_RateDecoder
 from ember_ml.nn.layers.sequence_mixing.spiking.integrator import LeakyIntegrator as layers_LeakyIntegrator
+from ember_ml.nn.layers.sequence_mixing.spiking.mixer import SpikingMixer as layers_SpikingMixer
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF as layers_ALIF
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import LIF as layers_LIF
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import Synaptic as layers_Synaptic
@@ -590,6 +591,8 @@ def create(name: typing.Literal['layers/spatial_lif'], *args: typing.Any, **kwar
 def create(name: typing.Literal['layers/spatial_rnn'], *args: typing.Any, **kwargs: typing.Any) -> layers_SpatialRNN: ...
 @typing.overload
 def create(name: typing.Literal['layers/spiking'], *args: typing.Any, **kwargs: typing.Any) -> layers_Spiking: ...
+@typing.overload
+def create(name: typing.Literal['layers/spiking_mixer'], *args: typing.Any, **kwargs: typing.Any) -> layers_SpikingMixer: ...
 @typing.overload
 def create(name: typing.Literal['layers/swiglu'], *args: typing.Any, **kwargs: typing.Any) -> layers_SwiGLU: ...
 @typing.overload

@@ -70,6 +70,7 @@ from ember_ml.configs.layers.sequence_mixing import SlidingWindowAttentionConfig
 from ember_ml.configs.layers.sequence_mixing import SpatialLIFConfig as SpatialLIFConfig
 from ember_ml.configs.layers.sequence_mixing import SpatialRNNConfig as SpatialRNNConfig
 from ember_ml.configs.layers.sequence_mixing import SpikingConfig as SpikingConfig
+from ember_ml.configs.layers.sequence_mixing import SpikingMixerConfig as SpikingMixerConfig
 from ember_ml.configs.layers.sequence_mixing import SynapticConfig as SynapticConfig
 from ember_ml.configs.layers.sequence_mixing import WiredCfCConfig as WiredCfCConfig
 
