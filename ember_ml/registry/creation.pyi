@@ -153,6 +153,7 @@ from ember_ml.nn.layers.sequence_mixing.spiking.decoders import LatencyDecoder a
 from ember_ml.nn.layers.sequence_mixing.spiking.decoders import MaxDecoder as layers_MaxDecoder
 from ember_ml.nn.layers.sequence_mixing.spiking.decoders import RateDecoder as layers_RateDecoder
 from ember_ml.nn.layers.sequence_mixing.spiking.integrator import LeakyIntegrator as layers_LeakyIntegrator
+from ember_ml.nn.layers.sequence_mixing.spiking.mixer import SpikingMixer as layers_SpikingMixer
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF as layers_ALIF
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import LIF as layers_LIF
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import Synaptic as layers_Synaptic
@@ -579,6 +580,8 @@ def create(name: typing.Literal['layers/short_conv', 'layers/short-conv'], *args
 def create(name: typing.Literal['layers/sliding_attention', 'layers/sliding-attention', 'layers/sliding_window_attention'], *args: typing.Any, **kwargs: typing.Any) -> layers_SlidingWindowAttention: ...
 @typing.overload
 def create(name: typing.Literal['layers/spiking'], *args: typing.Any, **kwargs: typing.Any) -> layers_Spiking: ...
+@typing.overload
+def create(name: typing.Literal['layers/spiking_mixer'], *args: typing.Any, **kwargs: typing.Any) -> layers_SpikingMixer: ...
 @typing.overload
 def create(name: typing.Literal['layers/swiglu'], *args: typing.Any, **kwargs: typing.Any) -> layers_SwiGLU: ...
 @typing.overload

@@ -68,6 +68,7 @@ from ember_ml.configs.layers.sequence_mixing import S4DConfig as S4DConfig
 from ember_ml.configs.layers.sequence_mixing import ShortConvConfig as ShortConvConfig
 from ember_ml.configs.layers.sequence_mixing import SlidingWindowAttentionConfig as SlidingWindowAttentionConfig
 from ember_ml.configs.layers.sequence_mixing import SpikingConfig as SpikingConfig
+from ember_ml.configs.layers.sequence_mixing import SpikingMixerConfig as SpikingMixerConfig
 from ember_ml.configs.layers.sequence_mixing import SynapticConfig as SynapticConfig
 from ember_ml.configs.layers.sequence_mixing import WiredCfCConfig as WiredCfCConfig
 

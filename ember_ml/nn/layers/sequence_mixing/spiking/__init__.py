@@ -7,6 +7,7 @@ from ember_ml.nn.layers.sequence_mixing.spiking.decoders import (
     RateDecoder,
 )
 from ember_ml.nn.layers.sequence_mixing.spiking.integrator import LeakyIntegrator
+from ember_ml.nn.layers.sequence_mixing.spiking.mixer import SpikingMixer
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF, LIF, Synaptic
 from ember_ml.nn.layers.sequence_mixing.spiking.recurrent import RecurrentLIF
 from ember_ml.nn.layers.sequence_mixing.spiking.wrapper import Spiking
@@ -21,6 +22,7 @@ __all__ = [
     "RecurrentLIF",
     "Spiking",
     "SpikingLayer",
+    "SpikingMixer",
     "SpikingRun",
     "Synaptic",
     "decay",

@@ -220,7 +220,7 @@ class SpikingLayer(SequenceMixer):
 
     def _check_state(self, batch: int, state: State) -> None:
         """Raise unless a state has the parts of `initial_state`."""
-        expected = [(batch, self.features)] * self._num_rows
+        expected: list[tuple[int, ...]] = [(batch, self.features)] * self._num_rows
         if self.num_delays:
             expected.append((batch, self.num_delays, self.features))
         shapes = [part.shape for part in tree.leaves_of(state)]
