@@ -2,7 +2,7 @@
 
 NIR describes neurons by differential equations, which are integrated by Euler steps of length dt,
 as snnTorch and Norse do: `tau dv/dt = (v_leak - v) + r i` becomes `v = (1 - dt / tau) v + (r dt /
-tau) i` for v_leak = 0. Ember's neurons have a factor of 1 at i: other factors become a `Scale`.
+tau) i` for v_leak = 0. Other factors than 1 at i become a `FeatureScale` before the neurons.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml._core.errors import EmberError
-from ember_ml.nn.layers.channel_mixing import Dense, Scale
+from ember_ml.nn.layers.channel_mixing import Dense, FeatureScale
 from ember_ml.nn.layers.sequence_mixing.spiking import (
     LIF,
     LeakyIntegrator,
@@ -25,7 +25,9 @@ from ember_ml.nn.module import Module
 
 READ = "Affine, Linear, Scale, LIF, IF, CubaLIF, LI, I, Threshold and Flatten"
 """Nodes that are read."""
-WRITTEN = "Dense, Scale, LIF, Synaptic, LeakyIntegrator, RecurrentLIF, Spiking and Sequential"
+WRITTEN = (
+    "Dense, FeatureScale, LIF, Synaptic, LeakyIntegrator, RecurrentLIF, Spiking and Sequential"
+)
 """Layers that are written."""
 
 
@@ -150,7 +152,7 @@ def _scale(factor: np.ndarray, shift: np.ndarray) -> list[Module]:
     """Return a scale layer; none if it would change nothing."""
     if np.allclose(factor, 1.0, rtol=1e-6) and not shift.any():
         return []
-    layer = Scale(len(factor), bias=bool(shift.any()))
+    layer = FeatureScale(len(factor), bias=bool(shift.any()))
     _fill(layer.scale, factor)
     if layer.bias is not None:
         _fill(layer.bias, shift)
@@ -160,7 +162,7 @@ def _scale(factor: np.ndarray, shift: np.ndarray) -> list[Module]:
 def read_linear(node: Any) -> Module:
     """Return the dense layer of an Affine or Linear node, or the scale of a Scale node."""
     if hasattr(node, "scale"):
-        scale = Scale(np.size(node.scale))
+        scale = FeatureScale(np.size(node.scale))
         _fill(scale.scale, np.ravel(node.scale))
         return scale
     weight, bias = matrices(node)
@@ -191,7 +193,7 @@ def write_layer(nir: Any, layer: Module, dt: float) -> Any:
     if type(layer) is Dense and layer.activation is None:
         weight = layer.weight.numpy()
         return nir.Linear(weight) if layer.bias is None else nir.Affine(weight, layer.bias.numpy())
-    if type(layer) is Scale:
+    if type(layer) is FeatureScale:
         scale = layer.scale.numpy()
         if layer.bias is None:
             return nir.Scale(scale)

@@ -98,6 +98,7 @@ from ember_ml.nn.initializers.scaled import Lecun as initializers_Lecun
 from ember_ml.nn.layers.channel_mixing.dense import Dense as layers_Dense
 from ember_ml.nn.layers.channel_mixing.dropout import Dropout as layers_Dropout
 from ember_ml.nn.layers.channel_mixing.embedding import Embedding as layers_Embedding
+from ember_ml.nn.layers.channel_mixing.feature_scale import FeatureScale as layers_FeatureScale
 from ember_ml.nn.layers.channel_mixing.gated_linear import FeedForward as layers_FeedForward
 from ember_ml.nn.layers.channel_mixing.gated_linear import GLU as layers_GLU
 from ember_ml.nn.layers.channel_mixing.gated_linear import GatedLinear as layers_GatedLinear
@@ -115,7 +116,6 @@ from ember_ml.nn.layers.channel_mixing.quantized import QuantizedDense as layers
 from ember_ml.nn.layers.channel_mixing.quantized import QuantizedEmbedding as layers_QuantizedEmbedding
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV5ChannelMixer as layers_RWKV5ChannelMixer
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV6ChannelMixer as layers_RWKV6ChannelMixer
-from ember_ml.nn.layers.channel_mixing.scale import Scale as layers_Scale
 from ember_ml.nn.layers.sequence_mixing.attention.causal import CausalAttention as layers_CausalAttention
 from ember_ml.nn.layers.sequence_mixing.attention.causal import GroupedQueryAttention as layers_GroupedQueryAttention
 from ember_ml.nn.layers.sequence_mixing.attention.cross import CrossAttention as layers_CrossAttention
@@ -154,6 +154,7 @@ from ember_ml.nn.layers.sequence_mixing.spiking.decoders import LatencyDecoder a
 from ember_ml.nn.layers.sequence_mixing.spiking.decoders import MaxDecoder as layers_MaxDecoder
 from ember_ml.nn.layers.sequence_mixing.spiking.decoders import RateDecoder as layers_RateDecoder
 from ember_ml.nn.layers.sequence_mixing.spiking.integrator import LeakyIntegrator as layers_LeakyIntegrator
+from ember_ml.nn.layers.sequence_mixing.spiking.mixer import SpikingMixer as layers_SpikingMixer
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF as layers_ALIF
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import LIF as layers_LIF
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import Synaptic as layers_Synaptic
@@ -481,6 +482,8 @@ def create(name: typing.Literal['layers/dropout'], *args: typing.Any, **kwargs: 
 @typing.overload
 def create(name: typing.Literal['layers/embedding'], *args: typing.Any, **kwargs: typing.Any) -> layers_Embedding: ...
 @typing.overload
+def create(name: typing.Literal['layers/feature_scale'], *args: typing.Any, **kwargs: typing.Any) -> layers_FeatureScale: ...
+@typing.overload
 def create(name: typing.Literal['layers/feed_forward', 'layers/feed-forward', 'layers/mad-mlp'], *args: typing.Any, **kwargs: typing.Any) -> layers_FeedForward: ...
 @typing.overload
 def create(name: typing.Literal['layers/fft_conv', 'layers/fft-conv'], *args: typing.Any, **kwargs: typing.Any) -> layers_FFTConv: ...
@@ -577,8 +580,6 @@ def create(name: typing.Literal['layers/rwkv6_time_mixer', 'layers/rwkv6-time-mi
 @typing.overload
 def create(name: typing.Literal['layers/s4d'], *args: typing.Any, **kwargs: typing.Any) -> layers_S4D: ...
 @typing.overload
-def create(name: typing.Literal['layers/scale'], *args: typing.Any, **kwargs: typing.Any) -> layers_Scale: ...
-@typing.overload
 def create(name: typing.Literal['layers/sequential'], *args: typing.Any, **kwargs: typing.Any) -> layers_Sequential: ...
 @typing.overload
 def create(name: typing.Literal['layers/short_conv', 'layers/short-conv'], *args: typing.Any, **kwargs: typing.Any) -> layers_ShortConv: ...
@@ -590,6 +591,8 @@ def create(name: typing.Literal['layers/spatial_lif'], *args: typing.Any, **kwar
 def create(name: typing.Literal['layers/spatial_rnn'], *args: typing.Any, **kwargs: typing.Any) -> layers_SpatialRNN: ...
 @typing.overload
 def create(name: typing.Literal['layers/spiking'], *args: typing.Any, **kwargs: typing.Any) -> layers_Spiking: ...
+@typing.overload
+def create(name: typing.Literal['layers/spiking_mixer'], *args: typing.Any, **kwargs: typing.Any) -> layers_SpikingMixer: ...
 @typing.overload
 def create(name: typing.Literal['layers/swiglu'], *args: typing.Any, **kwargs: typing.Any) -> layers_SwiGLU: ...
 @typing.overload

@@ -29,6 +29,7 @@ STEPPED = [
 ILL_CONDITIONED = {
     "layers/mh_linear_attention": "features of both signs: a denominator comes close to zero",
     "layers/spiking": "a rounded current can cross the threshold",
+    "layers/spiking_mixer": "a rounded current can cross the threshold",
 }
 """Layers in which rounding the input can change some outputs by more than a tenth, and why."""
 

@@ -74,6 +74,25 @@ def is_png(path: Path) -> bool:
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
+def test_spiking_digits(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import spiking_digits
+
+    spiking_digits.main(["--quick", "--backend", backend, "--out", str(tmp_path)])
+    digits, *intervals = re.findall(r"test accuracy ([\d.]+)%", capsys.readouterr().out)
+    assert float(digits) > 60.0  # after 2 epochs
+    assert len(intervals) == 3
+    assert is_png(tmp_path / "spiking.png")
+    spikes, labels = spiking_digits.intervals(50, seed=0)
+    times = spikes.argmax(axis=1)
+    assert (times[:, 1] - times[:, 0] == 2 * (1 + labels)).all()
+    with use_backend(backend):
+        assert load(tmp_path / "digits")(tensor.array(spikes_of_one())).shape == (1, 10)
+
+
+def spikes_of_one() -> Any:
+    return np.zeros((1, 12, 64), np.float32)
+
+
 def test_control(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import control
 

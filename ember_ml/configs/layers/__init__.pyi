@@ -11,6 +11,7 @@ from ember_ml.configs.layers.channel_mixing import BatchNormConfig as BatchNormC
 from ember_ml.configs.layers.channel_mixing import DenseConfig as DenseConfig
 from ember_ml.configs.layers.channel_mixing import DropoutConfig as DropoutConfig
 from ember_ml.configs.layers.channel_mixing import EmbeddingConfig as EmbeddingConfig
+from ember_ml.configs.layers.channel_mixing import FeatureScaleConfig as FeatureScaleConfig
 from ember_ml.configs.layers.channel_mixing import FeedForwardConfig as FeedForwardConfig
 from ember_ml.configs.layers.channel_mixing import GLUConfig as GLUConfig
 from ember_ml.configs.layers.channel_mixing import GatedLinearConfig as GatedLinearConfig
@@ -26,7 +27,6 @@ from ember_ml.configs.layers.channel_mixing import RMSNormConfig as RMSNormConfi
 from ember_ml.configs.layers.channel_mixing import RWKV5ChannelMixerConfig as RWKV5ChannelMixerConfig
 from ember_ml.configs.layers.channel_mixing import RWKV6ChannelMixerConfig as RWKV6ChannelMixerConfig
 from ember_ml.configs.layers.channel_mixing import ReGLUConfig as ReGLUConfig
-from ember_ml.configs.layers.channel_mixing import ScaleConfig as ScaleConfig
 from ember_ml.configs.layers.channel_mixing import SwiGLUConfig as SwiGLUConfig
 from ember_ml.configs.layers.sequence_mixing import ALIFConfig as ALIFConfig
 from ember_ml.configs.layers.sequence_mixing import AttentionConfig as AttentionConfig
@@ -70,6 +70,7 @@ from ember_ml.configs.layers.sequence_mixing import SlidingWindowAttentionConfig
 from ember_ml.configs.layers.sequence_mixing import SpatialLIFConfig as SpatialLIFConfig
 from ember_ml.configs.layers.sequence_mixing import SpatialRNNConfig as SpatialRNNConfig
 from ember_ml.configs.layers.sequence_mixing import SpikingConfig as SpikingConfig
+from ember_ml.configs.layers.sequence_mixing import SpikingMixerConfig as SpikingMixerConfig
 from ember_ml.configs.layers.sequence_mixing import SynapticConfig as SynapticConfig
 from ember_ml.configs.layers.sequence_mixing import WiredCfCConfig as WiredCfCConfig
 

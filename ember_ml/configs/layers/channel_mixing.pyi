@@ -2,6 +2,7 @@
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.dropout import Dropout
 from ember_ml.nn.layers.channel_mixing.embedding import Embedding
+from ember_ml.nn.layers.channel_mixing.feature_scale import FeatureScale
 from ember_ml.nn.layers.channel_mixing.gated_linear import FeedForward
 from ember_ml.nn.layers.channel_mixing.gated_linear import GLU
 from ember_ml.nn.layers.channel_mixing.gated_linear import GatedLinear
@@ -19,7 +20,6 @@ from ember_ml.nn.layers.channel_mixing.quantized import QuantizedDense
 from ember_ml.nn.layers.channel_mixing.quantized import QuantizedEmbedding
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV5ChannelMixer
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV6ChannelMixer
-from ember_ml.nn.layers.channel_mixing.scale import Scale
 import collections.abc
 import ember_ml.configs.base
 import typing
@@ -51,6 +51,11 @@ class EmbeddingConfig(ember_ml.configs.base.Config):
     padding_index: int | None = ...
     initializer: str | collections.abc.Mapping[str, typing.Any] | ember_ml.configs.base.Config | collections.abc.Callable[..., typing.Any] = ...
     def create(self, *args: typing.Any, **kwargs: typing.Any) -> Embedding: ...
+
+class FeatureScaleConfig(ember_ml.configs.base.Config):
+    features: int
+    bias: bool = ...
+    def create(self, *args: typing.Any, **kwargs: typing.Any) -> FeatureScale: ...
 
 class FeedForwardConfig(ember_ml.configs.base.Config):
     features: int
@@ -173,11 +178,6 @@ class RWKV6ChannelMixerConfig(ember_ml.configs.base.Config):
     features: int
     inner_features: int | None = ...
     def create(self, *args: typing.Any, **kwargs: typing.Any) -> RWKV6ChannelMixer: ...
-
-class ScaleConfig(ember_ml.configs.base.Config):
-    features: int
-    bias: bool = ...
-    def create(self, *args: typing.Any, **kwargs: typing.Any) -> Scale: ...
 
 class SwiGLUConfig(ember_ml.configs.base.Config):
     features: int

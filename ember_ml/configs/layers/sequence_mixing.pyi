@@ -37,6 +37,7 @@ from ember_ml.nn.layers.sequence_mixing.spiking.decoders import LatencyDecoder
 from ember_ml.nn.layers.sequence_mixing.spiking.decoders import MaxDecoder
 from ember_ml.nn.layers.sequence_mixing.spiking.decoders import RateDecoder
 from ember_ml.nn.layers.sequence_mixing.spiking.integrator import LeakyIntegrator
+from ember_ml.nn.layers.sequence_mixing.spiking.mixer import SpikingMixer
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import LIF
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import Synaptic
@@ -441,6 +442,12 @@ class SpikingConfig(ember_ml.configs.base.Config):
     neuron: str | collections.abc.Mapping[str, typing.Any] | ember_ml.configs.base.Config | collections.abc.Callable[..., typing.Any] = ...
     neurons: int | None = ...
     def create(self, *args: typing.Any, **kwargs: typing.Any) -> Spiking: ...
+
+class SpikingMixerConfig(ember_ml.configs.base.Config):
+    features: int
+    neurons: int | None = ...
+    neuron: str | collections.abc.Mapping[str, typing.Any] | ember_ml.configs.base.Config | collections.abc.Callable[..., typing.Any] = ...
+    def create(self, *args: typing.Any, **kwargs: typing.Any) -> SpikingMixer: ...
 
 class SynapticConfig(ember_ml.configs.base.Config):
     features: int

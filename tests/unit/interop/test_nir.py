@@ -18,9 +18,9 @@ from ember_ml.nn.layers import (
     ALIF,
     LIF,
     Dense,
+    FeatureScale,
     LeakyIntegrator,
     RecurrentLIF,
-    Scale,
     Spiking,
     Synaptic,
 )
@@ -104,7 +104,7 @@ def test_networks_of_snntorch_and_back(
 def test_our_networks_keep_their_spikes(backend: str, tmp_path: Path) -> None:
     network = nn.Sequential(
         Spiking(Dense(4, 8), LIF(8, 0.8, 0.6, "hard")),
-        Scale(8),
+        FeatureScale(8),
         RecurrentLIF(8, 0.7, 0.4, reset="hard", alpha=0.5),
         Synaptic(8, 0.3, 0.9, reset="hard"),
         LIF(8, 1.0, 2.5, "hard"),
@@ -218,7 +218,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "soft": (lambda: interop.to_nir(LIF(4)), "LIF has reset='soft'"),
     "refractory": (lambda: interop.to_nir(LIF(4, reset="hard", refractory=1)), "refractory=1"),
-    "layer": (lambda: interop.to_nir(ALIF(4)), "no node for ALIF.*Dense, Scale, LIF"),
+    "layer": (lambda: interop.to_nir(ALIF(4)), "no node for ALIF.*Dense, FeatureScale, LIF"),
     "activation": (lambda: interop.to_nir(Dense(4, 4, activation="relu")), "no node for Dense"),
     "delays": (
         lambda: interop.to_nir(RecurrentLIF(40, reset="hard", max_delay=3)),

@@ -479,6 +479,18 @@ ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     ),
     "width": (lambda: LIF(3)(array(X)), ShapeError, r"\(batch, time, 3\), got \(2, 40, 4\)"),
     "axes": (lambda: LIF(4)(array(X[0])), ShapeError, r"got \(40, 4\)"),
+    "no state": (
+        lambda: LIF(4)(array(X), state=()),
+        ShapeError,
+        r"LIF: expected a state with the shapes \[\(2, 4\)\], got \[\]",
+    ),
+    "history": (
+        lambda: RecurrentLIF(4, max_delay=3)(
+            array(X), state=(ops.ones((2, 4)), ops.ones((2, 2, 4)))
+        ),
+        ShapeError,
+        r"shapes \[\(2, 4\), \(2, 3, 4\)\], got \[\(2, 4\), \(2, 2, 4\)\]",
+    ),
     "op: x": (
         lambda: ops.spiking_scan(ops.ones((2, 3)), *[ops.ones((1, 1, 3))] * 3),
         ShapeError,
@@ -543,6 +555,15 @@ def test_the_wrapper_runs_any_layer_and_any_neuron(backend: str) -> None:
     y, state = gru.unroll(x[:, :3])
     np.testing.assert_array_equal(y.numpy(), whole[:, :3])
     assert len(state) == 2
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint8"])
+def test_currents_may_be_spikes_of_another_type(dtype: str, backend: str) -> None:
+    spikes = (X > 0.4).astype(dtype)
+    out = LIF(4, threshold=1.5)(array(spikes))
+    assert out.dtype.name == "float32"
+    want = LIF(4, threshold=1.5)(array(spikes.astype(np.float32)))
+    np.testing.assert_array_equal(out.numpy(), want.numpy())
 
 
 def test_a_leaky_integrator_is_an_exponential_average(backend: str) -> None:

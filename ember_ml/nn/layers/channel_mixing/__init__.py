@@ -3,6 +3,7 @@
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.channel_mixing.dropout import Dropout
 from ember_ml.nn.layers.channel_mixing.embedding import Embedding
+from ember_ml.nn.layers.channel_mixing.feature_scale import FeatureScale
 from ember_ml.nn.layers.channel_mixing.gated_linear import (
     GLU,
     FeedForward,
@@ -16,7 +17,6 @@ from ember_ml.nn.layers.channel_mixing.moe import MoE, MoEMLP
 from ember_ml.nn.layers.channel_mixing.norms import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from ember_ml.nn.layers.channel_mixing.quantized import QuantizedDense, QuantizedEmbedding
 from ember_ml.nn.layers.channel_mixing.rwkv import RWKV5ChannelMixer, RWKV6ChannelMixer
-from ember_ml.nn.layers.channel_mixing.scale import Scale
 
 __all__ = [
     "GLU",
@@ -25,6 +25,7 @@ __all__ = [
     "Dense",
     "Dropout",
     "Embedding",
+    "FeatureScale",
     "FeedForward",
     "GatedLinear",
     "GeGLU",
@@ -38,6 +39,5 @@ __all__ = [
     "RWKV5ChannelMixer",
     "RWKV6ChannelMixer",
     "ReGLU",
-    "Scale",
     "SwiGLU",
 ]

@@ -71,7 +71,7 @@ class _Scan(torch.autograd.Function):  # type: ignore[misc]
     def forward(ctx: Any, options: Options, *arrays: torch.Tensor | None) -> Any:
         outs, saved = run(Operands(*arrays), options, save=True)
         ctx.options = options
-        ctx.save_for_backward(*arrays, *outs[:2], *saved)
+        ctx.save_for_backward(*arrays, outs[1], *saved)
         ctx.set_materialize_grads(False)
         return outs
 
@@ -84,8 +84,10 @@ class _Scan(torch.autograd.Function):  # type: ignore[misc]
         if torch.is_grad_enabled() or any(g is not None and batched(g) for g in cotangents):
             return None, *_plain_gradients(operands, ctx.options, cotangents, needs)
         needed = {name for name, need in zip(_NAMES, needs, strict=False) if need}
-        outs, saved = arrays[-5:-3], Saved(*arrays[-3:])
-        return None, *Adjoint(operands, ctx.options, outs, saved, cotangents, needed).gradients()
+        voltages, saved = arrays[-4], Saved(*arrays[-3:])
+        return None, *Adjoint(
+            operands, ctx.options, voltages, saved, cotangents, needed
+        ).gradients()
 
 
 def _plain_gradients(
@@ -153,9 +155,9 @@ def _(x, state, beta, threshold, alpha, rho, strength, taps, history, mask, rese
 
 def _pull_opaque(*args: Any) -> list[torch.Tensor]:
     operands, options = Operands(*args[:10]), Options(*args[10:14])
-    saved = Saved(*[x if x.numel() else None for x in args[16:19]])
-    cotangents = args[19:]
-    grads = Adjoint(operands, options, args[14:16], saved, cotangents, set(_NAMES)).gradients()
+    saved = Saved(*[x if x.numel() else None for x in args[15:18]])
+    cotangents = args[18:]
+    grads = Adjoint(operands, options, args[14], saved, cotangents, set(_NAMES)).gradients()
     return [operands.x.new_empty(0) if g is None else g.contiguous().clone() for g in grads[:-1]]
 
 
@@ -164,7 +166,7 @@ _opaque_pull = torch.library.custom_op(
     _pull_opaque,
     mutates_args=(),
     schema=(
-        f"({_SCHEMA}, Tensor spikes, Tensor voltages, Tensor s0, Tensor s1, Tensor s2, "
+        f"({_SCHEMA}, Tensor voltages, Tensor s0, Tensor s1, Tensor s2, "
         "Tensor? g0, Tensor? g1, Tensor? g2) -> Tensor[]"
     ),
 )
@@ -178,7 +180,7 @@ def _(*args):
 
 def _save(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.options = inputs[10:]
-    ctx.save_for_backward(*inputs[:10], *output[:2], *output[3:])
+    ctx.save_for_backward(*inputs[:10], output[1], *output[3:])
 
 
 def _backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from ember_ml.nn.layers.sequence_mixing.spiking.decoders import (
     RateDecoder,
 )
 from ember_ml.nn.layers.sequence_mixing.spiking.integrator import LeakyIntegrator
+from ember_ml.nn.layers.sequence_mixing.spiking.mixer import SpikingMixer
 from ember_ml.nn.layers.sequence_mixing.spiking.neurons import ALIF, LIF, Synaptic
 from ember_ml.nn.layers.sequence_mixing.spiking.recurrent import RecurrentLIF
 from ember_ml.nn.layers.sequence_mixing.spiking.spatial import SpatialLIF
@@ -23,6 +24,7 @@ __all__ = [
     "SpatialLIF",
     "Spiking",
     "SpikingLayer",
+    "SpikingMixer",
     "SpikingRun",
     "Synaptic",
     "decay",

@@ -6,9 +6,9 @@ import math
 from typing import Any, Literal, NamedTuple
 
 from ember_ml import ops
-from ember_ml._core import runtime
+from ember_ml._core import runtime, tree
 from ember_ml._core.dtype import bool_
-from ember_ml._core.errors import ArgumentError
+from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.nn import surrogates
@@ -168,6 +168,8 @@ class SpikingLayer(SequenceMixer):
         """
         self._check_delays(x, state)
         start = self.initial_state(x.shape[0]) if state is None else state
+        self._check_state(x.shape[0], start)
+        x = x if x.dtype.kind not in ("bool", "int", "uint") else ops.astype(x, self.beta.dtype)
         rows, history = (start[:-1], start[-1]) if self.num_delays else (start, None)
         real = None if mask is None else ops.astype(mask, bool_)
         drive = upcast_half(x)
@@ -199,6 +201,17 @@ class SpikingLayer(SequenceMixer):
             return stepwise_scan(self.surrogate, *arrays, **options)
         options |= {"surrogate": self.surrogate.kernel, "slope": self.surrogate.slope}
         return ops.spiking_scan(*arrays, **options)
+
+    def _check_state(self, batch: int, state: State) -> None:
+        """Raise unless a state has the parts of `initial_state`."""
+        expected: list[tuple[int, ...]] = [(batch, self.features)] * self._num_rows
+        if self.num_delays:
+            expected.append((batch, self.num_delays, self.features))
+        shapes = [part.shape for part in tree.leaves_of(state)]
+        if shapes != expected:
+            raise ShapeError(
+                f"{type(self).__name__}: expected a state with the shapes {expected}, got {shapes}"
+            )
 
     def _check_delays(self, x: Tensor, state: State | None) -> None:
         """Raise if a delay is longer than a whole sequence."""

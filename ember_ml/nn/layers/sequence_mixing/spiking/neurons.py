@@ -88,7 +88,7 @@ class Synaptic(SpikingLayer):
 
     Example:
         >>> nn.layers.Synaptic(1, alpha=0.5)(ops.full((1, 5, 1), 0.5))[0, :, 0].tolist()
-        [0.0, 1.0, 1.0, 1.0, 1.0]
+        [0.0, 1.0, 1.0, 0.0, 1.0]
     """
 
     def __init__(

@@ -10,8 +10,8 @@ from ember_ml.nn.parameter import Parameter
 from ember_ml.registry import register
 
 
-@register("layers/scale")
-class Scale(Layer):
+@register("layers/feature_scale")
+class FeatureScale(Layer):
     r"""Learned factor of each feature, with an optional shift.
 
     .. math:: y = s \odot x + b
@@ -23,7 +23,7 @@ class Scale(Layer):
     Shape: (..., features) -> (..., features).
 
     Example:
-        >>> nn.layers.Scale(2)(ops.ones((3, 2))).shape
+        >>> nn.layers.FeatureScale(2)(ops.ones((3, 2))).shape
         (3, 2)
     """
 
