@@ -41,7 +41,7 @@ def communicability(weights: Tensor, eps: float = 1e-8, terms: int = 8) -> Tenso
     one = _identity_like(scaled)
     total = one + scaled / float(terms)
     for power in range(terms - 1, 0, -1):
-        total = one + (scaled @ total) / float(power)
+        total = one + ops.matmul(scaled, total) / float(power)
     return total * (1.0 - one)
 
 

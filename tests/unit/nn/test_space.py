@@ -11,6 +11,7 @@ import scipy.linalg
 from scipy.spatial.distance import cdist
 
 from ember_ml import nn, ops
+from ember_ml.autodiff import value_and_grad
 from ember_ml.backend import available, use_backend
 from ember_ml.configs import Config
 from ember_ml.nn.space import (
@@ -265,6 +266,14 @@ def test_the_gradient_of_the_cost(powers: tuple[float, float], backend: str) -> 
     by_points = numeric_gradient(lambda x: reference(weights, x), points)
     np.testing.assert_allclose(grads["weights"].numpy(), by_weights, rtol=2e-3, atol=2e-4)
     np.testing.assert_allclose(grads["positions"].numpy(), by_points, rtol=2e-3, atol=2e-4)
+
+
+def test_the_cost_and_its_gradient_compile(backend: str, trace: Any) -> None:
+    weights, distances = ops.random.normal((6, 6), seed=0), SpatialEmbedding(6).distances()
+    step = value_and_grad(lambda w: WiringCost()(w, distances))
+    (cost, grads), (expected, expected_grads) = trace(step)(weights), step(weights)
+    assert float(cost) == pytest.approx(float(expected), rel=1e-5)
+    np.testing.assert_allclose(grads.numpy(), expected_grads.numpy(), rtol=1e-4, atol=1e-6)
 
 
 def test_half_precision_is_computed_in_float32(backend: str) -> None:
