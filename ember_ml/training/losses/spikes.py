@@ -6,7 +6,8 @@ import math
 
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ShapeError
+from ember_ml._core.numbers import positive
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import Positive, Probability
 from ember_ml.ops.nn.losses import reduce as reduced
@@ -96,8 +97,7 @@ def van_rossum(
         reduction: "mean", "sum" or "none" (the distance of each neuron).
         sample_weight: Factor on the distance of each example or neuron, or a boolean mask.
     """
-    if not 0.0 < tau < math.inf:
-        raise ArgumentError(f"van_rossum: tau ({tau}) must be a finite number above 0")
+    tau = positive("van_rossum", "tau", tau)
     x, y = pair("van_rossum", _trains("van_rossum", prediction), target)
     decay = ops.full_like(x[:1, :1, :1], math.exp(-1.0 / tau))
     traces, _ = ops.linear_recurrence(decay, x - y)
