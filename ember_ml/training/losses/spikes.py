@@ -41,7 +41,7 @@ def spike_rate(
     Args:
         prediction: Spikes, (batch, time, neurons).
         target: Rates, (batch, neurons), or the index of the neuron that should fire, integers of
-            shape (batch,).
+            shape (batch,). An index that is out of range makes the loss NaN.
         correct: Target rate of that neuron.
         incorrect: Target rate of the other neurons.
         reduction: "mean", "sum" or "none" (the loss of each neuron).
@@ -51,7 +51,8 @@ def spike_rate(
     goal = convert_to_tensor(target, backend=x.backend)
     if goal.dtype.is_integer and goal.ndim == 1:
         hot = ops.one_hot(goal, x.shape[2], dtype=x.dtype)
-        goal = incorrect + (correct - incorrect) * hot
+        known = ops.logical_and(goal >= 0, goal < x.shape[2])
+        goal = ops.where(known[:, None], incorrect + (correct - incorrect) * hot, math.nan)
     rates, goal = pair("spike_rate", ops.mean(x, axis=1), goal)
     return weighted(
         "spike_rate", lambda how: ops.mse_loss(rates, goal, how), reduction, sample_weight
