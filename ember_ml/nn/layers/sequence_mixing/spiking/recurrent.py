@@ -91,12 +91,14 @@ class RecurrentLIF(SpikingLayer):
             )
         _check_size(type(self).__name__, features, max_delay)
         self.max_delay = max_delay
-        self.weight = Parameter(Normal(0.0, features**-0.5)((features, features)))
+        shape = (features, features)
+        self.weight = Parameter(Normal(0.0, features**-0.5)(shape))
         if learn_delays:
-            start = Uniform(1.0, float(max_delay))((features, features))
-            self.delays = Parameter(start, decay=False)
+            self.delays = Parameter(Uniform(1.0, float(max_delay))(shape), decay=False)
+        elif max_delay == 1:
+            self.delays = Buffer(ops.ones(shape, dtype="int64"))
         else:
-            start = ops.floor(Uniform(1.0, max_delay + 1.0)((features, features)))
+            start = ops.floor(Uniform(1.0, max_delay + 1.0)(shape))
             self.delays = Buffer(ops.astype(ops.clip(start, 1.0, float(max_delay)), "int64"))
 
     @property
