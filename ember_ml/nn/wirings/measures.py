@@ -82,8 +82,8 @@ def communities(
         Communities(modularity=0.5, labels=[0, 0, 1, 1])
     """
     nx = _networkx("communities")
-    if repeats < 1:
-        raise ArgumentError(f"communities: repeats ({repeats}) must be at least 1")
+    repeats = numbers.count("communities", "repeats", repeats, least=1)
+    seed = numbers.count("communities", "seed", seed)
     graph = nx.from_numpy_array(_strongest("communities", weights, density))
     if not graph.number_of_edges():
         return Communities(0.0, list(range(len(graph))))
@@ -126,8 +126,8 @@ def small_worldness(
     Reference: Humphries and Gurney, "Network small-world-ness", 2008.
     """
     nx = _networkx("small_worldness")
-    if nulls < 1:
-        raise ArgumentError(f"small_worldness: nulls ({nulls}) must be at least 1")
+    nulls = numbers.count("small_worldness", "nulls", nulls, least=1)
+    seed = numbers.count("small_worldness", "seed", seed)
     strongest = _strongest("small_worldness", weights, density)
     if not len(strongest):
         return math.nan
