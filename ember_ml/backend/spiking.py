@@ -171,7 +171,7 @@ def smooth_fire(xp: Any, stop: Callable[[Any], Any], smooth: Callable[[Any], Any
     """
 
     def fire(u: Any) -> Any:
-        y = smooth(u)
+        y = smooth(xp.where(xp.isinf(u), xp.zeros_like(u), u))  # y - y would be NaN
         return stop(heaviside(xp, u)) + (y - stop(y))
 
     return fire

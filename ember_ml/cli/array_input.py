@@ -15,7 +15,7 @@ def read_array(option: str, path: Path, name: str) -> NativeArray:
 
     Args:
         option: Option of the command, for error messages.
-        path: The file. The rows of a .csv file are the first axis.
+        path: The file. The rows of a .csv file are the first axis; a header line is optional.
         name: Name of the array in a file of several; a file of one needs no name.
     """
     if not path.is_file():
@@ -27,7 +27,7 @@ def read_array(option: str, path: Path, name: str) -> NativeArray:
     if path.suffix == ".csv":
         from ember_ml.data.tables import CSVDataset
 
-        table = CSVDataset(path, None, None, stack=True)
+        table = CSVDataset(path, None, None, stack=True, header=_numbered_columns(path))
         return table.batch(range(len(table)))
     if path.suffix == ".npz":
         return _choose(option, path, name, array_files.read_npz(path))
@@ -38,6 +38,17 @@ def read_array(option: str, path: Path, name: str) -> NativeArray:
             raise ArgumentError(f"{option}: {error}") from None
         return _choose(option, path, name, {key: array for key, (array, _) in contents.items()})
     raise ArgumentError(f"{option}: {path} must be a .npy, .npz, .safetensors or .csv file")
+
+
+def _numbered_columns(path: Path) -> list[str] | None:
+    """Return names for the columns of a .csv file whose first line has numbers; otherwise None."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        cells = file.readline().strip().split(",")
+    try:
+        list(map(float, cells))
+    except ValueError:
+        return None
+    return [str(at) for at in range(len(cells))]
 
 
 def _choose(option: str, path: Path, name: str, arrays: dict[str, NativeArray]) -> NativeArray:

@@ -46,10 +46,13 @@ def trace(
 ) -> None:
     """Run a model of spiking neurons, and write a page that shows the causes of each spike."""
     import ember_ml
+    from ember_ml._core.errors import ArgumentError
     from ember_ml.training import tracing
     from ember_ml.training.tracing.page import check_target
     from ember_ml.training.tracing.trace import check_spiking
 
+    if loss is not None and target is None:
+        raise ArgumentError(f"--loss {loss} needs targets: pass --target")
     check_target(out, overwrite)
     model = ember_ml.load(find_checkpoint(checkpoint))
     check_spiking(model)

@@ -102,8 +102,9 @@ def _read(kind: str, value: Any) -> Any:
         raise ConfigError(kind, [Problem((), f"must be one of the {kind}, not {value!r:.60}")])
     if isinstance(value, Config) or not components.is_plain(value):
         return value
+    kinds = kind or "components"
     raise ConfigError(
-        kind, [Problem((), f"must name one of the {kind}, or be its config, not {value!r:.60}")]
+        kind, [Problem((), f"must name one of the {kinds}, or be its config, not {value!r:.60}")]
     )
 
 

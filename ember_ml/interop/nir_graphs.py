@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ember_ml._core.errors import EmberError
+from ember_ml._core.numbers import positive
 from ember_ml._core.requirements import import_optional
 from ember_ml.interop.nir_nodes import (
     READ,
@@ -41,11 +44,15 @@ def from_nir(graph: Any, dt: float = DT) -> Sequential:
             Default: 0.0001.
 
     Raises:
-        NIRError: A node or a connection has no equivalent.
+        NIRError: A file is missing or damaged, or a node or a connection has no equivalent.
     """
-    _check_dt(dt)
+    _check_dt("from_nir", dt)
     if isinstance(graph, (str, PathLike)):
-        graph = import_optional("nir", "interop.from_nir").read(graph)
+        graph = _read_file(graph)
+    if type(graph).__name__ != "NIRGraph":
+        raise NIRError(
+            f"from_nir: expected a nir.NIRGraph or the path of a file, got {graph!r:.60}"
+        )
     nodes, edges = _flat(graph)
     loops = _loops(nodes, edges)
     chain = [
@@ -69,7 +76,7 @@ def to_nir(module: Module, dt: float = DT) -> Any:
     Raises:
         NIRError: A layer has no equivalent.
     """
-    _check_dt(dt)
+    _check_dt("to_nir", dt)
     nir = import_optional("nir", "interop.to_nir")
     layers = _layers(module)
     if not layers:
@@ -84,9 +91,24 @@ def to_nir(module: Module, dt: float = DT) -> Any:
     return nir.NIRGraph(nodes={**ends, **nodes}, edges=list(itertools.pairwise(names)))
 
 
-def _check_dt(dt: float) -> None:
-    if not dt > 0:
-        raise NIRError(f"dt ({dt}) must be above 0")
+def _read_file(path: str | PathLike[str]) -> Any:
+    """Return the graph of a file."""
+    nir = import_optional("nir", "interop.from_nir")
+    if not Path(path).is_file():
+        raise NIRError(f"from_nir: there is no file {path}")
+    try:
+        return nir.read(path)
+    except Exception as error:  # a damaged file breaks h5py and nir in many ways
+        raise NIRError(
+            f"from_nir: {path} is not a NIR file, or it is damaged: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _check_dt(function: str, dt: float) -> None:
+    try:
+        positive(function, "dt", dt)
+    except EmberError as error:
+        raise NIRError(str(error)) from None
 
 
 def _only(types: dict[str, Any]) -> np.ndarray:
@@ -121,6 +143,9 @@ def _flat(graph: Any, prefix: str = "") -> tuple[dict[str, Any], Edges]:
     for source, target in dict.fromkeys(map(tuple, graph.edges)):
         start = ends[source][1] if source in ends else prefix + source
         edges.append((start, ends[target][0] if target in ends else prefix + target))
+    missing = sorted({name for edge in edges for name in edge} - nodes.keys())
+    if missing:
+        raise NIRError(f"from_nir: the graph has edges of nodes that do not exist: {missing}")
     return nodes, edges
 
 
@@ -174,10 +199,10 @@ def _read(name: str, nodes: dict[str, Any], loops: dict[str, str], dt: float) ->
     node = nodes[name]
     kind = type(node).__name__
     if kind in _NEURONS:
-        recurrent = matrices(nodes[loops[name]]) if name in loops else None
+        recurrent = matrices(loops[name], nodes[loops[name]]) if name in loops else None
         return read_neuron(name, node, dt, recurrent)
     if kind in _LINEAR:
-        return [read_linear(node)]
+        return [read_linear(name, node)]
     if kind == "Flatten":
         shape = next(iter(node.input_type.values()))
         if shape is not None and len(shape) == 1:

@@ -36,7 +36,7 @@ class NIRError(EmberError, ValueError):
 
 
 def vector(name: str, node: Any, field: str) -> np.ndarray:
-    """Return a field of a node as a vector of float32.
+    """Return a field of a node as a vector of float64.
 
     Args:
         name: Name of the node, for errors.
@@ -98,6 +98,10 @@ def read_neuron(
     alpha = None
     if kind == "Threshold":
         height = vector(name, node, "threshold")
+        if not np.all(height > 0):
+            raise NIRError(
+                f"node {name!r} (Threshold): threshold must be above 0, got {height.min()}"
+            )
         beta, factor = np.zeros_like(height), np.ones_like(height)
     elif kind == "IF":
         height, factor = _threshold(name, node), dt * vector(name, node, "r")
@@ -110,7 +114,14 @@ def read_neuron(
         alpha = _decay(name, node, "tau_syn", dt)
         factor = vector(name, node, "r") * (1.0 - beta)
         factor = factor * vector(name, node, "w_in") * (1.0 - alpha)
-    size = max(len(height), len(beta), 0 if recurrent is None else len(recurrent[1]))
+    size = max(len(height), len(beta))
+    if recurrent is not None:
+        size = len(recurrent[1]) if size == 1 else size
+        if recurrent[0].shape != (size, size):
+            raise NIRError(
+                f"node {name!r} ({kind}): the recurrent weights of {size} neurons must have the "
+                f"shape {(size, size)}, got {recurrent[0].shape}"
+            )
     layer = _create(kind, size, recurrent, alpha)
     _fill(layer.beta, beta)
     _fill(layer.threshold, height)
@@ -159,13 +170,18 @@ def _scale(factor: np.ndarray, shift: np.ndarray) -> list[Module]:
     return [layer]
 
 
-def read_linear(node: Any) -> Module:
-    """Return the dense layer of an Affine or Linear node, or the scale of a Scale node."""
+def read_linear(name: str, node: Any) -> Module:
+    """Return the dense layer of an Affine or Linear node, or the scale of a Scale node.
+
+    Args:
+        name: Name of the node, for errors.
+        node: Affine, Linear or Scale.
+    """
     if hasattr(node, "scale"):
         scale = FeatureScale(np.size(node.scale))
         _fill(scale.scale, np.ravel(node.scale))
         return scale
-    weight, bias = matrices(node)
+    weight, bias = matrices(name, node)
     layer = Dense(weight.shape[1], weight.shape[0], bias=hasattr(node, "bias"))
     layer.weight.assign(weight.astype(np.float32))
     if layer.bias is not None:
@@ -173,12 +189,25 @@ def read_linear(node: Any) -> Module:
     return layer
 
 
-def matrices(node: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weight and the bias of an Affine or Linear node; zeros without a bias."""
+def matrices(name: str, node: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weight and the bias of an Affine or Linear node; zeros without a bias.
+
+    Args:
+        name: Name of the node, for errors.
+        node: Affine or Linear.
+    """
     weight = np.asarray(node.weight, np.float64)
     if weight.ndim != 2:
-        raise NIRError(f"{type(node).__name__}: weight must be a matrix, got shape {weight.shape}")
+        raise NIRError(
+            f"node {name!r} ({type(node).__name__}): weight must be a matrix, got shape "
+            f"{weight.shape}"
+        )
     bias = np.asarray(getattr(node, "bias", 0.0), np.float64)
+    if bias.size != 1 and bias.shape != weight.shape[:1]:
+        raise NIRError(
+            f"node {name!r} ({type(node).__name__}): bias must have the shape "
+            f"{weight.shape[:1]}, got {bias.shape}"
+        )
     return weight, np.broadcast_to(bias, weight.shape[:1])
 
 

@@ -146,6 +146,22 @@ def check_batch(module: Module, batch: int, state: State) -> None:
         )
 
 
+def check_state(module: Module, state: State, expected: list[tuple[int, ...]]) -> None:
+    """Raise a ShapeError unless the tensors of a state have the expected shapes.
+
+    Args:
+        module: The module that the state belongs to.
+        state: State before an input.
+        expected: Shapes of its tensors.
+    """
+    leaves = tree.leaves_of(state)
+    shapes = [x.shape if isinstance(x, EmberTensor) else type(x).__name__ for x in leaves]
+    if shapes != expected:
+        raise ShapeError(
+            f"{type(module).__name__}: expected a state with the shapes {expected}, got {shapes}"
+        )
+
+
 def hold(real: Tensor, new: State, old: State) -> State:
     """Return the new state, and the old one for examples at padding.
 
@@ -252,10 +268,22 @@ def extend_all(
 ) -> tuple[Tensor, State]:
     """Return the output of modules in sequence, and their states; the arguments of `extend`."""
     next_states = []
-    for module, module_state in zip(modules, state, strict=True):
+    for module, module_state in _pairs(modules, state):
         x, next_state = extend(module, x, module_state, mask, timespans)
         next_states.append(next_state)
     return x, tuple(next_states)
+
+
+def _pairs(modules: Iterable[Module], state: State) -> Iterable[tuple[Module, State]]:
+    """Return modules with their states; raise a ShapeError unless there is one state for each."""
+    modules = list(modules)
+    if not isinstance(state, (tuple, list)) or len(state) != len(modules):
+        names = ", ".join(type(module).__name__ for module in modules)
+        number = len(state) if isinstance(state, (tuple, list)) else type(state).__name__
+        raise ShapeError(
+            f"expected a tuple of {len(modules)} states, one for each of {names}, got {number}"
+        )
+    return zip(modules, state, strict=True)
 
 
 def run_all(
@@ -296,7 +324,7 @@ def step_all(
 ) -> tuple[Tensor, State]:
     """Return the output of modules in sequence at one position, and their next states."""
     next_states = []
-    for module, module_state in zip(modules, state, strict=True):
+    for module, module_state in _pairs(modules, state):
         x, next_state = step(module, x, module_state, timespan)
         next_states.append(next_state)
     return x, tuple(next_states)

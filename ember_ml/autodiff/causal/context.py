@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ember_ml._core.errors import ArgumentError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml._core.types import Tree
 from ember_ml.autodiff.causal import reconstruction, traversal
@@ -165,6 +165,10 @@ class CausalContext(OperationRecord):
         Args:
             target: Recorded loss.
         """
+        if not isinstance(target, EmberTensor):
+            raise ArgumentTypeError(
+                f"influence_on: expected a recorded loss, not {type(target).__name__}"
+            )
         for known, result in self._losses:
             if known._data is target._data:
                 return result

@@ -10,6 +10,7 @@ from typing import Any
 
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml._core.numbers import count
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml._core.types import Tree
 from ember_ml.autodiff.causal.events import Causal, Event, Position, Spatial, Temporal
@@ -32,8 +33,8 @@ class OperationRecord:
     """
 
     def __init__(self, max_events: int | None = None) -> None:
-        if max_events is not None and max_events < 1:
-            raise ArgumentError(f"CausalContext: max_events must be at least 1, not {max_events}")
+        if max_events is not None:
+            max_events = count("CausalContext", "max_events", max_events, least=1)
         self.events: deque[Event] = deque(maxlen=max_events)
         self.recording = True
         self.paths = ModulePaths()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.autodiff.causal.events import Event
 from ember_ml.autodiff.causal.operations import OperationRecord
@@ -59,6 +60,8 @@ def _closure(
     neighbors: Callable[[Event], Iterator[Event | None]],
     backward: bool,
 ) -> list[Event]:
+    if not isinstance(of, (EmberTensor, Event)):
+        raise ArgumentTypeError(f"expected a recorded tensor, op or spike, not {type(of).__name__}")
     start = record.event_of(of) if isinstance(of, EmberTensor) else of
     if start is None:
         return []

@@ -12,6 +12,17 @@ from ember_ml.nn.module import Module
 class Layer(Module):
     """Module that maps features to features: (..., features) -> (..., features)."""
 
+    def check_tensor(self, x: Tensor) -> None:
+        """Raise an ArgumentTypeError unless x is a tensor.
+
+        Args:
+            x: The input.
+        """
+        if not isinstance(x, EmberTensor):
+            raise ArgumentTypeError(
+                f"{type(self).__name__}: expected a tensor, got {type(x).__name__}"
+            )
+
     def check_features(self, x: Tensor, features: int, axis: int = -1) -> None:
         """Raise a ShapeError unless x has the given number of features.
 
@@ -20,10 +31,7 @@ class Layer(Module):
             features: Expected number of features.
             axis: Axis of the features. Default: -1.
         """
-        if not isinstance(x, EmberTensor):
-            raise ArgumentTypeError(
-                f"{type(self).__name__}: expected a tensor, got {type(x).__name__}"
-            )
+        self.check_tensor(x)
         if x.ndim == 0 or x.shape[axis] != features:
             raise ShapeError(
                 f"{type(self).__name__}: expected {features} features along axis {axis}, got an "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from ember_ml._core.errors import ShapeError
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.configs.fields import (
     ActivationField,
     EmbeddingField,
@@ -72,17 +72,27 @@ class SpatialModel(StatefulCall, Model):
             state: State before the first position. The outputs are then those for all positions so
                 far. Default: the start of the sequence.
         """
-        if x.ndim != 3:
+        if not isinstance(x, EmberTensor) or x.ndim != 3:
+            shape = x.shape if isinstance(x, EmberTensor) else type(x).__name__
             raise ShapeError(
-                f"{type(self).__name__}: expected (batch, time, in_features), got {x.shape}"
+                f"{type(self).__name__}: expected (batch, time, in_features), got {shape}"
             )
         if state is None:
             y = run_all(self.stages, x, mask)
             return y if self.pooling == "none" else pool(self._checked(y), mask, self.pooling)
-        inner, pooled = state
+        inner, pooled = self._parts(state)
         y, inner = extend_all(self.stages, x, inner, mask)
         y, pooled = extend_pool(y, mask, self.pooling, pooled)
         return y, (inner, pooled)
+
+    def _parts(self, state: State) -> tuple[State, State]:
+        """Return the states of the modules and of the pooling."""
+        if not isinstance(state, tuple) or len(state) != 2:
+            raise ArgumentError(
+                f"{type(self).__name__}: the state must be the result of `initial_state`, of the "
+                f"last step or of a call with a state, not {state!r:.60}"
+            )
+        return state
 
     def _checked(self, y: Tensor) -> Tensor:
         if not y.shape[1]:
@@ -109,7 +119,7 @@ class SpatialModel(StatefulCall, Model):
             x: Inputs of shape (batch, in_features).
             state: The result of `initial_state`, of the last step or of a call with a state.
         """
-        inner, pooled = state
+        inner, pooled = self._parts(state)
         y, inner = step_all(self.stages, x, inner)
         y, pooled = extend_pool(y[:, None], None, self.pooling, pooled)
         return (y[:, 0] if self.pooling == "none" else y), (inner, pooled)

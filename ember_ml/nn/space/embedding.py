@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from ember_ml import ops
 from ember_ml._core import runtime
 from ember_ml._core.dtype import float32
 from ember_ml._core.errors import ArgumentError
+from ember_ml._core.numbers import positive
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.fields import Positive, Real, Seed, Size, ValidatedAs
 from ember_ml.nn.module import Module
@@ -164,7 +164,5 @@ def _checked(positions: Sequence[Sequence[float]], units: int) -> Sequence[Seque
 
 
 def _distance_per_step(speed: float, dt: float) -> float:
-    for name, value in (("speed", speed), ("dt", dt)):
-        if not (value > 0.0 and math.isfinite(value)):
-            raise ArgumentError(f"SpatialEmbedding: {name} ({value}) must be positive and finite")
-    return speed * dt
+    """Return the distance that an axon conducts in one time step."""
+    return positive("SpatialEmbedding", "speed", speed) * positive("SpatialEmbedding", "dt", dt)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from ember_ml import ops
+from ember_ml._core import numbers
+from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.tensor import Tensor, TensorLike
 
 
 class Sparsity(NamedTuple):
@@ -27,7 +28,7 @@ class Sparsity(NamedTuple):
         return f"{self.connections} of {self.possible} connections ({self.fraction:.1%} sparse)"
 
 
-def sparsity(weights: Tensor) -> Sparsity:
+def sparsity(weights: TensorLike) -> Sparsity:
     """Return the number of connections of a matrix of weights.
 
     Args:
@@ -37,11 +38,12 @@ def sparsity(weights: Tensor) -> Sparsity:
         >>> print(nn.space.sparsity(tensor.array([[0.0, 2.0], [-1.0, 0.0]])))
         2 of 4 connections (50.0% sparse)
     """
+    weights = convert_to_tensor(weights)
     return Sparsity(int(ops.count_nonzero(weights)), weights.size)
 
 
 def pruning_mask(
-    weights: Tensor, *, fraction: float | None = None, threshold: float | None = None
+    weights: TensorLike, *, fraction: float | None = None, threshold: float | None = None
 ) -> Tensor:
     """Return a mask of the weights to keep: 1 for them and 0 for the others.
 
@@ -57,15 +59,12 @@ def pruning_mask(
     """
     if (fraction is None) == (threshold is None):
         raise ArgumentError("pruning_mask: pass either fraction or threshold")
+    weights = convert_to_tensor(weights)
     magnitudes = ops.abs(weights)
     if threshold is not None:
-        if not (threshold >= 0.0 and math.isfinite(threshold)):
-            raise ArgumentError(
-                f"pruning_mask: threshold ({threshold}) must be finite and not negative"
-            )
-        return ops.astype(magnitudes >= threshold, weights.dtype)
-    if fraction is None or not 0.0 <= fraction <= 1.0:
-        raise ArgumentError(f"pruning_mask: fraction ({fraction}) must be between 0 and 1")
+        smallest = numbers.not_negative("pruning_mask", "threshold", threshold)
+        return ops.astype(magnitudes >= smallest, weights.dtype)
+    share = numbers.fraction("pruning_mask", "fraction", fraction)
     ranks = ops.argsort(ops.argsort(ops.reshape(magnitudes, (-1,))))
-    kept = ranks >= round(fraction * weights.size)
+    kept = ranks >= round(share * weights.size)
     return ops.reshape(ops.astype(kept, weights.dtype), weights.shape)

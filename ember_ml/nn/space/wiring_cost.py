@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 from ember_ml import ops
+from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import float32
-from ember_ml._core.errors import ArgumentError, ShapeError
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.errors import ShapeError
+from ember_ml._core.numbers import count, not_negative, positive
+from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.nn.module import Module
 
 _SMALLEST = 1e-12
 """Values up to this one have a power of zero, without a gradient."""
 
 
-def communicability(weights: Tensor, eps: float = 1e-8, terms: int = 8) -> Tensor:
+def communicability(weights: TensorLike, eps: float = 1e-8, terms: int = 8) -> Tensor:
     r"""Return the weighted communicability between all neurons, with a zero diagonal.
 
     .. math:: C = \exp(S^{-1/2} |W| S^{-1/2}), \quad S = \mathrm{diag}(\sum_j |W_{ij}|) + \epsilon
@@ -35,6 +35,13 @@ def communicability(weights: Tensor, eps: float = 1e-8, terms: int = 8) -> Tenso
         >>> round(float(c[0, 1]), 4), float(c[0, 0])
         (0.8591, 0.0)
     """
+    weights = convert_to_tensor(weights)
+    if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
+        raise ShapeError(
+            f"communicability: expected weights of shape (units, units), got {weights.shape}"
+        )
+    terms = count("communicability", "terms", terms, least=1)
+    eps = positive("communicability", "eps", eps)
     strengths = ops.abs(weights)
     root = ops.rsqrt(ops.sum(strengths, axis=1) + eps)
     scaled = strengths * root[:, None] * root[None]
@@ -75,9 +82,12 @@ class WiringCost(Module):
         distance_power: float = 1.0,
         communicability_power: float = 1.0,
     ) -> None:
-        self.gamma = _not_negative("gamma", gamma)
-        self.distance_power = _not_negative("distance_power", distance_power)
-        self.communicability_power = _not_negative("communicability_power", communicability_power)
+        owner = type(self).__name__
+        self.gamma = not_negative(owner, "gamma", gamma)
+        self.distance_power = not_negative(owner, "distance_power", distance_power)
+        self.communicability_power = not_negative(
+            owner, "communicability_power", communicability_power
+        )
 
     def forward(self, weights: Tensor, distances: Tensor) -> Tensor:
         """Return the cost, a scalar.
@@ -111,9 +121,3 @@ def _power(x: Tensor, exponent: float) -> Tensor:
         return x
     positive = x > _SMALLEST
     return ops.where(positive, ops.where(positive, x, 1.0) ** exponent, 0.0)
-
-
-def _not_negative(name: str, value: float) -> float:
-    if not (value >= 0.0 and math.isfinite(value)):
-        raise ArgumentError(f"WiringCost: {name} ({value}) must be finite and not negative")
-    return float(value)

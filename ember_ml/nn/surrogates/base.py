@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ember_ml._core.tensor import Tensor
+from ember_ml._core.convert import convert_to_tensor
+from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.base import Config
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.ops.nn.spiking import surrogate_fire
@@ -34,13 +35,13 @@ class Surrogate:
         """
         raise NotImplementedError
 
-    def __call__(self, u: Tensor) -> Tensor:
+    def __call__(self, u: TensorLike) -> Tensor:
         """Return spikes: 1 where u is positive, otherwise 0.
 
         Args:
             u: Voltage minus threshold.
         """
-        return surrogate_fire(self.smooth)(u)
+        return surrogate_fire(self.smooth)(convert_to_tensor(u))
 
     def __repr__(self) -> str:
         fields = self.config.to_dict() if self.config is not None else {}

@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ember_ml._core.errors import ArgumentError, BackendNotInstalledError, ShapeError
+from ember_ml._core import numbers
+from ember_ml._core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    BackendNotInstalledError,
+    ShapeError,
+)
 from ember_ml._core.requirements import install_command
 from ember_ml._core.tensor import EmberTensor, TensorLike
 
@@ -76,8 +82,8 @@ def communities(
         Communities(modularity=0.5, labels=[0, 0, 1, 1])
     """
     nx = _networkx("communities")
-    if repeats < 1:
-        raise ArgumentError(f"communities: repeats ({repeats}) must be at least 1")
+    repeats = numbers.count("communities", "repeats", repeats, least=1)
+    seed = numbers.count("communities", "seed", seed)
     graph = nx.from_numpy_array(_strongest("communities", weights, density))
     if not graph.number_of_edges():
         return Communities(0.0, list(range(len(graph))))
@@ -120,9 +126,11 @@ def small_worldness(
     Reference: Humphries and Gurney, "Network small-world-ness", 2008.
     """
     nx = _networkx("small_worldness")
-    if nulls < 1:
-        raise ArgumentError(f"small_worldness: nulls ({nulls}) must be at least 1")
+    nulls = numbers.count("small_worldness", "nulls", nulls, least=1)
+    seed = numbers.count("small_worldness", "seed", seed)
     strongest = _strongest("small_worldness", weights, density)
+    if not len(strongest):
+        return math.nan
     graph = nx.from_numpy_array((strongest > 0).astype(int))
     size = len(graph), graph.number_of_edges()
     random = [nx.gnm_random_graph(*size, seed=seed + at) for at in range(nulls)]
@@ -152,7 +160,7 @@ def _strongest(name: str, weights: TensorLike, density: float | None) -> np.ndar
     np.fill_diagonal(pairs, 0.0)
     if density is None:
         return pairs
-    if not 0.0 < density <= 1.0:
+    if not 0.0 < numbers.real(name, "density", density) <= 1.0:
         raise ArgumentError(f"{name}: density ({density}) must be above 0 and at most 1")
     rows, columns = np.triu_indices(len(pairs), 1)
     count = round(density * len(rows))
@@ -165,7 +173,12 @@ def _strongest(name: str, weights: TensorLike, density: float | None) -> np.ndar
 def _square(name: str, values: TensorLike) -> np.ndarray:
     """Return a square matrix of finite float64 values."""
     values = values.tolist() if isinstance(values, EmberTensor) else values
-    matrix = np.asarray(values, np.float64)
+    try:
+        matrix = np.asarray(values).astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(
+            f"{name}: expected a matrix of real numbers, got {values!r:.60}"
+        ) from error
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ShapeError(f"{name}: expected a matrix of shape (units, units), got {matrix.shape}")
     if not np.isfinite(matrix).all():

@@ -6,7 +6,8 @@ import math
 
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ShapeError
+from ember_ml._core.numbers import positive
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import Positive, Probability
 from ember_ml.ops.nn.losses import reduce as reduced
@@ -40,7 +41,7 @@ def spike_rate(
     Args:
         prediction: Spikes, (batch, time, neurons).
         target: Rates, (batch, neurons), or the index of the neuron that should fire, integers of
-            shape (batch,).
+            shape (batch,). An index that is out of range makes the loss NaN.
         correct: Target rate of that neuron.
         incorrect: Target rate of the other neurons.
         reduction: "mean", "sum" or "none" (the loss of each neuron).
@@ -50,7 +51,8 @@ def spike_rate(
     goal = convert_to_tensor(target, backend=x.backend)
     if goal.dtype.is_integer and goal.ndim == 1:
         hot = ops.one_hot(goal, x.shape[2], dtype=x.dtype)
-        goal = incorrect + (correct - incorrect) * hot
+        known = ops.logical_and(goal >= 0, goal < x.shape[2])
+        goal = ops.where(known[:, None], incorrect + (correct - incorrect) * hot, math.nan)
     rates, goal = pair("spike_rate", ops.mean(x, axis=1), goal)
     return weighted(
         "spike_rate", lambda how: ops.mse_loss(rates, goal, how), reduction, sample_weight
@@ -96,8 +98,7 @@ def van_rossum(
         reduction: "mean", "sum" or "none" (the distance of each neuron).
         sample_weight: Factor on the distance of each example or neuron, or a boolean mask.
     """
-    if not 0.0 < tau < math.inf:
-        raise ArgumentError(f"van_rossum: tau ({tau}) must be a finite number above 0")
+    tau = positive("van_rossum", "tau", tau)
     x, y = pair("van_rossum", _trains("van_rossum", prediction), target)
     decay = ops.full_like(x[:1, :1, :1], math.exp(-1.0 / tau))
     traces, _ = ops.linear_recurrence(decay, x - y)

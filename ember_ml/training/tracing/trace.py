@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -66,6 +67,10 @@ def trace(
     result = Trace(type(model).__name__, tape.causal, kinds)
     if value is None:
         return result
+    if not math.isfinite(float(value)):
+        raise ArgumentError(
+            f"the loss is {float(value)}: check the targets for NaN and infinite values"
+        )
     return replace(result, loss=float(value), influence=tape.causal.influence_on(value))
 
 

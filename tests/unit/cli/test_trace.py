@@ -71,9 +71,10 @@ def test_kinds_of_files(folder):
     (folder / "x.safetensors").write_bytes(array_files.serialize(arrays, {}))
     rows = "\n".join(",".join(map(str, row)) for row in x)
     (folder / "x.csv").write_text("a,b,c,d,e,f\n" + rows + "\n")
+    (folder / "plain.csv").write_text(rows + "\n")
     np.save(folder / "one.npy", x)
     pages = []
-    for name in ("x.npz", "x.safetensors", "x.csv", "one.npy"):
+    for name in ("x.npz", "x.safetensors", "x.csv", "plain.csv", "one.npy"):
         ember("trace", "model", "--input", name, "--output", f"{name}.html")
         pages.append(content(folder / f"{name}.html"))
     assert all(page == pages[0] for page in pages)
@@ -108,9 +109,14 @@ def test_nothing_else_is_overwritten(folder):
         (["--input", "x.npy", "--target", "short.npy"], "the targets of shape (2, 3) do not fit"),
         (["--input", "bad.npy"], "bad.npy cannot be mapped as an .npy file"),
         (["--input", "x.npy", "--target", "y.npy", "--loss", "none"], "no losses named 'none'"),
+        (["--input", "x.npy", "--loss", "mse"], "--loss mse needs targets: pass --target"),
+        (["--input", "x.npy", "--target", "nans.npy"], "the loss is nan: check the targets"),
+        (["--input", "nan.npy"], "a voltage is NaN"),
     ],
 )
 def test_errors(folder, words, message):
+    np.save(folder / "nan.npy", np.full((2, 25, 6), np.nan, np.float32))
+    np.save(folder / "nans.npy", np.full((2, 25, 4), np.nan, np.float32))
     np.save(folder / "flat.npy", np.zeros(6, np.float32))
     np.save(folder / "empty.npy", np.zeros((1, 0, 6), np.float32))
     np.save(folder / "wide.npy", np.zeros((1, 5, 7), np.float32))

@@ -195,6 +195,13 @@ def branched() -> Any:
     return nir.NIRGraph(nodes, edges)
 
 
+def recurrent(weight: np.ndarray) -> Any:
+    size = np.array([4])
+    nodes = {"input": nir.Input(size), "lif": NODES["LIF"], "w": nir.Linear(weight)}
+    edges = [("input", "lif"), ("lif", "w"), ("w", "lif"), ("lif", "output")]
+    return nir.NIRGraph({**nodes, "output": nir.Output(size)}, edges, type_check=False)
+
+
 ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "node": (
         lambda: interop.from_nir(chain(nir.Delay(np.ones(4)))),
@@ -216,6 +223,27 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: interop.from_nir(chain(nir.LIF(DT * 4 + ZERO, ZERO + 1, ZERO, ZERO, ZERO))),
         "v_threshold must be above v_leak",
     ),
+    "zero threshold": (
+        lambda: interop.from_nir(chain(nir.Threshold(ZERO))),
+        r"\(Threshold\): threshold must be above 0, got 0.0",
+    ),
+    "bias": (
+        lambda: interop.from_nir(chain(nir.Affine(np.eye(4), np.ones(3)))),
+        r"'affine' \(Affine\): bias must have the shape \(4,\), got \(3,\)",
+    ),
+    "recurrent weights": (
+        lambda: interop.from_nir(recurrent(np.ones((5, 5)))),
+        r"'lif' \(LIF\): the recurrent weights of 4 neurons must have the shape \(4, 4\)",
+    ),
+    "edge": (
+        lambda: interop.from_nir(
+            nir.NIRGraph({"input": nir.Input(np.array([4]))}, [("input", "lost")], type_check=False)
+        ),
+        r"edges of nodes that do not exist: \['lost'\]",
+    ),
+    "text dt": (lambda: interop.to_nir(LIF(4, reset="hard"), dt="1 ms"), r"dt \('1 ms'\)"),
+    "no graph": (lambda: interop.from_nir({}), r"a nir.NIRGraph or the path of a file, got \{\}"),
+    "no file": (lambda: interop.from_nir("missing.nir"), "there is no file missing.nir"),
     "soft": (lambda: interop.to_nir(LIF(4)), "LIF has reset='soft'"),
     "refractory": (lambda: interop.to_nir(LIF(4, reset="hard", refractory=1)), "refractory=1"),
     "layer": (lambda: interop.to_nir(ALIF(4)), "no node for ALIF.*Dense, FeatureScale, LIF"),
@@ -234,3 +262,13 @@ def test_errors(name: str) -> None:
     call, message = ERRORS[name]
     with pytest.raises(NIRError, match=message):
         call()
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    path = tmp_path / "network.nir"
+    nir.write(path, interop.to_nir(LIF(4, reset="hard")))
+    whole = path.read_bytes()
+    for contents in (b"", b"text", whole[: len(whole) // 2]):
+        path.write_bytes(contents)
+        with pytest.raises(NIRError, match=r"network.nir is not a NIR file, or it is damaged"):
+            interop.from_nir(path)

@@ -13,6 +13,7 @@ import pytest
 import scipy.stats
 from scipy.sparse.csgraph import shortest_path
 
+from ember_ml._core.errors import EmberError
 from ember_ml.nn import wirings
 from ember_ml.nn.tensor import array
 from ember_ml.nn.wirings import communities, distance_correlation, modularity, small_worldness
@@ -100,24 +101,30 @@ def test_small_worldness_by_its_definition() -> None:
     assert found > 1.5
     random = nx.to_numpy_array(nx.gnm_random_graph(40, 120, seed=9))
     assert 0.5 < small_worldness(random, density=density) < 1.5
-    assert math.isnan(small_worldness(np.zeros((5, 5))))
+    for size in (0, 5):
+        assert math.isnan(small_worldness(np.zeros((size, size))))
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: modularity(np.ones((2, 3))), r"shape \(units, units\), got \(2, 3\)"),
+        (lambda: modularity([["a"]]), "expected a matrix of real numbers"),
+        (lambda: modularity([[1.0], [1.0, 2.0]]), "expected a matrix of real numbers"),
+        (lambda: modularity(np.ones((2, 2), complex)), "expected a matrix of real numbers"),
+        (lambda: modularity(np.ones((3, 3)), density="all"), r"density \('all'\)"),
         (lambda: modularity([[math.nan]]), "modularity|communities: .* NaN or infinite"),
         (lambda: modularity(np.ones((3, 3)), density=0.0), r"density \(0.0\)"),
-        (lambda: communities(np.ones((3, 3)), repeats=0), r"repeats \(0\)"),
+        (lambda: communities(np.ones((3, 3)), repeats=0), "repeats must be at least 1, not 0"),
+        (lambda: communities(np.ones((3, 3)), seed="a"), r"seed \('a'\) must be an integer"),
         (lambda: small_worldness(np.ones((3, 3)), density=2.0), r"density \(2.0\)"),
-        (lambda: small_worldness(np.ones((3, 3)), nulls=0), r"nulls \(0\)"),
+        (lambda: small_worldness(np.ones((3, 3)), nulls=0), "nulls must be at least 1, not 0"),
         (lambda: distance_correlation(np.ones((2, 2)), np.ones((3, 3))), "same shape"),
         (lambda: distance_correlation(np.ones(2), np.ones(2)), r"got \(2,\)"),
     ],
 )
 def test_errors(call: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(EmberError, match=message):
         call()
 
 

@@ -239,6 +239,10 @@ def test_layers_are_named_in_patterns(backend: str) -> None:
         (lambda: SeRSNN(4, 3, 5)(ops.ones((2, 6, 3))), "4 features"),
         (lambda: SeRNN(4, 3, 5)(ops.ones((6, 4))), r"expected \(batch, time, in_features\)"),
         (lambda: SeRSNN(4, 3, 5)(ops.full((2, 6, 4), math.nan)), "NaN"),
+        (lambda: SeRNN(4, 3, 5)(None), "got NoneType"),
+        (lambda: SeRSNN(4, 3, 5)(ops.ones((2, 6, 4)), state=()), "result of `initial_state`"),
+        (lambda: SpatialLIF(4, max_delay=10**9), r"max_delay \(1000000000 steps\) is too large"),
+        (lambda: SpatialLIF(40, speed=1e-7), "larger speed or time step"),
         (lambda: SeRNN(4, 3, 5).prune(), "either fraction or threshold"),
     ],
 )

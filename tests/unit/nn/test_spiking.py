@@ -13,7 +13,7 @@ import torch
 
 from ember_ml import GradientTape, nn, ops
 from ember_ml._core.dispatch import OPS
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml.backend import use_backend
 from ember_ml.configs import Config, ConfigError
 from ember_ml.nn import surrogates
@@ -479,6 +479,28 @@ ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     ),
     "width": (lambda: LIF(3)(array(X)), ShapeError, r"\(batch, time, 3\), got \(2, 40, 4\)"),
     "axes": (lambda: LIF(4)(array(X[0])), ShapeError, r"got \(40, 4\)"),
+    "text": (lambda: LIF(4)("spikes"), ArgumentTypeError, "LIF: expected a tensor, got str"),
+    "nothing": (lambda: LIF(4)(None), ArgumentTypeError, "LIF: expected a tensor, got NoneType"),
+    "mask": (
+        lambda: LIF(4)(array(X), mask="all"),
+        ArgumentTypeError,
+        "LIF: expected a tensor, got str",
+    ),
+    "state": (
+        lambda: LIF(4)(array(X), state=3),
+        ShapeError,
+        r"shapes \[\(2, 4\)\], got \['int'\]",
+    ),
+    "states": (
+        lambda: Spiking(nn.layers.Dense(4, 4))(array(X), state=()),
+        ShapeError,
+        "a tuple of 2 states, one for each of Dense, LIF, got 0",
+    ),
+    "memory": (
+        lambda: RecurrentLIF(4, max_delay=10**9),
+        ArgumentError,
+        r"max_delay \(1000000000 steps\) is too large for 4 neurons",
+    ),
     "no state": (
         lambda: LIF(4)(array(X), state=()),
         ShapeError,
@@ -530,6 +552,19 @@ def test_errors(name: str, backend: str) -> None:
     call, error, message = ERRORS[name]
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_infinite_voltages_fire(name: str, backend: str) -> None:
+    surrogate, _ = SURROGATES[name]
+    assert surrogate([-np.inf, -1.0, 1.0, np.inf]).tolist() == [0.0, 0.0, 1.0, 1.0]
+
+
+def test_a_state_may_be_a_single_voltage(backend: str) -> None:
+    layer, voltages = LIF(4), ops.full((2, 4), 0.5)
+    spikes, _ = layer(array(X), state=voltages)
+    expected, _ = layer(array(X), state=(voltages,))
+    np.testing.assert_array_equal(spikes.numpy(), expected.numpy())
 
 
 def test_delays_may_be_longer_than_a_part_of_a_sequence(backend: str) -> None:

@@ -405,6 +405,12 @@ def test_spike_trains_have_a_time_axis(name: str, backend: str) -> None:
         losses.van_rossum(tensor.array(X), tensor.array(Y), tau=0.0)
 
 
+@pytest.mark.parametrize("index", [-1, 3])
+def test_rates_of_unknown_neurons(index: int, backend: str) -> None:
+    loss = losses.spike_rate(np.zeros((2, 4, 3), np.float32), [0, index], reduction="none")
+    assert np.isnan(loss.numpy()).tolist() == [[False] * 3, [True] * 3]
+
+
 def test_errors(backend: str) -> None:
     x = tensor.array(X)
     with pytest.raises(ShapeError, match=r"shape \(3, 4\) for .* \(3, 4, 5\) .* not \(3, 3\)"):

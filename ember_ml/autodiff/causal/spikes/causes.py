@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ember_ml._core.errors import ArgumentError
+from ember_ml._core.numbers import count
 from ember_ml.autodiff.causal.spikes.dynamics import Array, Response
 from ember_ml.autodiff.causal.spikes.events import Cause, Causes, SpikeEvent
 from ember_ml.autodiff.causal.spikes.run import SpikeRun
@@ -66,8 +66,7 @@ def causes(store: SpikeStore, event: SpikeEvent, top: int | None) -> Causes:
         event: The spike.
         top: Maximum number of spikes to list; None for all.
     """
-    if top is not None and top < 0:
-        raise ArgumentError(f"causes: top must be at least 0 or None, not {top}")
+    top = None if top is None else count("causes", "top", top)
     run, index = store.find(event)
     parts = decompose(run, index)
     shown, others = _largest(parts.arrivals, event.batch, top)

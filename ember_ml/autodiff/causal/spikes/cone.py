@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ember_ml._core.errors import ArgumentError
+from ember_ml._core.numbers import positive
 from ember_ml.autodiff.causal.spikes.dynamics import Array
 from ember_ml.autodiff.causal.spikes.events import SpikeEvent
 from ember_ml.autodiff.causal.spikes.run import SpikeRun
@@ -27,10 +27,9 @@ def light_cone(
     run, _ = store.find(event)
     if speed is None:
         latencies = _shortest(store, run, event.neuron, future)
-    elif speed > 0.0:
-        latencies = {run.name: _flight_times(run, event.neuron, speed)}
     else:
-        raise ArgumentError(f"light_cone: speed must be positive, not {speed}")
+        speed = positive("light_cone", "speed", speed)
+        latencies = {run.name: _flight_times(run, event.neuron, speed)}
     cone = []
     for name, latency in latencies.items():
         for other in store.runs[name].events(event.batch):

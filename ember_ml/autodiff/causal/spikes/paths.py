@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ember_ml._core.errors import ArgumentError
+from ember_ml._core import numbers
 from ember_ml.autodiff.causal.spikes.causes import decompose
 from ember_ml.autodiff.causal.spikes.dynamics import Array
 from ember_ml.autodiff.causal.spikes.events import Related, SpikeEvent
@@ -193,7 +193,6 @@ def _step(weights: Array, depth: int | None) -> Array:
 
 
 def _check_limits(depth: int | None, min_influence: float) -> None:
-    if depth is not None and depth < 0:
-        raise ArgumentError(f"depth must be at least 0, not {depth}")
-    if not 0.0 <= min_influence <= 1.0:
-        raise ArgumentError(f"min_influence must be from 0 to 1, not {min_influence}")
+    if depth is not None:
+        numbers.count("CausalContext", "depth", depth)
+    numbers.fraction("CausalContext", "min_influence", min_influence)

@@ -72,6 +72,8 @@ class SpikeStore:
             if len(self.runs) > 1:
                 raise ArgumentError(f"name the layer, one of {self._names()}")
             return next(iter(self.runs.values()))
+        if not isinstance(layer, str):
+            raise ArgumentTypeError(f"layer must be a name, one of {self._names()}, not {layer!r}")
         if layer not in self.runs and self._calls[layer.partition(":")[0]]:
             raise SpikeError(
                 f"the run of {layer!r} was dropped, or did not happen: max_events bounds the record"
@@ -134,7 +136,11 @@ class SpikeStore:
         runs = [self.run(layer)] if layer is not None or not self.runs else [*self.runs.values()]
         for name, at, axis in (("batch", batch, 0), ("neuron", neuron, 2)):
             size = max(run.shape[axis] for run in runs)
-            if at is not None and not 0 <= at < size:
+            if at is None:
+                continue
+            if isinstance(at, bool) or not isinstance(at, int):
+                raise ArgumentTypeError(f"spikes: {name} must be an integer, not {at!r}")
+            if not 0 <= at < size:
                 raise SpikeError(f"spikes: {name} {at} is out of range, from 0 to {size - 1}")
         for run in runs:
             for event in run.events(batch):

@@ -173,12 +173,16 @@ class SequenceMixer(SequenceModule, Layer):
             x: Input, expected to be (batch, time, features).
             mask: Padding mask, expected to be (batch, time).
         """
+        self.check_tensor(x)
         if x.ndim != 3 or x.shape[-1] != self.features:
             raise ShapeError(
                 f"{type(self).__name__}: expected an input of shape (batch, time, "
                 f"{self.features}), got {x.shape}"
             )
-        if mask is not None and mask.shape != x.shape[:2]:
+        if mask is None:
+            return
+        self.check_tensor(mask)
+        if mask.shape != x.shape[:2]:
             raise ShapeError(
                 f"{type(self).__name__}: expected a mask of shape (batch, time) = {x.shape[:2]}, "
                 f"got {mask.shape}"

@@ -14,6 +14,7 @@ from ember_ml._core.types import Tree
 from ember_ml.nn.layers.channel_mixing import Dense, Dropout
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State
 from ember_ml.nn.layers.sequence_mixing.recurrent.cells import RecurrentCell, Timespan
+from ember_ml.nn.sequence_module import check_state
 
 
 class Recurrent(SequenceMixer):
@@ -110,6 +111,7 @@ class Recurrent(SequenceMixer):
                 Default: 1.
             mask: (batch, time), False for padding.
         """
+        self.check_tensor(x)
         if x.ndim == 2:
             return self._run_unbatched(x, state, timespans, mask)
         self.check_sequence(x, mask)
@@ -196,12 +198,7 @@ class Recurrent(SequenceMixer):
         return states
 
     def _check_state(self, batch: int, state: State, widths: Tree[int]) -> None:
-        shapes = [x.shape for x in tree.leaves_of(state)]
-        expected = [(batch, width) for width in tree.leaves_of(widths)]
-        if shapes != expected:
-            raise ShapeError(
-                f"{type(self).__name__}: expected a state with the shapes {expected}, got {shapes}"
-            )
+        check_state(self, state, [(batch, width) for width in tree.leaves_of(widths)])
 
     def initial_state(self, batch: int) -> State:
         """Return the state before the first position: zeros."""

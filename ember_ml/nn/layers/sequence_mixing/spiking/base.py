@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple
 from ember_ml import ops
 from ember_ml._core import runtime, tree
 from ember_ml._core.dtype import bool_
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ArgumentError
+from ember_ml._core.numbers import positive
 from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.causal.spikes import report_spikes, watch_drive
 from ember_ml.configs.fields import ComponentLike
@@ -17,6 +18,7 @@ from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.sequence_mixing._chunked import zero_state
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, State, last_positions
 from ember_ml.nn.parameter import Buffer, Parameter, Variable
+from ember_ml.nn.sequence_module import check_state
 from ember_ml.ops.nn.spiking import stepwise_scan
 
 Reset = Literal["soft", "hard", "none"]
@@ -50,10 +52,7 @@ def decay(tau: float, dt: float = 1.0) -> float:
         >>> round(decay(tau=20.0, dt=1.0), 3)
         0.951
     """
-    for name, value in (("tau", tau), ("dt", dt)):
-        if not 0.0 < value < math.inf:
-            raise ArgumentError(f"decay: {name} ({value}) must be a finite number above 0")
-    return math.exp(-dt / tau)
+    return math.exp(-positive("decay", "dt", dt) / positive("decay", "tau", tau))
 
 
 def unit_range(decay: Tensor) -> Tensor:
@@ -170,6 +169,7 @@ class SpikingLayer(SequenceMixer):
         self._check_delays(x, state)
         start = self.initial_state(x.shape[0]) if state is None else state
         self._check_state(x.shape[0], start)
+        start = tuple(tree.leaves_of(start))
         x = x if x.dtype.kind not in ("bool", "int", "uint") else ops.astype(x, self.beta.dtype)
         rows, history = (start[:-1], start[-1]) if self.num_delays else (start, None)
         real = None if mask is None else ops.astype(mask, bool_)
@@ -223,11 +223,7 @@ class SpikingLayer(SequenceMixer):
         expected: list[tuple[int, ...]] = [(batch, self.features)] * self._num_rows
         if self.num_delays:
             expected.append((batch, self.num_delays, self.features))
-        shapes = [part.shape for part in tree.leaves_of(state)]
-        if shapes != expected:
-            raise ShapeError(
-                f"{type(self).__name__}: expected a state with the shapes {expected}, got {shapes}"
-            )
+        check_state(self, state, expected)
 
     def _check_delays(self, x: Tensor, state: State | None) -> None:
         """Raise if a delay is longer than a whole sequence."""

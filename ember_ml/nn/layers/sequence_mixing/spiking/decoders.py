@@ -28,6 +28,7 @@ class Decoder(Layer):
             x: Spikes or voltages, (batch, time, features), at least one position long.
             mask: Padding mask, (batch, time), False for padding, which is ignored.
         """
+        self.check_tensor(x)
         if x.ndim != 3 or not x.shape[1]:
             raise ShapeError(
                 f"{type(self).__name__}: expected an input of shape (batch, time, features) with "

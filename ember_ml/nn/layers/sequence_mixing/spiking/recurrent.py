@@ -17,6 +17,9 @@ from ember_ml.nn.layers.sequence_mixing.spiking.base import Reset, SpikingLayer,
 from ember_ml.nn.parameter import Buffer, Parameter
 from ember_ml.registry import register
 
+MOST_WEIGHTS = 2**30
+"""Limit of max_delay * features^2: 4 GiB in float32."""
+
 
 @register("layers/recurrent_lif", aliases=["rlif", "rleaky"])
 class RecurrentLIF(SpikingLayer):
@@ -86,13 +89,16 @@ class RecurrentLIF(SpikingLayer):
             raise ArgumentError(
                 f"RecurrentLIF: learn_delays requires max_delay of at least 2, got {max_delay}"
             )
+        _check_size(type(self).__name__, features, max_delay)
         self.max_delay = max_delay
-        self.weight = Parameter(Normal(0.0, features**-0.5)((features, features)))
+        shape = (features, features)
+        self.weight = Parameter(Normal(0.0, features**-0.5)(shape))
         if learn_delays:
-            start = Uniform(1.0, float(max_delay))((features, features))
-            self.delays = Parameter(start, decay=False)
+            self.delays = Parameter(Uniform(1.0, float(max_delay))(shape), decay=False)
+        elif max_delay == 1:
+            self.delays = Buffer(ops.ones(shape, dtype="int64"))
         else:
-            start = ops.floor(Uniform(1.0, max_delay + 1.0)((features, features)))
+            start = ops.floor(Uniform(1.0, max_delay + 1.0)(shape))
             self.delays = Buffer(ops.astype(ops.clip(start, 1.0, float(max_delay)), "int64"))
 
     @property
@@ -134,6 +140,16 @@ class RecurrentLIF(SpikingLayer):
         if delays.dtype.kind == "float":
             delays = ops.clip(upcast_half(delays), 1.0, float(self.max_delay))
         return delayed_weights(weight, delays, self.max_delay)
+
+
+def _check_size(name: str, features: int, max_delay: int) -> None:
+    """Raise if the weights by delay would fill the memory of a machine."""
+    if features * features * max_delay > MOST_WEIGHTS:
+        raise ArgumentError(
+            f"{name}: max_delay ({max_delay} steps) is too large for {features} neurons: the "
+            f"weights of all delays are at most {MOST_WEIGHTS}. Use shorter delays (in space: a "
+            "larger speed or time step), or set max_delay"
+        )
 
 
 def delayed_weights(weight: Tensor, delays: Tensor, max_delay: int) -> Tensor:

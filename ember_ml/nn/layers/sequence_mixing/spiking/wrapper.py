@@ -60,7 +60,12 @@ class Spiking(SequenceMixer):
         if not isinstance(width, int):
             raise ConfigError(
                 "neurons",
-                [Problem(("neurons",), "the layer does not tell its width: pass neurons=...")],
+                [
+                    Problem(
+                        ("neurons",),
+                        "the output size of the layer is unknown: pass neurons=...",
+                    )
+                ],
             )
         try:
             return {**values, "neuron": sized(neuron, width)}
