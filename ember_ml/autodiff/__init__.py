@@ -1,8 +1,9 @@
 """Gradients on every backend: gradient tapes and function transforms."""
 
+from typing import TYPE_CHECKING
+
+from ember_ml._core import namespaces as _namespaces
 from ember_ml.autodiff import missing_gradients as missing_gradients
-from ember_ml.autodiff.causal import CausalContext as CausalContext
-from ember_ml.autodiff.causal import SpikeEvent as SpikeEvent
 from ember_ml.autodiff.tape import GradientTape as GradientTape
 from ember_ml.autodiff.transforms.batching import vmap as vmap
 from ember_ml.autodiff.transforms.checkpointing import checkpoint as checkpoint
@@ -15,6 +16,11 @@ from ember_ml.autodiff.transforms.jacobians import jacobian as jacobian
 from ember_ml.autodiff.transforms.products import jvp as jvp
 from ember_ml.autodiff.transforms.products import vjp as vjp
 from ember_ml.ops.gradients import stop_gradient as stop_gradient
+
+if TYPE_CHECKING:
+    from ember_ml.autodiff import causal as causal
+    from ember_ml.autodiff.causal import CausalContext as CausalContext
+    from ember_ml.autodiff.causal import SpikeEvent as SpikeEvent
 
 __all__ = [
     "CausalContext",
@@ -32,3 +38,8 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+_CAUSAL = f"{__name__}.causal"  # it needs NumPy
+__getattr__, __dir__ = _namespaces.attach(
+    __name__, {"causal": _CAUSAL, "CausalContext": _CAUSAL, "SpikeEvent": _CAUSAL}
+)

@@ -7,7 +7,7 @@ import functools
 import math
 import warnings
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 from ember_ml import ops
 from ember_ml._core import recording, tree
@@ -16,7 +16,6 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError, 
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml._core.types import Tree
 from ember_ml.autodiff import record
-from ember_ml.autodiff.causal import CausalContext
 from ember_ml.autodiff.checks import (
     check_unconnected,
     flatten_cotangents,
@@ -27,6 +26,9 @@ from ember_ml.autodiff.checks import (
 from ember_ml.autodiff.log import Log
 from ember_ml.autodiff.program import ProgramLog
 from ember_ml.autodiff.values import basis, is_differentiable, snapshot
+
+if TYPE_CHECKING:
+    from ember_ml.autodiff.causal import CausalContext
 
 _USED_UP = (
     "A non-persistent GradientTape can only be used to compute one set of gradients (or "
@@ -79,8 +81,11 @@ class GradientTape:
         self._entered = False
         self._used = False
         self.quick: ProgramLog | None = None  # the only log, if its fast path may be used
-        self.causal = CausalContext(max_events) if causal else None
-        if self.causal is not None:
+        self.causal: CausalContext | None = None
+        if causal:
+            from ember_ml.autodiff.causal import CausalContext
+
+            self.causal = CausalContext(max_events)
             self.causal.attach(self)
 
     def __enter__(self) -> Self:

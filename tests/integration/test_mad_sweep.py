@@ -21,6 +21,7 @@ from ember_ml.mad.run import Result
 from ember_ml.mad.store import Store, run_name
 from ember_ml.registry import plugins
 from ember_ml.registry.base import UnknownComponentError
+from tests.robustness.scale import FULL
 
 ARCHITECTURES = ["attention+swiglu", "gru+swiglu"]
 COMMAND = [
@@ -81,6 +82,7 @@ def test_the_same_on_every_backend(undisturbed, backend: str) -> None:
         assert result.parameters == expected["parameters"]
 
 
+@pytest.mark.skipif(not FULL, reason="`make robustness` runs sweeps on a cluster")
 def test_on_a_ray_cluster(undisturbed, fragile: str, tmp_path: Path) -> None:
     """Results are reported as they arrive, including failures, and equal those of local runs."""
     options = {"scale": "tiny", "tasks": ["compression"], "backend": "numpy"}

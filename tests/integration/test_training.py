@@ -109,7 +109,7 @@ SAVE_FOR_EVER = """
                 parameter.assign(ops.full(parameter.shape, float(count)))
             ember_ml.save(model, sys.argv[1])
             count += 1
-            print(count, flush=True)
+            os.write(1, b"%d\\n" % count)  # at once, or not at all
 
 
     for _ in sys.stdin:  # each line asks for a process that saves until it is killed

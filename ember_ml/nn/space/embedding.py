@@ -22,6 +22,9 @@ from ember_ml.registry import register
 _TOLERANCE = 1e-4
 """Fraction of a step by which a delay may exceed an integer and still be rounded down to it."""
 
+MAX_UNITS = 2**15
+"""Largest number of neurons, whose distances need 4 GiB."""
+
 
 def _as_lists(value: Any) -> Any:
     """Convert a tensor or an array to nested lists."""
@@ -81,6 +84,11 @@ class SpatialEmbedding(Module):
         learnable: bool = False,
         seed: Seed = 0,
     ) -> None:
+        if units > MAX_UNITS:
+            raise ArgumentError(
+                f"SpatialEmbedding: units must be at most {MAX_UNITS}, not {units}: all pairs of "
+                "neurons have a distance"
+            )
         if positions is None:
             points = arrange(layout, units, dimensions, seed)
         else:

@@ -11,6 +11,7 @@ import scipy.linalg
 from scipy.spatial.distance import cdist
 
 from ember_ml import nn, ops
+from ember_ml._core.errors import ArgumentError
 from ember_ml.autodiff import value_and_grad
 from ember_ml.backend import available, use_backend
 from ember_ml.configs import Config
@@ -315,3 +316,8 @@ def test_masks_keep_the_strongest(backend: str) -> None:
     assert (report.connections, report.possible) == (30, 35)
     assert report.fraction == pytest.approx(1 / 7)
     assert str(report) == "30 of 35 connections (14.3% sparse)"
+
+
+def test_too_many_neurons_are_refused_before_they_need_memory() -> None:
+    with pytest.raises(ArgumentError, match="units must be at most 32768"):
+        SpatialEmbedding(2**40)

@@ -13,6 +13,7 @@ from ember_ml._core.errors import ArgumentError
 from ember_ml.training.sweeps import ProcessRunner, RayRunner
 from ember_ml.training.tuning import ASHA, Float, SelfTuningModule, TuningError
 from ember_ml.training.tuning.parallel import objective_jobs, trial_events
+from tests.robustness.scale import FULL
 from tests.unit.training.tuning import objectives
 
 SPACE = {"x": Float(0.0, 1.0)}
@@ -123,6 +124,7 @@ def test_a_killed_worker_is_replaced(tmp_path: Path, monkeypatch) -> None:
     assert "died (exit code -9)" in tuner.trials[0].reason
 
 
+@pytest.mark.skipif(not FULL, reason="`make robustness` runs searches on a cluster")
 def test_on_a_cluster(tmp_path: Path) -> None:
     tuner = tuner_of(tmp_path / "h", pruner=ASHA(1, 2))
     tuner.fit(objectives.climb, budget=6, runner=RayRunner(None, "numpy"))
