@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) in kept]
 
 
-ROWS = 4
+ROWS = 3
 """Number of rows of a test function that --quick runs on the first backend."""
 STARTS_PROGRAMS = (
     "tests/distributed/",
