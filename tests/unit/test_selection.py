@@ -80,7 +80,7 @@ with e.use_backend('numpy'):
     assert run(code, tmp_path, EMBER_ML_BACKEND="mlx").stdout.startswith("numpy | use_backend")
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", b"torch extra"])
+@pytest.mark.parametrize("content", [b"nonsense", b"", b"\xff\xfe", b"torch extra"])
 def test_an_unreadable_choice_is_not_an_error(tmp_path, content):
     folder = tmp_path / ".ember"
     folder.mkdir()
