@@ -3,6 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 BACKEND ?=
 ARCHITECTURES ?= attention+swiglu mamba+swiglu hyena+swiglu
+# The tests start hundreds of processes, which would compile every module again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup mad docs browser demo test robustness quick lint stubs types imports check bench clean
