@@ -10,7 +10,8 @@ steps each, in one thread. Everything is CPU time. For each architecture:
 - by op: other steps, measured with timers. On NumPy the native function of each op of Ember, in the
   forward and the backward pass, each VJP rule on native arrays ("multiply backward") and the update
   of the parameters; on torch the self time of each of torch's own ops, by its profiler. "Python" is
-  the rest of the step, with the sums of gradients on NumPy. The shares are applied to the time of a step without timers.
+  the rest of the step, with the sums of gradients on NumPy. The shares are applied to the time of a
+  step without timers.
 
     python benchmarks/mad_profile.py [numpy] [torch] [--steps 20] [--tasks recall ...]
 """
