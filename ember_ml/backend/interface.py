@@ -327,6 +327,9 @@ class Profiling(Protocol):
     def wait(self, out: Any) -> None:
         """Wait until a result of an op is computed; nested sequences are allowed."""
 
+    def untracked(self) -> AbstractContextManager[Any]:
+        """Return a context in which calls do not become a part of the framework's graph."""
+
 
 class Backend(Protocol):
     """Module of a backend, as the frontend sees it."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
+
+from ember_ml._core import recording
+from ember_ml.backend.mlx.nesting import nesting
 
 if TYPE_CHECKING:
     from ember_ml.backend.interface import BackwardTimer, Profiling
@@ -37,7 +42,12 @@ class ReplayObserver:
         out: Any,
         timer: BackwardTimer,
     ) -> None:
-        """Run the VJP of a call with respect to all its floating-point arrays."""
+        """Run the VJP of a call with respect to all its floating-point arrays.
+
+        Calls outside of gradients have no backward pass.
+        """
+        if not (nesting.gradients or recording.tapes()):
+            return
         arrays = _arrays((args, tuple(kwargs.values())))
         primals = [mx.stop_gradient(x) for x in arrays if _is_differentiable(x)]
         if not primals or not any(map(_is_differentiable, _arrays(out))):
@@ -58,6 +68,11 @@ class ReplayObserver:
             timer.add(time.perf_counter() - start)
         except (ValueError, RuntimeError):  # MLX has no VJP of this function
             return
+
+
+def untracked() -> AbstractContextManager[None]:
+    """Return an empty context: what is not read is not computed."""
+    return contextlib.nullcontext()
 
 
 def observer() -> ReplayObserver:

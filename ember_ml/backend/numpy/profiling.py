@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,3 +22,8 @@ observer = None
 
 def wait(out: object) -> None:
     """Do nothing: NumPy computes eagerly."""
+
+
+def untracked() -> AbstractContextManager[None]:
+    """Return an empty context: NumPy has no graph."""
+    return contextlib.nullcontext()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -67,6 +68,11 @@ def _measure(node: Any, timer: BackwardTimer) -> None:
 
     node.register_prehook(before)
     node.register_hook(after)
+
+
+def untracked() -> AbstractContextManager[None]:
+    """Return a context without autograd."""
+    return torch.no_grad()
 
 
 def observer() -> GraphObserver:

@@ -60,9 +60,8 @@ def _row(event: Event) -> int:
 
 def _complete(event: Event, profile: Profile, start: float) -> dict[str, Any]:
     module = OUTSIDE_NAME if event.layer == OUTSIDE else profile.names[event.layer] or ROOT
-    backward = event.kind == "op" and event.phase == "backward"
     return {
-        "name": f"{event.name or ROOT} backward" if backward else event.name or ROOT,
+        "name": event.name or ROOT,
         "cat": f"{event.kind},{event.phase}" if event.phase else event.kind,
         "ph": "X",
         "ts": 1e6 * (event.start - start),

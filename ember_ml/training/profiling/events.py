@@ -58,7 +58,8 @@ class Events:
         timeline: The calls and modules in the order in which they ended.
         overhead: Seconds that the measurement itself has taken.
         layer: Number of the module that is running.
-        op: Op whose backward pass is running; None in a forward pass.
+        op: Op whose backward pass is running, if it is known.
+        differentiates: Whether a backward pass is running.
         modules: Seconds of the forward pass of each module, with the modules inside.
         parts: Seconds of the named parts of a step, such as "update".
         dispatches_backward: Whether the calls of the backward pass are ops of Ember.
@@ -71,10 +72,16 @@ class Events:
         self.overhead = 0.0
         self.layer = OUTSIDE
         self.op: str | None = None
+        self.differentiates = False
         self.modules: defaultdict[int, float] = defaultdict(float)
         self.parts: defaultdict[str, float] = defaultdict(float)
         self.dispatches_backward = False
         self._inner = 0.0
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether calls belong to a forward pass that is not computed again."""
+        return self.op is None and not self.differentiates
 
     def begin(self) -> tuple[float, float]:
         """Start to measure a call; return what `end` needs."""
@@ -98,6 +105,8 @@ class Events:
         total.seconds += max(0.0, seconds - self._inner)
         total.flops += flops
         self._inner = outer + seconds
+        if key.phase == "backward":
+            name = f"{key.op} backward" + ("" if name == key.op else f": {name}")
         self.add(Event(name, "op", key.phase, key.layer, start, seconds))
         return ended
 
@@ -162,4 +171,4 @@ class Timer:
         total.seconds += seconds
         op, layer, phase = self._key
         start = time.perf_counter() - seconds
-        events.add(Event(op, "op", phase, layer, start, seconds, replayed=True))
+        events.add(Event(f"{op} backward", "op", phase, layer, start, seconds, replayed=True))

@@ -18,9 +18,9 @@ from ember_ml.backend import use_backend
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
 """Sizes of the square matrices; those above `LEAST` only if measuring them takes few seconds."""
 LEAST = 512
-BUDGET = 1.5
+BUDGET = 0.8
 """Seconds that the measurement of a size may take."""
-REPEATS = 8
+REPEATS = 6
 CALLS = 300
 """Number of calls of which the cost of a call is the mean."""
 

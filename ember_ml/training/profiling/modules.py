@@ -50,9 +50,9 @@ def _around(
         finally:
             ended = time.perf_counter()
             events.layer = outer
-            if events.op is None:  # not within a backward pass that computes it again
+            if events.is_forward:
                 events.modules[number] += ended - start - (events.overhead - overhead)
-            phase = "forward" if events.op is None else "backward"
+            phase = "forward" if events.is_forward else "backward"
             events.add(Event(name, "module", phase, number, start, ended - start))
 
     return run

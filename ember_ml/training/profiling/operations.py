@@ -12,7 +12,8 @@ from ember_ml.nn.flops import Counter, cost_of, has_own_cost
 
 GROUPS = {
     "contraction": "matrix product",
-    "nn.projection": "matrix product",
+    "nn.projection.linear": "matrix product",
+    "nn.projection.embedding": "indexing and copies",
     "linearalg": "linear algebra",
     "signal": "convolution",
     "nn.attention": "attention",
@@ -38,9 +39,8 @@ GROUPS = {
     "sorting": "indexing and copies",
     "creation": "indexing and copies",
     "dtypes": "indexing and copies",
-    "devices": "indexing and copies",
 }
-"""Family of ops, or its first parts -> group in reports. Others are elementwise."""
+"""Key of an op, its family, or the first parts of it -> group in reports. Others: elementwise."""
 ELEMENTWISE = "elementwise"
 
 
@@ -55,11 +55,10 @@ def group_of(key: str) -> str:
         >>> group_of("nn.projection.linear"), group_of("elementwise.add")
         ('matrix product', 'elementwise')
     """
-    family = key.rpartition(".")[0]
-    while family:
-        if family in GROUPS:
-            return GROUPS[family]
-        family = family.rpartition(".")[0]
+    while key:
+        if key in GROUPS:
+            return GROUPS[key]
+        key = key.rpartition(".")[0]
     return ELEMENTWISE
 
 

@@ -20,6 +20,8 @@ MARK = '<section id="profile"'
 """What a profile page contains, so that it is recognized."""
 STYLE = """
 .ranking .name { overflow-wrap: anywhere; }
+.ranking + .box { margin-top: 0.8rem; }
+.kind { white-space: nowrap; }
 """
 
 
@@ -46,7 +48,7 @@ def page(profile: Profile) -> str:
 
 def _summary_section(profile: Profile) -> str:
     rows = (f'<th scope="row">{text(name)}</th>{cell(text(x))}' for name, x in summary(profile))
-    return section("profile", "Summary", table(["", "Value"], rows, "", "Summary", words=2))
+    return section("profile", "Summary", table(["What", "Value"], rows, "", "Summary", words=2))
 
 
 def _bars(values: Sequence[tuple[str, float, str]]) -> str:
@@ -107,15 +109,15 @@ def _row(row: Row, profile: Profile, kind: str | None = None) -> str:
     total = profile.native or 1.0
     peak = profile.peak.flops if profile.peak is not None else 0.0
     share = row.rate / peak if peak and row.flops else None
-    middle = "" if kind is None else cell(text(kind))
+    middle = "" if kind is None else cell(text(kind), kind="kind")
     return (
         f'<th scope="row">{text(row.name)}</th>{middle}'
         + cell(f"{row.calls:,.0f}", row.calls, "number")
         + _time(row.forward)
         + _time(row.backward)
         + cell(show_share(row.seconds / total), row.seconds / total, "number")
-        + cell(text(show_flops(row.flops)), row.flops, "number")
-        + cell(text(show_flops(row.rate, "FLOP/s")), row.rate, "number")
+        + cell(text(show_flops(row.flops) if row.flops else ""), row.flops, "number")
+        + cell(text(show_flops(row.rate, "FLOP/s") if row.flops else ""), row.rate, "number")
         + cell(show_share(share), -1.0 if share is None else share, "number")
     )
 

@@ -39,11 +39,11 @@ class Meter:
         self.events = events
         self.operations = operations
         self._wait = profiling.wait
+        self._untracked = profiling.untracked
         self._observer = None if profiling.observer is None else profiling.observer()
         self._thread = threading.get_ident()
         self._layers: dict[int, int] = {}  # id of a result of the forward pass -> its layer
         self._paused = False
-        self._sweeping = False
 
     def native(self, op: Op, function: Native) -> Native:
         """Return a native function with a timer.
@@ -57,7 +57,7 @@ class Meter:
             if self._paused or threading.get_ident() != self._thread:
                 return function(*args, **kwargs)
             events = self.events
-            is_forward = events.op is None and not self._sweeping
+            is_forward = events.is_forward
             phase: Phase = "forward" if is_forward else "backward"
             key = Key(events.op or op.key, events.layer, phase)
             begun = events.begin()
@@ -87,7 +87,9 @@ class Meter:
         """Count the operations of a call, and arrange that its backward pass is measured."""
         self._paused = True
         try:
-            self.events.totals[key].flops += self.operations.count(op, args, kwargs, out)
+            with self._untracked():
+                flops = self.operations.count(op, args, kwargs, out)
+            self.events.totals[key].flops += flops
             if self._observer is not None:
                 timer = Timer(self.events, op.key, key.layer)
                 self._observer.follow(function, args, kwargs, out, timer)
@@ -132,11 +134,12 @@ class Meter:
 
         @functools.wraps(function)
         def call(*args: Any) -> Any:
-            before, self._sweeping = self._sweeping, True
+            events = self.events
+            before, events.differentiates = events.differentiates, True
             try:
                 return function(*args)
             finally:
-                self._sweeping = before
+                events.differentiates = before
 
         return call
 

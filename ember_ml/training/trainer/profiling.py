@@ -193,12 +193,13 @@ def _parts(trainer: Trainer, events: Events) -> Iterator[None]:
     def timed_compute(batch: object) -> Any:
         result = compute(batch)
         mark("forward")
+        events.differentiates = True
         return result
 
     def timed_update(*args: Any, **kwargs: Any) -> Any:
         nonlocal updates
         mark("backward")
-        updates = True
+        events.differentiates, updates = False, True
         return update(*args, **kwargs)
 
     trainer.compute = timed_compute  # type: ignore[method-assign]
@@ -207,6 +208,7 @@ def _parts(trainer: Trainer, events: Events) -> Iterator[None]:
         yield
         mark("update" if updates else "backward")
     finally:
+        events.differentiates = False
         del trainer.compute, optimizer.step
         vars(trainer).update(own)
 
