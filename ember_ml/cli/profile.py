@@ -75,6 +75,18 @@ def _run(
     model: Module = config.model_config_for(data.vocab_size).create()
     loss = default_loss(config, data)
     trainer = Trainer(model, loss, config=config.trainer, profile=options, progress=progress)
+    assert trainer.profiler is not None
+    trainer.profiler.stops = True
     size = min(config.batch_size, len(data.train))
-    trainer.fit(data.train, steps=options.total, batch_size=size)
+    steps = max(options.total, _steps_of(config, len(data.train), size))  # for schedules
+    trainer.fit(data.train, steps=steps, batch_size=size)
     return trainer
+
+
+def _steps_of(config: TrainRunConfig, examples: int, batch_size: int) -> int:
+    """Return the number of steps of a training run."""
+    if config.epochs is None and config.steps is not None:
+        return config.steps
+    per_epoch = -(-examples // (batch_size * config.trainer.accumulate))
+    steps = (config.epochs or 1) * per_epoch
+    return steps if config.steps is None else min(steps, config.steps)

@@ -16,8 +16,9 @@ from ember_ml.autodiff.record import Scope
 from ember_ml.backend import use_backend
 
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
-"""Sizes of the square matrices; those above `LEAST` only if measuring them takes few seconds."""
+"""Sizes of the square matrices; larger ones only if measuring them takes little time."""
 LEAST = 512
+"""Size up to which the budget is three times as large, because short times vary."""
 BUDGET = 0.8
 """Seconds that the measurement of a size may take."""
 REPEATS = 6
@@ -54,7 +55,8 @@ def matrix_rate(backend: str, dtype: str = "float32") -> MatrixRate:
             seconds = _best(functools.partial(ops.matmul, x, x), REPEATS)
             if (rate := 2 * size**3 / seconds) > best.flops:
                 best = MatrixRate(rate, size, dtype)
-            if size >= LEAST and 8 * seconds * REPEATS > BUDGET:
+            next_one = 8 * seconds * REPEATS
+            if next_one > (BUDGET if size >= LEAST else 3 * BUDGET):
                 break
     return best
 

@@ -11,6 +11,7 @@ from ember_ml._core import runtime
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.backend import get_backend
 from ember_ml.backend.devices import default_device
+from ember_ml.backend.interface import MemoryRecorder
 from ember_ml.nn.module import Module
 from ember_ml.training.profiling.events import Events
 from ember_ml.training.profiling.gather import (
@@ -28,7 +29,7 @@ from ember_ml.training.profiling.tables import Meter, timed
 
 
 class Profiler:
-    """Measures the calls of this thread within a `with` block; see `profile`.
+    """Measures the calls of this thread within a `with` block, each time anew; see `profile`.
 
     Args:
         model: The model whose modules are measured. Default: times by op only.
@@ -56,7 +57,7 @@ class Profiler:
         self._memory = memory
         self._result: Profile | None = None
         self._open = contextlib.ExitStack()
-        self._seconds = 0.0
+        self._recorder: MemoryRecorder | None = None
 
     @property
     def result(self) -> Profile:
@@ -66,22 +67,24 @@ class Profiler:
         return self._result
 
     def __enter__(self) -> Self:
-        recorder = None
-        if self._memory:
-            recorder = self._open.enter_context(runtime.load(self.backend).memory.record())
-        self._recorder = recorder
-        self._open.enter_context(self.measuring())
+        self.restart()
+        with contextlib.ExitStack() as stack:
+            self._recorder = None
+            if self._memory:
+                self._recorder = stack.enter_context(runtime.load(self.backend).memory.record())
+            stack.enter_context(self.measuring())
+            self._open = stack.pop_all()
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._seconds = time.perf_counter() - self._start
+        seconds = time.perf_counter() - self._start
         self._open.close()
         if exception and exception[0] is not None:
             return
         changes = [] if self._recorder is None else self._recorder.changes
         memory = {"peak": peak_of(changes)} if changes else {}
-        self._result = self.summarize(self._seconds, memory=memory)
+        self._result = self.summarize(seconds, memory=memory)
 
     def restart(self) -> None:
         """Forget the measured calls, but not their numbers of operations."""

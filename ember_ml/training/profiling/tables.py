@@ -9,9 +9,10 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from ember_ml._core import runtime
+from ember_ml._core.errors import ConcurrentUseError
 from ember_ml._core.op import OPS, Op
 from ember_ml.autodiff.rules import VJPRule
 from ember_ml.autodiff.rules import load as load_rules
@@ -19,7 +20,9 @@ from ember_ml.autodiff.sweep import SweepLog
 from ember_ml.training.profiling.events import OUTSIDE, Events, Key, Phase, Timer
 from ember_ml.training.profiling.operations import Operations
 
-Native = Callable[..., Any]
+Native: TypeAlias = Callable[..., Any]
+Table: TypeAlias = dict[str, tuple[Native, str | None]]
+"""Tag -> (native function, tag of its result)."""
 GETITEM = "slicing.getitem"
 """Name of indexing with plain keys, which is no op."""
 
@@ -34,10 +37,12 @@ class Meter:
     """
 
     def __init__(self, backend: str, events: Events, operations: Operations) -> None:
-        profiling = runtime.load(backend).profiling
+        module = runtime.load(backend)
+        profiling = module.profiling
         self.backend = backend
         self.events = events
         self.operations = operations
+        self._is_compiling = module.autodiff.is_compiling
         self._wait = profiling.wait
         self._untracked = profiling.untracked
         self._observer = None if profiling.observer is None else profiling.observer()
@@ -54,7 +59,7 @@ class Meter:
         """
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self._paused or threading.get_ident() != self._thread:
+            if self._is_compiling() or self._paused or threading.get_ident() != self._thread:
                 return function(*args, **kwargs)
             events = self.events
             is_forward = events.is_forward
@@ -144,39 +149,58 @@ class Meter:
         return call
 
 
+_running = threading.Lock()
+"""Held while a profile runs: the table of ops belongs to the whole process."""
+
+
 @contextlib.contextmanager
 def timed(meter: Meter) -> Iterator[None]:
     """Measure the calls of a backend in this thread within the block."""
+    if not _running.acquire(blocking=False):
+        raise ConcurrentUseError(
+            "profile: another profile is running in this process; profiles cannot be nested, and "
+            "one thread can be profiled at a time"
+        )
+    try:
+        with _replaced(meter):
+            yield
+    finally:
+        _running.release()
+
+
+@contextlib.contextmanager
+def _replaced(meter: Meter) -> Iterator[None]:
+    """Replace native functions, VJP rules and the reverse sweep by measured ones."""
     if runtime.load(meter.backend).autodiff.ENGINE != "graph":
         load_rules()
-    prefix = f"{meter.backend}:"
-    replaced: list[tuple[dict[str, tuple[Native, str | None]], dict[str, Native]]] = []
-    rules: list[tuple[Op, VJPRule]] = []
-    readers = runtime.READERS
-    reader = readers[meter.backend]
-    for op in list(OPS.values()):
-        if meter.backend in op.natives:
-            for table in _tables(op):
-                own = {tag: entry[0] for tag, entry in table.items() if tag.startswith(prefix)}
-                replaced.append((table, own))
-                for tag, function in own.items():
-                    table[tag] = meter.native(op, function), table[tag][1]
-        if op.vjps is not None:
-            rules.append((op, op.vjps))
-            op.vjps = _timed_rule(meter, op)
-    readers[meter.backend] = meter.native(_Reader(), reader)  # type: ignore[arg-type]
-    sweep = SweepLog.gradient
-    SweepLog.gradient = meter.sweep(sweep)  # type: ignore[method-assign]
-    try:
+    with contextlib.ExitStack() as restored:
+        for op in list(OPS.values()):
+            if meter.backend in op.natives:
+                for table in _tables(op):
+                    restored.callback(_restore, table, _replace(meter, op, table))
+            if op.vjps is not None:
+                restored.callback(setattr, op, "vjps", op.vjps)
+                op.vjps = _timed_rule(meter, op)
+        readers, reader = runtime.READERS, runtime.READERS[meter.backend]
+        restored.callback(readers.__setitem__, meter.backend, reader)
+        readers[meter.backend] = meter.native(_Reader(), reader)  # type: ignore[arg-type]
+        restored.callback(setattr, SweepLog, "gradient", SweepLog.gradient)
+        SweepLog.gradient = meter.sweep(SweepLog.gradient)  # type: ignore[method-assign]
         yield
-    finally:
-        SweepLog.gradient = sweep  # type: ignore[method-assign]
-        readers[meter.backend] = reader
-        for table, own in replaced:
-            for tag, function in own.items():
-                table[tag] = function, table[tag][1]  # calls may have added the tag of the result
-        for op, rule in rules:
-            op.vjps = rule
+
+
+def _replace(meter: Meter, op: Op, table: Table) -> dict[str, Native]:
+    """Replace the native functions in a table, and return them."""
+    prefix = f"{meter.backend}:"
+    own = {tag: entry[0] for tag, entry in table.items() if tag.startswith(prefix)}
+    for tag, function in own.items():
+        table[tag] = meter.native(op, function), table[tag][1]
+    return own
+
+
+def _restore(table: Table, own: dict[str, Native]) -> None:
+    for tag, function in own.items():
+        table[tag] = function, table[tag][1]  # calls may have added the tag of the result
 
 
 class _Reader:
@@ -188,7 +212,7 @@ class _Reader:
     body = None
 
 
-def _tables(op: Op) -> list[dict[str, tuple[Native, str | None]]]:
+def _tables(op: Op) -> list[Table]:
     sides = (op.left, op.right)
     return [op.kernels, *(each for x in sides for each in (x.floats, x.small, x.wide))]
 

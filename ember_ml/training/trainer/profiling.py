@@ -35,6 +35,7 @@ class StepProfiler(Callback):
     Attributes:
         options: The options.
         is_done: Whether all steps are measured.
+        stops: Whether training stops then. Default: False.
     """
 
     main_only = True
@@ -42,6 +43,7 @@ class StepProfiler(Callback):
     def __init__(self, trainer: Trainer, options: ProfileOptions) -> None:
         self.options = options
         self.is_done = False
+        self.stops = False
         self._trainer = trainer
         self._profiler = Profiler(trainer.model)
         self._count = 0  # completed steps
@@ -159,6 +161,11 @@ class StepProfiler(Callback):
         )
         if options.folder is not None and self._trainer.is_main:
             write_profile(self._result, options.folder, overwrite=options.overwrite)
+
+    def on_step_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """Stop the training if the profile is complete."""
+        if self.stops and self.is_done:
+            trainer.should_stop = True
 
     def on_fit_end(self, trainer: Trainer) -> None:
         """Complete the profile if training ends early and at least one step is measured."""

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ember_ml import nn, ops
+from ember_ml import autodiff, nn, ops
 from ember_ml._core import runtime
 from ember_ml._core.dispatch import OPS
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ConcurrentUseError
 from ember_ml.autodiff.sweep import SweepLog
 from ember_ml.backend import use_backend
 from ember_ml.nn.flops import count_flops
@@ -123,6 +123,52 @@ def test_nothing_stays_behind(backend):
         assert all(x is y for x, y in zip(new, old, strict=True))
     assert SweepLog.gradient is sweep
     assert all(module._hooks is None for module in model.modules())
+
+
+def test_one_profile_at_a_time(backend):
+    """Nested profiles, and profiles of other threads, are refused; a profiler can be used again."""
+    layer, x = nn.layers.Dense(4, 4), ops.ones((2, 4))
+    layer(x)
+    before = tables()
+    errors: list[BaseException] = []
+
+    def work():
+        try:
+            with profile(layer):
+                pass
+        except ConcurrentUseError as error:
+            errors.append(error)
+
+    measured = profile(layer)
+    for _ in range(2):
+        with measured:
+            layer(x)
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            work()
+        assert [row.calls for row in measured.result.ops if row.name.endswith("linear")] == [1]
+    assert len(errors) == 4
+    for new, old in zip(tables(), before, strict=True):
+        assert all(x is y for x, y in zip(new, old, strict=True))
+
+
+@pytest.mark.usefixtures("backend")
+def test_transforms():
+    """Higher-order gradients, Jacobians, vmap and compiled functions work while measured."""
+    x = ops.asarray([0.5, -1.0, 2.0])
+    cubes = autodiff.compile(lambda x: x * x * x)
+    with profile() as measured:
+        hessian = autodiff.hessian(lambda x: ops.sum(x**3))(x)
+        second = autodiff.grad(lambda x: autodiff.grad(lambda y: y * y * y)(x))(x[0])
+        rows = autodiff.vmap(lambda x: ops.exp(x) * 2.0)(x)
+        compiled = cubes(x)
+    assert bool(ops.allclose(hessian, ops.linearalg.diag(6.0 * x), atol=1e-5))
+    assert float(second) == pytest.approx(3.0)
+    assert bool(ops.allclose(rows, 2.0 * ops.exp(x)))
+    assert bool(ops.allclose(compiled, x**3))
+    assert bool(ops.allclose(cubes(x), x**3))
+    assert measured.result.native > 0
 
 
 @pytest.mark.usefixtures("backend")
