@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -115,7 +116,8 @@ class StepProfiler(Callback):
         trainer = self._trainer
         meter = runtime.load(trainer.backend).memory
         layers = layers_of(trainer.model)
-        held = native_arrays(trainer.optimizer.parameters)  # freed memory would hide new memory
+        gc.collect()  # freed memory that was allocated before would hide new memory
+        held = trainer.optimizer.state_arrays(), native_arrays(trainer.optimizer.parameters)
         with meter.record() as recorder, layer_marks(layers, recorder.mark):
             result = trainer._runner(batch)
         del held
