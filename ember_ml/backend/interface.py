@@ -6,6 +6,7 @@ A backend is a package `ember_ml/backend/<name>/` and a row in `selection.BACKEN
     autodiff.py         the members of `Autodiff`; `GraphAutodiff` or `ReplayAutodiff` by engine
     optimization.py     the members of `Optimization`
     memory.py           the members of `Memory`
+    profiling.py        the members of `Profiling`
     detect.py           `detect() -> (rank, device, reason)`, for the automatic selection
     ops/                native functions in files of the names in `ember_ml/ops`, with `Variants`
     ops/random/native.py    the members of `Random`
@@ -278,6 +279,58 @@ class Memory(Protocol):
         """Return a context that records the memory in use, in this thread."""
 
 
+class BackwardTimer(Protocol):
+    """Receiver of the times of the backward pass of a call."""
+
+    def start(self) -> None:
+        """Start to measure."""
+
+    def stop(self) -> None:
+        """Add the time since `start`."""
+
+    def add(self, seconds: float) -> None:
+        """Add a time that was measured apart from the backward pass."""
+
+
+class BackwardObserver(Protocol):
+    """Arranges that the backward passes of calls are measured, during one training step."""
+
+    def follow(
+        self,
+        native: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        out: Any,
+        timer: BackwardTimer,
+    ) -> None:
+        """Measure the backward pass of a call that has just been computed.
+
+        Args:
+            native: Native function.
+            args: Its arguments.
+            kwargs: Its keyword arguments.
+            out: Its result.
+            timer: Receives the times.
+        """
+
+
+class Profiling(Protocol):
+    """A backend's `profiling.py`: how calls are measured."""
+
+    METHOD: str
+    """How calls and their backward passes are measured, as sentences for reports."""
+
+    @property
+    def observer(self) -> Callable[[], BackwardObserver] | None:
+        """Return an observer for one step; None if VJP rules compute the backward pass."""
+
+    def wait(self, out: Any) -> None:
+        """Wait until a result of an op is computed; nested sequences are allowed."""
+
+    def untracked(self) -> AbstractContextManager[Any]:
+        """Return a context in which calls do not become a part of the framework's graph."""
+
+
 class Backend(Protocol):
     """Module of a backend, as the frontend sees it."""
 
@@ -292,6 +345,10 @@ class Backend(Protocol):
     @property
     def memory(self) -> Memory:
         """Counts of the allocator."""
+
+    @property
+    def profiling(self) -> Profiling:
+        """Measurement of calls."""
 
     @property
     def random(self) -> Random:

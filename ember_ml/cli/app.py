@@ -17,6 +17,7 @@ from ember_ml.cli import (
     mad,
     memory,
     pipeline,
+    profile,
     quantize,
     serve,
     trace,
@@ -73,6 +74,7 @@ app.add_typer(mad.app, name="mad", rich_help_panel=MODELS)
 command(app, "train", panel=MODELS)(train.train)
 command(app, "launch", panel=MODELS, passes_rest=True)(launch.launch)
 command(app, "memory", panel=MODELS)(memory.memory)
+command(app, "profile", panel=MODELS)(profile.profile)
 command(app, "tune", panel=MODELS)(tune.tune)
 app.add_typer(pipeline.app, name="pipeline", rich_help_panel=MODELS)
 command(app, "generate", panel=MODELS)(generate.generate)

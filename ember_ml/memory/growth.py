@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ember_ml.backend.interface import MemoryChange
-from ember_ml.memory.recording import ENTER, EXIT
+from ember_ml.training.layer_marks import ENTER, EXIT
 
 
 class LinearChange(NamedTuple):

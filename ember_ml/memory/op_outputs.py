@@ -6,8 +6,8 @@ from typing import Any
 
 from ember_ml._core import recording, tree
 from ember_ml._core.tensor import EmberTensor
-from ember_ml.memory.recording import layers_of
 from ember_ml.nn.module import Module
+from ember_ml.training.layer_marks import layers_of
 from ember_ml.training.trainer import Trainer, batches
 
 

@@ -4,45 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ember_ml._core import runtime
 from ember_ml._core.tensor import native_arrays
 from ember_ml.backend.interface import Memory, MemoryChange
-from ember_ml.nn._hooks import drop_unused, hooks_of
-from ember_ml.nn.containers import ModuleDict, ModuleList
-from ember_ml.nn.models.backbone import Backbone
-from ember_ml.nn.module import Module
-from ember_ml.nn.sequential import Sequential
+from ember_ml.training.layer_marks import ENTER, EXIT, layer_marks, layers_of
 from ember_ml.training.trainer import Trainer
 from ember_ml.training.tuning.preserved import try_step
 
-ENTER, EXIT = "enter ", "exit "
-"""Starts of the marks before and after a layer."""
 _REPEATS = 3
 """Number of recordings of a lazy backend, of which the largest counts."""
 LOSS = "loss"
 """Name of the loss among the layers."""
-
-
-def layers_of(model: Module) -> dict[str, Module]:
-    """Return the layers of a model that reports list: its parts, and those of its stacks.
-
-    Args:
-        model: The model.
-    """
-    stacks = {id(each.blocks) for each in model.modules() if isinstance(each, Backbone)}
-
-    def visit(module: Module, name: str) -> Iterator[tuple[str, Module]]:
-        opens = isinstance(module, (Backbone, ModuleList, ModuleDict, Sequential))
-        if name and not opens and id(module) not in stacks:
-            yield name, module
-            return
-        for part, child in module.named_children():
-            yield from visit(child, f"{name}.{part}" if name else part)
-
-    return dict(visit(model, "")) or {"model": model}
 
 
 def record_step(trainer: Trainer, batch: object) -> list[MemoryChange]:
@@ -91,34 +66,13 @@ def _step(trainer: Trainer, batch: object) -> None:
 @contextlib.contextmanager
 def _marked(trainer: Trainer, mark: Callable[[str], None]) -> Iterator[None]:
     """Mark the start and the end of each layer and of the loss within the block."""
-    layers = layers_of(trainer.model)
-    before = {}
-    for name, module in layers.items():
-        hooks = hooks_of(module)
-        before[name] = hooks.around
-        hooks.around = _around(name, mark, hooks.around)
     loss = trainer.loss
     trainer.loss = None if loss is None else _MarkedLoss(loss, mark)
     try:
-        yield
+        with layer_marks(layers_of(trainer.model), mark):
+            yield
     finally:
         trainer.loss = loss
-        for name, module in layers.items():
-            hooks_of(module).around = before[name]
-            drop_unused(module)
-
-
-def _around(
-    name: str, mark: Callable[[str], None], inner: Callable[..., Any] | None
-) -> Callable[..., Any]:
-    def run(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        mark(ENTER + name)
-        call = hooks_of(module).run_inner if inner is None else inner
-        output = call(module, args, kwargs)
-        mark(EXIT + name)
-        return output
-
-    return run
 
 
 class _MarkedLoss:

@@ -56,18 +56,40 @@ class Counter:
         """Run an op and count it; a composite without a formula counts as the ops of its body."""
         if not align.is_aligned(op, args, kwargs):
             args, kwargs = align.align(op, args, kwargs)
-        cost = FORMULAS.get(op.key)
-        if cost is None and op.body is not None:
-            return op.body(*args, **kwargs)
-        with recording.only():
-            out = op.plain(*args, **kwargs)
-        if cost is not None:
-            bound = op.signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            self._counted += cost(out, *bound.args, **bound.kwargs)
-        elif op.family not in FREE:
-            self._counted += _size(args if op.kind == "reduction" else out)
-        return out
+        if has_own_cost(op):
+            with recording.only():
+                out = op.plain(*args, **kwargs)
+            self._counted += cost_of(op, args, kwargs, out)
+            return out
+        return op.body(*args, **kwargs)
+
+
+def has_own_cost(op: Any) -> bool:
+    """Return whether `cost_of` counts an op; otherwise it counts as the ops of its body.
+
+    Args:
+        op: Entry of the table of ops.
+    """
+    return op.key in FORMULAS or op.body is None
+
+
+def cost_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> float:
+    """Return the number of operations of a call, from the shapes of its tensors.
+
+    Args:
+        op: Entry of the table of ops, which is not the sum of the ops of its body.
+        args: Arguments of the call.
+        kwargs: Keyword arguments of the call.
+        out: Its result.
+    """
+    cost = FORMULAS.get(op.key)
+    if cost is not None:
+        bound = op.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return cost(out, *bound.args, **bound.kwargs)
+    if op.family in FREE:
+        return 0.0
+    return float(_size(args if op.kind == "reduction" else out))
 
 
 def is_counting() -> bool:

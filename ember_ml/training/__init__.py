@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ember_ml.training import metrics as metrics
     from ember_ml.training import optimizer as optimizer
     from ember_ml.training import pipelines as pipelines
+    from ember_ml.training import profiling as profiling
     from ember_ml.training import schedules as schedules
     from ember_ml.training import selection as selection
     from ember_ml.training import sweeps as sweeps
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ember_ml.training.clipping import clip_by_value as clip_by_value
     from ember_ml.training.clipping import global_norm as global_norm
     from ember_ml.training.ema import EMA as EMA
+    from ember_ml.training.profiling.options import ProfileOptions as ProfileOptions
+    from ember_ml.training.profiling.profiler import profile as profile
     from ember_ml.training.trainer import History as History
     from ember_ml.training.trainer import NonFiniteError as NonFiniteError
     from ember_ml.training.trainer import NonFiniteWarning as NonFiniteWarning
@@ -33,6 +36,7 @@ __getattr__, __dir__ = _namespaces.attach(
         "History": "ember_ml.training.trainer",
         "NonFiniteError": "ember_ml.training.trainer",
         "NonFiniteWarning": "ember_ml.training.trainer",
+        "ProfileOptions": "ember_ml.training.profiling.options",
         "Trainer": "ember_ml.training.trainer",
         "TrainerConfig": "ember_ml.configs.training",
         "TrainingInterrupted": "ember_ml.training.trainer",
@@ -45,6 +49,8 @@ __getattr__, __dir__ = _namespaces.attach(
         "metrics": "ember_ml.training.metrics",
         "optimizer": "ember_ml.training.optimizer",
         "pipelines": "ember_ml.training.pipelines",
+        "profile": "ember_ml.training.profiling",
+        "profiling": "ember_ml.training.profiling",
         "schedules": "ember_ml.training.schedules",
         "selection": "ember_ml.training.selection",
         "sweeps": "ember_ml.training.sweeps",

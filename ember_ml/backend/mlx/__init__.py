@@ -10,10 +10,11 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ConcurrentUseError, DeviceError
-from ember_ml.backend.interface import Memory, Optimization, Random, ReplayAutodiff
+from ember_ml.backend.interface import Memory, Optimization, Profiling, Random, ReplayAutodiff
 from ember_ml.backend.mlx import autodiff as _autodiff
 from ember_ml.backend.mlx import indexing as _indexing
 from ember_ml.backend.mlx import memory as _memory
+from ember_ml.backend.mlx import profiling as _profiling
 from ember_ml.backend.mlx.ops.random import native as _random
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ from ember_ml.backend.mlx import optimization as _optimization  # noqa: E402  (u
 
 optimization: Optimization = _optimization
 memory: Memory = _memory
+profiling: Profiling = _profiling
 
 
 def devices() -> list[str]:

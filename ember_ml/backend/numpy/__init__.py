@@ -10,9 +10,10 @@ import numpy as np
 
 from ember_ml._core.errors import ArgumentError, DeviceError
 from ember_ml._core.host import check_unmasked
-from ember_ml.backend.interface import Autodiff, Memory, Optimization, Random
+from ember_ml.backend.interface import Autodiff, Memory, Optimization, Profiling, Random
 from ember_ml.backend.numpy import autodiff as _autodiff
 from ember_ml.backend.numpy import memory as _memory
+from ember_ml.backend.numpy import profiling as _profiling
 from ember_ml.backend.numpy.ops.random import native as _random
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ from ember_ml.backend.numpy import optimization as _optimization  # noqa: E402  
 
 optimization: Optimization = _optimization
 memory: Memory = _memory
+profiling: Profiling = _profiling
 
 
 def devices() -> list[str]:

@@ -13,9 +13,10 @@ from ember_ml._core import recording as _recording
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, DeviceError
 from ember_ml.backend import devices as _devices
 from ember_ml.backend import selection as _selection
-from ember_ml.backend.interface import GraphAutodiff, Memory, Optimization, Random
+from ember_ml.backend.interface import GraphAutodiff, Memory, Optimization, Profiling, Random
 from ember_ml.backend.torch import autodiff as _autodiff
 from ember_ml.backend.torch import memory as _memory
+from ember_ml.backend.torch import profiling as _profiling
 from ember_ml.backend.torch.ops.random import native as _random
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ from ember_ml.backend.torch import optimization as _optimization  # noqa: E402  
 
 optimization: Optimization = _optimization
 memory: Memory = _memory
+profiling: Profiling = _profiling
 
 # Values that a function reads from outside while it is traced are constants of the compiled code.
 for _function in (_selection.get_backend, _devices.resolve, _recording.current):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.configs import Config
@@ -18,6 +18,11 @@ from ember_ml.training.optimizer.groups import ParametersLike
 from ember_ml.training.schedules.base import ScheduleLike
 from ember_ml.training.trainer.outputs import OutputLosses
 from ember_ml.training.trainer.parallel import Parallel
+
+if TYPE_CHECKING:
+    from ember_ml.training.profiling.options import ProfileLike
+    from ember_ml.training.trainer.profiling import StepProfiler
+    from ember_ml.training.trainer.trainer import Trainer
 
 
 def config_of(
@@ -82,6 +87,22 @@ def remat_of(config: TrainerConfig, model: Module) -> Remat:
 def schedule_of(config: TrainerConfig) -> ScheduleLike | None:
     """Return the learning rate schedule."""
     return cast("ScheduleLike | None", _callable("schedules", "schedule", config.schedule))
+
+
+def profiler_of(value: ProfileLike | None, trainer: Trainer) -> StepProfiler | None:
+    """Return the profiler of a trainer, which is one of its callbacks; None for no profile.
+
+    Args:
+        value: Argument `profile` of the trainer.
+        trainer: The trainer.
+    """
+    if value is None or value is False:
+        return None
+    from ember_ml.training.trainer.profiling import StepProfiler, options_for
+
+    profiler = StepProfiler(trainer, options_for(trainer, value))
+    trainer.callbacks.append(profiler)
+    return profiler
 
 
 def _callable(kind: str, name: str, value: ComponentLike | None) -> object:

@@ -44,7 +44,14 @@ class StepRunner:
     """Runs the batches of a trainer; updates the parameters after every `accumulate` batches.
 
     The loss and the norm of the gradients of each batch are checked before anything changes.
+
+    Attributes:
+        eager: Whether batches run uncompiled, such as those that are profiled.
+        compiled: Whether the last batch ran compiled.
     """
+
+    eager = False
+    compiled = False
 
     def __init__(self, trainer: Trainer) -> None:
         self._trainer = trainer
@@ -108,6 +115,7 @@ class StepRunner:
         if moved or self._optimizer.parameters is not self._parameters:
             self._prepare_for(self._trainer.backend)
         whole, compiled = self._whole, self._compiles(batch)
+        self.compiled = compiled
         if compiled and whole is not None and whole.is_applicable() and not self._observers():
             return self._run_whole(whole, batch)
         scale = self.scale.value if self.scale else None
@@ -132,7 +140,7 @@ class StepRunner:
 
     def _compiles(self, batch: object) -> bool:
         """Return whether to compile the step of a batch."""
-        if self._policy is None:
+        if self._policy is None or self.eager:
             return False
         total = self._trainer.total_steps
         return self._policy.compiles(batch, None if total is None else total - self._trainer.step)

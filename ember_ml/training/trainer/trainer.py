@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ember_ml import ops
 from ember_ml._core.dtype import EmberDType
@@ -41,6 +41,9 @@ from ember_ml.training.trainer.outputs import metrics_of
 from ember_ml.training.trainer.sources import DataLike
 from ember_ml.training.trainer.step import StepResult, StepRunner
 from ember_ml.training.trainer.train_metrics import TrainMetrics
+
+if TYPE_CHECKING:
+    from ember_ml.training.profiling.options import ProfileLike
 
 
 class Trainer:
@@ -86,6 +89,8 @@ class Trainer:
         config: A `TrainerConfig`; arguments that are not None replace its fields.
         callbacks: Callbacks, called in this order.
         progress: Whether to show a progress bar.
+        profile: Whether to profile some steps of the first `fit`, or the folder of the report, or
+            `ProfileOptions`. The default folder is "profile"; see `ember_ml.training.profiling`.
 
     Attributes:
         step: Number of steps done.
@@ -95,6 +100,8 @@ class Trainer:
         parallel: The processes that train together; None if this one trains alone.
         takes_mask: Whether the model's `forward` takes a padding mask.
         remat: Modules that are rematerialized in training steps.
+        profiler: The measurement of the steps; None unless it is wanted. Its `result` is the
+            profile.
         interrupted: Whether Ctrl-C or SIGTERM ended the last `fit`.
         skipped: Number of batches that were skipped because they are not finite.
         loss_terms: Names of losses that layers reported, such as "wiring_cost". They are parts of
@@ -139,6 +146,7 @@ class Trainer:
         config: TrainerConfig | None = None,
         callbacks: Sequence[Callback] = (),
         progress: bool = True,
+        profile: ProfileLike = False,
     ) -> None:
         given = locals()  # the arguments; no other name is assigned yet
         if not isinstance(model, Module):
@@ -183,6 +191,7 @@ class Trainer:
         if self.parallel is not None:
             self.parallel.adopt(self)
         self._runner = StepRunner(self) if self.parallel is None else self.parallel.runner(self)
+        self.profiler = building.profiler_of(profile, self)
 
     @property
     def is_main(self) -> bool:
@@ -306,7 +315,9 @@ class Trainer:
         """
         if self.schedule is not None:
             self.optimizer.factor = factor_of(self.schedule, self.step)
-        return self._record(self._runner(batch))
+        profiler = self.profiler
+        run = self._runner if profiler is None or profiler.is_done else profiler.run
+        return self._record(run(batch))
 
     def _record(self, result: StepResult | None) -> dict[str, float] | None:
         """Count a step, and return its record."""

@@ -1,0 +1,157 @@
+"""Profiles of training runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+
+import pytest
+
+from ember_ml import nn, ops
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml.memory import measure
+from ember_ml.training import ProfileOptions, Trainer
+from tests.backends import compiles
+
+NAMES = ["profile.html", "profile.json", "trace.json"]
+
+
+def model_of(layers="attention swiglu", **options):
+    ops.random.set_seed(0)
+    return nn.models.LanguageModel(layers, 8, 16, dropout=0.1, **options)
+
+
+def data():
+    tokens = ops.arange(16 * 12, dtype="int64").reshape(16, 12) % 8
+    return tokens, tokens
+
+
+def fitted(options, steps=8, **trainer_options):
+    """Return a trainer after some steps."""
+    trainer = Trainer(
+        model_of(), "cross_entropy", progress=False, seed=1, profile=options, **trainer_options
+    )
+    trainer.fit(data(), steps=steps, batch_size=4)
+    return trainer
+
+
+def test_training_is_the_same(backend, tmp_path):
+    plain = fitted(False)
+    profiled = fitted(ProfileOptions(2, 1, tmp_path / "p"))
+    assert plain.profiler is None
+    assert profiled.history.losses == pytest.approx(plain.history.losses, rel=1e-5)
+    result = profiled.profiler.result
+    assert profiled.profiler.is_done
+    assert (result.backend, result.steps, result.title) == (backend, 2, "LanguageModel")
+    assert set(result.parts) == {"forward", "backward", "update"}
+    assert all(value > 0 for value in result.parts.values())
+    assert result.plain > 0
+    assert result.between > 0
+    calls = {row.name: row.calls for row in result.ops}
+    assert calls["nn.projection.linear"] == 5
+    assert sorted(os.listdir(tmp_path / "p")) == NAMES
+    saved = json.loads((tmp_path / "p" / "profile.json").read_text())
+    assert saved == json.loads(json.dumps(result.to_dict()))
+    assert saved["share_of_peak"] == pytest.approx(
+        saved["flops"] / saved["plain"] / saved["matrix_product"]["flops"]
+    )
+
+
+def test_operations_are_those_of_a_step(backend):
+    result = fitted(ProfileOptions(2, 0, None)).profiler.result
+    linear = next(row for row in result.ops if row.name == "nn.projection.linear")
+    # 4 x 12 tokens: qkv, out, expand (2 x 48), reduce and head, and three times for gradients
+    weights = 16 * 48 + 16 * 16 + 16 * 96 + 48 * 16 + 16 * 8
+    assert linear.flops == 3 * 48 * (2 * weights + 48 + 16)
+
+
+def test_memory_is_that_of_a_step(backend):
+    trainer = fitted(ProfileOptions(1, 0, None), steps=4)
+    result, batch = trainer.profiler.result, tuple(x[:4] for x in data())
+    whole = measure(trainer.model, batch, loss="cross_entropy")
+    assert result.memory["parameters"] == whole.parameters
+    assert result.memory["optimizer_state"] == whole.optimizer_state
+    assert result.memory["peak"] == pytest.approx(whole.peak, rel=0.25)
+    for name, kept in result.layer_memory.items():
+        assert kept == pytest.approx(whole.activations[name], rel=0.25, abs=4096)
+
+
+def test_compiled_steps(backend):
+    result = fitted(ProfileOptions(1, 1, None), compile=None).profiler.result
+    wanted = fitted(False, steps=1)._runner._policy is not None
+    assert result.compiled is wanted
+    assert len(result.ops) > 5
+    if wanted:
+        assert compiles(backend)
+
+
+@pytest.mark.usefixtures("backend")
+def test_accumulation_and_rematerialization():
+    trainer = fitted(ProfileOptions(1, 1, None), accumulate=2, remat="blocks", steps=5)
+    result = trainer.profiler.result
+    calls = {row.name: row.calls for row in result.ops}
+    assert calls["nn.projection.linear"] >= 10  # MLX calls checkpointed functions several times
+    assert set(result.parts) == {"forward", "backward", "update"}
+
+
+@pytest.mark.usefixtures("backend")
+def test_training_that_ends_early(tmp_path):
+    trainer = Trainer(
+        model_of(),
+        "cross_entropy",
+        progress=False,
+        profile=ProfileOptions(4, 1, tmp_path / "p"),
+    )
+    with pytest.warns(UserWarning, match="ended after 3 steps, before a step was profiled"):
+        trainer.fit(data(), steps=3, batch_size=4)
+    with pytest.raises(ArgumentError, match="complete after 11 steps; 3 have run"):
+        _ = trainer.profiler.result
+    trainer.fit(data(), steps=5, batch_size=4)
+    assert trainer.profiler.result.steps == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trainer.fit(data(), steps=4, batch_size=4)
+    assert trainer.profiler.is_done
+
+
+def test_options(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert fitted(True, steps=15).profiler.is_done
+    assert sorted(os.listdir("profile")) == NAMES
+    assert fitted("other", steps=15).profiler.options.folder.name == "other"
+    for value, error, match in (
+        (3, ArgumentTypeError, "must be True, a folder or ProfileOptions"),
+        (["x"], ArgumentTypeError, "must be True, a folder"),
+    ):
+        with pytest.raises(error, match=match):
+            fitted(value)
+    for options, match in (
+        ({"steps": 0}, "steps must be at least 1"),
+        ({"warmup": -1}, "warmup must be at least 0"),
+        ({"steps": 1.5}, "steps"),
+        ({"out": 3}, "out must be a folder or None"),
+    ):
+        with pytest.raises((ArgumentError, ArgumentTypeError), match=match):
+            ProfileOptions(**options)
+
+
+def test_files_of_others_stay(tmp_path):
+    for name in NAMES:
+        folder = tmp_path / name.partition(".")[0] / name[-1]
+        folder.mkdir(parents=True)
+        (folder / name).write_text("mine")
+        with pytest.raises(ArgumentError, match="is not part of a profile"):
+            fitted(folder)
+        assert (folder / name).read_text() == "mine"
+        assert os.listdir(folder) == [name]
+    fitted(ProfileOptions(1, 0, folder, overwrite=True))
+    assert sorted(os.listdir(folder)) == NAMES
+    (folder / "notes.txt").write_text("mine")
+    fitted(ProfileOptions(1, 0, folder))  # replaces the earlier profile
+    assert (folder / "notes.txt").read_text() == "mine"
+    with pytest.raises(ArgumentError, match="is a file; choose a folder"):
+        fitted(folder / "notes.txt")
+    (tmp_path / "d" / "trace.json").mkdir(parents=True)
+    with pytest.raises(ArgumentError, match="is a folder; choose another"):
+        fitted(tmp_path / "d")
