@@ -5,12 +5,14 @@ BACKEND ?=
 ARCHITECTURES ?= attention+swiglu mamba+swiglu hyena+swiglu
 
 .DEFAULT_GOAL := help
-.PHONY: help setup mad docs browser demo test robustness quick lint stubs types imports check bench clean
+.PHONY: help setup mad native docs browser demo test robustness quick lint stubs types imports check bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+NATIVE := hatch_build.py $(wildcard ember_ml/_native/build.py ember_ml/_native/src/*)
+
+$(VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,mlx,cluster,audio,text,vision,tables,serve,tune,onnx,test]'
 	$(BIN)/python tests/precompile_mlx.py
@@ -18,7 +20,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 setup: $(VENV)/.installed ## create .venv with every backend and the test tools
 
-$(VENV)/.package: pyproject.toml constraints.txt
+$(VENV)/.package: pyproject.toml constraints.txt $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	touch $@
@@ -29,6 +31,9 @@ $(VENV)/.package-%: $(VENV)/.package
 
 mad: $(VENV)/.package $(if $(BACKEND),$(VENV)/.package-$(BACKEND)) ## compare three architectures; BACKEND=torch or mlx installs and uses that backend
 	$(BIN)/ember $(if $(BACKEND),--backend $(BACKEND)) mad run $(ARCHITECTURES) --scale mini
+
+native: ## build the C kernels of the source tree again
+	$(PYTHON) ember_ml/_native/build.py
 
 demo: setup ## run the same computation on every installed backend
 	$(BIN)/python examples/demo.py
