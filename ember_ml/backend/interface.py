@@ -10,7 +10,8 @@ A backend is a package `ember_ml/backend/<name>/` and a row in `selection.BACKEN
     ops/                native functions in files of the names in `ember_ml/ops`, with `Variants`
     ops/random/native.py    the members of `Random`
 
-The arrays and dtypes are the framework's own.
+The arrays and dtypes are the framework's own. A native function of a composite op may return None:
+the op's body then computes the call.
 """
 
 from __future__ import annotations

@@ -1,0 +1,5 @@
+/* Depthwise causal convolutions with few taps, and the gates of Hyena. */
+#include "kernels.h"
+
+#define KERNEL "convolution.inc"
+#include "both.h"
