@@ -278,6 +278,9 @@ class Memory(Protocol):
     def record(self) -> AbstractContextManager[MemoryRecorder]:
         """Return a context that records the memory in use, in this thread."""
 
+    def keep_freed(self) -> None:
+        """Let the allocator keep the memory of freed arrays for the next ones, if it does not."""
+
 
 class Backend(Protocol):
     """Module of a backend, as the frontend sees it."""

@@ -1,51 +1,64 @@
 """Long causal convolutions of single channels: products with Toeplitz matrices, or FFTs.
 
-The memory layout is (channels, batch, time): a channel is a matrix without a copy.
+The memory layout is (channels, batch, time): a channel is a matrix without a copy. Products are
+computed for a few channels at a time, whose matrices fit a cache. The C kernels must be available.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
-_DIRECT = 256
+from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
+
+_TOEPLITZ, _DIAGONALS = Kernel("toeplitz", "ppiiiii"), Kernel("diagonal_sums", "ppiiiii")
+_BLOCK = 1 << 18  # elements of matrices that fit a cache
+_DIRECT = 1024
 
 
 class Products:
     """Convolution with a Toeplitz matrix per channel.
 
     Args:
-        kernel: Filters, (channels, taps).
-        length: Number of positions, at least the number of taps.
+        kernel: Filters, (channels, at most `length` taps).
+        length: Number of positions.
     """
 
     def __init__(self, kernel: np.ndarray, length: int) -> None:
-        self.length, self.taps = length, kernel.shape[1]
-        wide, diagonals = self._matrices(len(kernel), kernel.dtype)
-        diagonals[...] = kernel[:, None]
-        self.matrices = wide[..., :length]
+        self.kernel, self.length = np.ascontiguousarray(kernel), length
+        self.size = min(len(kernel), max(1, _BLOCK // (length * length)))
+        self.matrices = np.empty((self.size, length, length), kernel.dtype)
 
-    def _matrices(self, channels: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return zeros (channels, length, 2 length - 1), and a view with diagonals as columns.
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Iterate over blocks of channels, and memory for their matrices."""
+        for start in range(0, len(self.kernel), self.size):
+            here = slice(start, min(start + self.size, len(self.kernel)))
+            yield here, self.matrices[: here.stop - here.start]
 
-        The flat element s * 2 length + d is at row s and column s + d; columns from `length` on
-        are padding.
-        """
-        wide = np.zeros((channels, self.length, 2 * self.length - 1), dtype)
-        steps = [n * wide.itemsize for n in (self.length * (2 * self.length - 1), 2 * self.length, 1)]
-        return wide, as_strided(wide, (channels, self.length, self.taps), steps)
+    def _call(self, kernel: Kernel, first: np.ndarray, second: np.ndarray, channels: int) -> None:
+        taps, threads = self.kernel.shape[1], threads_for(self.matrices.size)
+        suffix, length = SUFFIXES[self.kernel.dtype.char], self.length
+        kernel(suffix, pointer(first), pointer(second), channels, length, taps, taps, threads)
 
     def convolve(self, x: np.ndarray) -> np.ndarray:
         """Convolve (channels, batch, time)."""
-        return np.matmul(x, self.matrices)
+        out = np.empty(x.shape, x.dtype)
+        for here, matrices in self._blocks():
+            self._call(_TOEPLITZ, self.kernel[here], matrices, len(matrices))
+            np.matmul(x[here], matrices, out=out[here])
+        return out
 
     def pull(self, x: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the gradients of x and of the filters."""
-        wide, diagonals = self._matrices(len(x), x.dtype)
-        wide[..., : self.length] = np.matmul(x.mT, g)
-        return np.matmul(g, self.matrices.mT), diagonals.sum(1)
+        into, taps = np.empty(x.shape, x.dtype), np.empty_like(self.kernel)
+        for here, matrices in self._blocks():
+            self._call(_TOEPLITZ, self.kernel[here], matrices, len(matrices))
+            np.matmul(g[here], matrices.mT, out=into[here])
+            np.matmul(x[here].mT, g[here], out=matrices)
+            self._call(_DIAGONALS, matrices, taps[here], len(matrices))
+        return into, taps
 
 
 class Transforms:
@@ -75,8 +88,8 @@ Method: TypeAlias = Products | Transforms
 
 
 def method(kernel: np.ndarray, batch: int, length: int) -> Method:
-    """Return the faster convolution for `batch` sequences."""
-    is_direct = length <= _DIRECT and 2 * batch >= length
+    """Return the faster convolution for `batch` sequences: NumPy's FFT costs 30 products."""
+    is_direct = length <= _DIRECT and 8 * batch >= length
     return (Products if is_direct else Transforms)(kernel[:, :length], length)
 
 

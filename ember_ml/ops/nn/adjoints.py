@@ -10,9 +10,10 @@ import math
 
 from ember_ml import ops
 from ember_ml._core import rules
-from ember_ml._core.dispatch import IndexLike, composite
+from ember_ml._core.dispatch import IndexLike, MaskLike, composite
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import in_float32
+from ember_ml.ops.nn.attention import ATTENTION, attention_weights, spread_heads
 
 __all__: list[str] = []
 
@@ -190,3 +191,60 @@ def rms_norm_adjoint(
     slope = g if weight is None else g * weight
     grad = scale * (slope - unit * ops.mean(slope * unit, axes, keepdims=True))
     return grad, ops.sum(g * unit, tuple(range(axis % x.ndim)))
+
+
+@composite(rule=ATTENTION)
+@in_float32
+def attend_adjoint(
+    g: TensorLike,
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    mask: MaskLike | None = None,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of `attend`: of query, key and value.
+
+    Args:
+        g: Gradient of the result.
+        query: (..., heads, queries, features).
+        key: (..., key heads, keys, features).
+        value: (..., key heads, keys, value features).
+        mask: Broadcasts to (..., heads, queries, keys).
+        causal: Whether a query attends only to keys at its own position and before.
+        window: Attend only to keys less than `window` positions away.
+        scale: Factor of the scores. Default: 1 / sqrt(features).
+    """
+    weights, slopes = scores_gradient(g, query, key, value, mask, causal, window, scale)
+    factor = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
+    of_key = ops.matmul(ops.matrix_transpose(slopes), query) * factor
+    of_value = ops.matmul(ops.matrix_transpose(weights), g)
+    of_query = ops.matmul(slopes, spread_heads(query, key)) * factor
+    return of_query, _shared(of_key, key), _shared(of_value, value)
+
+
+def scores_gradient(
+    g: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    window: int | None,
+    scale: float | None,
+) -> tuple[Tensor, Tensor]:
+    """Return the attention weights, and the gradient of the masked scores."""
+    weights = attention_weights(query, spread_heads(query, key), mask, causal, window, scale)
+    slopes = ops.matmul(g, ops.matrix_transpose(spread_heads(query, value)))
+    return weights, softmax_adjoint(slopes, weights)
+
+
+def _shared(x: Tensor, like: Tensor) -> Tensor:
+    """Return the sum over the query heads that share a key head."""
+    if x.shape == like.shape:
+        return x
+    groups = x.shape[-3] // like.shape[-3]
+    return ops.sum(ops.reshape(x, (*like.shape[:-2], groups, *like.shape[-2:])), -3)

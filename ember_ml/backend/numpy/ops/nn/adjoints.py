@@ -8,6 +8,7 @@ import numpy as np
 
 from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
 from ember_ml.backend.numpy import native
+from ember_ml.backend.numpy.ops.nn.attention import attend_adjoint as attend_adjoint
 from ember_ml.backend.numpy.ops.nn.classification import classes_of
 
 _SOFTMAX, _LOG_SOFTMAX = (Kernel(f"{name}_adjoint", "pppiii") for name in ("softmax", "log_softmax"))
