@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
-from ember_ml.backend.numpy import native
+from ember_ml.backend.numpy import kernel_calls as native
 
 _CONV = Kernel("causal_conv", "ppppiiiiiiii")
 _ADJOINT = Kernel("causal_conv_adjoint", "ppppppiiiiiiii")

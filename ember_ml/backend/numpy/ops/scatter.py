@@ -8,7 +8,7 @@ import numpy as np
 
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
 from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
-from ember_ml.backend.numpy import native
+from ember_ml.backend.numpy import kernel_calls as native
 
 _ADD_SEGMENTS = Kernel("add_segments", "pppiii")
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from ember_ml._core.errors import ArgumentError
 from ember_ml.backend.interface import Variants
-from ember_ml.backend.numpy import error_function, gamma_function, native
+from ember_ml.backend.numpy import error_function, gamma_function
+from ember_ml.backend.numpy import kernel_calls as native
 
 _SQRT2 = math.sqrt(2.0)
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ember_ml.backend.interface import Variants
-from ember_ml.backend.numpy import native
+from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.error_function import erf, quick_erf
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
-from ember_ml.backend.numpy import native
+from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.ops.nn.attention import attend_adjoint as attend_adjoint
 from ember_ml.backend.numpy.ops.nn.classification import classes_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
-from ember_ml.backend.numpy import native
+from ember_ml.backend.numpy import kernel_calls as native
 
 _CROSS_ENTROPY = Kernel("cross_entropy", "pppiiiri")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ember_ml._core.errors import AxisError, ShapeError
 from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
-from ember_ml.backend.numpy import native
+from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ember_ml._native.calls import SUFFIXES, Kernel, threads_for
-from ember_ml.backend.numpy import native
+from ember_ml.backend.numpy import kernel_calls as native
 
 _ROPE = Kernel("rope", "ppppiiiiiiiiiii")
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ember_ml._native.calls import Kernel
 from ember_ml.backend.interface import Variants
-from ember_ml.backend.numpy import native
+from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
 _KERNELS = {name: Kernel(name, "ppiii") for name in ("softmax", "log_softmax")}

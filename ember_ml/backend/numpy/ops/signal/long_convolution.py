@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml._native.calls import SUFFIXES, Kernel, threads_for
-from ember_ml.backend.numpy import native
+from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.long_convolution import method
 
 _PARTS = Kernel("gate_parts", "ppppppiiiiii")
