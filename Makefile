@@ -7,12 +7,14 @@ ARCHITECTURES ?= attention+swiglu mamba+swiglu hyena+swiglu
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup mad docs browser demo test robustness quick lint stubs types imports check bench clean
+.PHONY: help setup mad native docs browser demo test robustness quick lint stubs types wheels imports check bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+NATIVE := hatch_build.py $(wildcard ember_ml/_native/build.py ember_ml/_native/src/*)
+
+$(VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,mlx,cluster,audio,text,vision,tables,serve,tune,onnx,test]'
 	$(BIN)/python tests/precompile_mlx.py
@@ -20,7 +22,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 setup: $(VENV)/.installed ## create .venv with every backend and the test tools
 
-$(VENV)/.package: pyproject.toml constraints.txt
+$(VENV)/.package: pyproject.toml constraints.txt $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	touch $@
@@ -31,6 +33,9 @@ $(VENV)/.package-%: $(VENV)/.package
 
 mad: $(VENV)/.package $(if $(BACKEND),$(VENV)/.package-$(BACKEND)) ## compare three architectures; BACKEND=torch or mlx installs and uses that backend
 	$(BIN)/ember $(if $(BACKEND),--backend $(BACKEND)) mad run $(ARCHITECTURES) --scale mini
+
+native: ## build the C kernels of the source tree again
+	$(PYTHON) ember_ml/_native/build.py
 
 demo: setup ## run the same computation on every installed backend
 	$(BIN)/python examples/demo.py
@@ -63,6 +68,9 @@ types: setup ## type check the package, and user code against the built wheel
 	$(BIN)/mypy
 	$(BIN)/python tests/typing/check.py
 
+wheels: setup ## build and test wheels with and without a C compiler
+	$(BIN)/python tests/wheels/check.py
+
 imports: setup ## check the import rules between packages
 	$(BIN)/lint-imports
 
@@ -70,7 +78,7 @@ docs: setup ## build the documentation into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-check: lint types imports docs test ## everything CI runs
+check: lint types wheels imports docs test ## everything CI runs
 
 bench: setup ## measure calls, gradients, training steps, import time, features and loaders against other libraries
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt autograd jax keras
@@ -82,6 +90,7 @@ bench: setup ## measure calls, gradients, training steps, import time, features 
 	$(BIN)/python benchmarks/pipelines.py
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/kernels.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,117 @@
+"""CPU kernels in C, loaded with ctypes.
+
+The NumPy backend, and the torch backend on the CPU, use them for the ops in `SERVES`. Without the
+library (no compiler at install time, or `EMBER_ML_NATIVE=0`) the backends use their own code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ember_ml._native import build
+
+VARIABLE = "EMBER_ML_NATIVE"
+"""Environment variable: 0 switches the kernels off; the name of an instruction set selects it."""
+THREADS_VARIABLE = "EMBER_ML_NUM_THREADS"
+KEPT_BYTES = 512 << 20
+"""Most freed memory that `keep_freed_memory` keeps."""
+SERVES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("causal_conv1d", "gated_long_conv"), ("numpy", "torch")),
+    **dict.fromkeys(("rms_norm", "rope", "swiglu"), ("numpy", "torch")),
+    **dict.fromkeys(("softmax", "log_softmax", "cross_entropy", "layer_norm", "attend"), ("numpy",)),
+    **dict.fromkeys(("gelu", "silu", "sigmoid", "softplus", "erf", "glu"), ("numpy",)),
+    **dict.fromkeys(("embedding", "segment_sum"), ("numpy",)),
+}
+"""Backends of each op that has a C kernel."""
+
+
+class _UnavailableError(Exception):
+    """The library cannot be used; the message is the reason."""
+
+
+def _load() -> tuple[ctypes.CDLL, str]:
+    """Return the library for this processor, and its instruction set."""
+    wanted = os.environ.get(VARIABLE, "").lower()
+    if wanted in ("0", "false", "off", "no"):
+        raise _UnavailableError(f"switched off by {VARIABLE}={os.environ[VARIABLE]}")
+    levels = build.levels()[::-1]
+    if wanted not in ("", "1", "true", "on", "yes", *levels):
+        raise _UnavailableError(f"{VARIABLE}={wanted} is none of 0, 1, {', '.join(levels)}")
+    baseline = _open(levels[0])
+    supported = levels[: baseline.ember_processor_level() + 1]
+    if wanted not in levels:
+        best = [level for level in supported if _path(level).is_file()][-1]
+        return _open(best), best
+    if wanted not in supported:
+        raise _UnavailableError(f"{VARIABLE}={wanted}: the processor does not support it")
+    return _open(wanted), wanted
+
+
+def _path(level: str) -> Path:
+    return build.FOLDER / build.library_name(level)
+
+
+def _open(level: str) -> ctypes.CDLL:
+    path = _path(level)
+    if not path.is_file():
+        raise _UnavailableError(f"{path.name} was not built; it needs a C compiler")
+    try:
+        library = ctypes.CDLL(str(path))
+        library.ember_source_hash.restype = ctypes.c_char_p
+    except (OSError, AttributeError) as error:
+        raise _UnavailableError(f"{path.name} cannot be loaded: {error}") from None
+    built_from = library.ember_source_hash().decode()
+    if build.SOURCES.is_dir() and built_from != build.source_hash():
+        raise _UnavailableError(f"{path.name} was built from other sources; run `make native`")
+    return library
+
+
+def _number_of_threads() -> int:
+    """Return the number of threads of a kernel from the environment, or all processors."""
+    for name in (THREADS_VARIABLE, "OMP_NUM_THREADS"):
+        value = os.environ.get(name, "")
+        if value.isdecimal() and int(value) > 0:
+            return int(value)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+library: ctypes.CDLL | None
+"""The loaded library, or None: then the backends use their own code."""
+try:
+    library, _status = _load()
+except _UnavailableError as _error:
+    library, _status = None, str(_error)
+threads = _number_of_threads()
+"""Number of threads of a kernel on the NumPy backend."""
+
+
+def status() -> str:
+    """Return the instruction set of the kernels in use, or why there are none."""
+    return f"C kernels for {_status}" if library is not None else f"no C kernels: {_status}"
+
+
+@contextlib.contextmanager
+def switched_off() -> Iterator[None]:
+    """Use the backends' own code inside a `with` block, in all threads."""
+    global library
+    previous, library = library, None
+    try:
+        yield
+    finally:
+        library = previous
+
+
+def keep_freed_memory() -> None:
+    """Let the allocator keep freed memory for later arrays instead of returning it to the system.
+
+    Without it, the arrays of every training step cost page faults: a quarter of a step of a small
+    model on NumPy. Does nothing without the library, and where the C library is not glibc.
+    """
+    if library is not None:
+        library.ember_keep_freed_memory(KEPT_BYTES)

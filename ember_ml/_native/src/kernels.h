@@ -1,0 +1,23 @@
+/* Declarations shared by all kernels.
+ *
+ * A kernel is written once for a floating point type: its file defines functions named NAME(x) of
+ * REAL, and is included twice, for float and double.
+ */
+#ifndef EMBER_KERNELS_H
+#define EMBER_KERNELS_H
+
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define CONCAT_(a, b) a##_##b
+#define CONCAT(a, b) CONCAT_(a, b)
+
+typedef int64_t idx;
+
+/* Work on the items [begin, end). */
+typedef void (*ember_task)(void *arguments, idx begin, idx end);
+
+/* Split `items` into contiguous ranges, one per thread, and run the task on each. */
+void ember_parallel(ember_task task, void *arguments, idx items, int threads);
+
+#endif
