@@ -374,6 +374,8 @@ def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
             out = kernels[tag][0](*native, **kwargs) if kwargs else kernels[tag][0](*native)
         except Exception as error:
             return recover(key, args, kwargs, error)
+        if out is NotImplemented:  # the native function does not serve these arrays
+            return body(*args, **kwargs)  # type: ignore[misc]
         if output is not None:
             return output(out, backend)
         tensor = _new(EmberTensor)

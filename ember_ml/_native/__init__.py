@@ -16,7 +16,9 @@ from ember_ml._native import build
 VARIABLE = "EMBER_ML_NATIVE"
 """Environment variable: 0 switches the kernels off; the name of an instruction set selects it."""
 THREADS_VARIABLE = "EMBER_ML_NUM_THREADS"
-SERVES: dict[str, tuple[str, ...]] = {}
+SERVES: dict[str, tuple[str, ...]] = {
+    "linear_recurrence": ("numpy", "torch"),
+}
 """Backends of each op that has a C kernel."""
 
 
