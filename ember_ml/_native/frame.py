@@ -6,8 +6,6 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ember_ml._native.calls import call
-
 
 class Frame(NamedTuple):
     """What a call of a kernel needs to know of a framework's arrays of one dtype.
@@ -39,4 +37,5 @@ class Frame(NamedTuple):
             numbers: Sizes, strides and options.
         """
         suffix = "_f32" if self.itemsize == 4 else "_f64"
-        call(self.library, name + suffix, pointers, numbers)
+        arrays = (ctypes.c_void_p * len(pointers))(*pointers)
+        getattr(self.library, name + suffix)(arrays, (ctypes.c_int64 * len(numbers))(*numbers))

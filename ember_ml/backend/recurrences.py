@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from ember_ml._core.errors import AxisError, ShapeError
-from ember_ml._native.calls import flat_stride
 
 Shape = tuple[int, ...]
 
@@ -88,3 +87,23 @@ def contiguous_strides(shape: Shape, axis: int) -> Strides:
 def sizes(shape: Shape, axis: int) -> tuple[int, int, int]:
     """Return the lengths (outer, time, inner) of a shape with a time axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def flat_stride(shape: Sequence[int], strides: Sequence[int]) -> int | None:
+    """Return the stride of some axes as one axis; None if a copy is needed.
+
+    Args:
+        shape: Lengths of the axes.
+        strides: Strides of the axes.
+    """
+    flat: int | None = None
+    expected = 0
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if length == 1:
+            continue
+        if flat is None:
+            flat = stride
+        elif stride != expected:
+            return None
+        expected = stride * length
+    return 0 if flat is None else flat
