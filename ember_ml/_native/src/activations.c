@@ -1,0 +1,5 @@
+/* Elementwise functions. */
+#include "real_math.h"
+
+#define KERNEL "activations.inc"
+#include "both.h"
