@@ -18,6 +18,9 @@ VARIABLE = "EMBER_ML_NATIVE"
 THREADS_VARIABLE = "EMBER_ML_NUM_THREADS"
 SERVES: dict[str, tuple[str, ...]] = {
     "linear_recurrence": ("numpy", "torch"),
+    "selective_scan": ("numpy", "torch"),
+    "selective_scan_with_state": ("numpy", "torch"),
+    "spiking_scan": ("numpy", "torch"),
 }
 """Backends of each op that has a C kernel."""
 

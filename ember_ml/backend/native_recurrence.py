@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml._native.calls import threads_for
 from ember_ml._native.frame import Frame
 from ember_ml.backend.recurrences import (
     Shape,
@@ -24,7 +23,7 @@ class _Arguments:
         self.pointers: list[int | None] = []
         self.numbers = [*sizes(shape, axis)]
         elements = self.numbers[0] * self.numbers[1] * self.numbers[2]
-        self.numbers.append(threads_for(elements, frame.threads))
+        self.numbers.append(frame.threads_for(elements))
 
     def read(self, x: Any) -> None:
         """Add an operand of all steps."""

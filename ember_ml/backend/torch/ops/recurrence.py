@@ -37,10 +37,10 @@ def _way() -> Callable[..., Any]:
     """
     if not torch.compiler.is_compiling():
         return _Recurrence.apply
-    return _doubled if tracing.gradients or _is_exporting() else _opaque
+    return _doubled if tracing.gradients or is_exporting() else _opaque
 
 
-_is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
+is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
 
 
 def _doubled(
