@@ -20,6 +20,7 @@ class Frame(NamedTuple):
         strides: Function that returns the strides of an array, in elements.
         copy: Function of an array and a shape that returns a contiguous array of this shape.
         empty: Function that returns a new contiguous array of a shape.
+        linear: Function of x, weight and bias (or None) that returns x @ weight.T + bias.
         threads: Largest number of threads.
     """
 
@@ -29,6 +30,7 @@ class Frame(NamedTuple):
     strides: Callable[[Any], Sequence[int]]
     copy: Callable[[Any, tuple[int, ...]], Any]
     empty: Callable[[tuple[int, ...]], Any]
+    linear: Callable[[Any, Any, Any], Any]
     threads: int
 
     def threads_for(self, work: int) -> int:

@@ -28,10 +28,10 @@ def frame(*arrays: np.ndarray | None) -> Frame | None:
     if itemsize is None:
         return None
     for x in present:
-        if x.dtype is not dtype and x.dtype != dtype:
+        if (x.dtype is not dtype and x.dtype != dtype) or not x.flags.aligned:
             return None
     empty = functools.partial(np.empty, dtype=dtype)
-    return Frame(library, itemsize, _pointer, _strides, _copy, empty, _native.threads)
+    return Frame(library, itemsize, _pointer, _strides, _copy, empty, _linear, _native.threads)
 
 
 def _pointer(x: np.ndarray) -> int:
@@ -45,3 +45,8 @@ def _strides(x: np.ndarray) -> Sequence[int]:
 
 def _copy(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(x, shape))
+
+
+def _linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    out = x @ weight.T
+    return out if bias is None else np.add(out, bias, out)

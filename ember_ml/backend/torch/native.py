@@ -39,6 +39,7 @@ def frame(*tensors: torch.Tensor | None) -> Frame | None:
         torch.Tensor.stride,
         lambda x, shape: x.expand(shape).contiguous(),
         lambda shape: torch.empty(shape, dtype=dtype, device="cpu"),
+        torch.nn.functional.linear,
         torch.get_num_threads(),
     )
 
