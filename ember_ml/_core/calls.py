@@ -68,6 +68,15 @@ def explained(
     raise explain.explain(OPS[key], args, kwargs, error) from error
 
 
+def by_body(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a composite's body, if the native function returned None to leave the call to it."""
+    body: Any = OPS[key].body
+    try:
+        return body(*args, **kwargs)
+    except _RAW as error:
+        return explained(key, args, kwargs, error)
+
+
 def traced(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call an op while some thread has a tape open."""
     mine = current()
@@ -282,6 +291,8 @@ def composite(op: Op, tapes: Tapes) -> Callable[..., Any]:
             out = kernel(x._data, *args, **kwargs) if kwargs else kernel(x._data, *args)
         except Exception as error:
             return recover(key, (x, *args), kwargs, error)
+        if out is None:
+            return by_body(key, (x, *args), kwargs)
         if output is not None:
             return output(out, backend)
         if tag is None:
@@ -333,6 +344,8 @@ def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
                     out = kernels[x._tag][0](x._data, y._data)
                 except Exception as error:
                     return recover(key, args, kwargs, error)
+                if out is None:
+                    return by_body(key, args, kwargs)
                 tensor = _new(EmberTensor)
                 tensor._data = out
                 tensor._backend = x._backend
@@ -374,8 +387,8 @@ def several(op: Op, tapes: Tapes) -> Callable[..., Any]:
             out = kernels[tag][0](*native, **kwargs) if kwargs else kernels[tag][0](*native)
         except Exception as error:
             return recover(key, args, kwargs, error)
-        if out is NotImplemented:  # the native function does not serve these arrays
-            return body(*args, **kwargs)  # type: ignore[misc]
+        if out is None and body is not None:
+            return by_body(key, args, kwargs)
         if output is not None:
             return output(out, backend)
         tensor = _new(EmberTensor)

@@ -54,6 +54,11 @@ def pointer(array: np.ndarray) -> int:
         return array.ctypes.data
 
 
-def threads_for(work: int) -> int:
-    """Return the number of threads for a number of operations."""
-    return 1 if work < 2 * _GRAIN else min(_native.threads, work // _GRAIN)
+def threads_for(work: int, most: int | None = None) -> int:
+    """Return the number of threads for a number of operations.
+
+    Args:
+        work: Number of operations.
+        most: Largest number of threads. Default: `ember_ml._native.threads`.
+    """
+    return 1 if work < 2 * _GRAIN else min(most or _native.threads, work // _GRAIN)

@@ -10,7 +10,8 @@ A backend is a package `ember_ml/backend/<name>/` and a row in `selection.BACKEN
     ops/                native functions in files of the names in `ember_ml/ops`, with `Variants`
     ops/random/native.py    the members of `Random`
 
-The arrays and dtypes are the framework's own.
+The arrays and dtypes are the framework's own. A native function of a composite op may return None:
+the op's body then computes the call.
 """
 
 from __future__ import annotations
@@ -276,6 +277,9 @@ class Memory(Protocol):
 
     def record(self) -> AbstractContextManager[MemoryRecorder]:
         """Return a context that records the memory in use, in this thread."""
+
+    def keep_freed(self) -> None:
+        """Let the allocator keep the memory of freed arrays for the next ones, if it does not."""
 
 
 class Backend(Protocol):

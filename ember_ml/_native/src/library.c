@@ -1,4 +1,9 @@
-/* What the loader asks of a library before it calls a kernel. */
+/* What the loader asks of a library before it calls a kernel, and a setting of the allocator. */
+#include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "kernels.h"
 
 #ifndef EMBER_SOURCE_HASH
@@ -18,6 +23,21 @@ EXPORT int ember_processor_level(void) {
              __builtin_cpu_supports("avx512vl");
     return v3 ? v3 + v4 : 0;
 #else
+    return 0;
+#endif
+}
+
+/* Let the C library keep freed memory for the next allocations, up to a number of bytes.
+ *
+ * By default it returns large blocks to the system at once, and each new one costs a page fault
+ * for every 4096 bytes. Return whether the setting is supported.
+ */
+EXPORT int ember_keep_freed_memory(int bytes) {
+#ifdef __GLIBC__
+    int largest = 32 << 20; /* the most that M_MMAP_THRESHOLD accepts */
+    return mallopt(M_TRIM_THRESHOLD, bytes) && mallopt(M_MMAP_THRESHOLD, largest);
+#else
+    (void)bytes;
     return 0;
 #endif
 }

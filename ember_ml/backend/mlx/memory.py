@@ -47,3 +47,7 @@ def record() -> Iterator[MemoryRecorder]:
     recorder = _Whole()
     yield recorder
     recorder.end()
+
+
+def keep_freed() -> None:
+    """Do nothing: MLX keeps freed memory."""

@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ember_ml._native import keep_freed_memory as keep_freed
 from ember_ml.backend.interface import MemoryChange, MemoryRecorder
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from ember_ml.backend.numpy import memory
 
     _checked: Memory = memory
+
+__all__ = ["SEES_ALLOCATIONS", "SEES_MARKS", "keep_freed", "record"]
 
 SEES_MARKS = True
 SEES_ALLOCATIONS = False

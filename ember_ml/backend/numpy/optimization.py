@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from ember_ml import _native
+from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
 from ember_ml.backend.numpy import DTYPES
 from ember_ml.backend.numpy.state_codes import decode_state as decode_state
 from ember_ml.backend.numpy.state_codes import encode_state as encode_state
@@ -30,8 +33,47 @@ def compiled(function: Callable[..., T]) -> Callable[..., T]:
     return function
 
 
-def fused(name: str, values: Sequence[float | np.ndarray]) -> None:
-    """Return None: NumPy has no fused kernels."""
+_ADAM = Kernel("adam", "pppppirrrrrrri")
+
+
+def fused(name: str, values: Sequence[float | np.ndarray]) -> Callable[..., Any] | None:
+    """Return a kernel (params, grads, state, options, values) for a whole update, or None.
+
+    Args:
+        name: Name of the algorithm, such as "adamw".
+        values: Numbers of the step.
+    """
+    is_known = name in ("adam", "adamw") and _native.library is not None
+    return functools.partial(_adam, name == "adamw") if is_known else None
+
+
+def _adam(
+    decoupled: bool, params: Arrays, grads: Arrays, state: Any, options: Any, values: Any
+) -> tuple[Arrays, Any] | None:
+    """Update the parameters and the state in place; return None if the kernel does not serve."""
+    most = state["max_exp_avg_sq"] if options["amsgrad"] else [None] * len(params)
+    grads = [np.ascontiguousarray(g) for g in grads]
+    rows = list(zip(params, grads, state["exp_avg"], state["exp_avg_sq"], most, strict=True))
+    if not all(_is_served(row) for row in rows):
+        return None
+    beta1, beta2 = options["betas"]
+    penalty = 0.0 if decoupled else options["weight_decay"]
+    numbers = (beta1, beta2, options["eps"], values.step_size, values.correction)
+    numbers = (*numbers, values.decay if decoupled else 1.0, penalty)
+    for row in rows:
+        addresses = [None if x is None else pointer(x) for x in row]
+        size = row[0].size
+        _ADAM(SUFFIXES[row[0].dtype.char], *addresses, size, *numbers, threads_for(size))
+    return params, {name: state[name] for name in state}
+
+
+def _is_served(row: Sequence[np.ndarray | None]) -> bool:
+    """Return whether the arrays of a parameter are contiguous and of one dtype."""
+    dtype = row[0].dtype  # type: ignore[union-attr]
+    return dtype.char in SUFFIXES and all(
+        x is None or (x.dtype == dtype and x.flags.c_contiguous and x.flags.writeable)
+        for x in row
+    )
 
 
 def shapes(xs: Arrays) -> list[tuple[int, ...]]:

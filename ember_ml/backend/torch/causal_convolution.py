@@ -9,11 +9,15 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml._core.errors import ShapeError
+from ember_ml._native.calls import Kernel
 from ember_ml.backend.torch.fusion import fused, fusible
+from ember_ml.backend.torch.kernel_calls import call, is_served, threads, with_adjoint
 
 _BLOCK = 1 << 18  # elements of x and of y that fit a cache
 _LARGE = 1 << 18
 TAPS = 8
+_CONV = Kernel("causal_conv", "ppppiiiiiiii")
+_ADJOINT = Kernel("causal_conv_adjoint", "ppppppiiiiiiii")
 
 
 def causal_conv1d(
@@ -29,6 +33,8 @@ def causal_conv1d(
         raise ShapeError(
             f"causal_conv1d: bias must have the shape ({len(weight)},), not {(*bias.shape,)}"
         )
+    if x.shape[2] and is_served(x, weight, bias):
+        return with_adjoint(_by_kernel, _pull_by_kernel, _plain, x, weight, bias)
     few = weight.shape[1] <= min(TAPS, x.shape[2])
     if few and x.numel() >= _LARGE and fusible(x, weight, bias):
         return fused(_run, _pull, _plain, x, weight, bias)
@@ -97,3 +103,40 @@ def _pull(operands: Any, saved: Any, g: torch.Tensor) -> list[Any]:
         if sums is not None:
             sums += g_.sum((0, 2))
     return [into, products, sums]
+
+
+def _in_rows(x: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """Return x with rows of time or of channels, and whether they are of time."""
+    if x.transpose(1, 2).is_contiguous() and not x.is_contiguous():
+        return x, False
+    if x.transpose(0, 1).is_contiguous():
+        return x, True
+    return x.contiguous(), True
+
+
+def _arranged(weight: torch.Tensor, by_time: bool) -> torch.Tensor:
+    return weight.contiguous() if by_time else weight.t().contiguous()
+
+
+def _strides(x: torch.Tensor, by_time: bool) -> list[int]:
+    return [*x.stride()[:2], 1] if by_time else [x.stride(0), 1, x.stride(2)]
+
+
+def _by_kernel(x: torch.Tensor, weight: torch.Tensor, bias: Any) -> torch.Tensor:
+    x, by_time = _in_rows(x)
+    out, taps = torch.empty_like(x), weight.shape[1]
+    tensors = (x, _arranged(weight, by_time), None if bias is None else bias.contiguous(), out)
+    workers = min(threads(x.numel() * taps), x.shape[1])
+    call(_CONV, tensors, *x.shape, taps, *_strides(x, by_time), workers)
+    return out
+
+
+def _pull_by_kernel(g: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, bias: Any) -> Any:
+    x, by_time = _in_rows(x)
+    g = torch.empty_like(x).copy_(g) if g.stride() != x.stride() else g
+    of_x, taps, arranged = torch.empty_like(x), weight.shape[1], _arranged(weight, by_time)
+    of_weight, of_bias = torch.empty_like(arranged), x.new_empty(len(weight))
+    workers = min(threads(2 * x.numel() * taps), x.shape[1])
+    tensors = (g, x, arranged, of_x, of_weight, of_bias)
+    call(_ADJOINT, tensors, *x.shape, taps, *_strides(x, by_time), workers)
+    return of_x, of_weight if by_time else of_weight.t(), None if bias is None else of_bias

@@ -15,6 +15,8 @@ from ember_ml._core.errors import ShapeError
 from ember_ml.backend.torch import causal_convolution as short
 from ember_ml.backend.torch import long_convolution as long
 from ember_ml.backend.torch.fusion import fused, fusible
+from ember_ml.backend.torch.gates import Gates
+from ember_ml.backend.torch.kernel_calls import is_plain_tensor, is_served
 
 _LARGE = 1 << 17
 
@@ -30,9 +32,13 @@ def gated_long_conv(
     _check(x, weight, bias, kernel, mask)
     operands = (x, weight, bias, kernel)
     padding = None if mask is None else ~mask
+    plain = partial(_plain, padding)
+    if x.shape[2] and is_served(*operands) and (mask is None or is_plain_tensor(mask)):
+        gates = Gates(x, len(kernel), mask, plain)
+        return fused(gates.run, gates.pull, plain, *operands)
     if _is_large(x, weight) and fusible(*operands):
         form = _Blocks(x, len(kernel), padding)
-        return fused(form.run, form.pull, partial(_plain, padding), *operands)
+        return fused(form.run, form.pull, plain, *operands)
     return _plain(padding, *operands)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.autograd.profiler import record_function
 
+from ember_ml._native import keep_freed_memory as keep_freed
 from ember_ml.backend.interface import MemoryChange, MemoryRecorder
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from ember_ml.backend.torch import memory
 
     _checked: Memory = memory
+
+__all__ = ["SEES_ALLOCATIONS", "SEES_MARKS", "keep_freed", "record"]
 
 SEES_MARKS = True
 SEES_ALLOCATIONS = True

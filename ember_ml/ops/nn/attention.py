@@ -18,7 +18,7 @@ from ember_ml.ops.random import Generator
 
 __all__ = ["scaled_dot_product_attention"]
 
-_RULE = DTypeRule("real floating", frozenset({"float"}), lift=True, contraction=True)
+ATTENTION = DTypeRule("real floating", frozenset({"float"}), lift=True, contraction=True)
 
 
 def scaled_dot_product_attention(
@@ -77,7 +77,7 @@ def scaled_dot_product_attention(
     return attend_with_dropout(query, key, value, mask, **options)
 
 
-@composite(rule=_RULE)
+@composite(rule=ATTENTION)
 @in_float32
 def attend(
     query: TensorLike,
@@ -105,11 +105,11 @@ def attend(
             f"scaled_dot_product_attention: key has shape {key.shape} and value {value.shape}; "
             "they must agree in all axes but the last"
         )
-    key, value = _spread(query, key), _spread(query, value)
-    return ops.matmul(_weights(query, key, mask, causal, window, scale), value)
+    key, value = spread_heads(query, key), spread_heads(query, value)
+    return ops.matmul(attention_weights(query, key, mask, causal, window, scale), value)
 
 
-@composite(rule=_RULE)
+@composite(rule=ATTENTION)
 @in_float32
 def attend_with_dropout(
     query: TensorLike,
@@ -138,12 +138,12 @@ def attend_with_dropout(
         rate: Probability of zeroing an attention weight.
         seed: Integer or `Generator` for a reproducible draw. Default: the backend's generator.
     """
-    key, value = _spread(query, key), _spread(query, value)
-    weights = _weights(query, key, mask, causal, window, scale, softcap)
+    key, value = spread_heads(query, key), spread_heads(query, value)
+    weights = attention_weights(query, key, mask, causal, window, scale, softcap)
     return ops.matmul(drop(weights, rate, seed=seed) if rate else weights, value)
 
 
-def _spread(query: Tensor, shared: Tensor) -> Tensor:
+def spread_heads(query: Tensor, shared: Tensor) -> Tensor:
     """Return keys or values with each head repeated for the query heads it serves."""
     if query.ndim < 2 or query.ndim != shared.ndim:
         raise ShapeError(
@@ -160,7 +160,7 @@ def _spread(query: Tensor, shared: Tensor) -> Tensor:
     return ops.repeat(shared, query.shape[-3] // shared.shape[-3], axis=-3)
 
 
-def _weights(
+def attention_weights(
     query: Tensor,
     key: Tensor,
     mask: Tensor | None,
@@ -169,6 +169,7 @@ def _weights(
     scale: float | None,
     softcap: float | None = None,
 ) -> Tensor:
+    """Return softmax(scale * query @ key^T + mask), zeros for a query that sees no key."""
     scale = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
     scores = ops.matmul(query, ops.matrix_transpose(key)) * scale
     if softcap is not None:

@@ -104,6 +104,33 @@ def nll_loss(
     return _reduce_weighted("nll_loss", loss, share, reduction)
 
 
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def class_cross_entropy(
+    logits: TensorLike,
+    targets: IndexLike,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Tensor:
+    """Return the cross entropy of each example with its class; 0 if it is ignored.
+
+    Args:
+        logits: Unnormalized log-probabilities of the classes.
+        targets: Classes, of the logits' shape without `axis`.
+        ignore_index: Targets of this value are ignored.
+        label_smoothing: Fraction of the target that is spread over all classes, in [0, 1].
+        axis: Axis of the classes.
+    """
+    axis = normalize_axis("cross_entropy", axis, logits.ndim)
+    scores = log_softmax(logits, axis)
+    loss, _, counts = _picked("cross_entropy", scores, targets, None, ignore_index, axis)
+    if label_smoothing > 0:
+        spread = ops.where(counts, -ops.sum(scores, axis=axis), 0.0)
+        loss = loss * (1.0 - label_smoothing) + spread * (label_smoothing / scores.shape[axis])
+    return loss
+
+
 @host_checked(_check_classes)
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
@@ -136,16 +163,17 @@ def cross_entropy(
             f"cross_entropy: label_smoothing must be in [0, 1]; got {label_smoothing}"
         )
     axis = normalize_axis("cross_entropy", axis, logits.ndim)
+    if targets.dtype.is_integer and weight is None:
+        loss = class_cross_entropy(logits, targets, ignore_index, label_smoothing, axis)
+        return _reduce_weighted(
+            "cross_entropy", loss, ops.astype(targets != ignore_index, loss.dtype), reduction
+        )
     scores = log_softmax(logits, axis)
     if not targets.dtype.is_integer:
         return _soft_cross_entropy(scores, targets, weight, label_smoothing, reduction, axis)
     loss, share, counts = _picked("cross_entropy", scores, targets, weight, ignore_index, axis)
     if label_smoothing > 0:
-        weighted = (
-            scores
-            if weight is None
-            else scores * along("cross_entropy", "weight", weight, scores, axis)
-        )
+        weighted = scores * along("cross_entropy", "weight", weight, scores, axis)
         spread = ops.where(counts, -ops.sum(weighted, axis=axis), 0.0)
         loss = loss * (1.0 - label_smoothing) + spread * (label_smoothing / scores.shape[axis])
     return _reduce_weighted("cross_entropy", loss, share, reduction)

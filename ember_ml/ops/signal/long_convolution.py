@@ -34,7 +34,7 @@ def long_conv(x: TensorLike, kernel: TensorLike) -> Tensor:
             "expected (batch, channels, length) and (channels, taps)"
         )
     batch, _, length = x.shape
-    if length > DIRECT or 2 * batch < length:
+    if not is_direct(batch, length):
         return fft_conv(x, kernel)
     y = ops.matmul(ops.swapaxes(x, 0, 1), causal_toeplitz(kernel, length))
     return ops.swapaxes(y, 0, 1)
@@ -90,7 +90,7 @@ def gated_long_conv(
     _check(x, weight, bias, kernel, mask)
     repeated = ops.tile(x, (1, weight.shape[0] // x.shape[1], 1))
     query, key, value = ops.split(causal_conv1d(repeated, weight, bias), 3, axis=1)
-    return query * long_conv(_joined(key, value, mask), kernel)
+    return query * long_conv(joined_values(key, value, mask), kernel)
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -113,10 +113,16 @@ def gated_conv_inputs(
     repeated = ops.tile(x, (1, 3 * channels // x.shape[1], 1))[:, channels:]
     filtered = causal_conv1d(repeated, weight[channels:], bias[channels:])
     key, value = ops.split(filtered, 2, axis=1)
-    return _joined(key, value, mask)
+    return joined_values(key, value, mask)
 
 
-def _joined(key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+def is_direct(batch: int, length: int) -> bool:
+    """Return whether products with Toeplitz matrices are faster than the FFT."""
+    return length <= DIRECT and 2 * batch >= length
+
+
+def joined_values(key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """Return k * v, zero where the mask is False."""
     joined = key * value
     return joined if mask is None else ops.where(ops.expand_dims(mask, 1), joined, 0.0)
 

@@ -63,8 +63,9 @@ def adam_step(
 ) -> tuple[Arrays, State]:
     """Return the parameters and the state after a step of Adam, or of AdamW if `decoupled`."""
     fused = k.fused("adamw" if decoupled else "adam", values)
-    if fused is not None:
-        return fused(params, grads, state, options, values)
+    updated = None if fused is None else fused(params, grads, state, options, values)
+    if updated is not None:
+        return updated
     if options["weight_decay"] and decoupled:
         params = k.scale_(params, values.decay)
     elif options["weight_decay"]:

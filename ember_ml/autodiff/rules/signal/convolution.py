@@ -10,9 +10,11 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.rules import vjp_rule
 from ember_ml.autodiff.rules.helpers import conj
 from ember_ml.ops.indexing import getitem
+from ember_ml.ops.signal import adjoints
 from ember_ml.ops.signal._geometry import Pairs
 from ember_ml.ops.signal.convolution import conv_general
-from ember_ml.ops.signal.filtering import convolve, correlate
+from ember_ml.ops.signal.filtering import causal_conv1d, convolve, correlate
+from ember_ml.ops.signal.long_convolution import gated_long_conv, long_conv
 from ember_ml.ops.signal.transposed import conv_transpose_general
 
 Steps = tuple[int, ...]
@@ -113,3 +115,29 @@ def _full_gradient(g: Tensor, length: int, taps: int, mode: str) -> Tensor:
 def _(g: Tensor, out: Tensor, x: Tensor, y: Tensor, mode: str = "valid") -> tuple[Tensor, Tensor]:
     g = _full_gradient(g, x.shape[0], y.shape[0], mode)
     return convolve(g, y, "valid"), ops.flip(conj(correlate(g, x, "valid")))
+
+
+@vjp_rule(causal_conv1d)
+def _(
+    g: Tensor, out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None
+) -> tuple[Tensor | None, ...]:
+    of_x, of_weight, of_bias = adjoints.causal_conv1d_adjoint(g, x, weight)
+    return of_x, of_weight, None if bias is None else of_bias
+
+
+@vjp_rule(long_conv)
+def _(g: Tensor, out: Tensor, x: Tensor, kernel: Tensor) -> tuple[Tensor, ...]:
+    return adjoints.long_conv_adjoint(g, x, kernel)
+
+
+@vjp_rule(gated_long_conv)
+def _(
+    g: Tensor,
+    out: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    kernel: Tensor,
+    mask: Tensor | None = None,
+) -> tuple[Tensor | None, ...]:
+    return *adjoints.gated_long_conv_adjoint(g, x, weight, bias, kernel, mask), None

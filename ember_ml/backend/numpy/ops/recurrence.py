@@ -36,10 +36,10 @@ def _linear_recurrence_adjoint(a, states, g, g_last, h0=None, axis=1, reverse=Fa
     if states.dtype == np.float16:
         wide = [None if x is None else x.astype(np.float32) for x in operands]
         grads = _linear_recurrence_adjoint(*wide, axis, reverse)
-        return grads if grads is NotImplemented else [x.astype(np.float16) for x in grads]
+        return grads if grads is None else [x.astype(np.float16) for x in grads]
     native = frame(*operands)
     if native is None or 0 in states.shape:
-        return NotImplemented
+        return None
     start = np.zeros((), a.dtype) if h0 is None else h0
     return native_recurrence.adjoint(native, a, start, states, g, g_last, axis, reverse)
 

@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 
 from ember_ml._core.errors import IndexOutOfRangeError, ShapeError
+from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
+from ember_ml.backend.numpy import kernel_calls as native
+
+_ADD_SEGMENTS = Kernel("add_segments", "pppiii")
 
 
 def _count(ids: np.ndarray, data: np.ndarray, num_segments: int | None) -> int:
@@ -36,7 +40,15 @@ def _reduce(ufunc: Any, data: np.ndarray, ids: np.ndarray, num_segments: int | N
 def segment_sum(
     data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None
 ) -> np.ndarray:
-    return _reduce(np.add, data, segment_ids, num_segments)
+    if not native.is_served(data):
+        return _reduce(np.add, data, segment_ids, num_segments)
+    out = np.zeros((_count(segment_ids, data, num_segments), *data.shape[1:]), data.dtype)
+    data, ids = np.ascontiguousarray(data), np.ascontiguousarray(segment_ids, np.int64)
+    columns = data.size // len(data)
+    threads = min(threads_for(data.size), columns)
+    suffix, addresses = SUFFIXES[data.dtype.char], [pointer(array) for array in (data, ids, out)]
+    _ADD_SEGMENTS(suffix, *addresses, len(data), columns, threads)
+    return out
 
 
 def segment_prod(

@@ -12,7 +12,7 @@ def _checkpointed_scan(u, dt, a, b, c, d=None, state=None):
     operands = (u, dt, a, b, c, d)
     access = frame(*operands, state)
     if access is None or not u.size or not a.size:
-        return NotImplemented
+        return None
     start = None if state is None else np.ascontiguousarray(state)
     return native.forward(access, operands, start)
 
@@ -21,7 +21,7 @@ def _checkpointed_scan_adjoint(u, dt, a, b, c, saved, g, g_last, d=None, state=N
     operands = (u, dt, a, b, c, d)
     access = frame(*operands, state, saved, g, g_last)
     if access is None or not u.size or not a.size:
-        return NotImplemented
+        return None
     start = None if state is None else np.ascontiguousarray(state)
     last, saved = np.ascontiguousarray(g_last), np.ascontiguousarray(saved)
     grads = native.adjoint(access, operands, start, saved, g, last)

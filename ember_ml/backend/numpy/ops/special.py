@@ -12,6 +12,7 @@ import numpy as np
 from ember_ml._core.errors import ArgumentError
 from ember_ml.backend.interface import Variants
 from ember_ml.backend.numpy import error_function, gamma_function
+from ember_ml.backend.numpy import kernel_calls as native
 
 _SQRT2 = math.sqrt(2.0)
 
@@ -117,7 +118,12 @@ def log_sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def softplus(x: np.ndarray, beta: float = 1.0) -> np.ndarray:
-    return np.logaddexp(x * beta, 0) / beta
+    if beta == 1:
+        return _softplus(x)
+    return _softplus(x * beta) / beta
+
+
+_softplus = native.elementwise("softplus", lambda x: np.logaddexp(x, 0))
 
 
 def logit(x: np.ndarray, eps: float | None = None) -> np.ndarray:
@@ -129,7 +135,12 @@ def logit(x: np.ndarray, eps: float | None = None) -> np.ndarray:
 
 VARIANTS = Variants(
     by_dtype={
-        "erf": {"float32": error_function.quick_erf},
-        "sigmoid": dict.fromkeys(("float32", "float64"), _sigmoid_wide),
+        "erf": {
+            "float32": native.elementwise("erf", error_function.quick_erf),
+            "float64": native.elementwise("erf", erf),
+        },
+        "sigmoid": dict.fromkeys(
+            ("float32", "float64"), native.elementwise("sigmoid", _sigmoid_wide)
+        ),
     }
 )

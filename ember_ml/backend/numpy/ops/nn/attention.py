@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from ember_ml._core.errors import ShapeError
+from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
+from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
 _SCORES = 2**21  # held at a time
+_CACHED = 2**18  # scores that fit a cache
+_WEIGHTS, _ADJOINT = Kernel("attention_weights", "piiiriii"), Kernel("attention_adjoint", "ppiiri")
 
 
 @kernel
@@ -28,7 +32,10 @@ def attend(
     if mask is not None:
         mask = np.broadcast_to(mask, (*mask.shape[:-2], query.shape[-2], key.shape[-2]))
     query, key, value, mask = _grouped(query, key, value, mask)
-    query = query * (1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else float(scale))
+    factor = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else float(scale)
+    if _is_served(query, key, value, mask):
+        return _in_batches(query, key, value, mask, factor, causal, window).reshape(shape)
+    query = query * factor
     queries, keys = query.shape[-2], key.shape[-2]
     out = np.zeros((*query.shape[:-1], value.shape[-1]), query.dtype)
     step = max(16, _SCORES // max(math.prod(query.shape[:-2]) * keys, 1))
@@ -99,3 +106,85 @@ def _softmax(scores: Any) -> np.ndarray:
     total = scores.sum(axis=-1, keepdims=True)
     scores /= np.where(total == 0, 1.0, total).astype(scores.dtype)
     return scores
+
+
+def _is_served(query: Any, key: Any, value: Any, mask: Any) -> bool:
+    """Return whether the kernels take the arrays, and the scores of an example are not many."""
+    scores = math.prod(query.shape[1:-1]) * key.shape[-2]
+    return (
+        native.is_served(query, key, value)
+        and query.ndim > 2
+        and 0 < scores <= _SCORES
+        and query.shape[-1] > 0
+        and value.shape[-1] > 0
+        and (mask is None or mask.dtype in (np.bool_, query.dtype))
+    )
+
+
+def _chunks(query: Any, key: Any, mask: Any) -> list[tuple[slice, Any]]:
+    """Return slices of the batch whose scores fit a cache, each with its part of the mask."""
+    size = max(1, _CACHED // (math.prod(query.shape[1:-1]) * key.shape[-2]))
+    parts = [slice(at, min(at + size, len(query))) for at in range(0, len(query), size)]
+    if mask is None:
+        return [(part, None) for part in parts]
+    whole = np.broadcast_to(mask, (*query.shape[:-1], key.shape[-2]))
+    return [(part, whole[part]) for part in parts]
+
+
+def _attention_weights(
+    query: Any, key: Any, mask: Any, factor: float, causal: bool, window: int | None
+) -> np.ndarray:
+    scores = np.matmul(query, key.swapaxes(-1, -2))
+    if mask is not None:
+        scores *= factor
+        _apply(scores, mask)
+        factor = 1.0
+    queries, keys = scores.shape[-2:]
+    suffix, threads = SUFFIXES[scores.dtype.char], threads_for(scores.size)
+    options = (factor, int(causal), 0 if window is None else window, threads)
+    _WEIGHTS(suffix, pointer(scores), scores.size // keys, queries, keys, *options)
+    return scores
+
+
+def _in_batches(
+    query: Any, key: Any, value: Any, mask: Any, factor: float, causal: bool, window: int | None
+) -> np.ndarray:
+    """Return the attention of a few examples at a time."""
+    out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
+    for here, part in _chunks(query, key, mask):
+        weights = _attention_weights(query[here], key[here], part, factor, causal, window)
+        np.matmul(weights, value[here], out=out[here])
+    return out
+
+
+def attend_adjoint(g, query, key, value, mask=None, *, causal=False, window=None, scale=None):
+    """Return the gradients of query, key and value; None if the kernels do not serve."""
+    shapes = query.shape, key.shape, value.shape
+    if mask is not None:
+        mask = np.broadcast_to(mask, (*mask.shape[:-2], query.shape[-2], key.shape[-2]))
+    query, key, value, mask = _grouped(query, key, value, mask)
+    if not _is_served(query, key, value, mask) or g.dtype != query.dtype:
+        return None
+    g = g.reshape(*query.shape[:-1], value.shape[-1])
+    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    grads = [np.empty(x.shape, x.dtype) for x in (query, key, value)]
+    for here, part in _chunks(query, key, mask):
+        q, k, v, g_ = query[here], key[here], value[here], g[here]
+        weights = _attention_weights(q, k, part, factor, causal, window)
+        slopes = np.matmul(g_, v.swapaxes(-1, -2))
+        suffix, keys = SUFFIXES[q.dtype.char], weights.shape[-1]
+        rows, threads = weights.size // keys, threads_for(weights.size)
+        _ADJOINT(suffix, pointer(slopes), pointer(weights), rows, keys, factor, threads)
+        np.matmul(slopes, k, out=grads[0][here])
+        _add_groups(grads[1][here], slopes, q)
+        _add_groups(grads[2][here], weights, g_)
+    return tuple(grad.reshape(shape) for grad, shape in zip(grads, shapes, strict=True))
+
+
+def _add_groups(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    """Write left^T @ right, summed over the query heads that share a key head."""
+    left = left.swapaxes(-1, -2)
+    if out.shape[:-2] == left.shape[:-2]:
+        np.matmul(left, right, out=out)
+    else:
+        np.sum(np.matmul(left, right), axis=-3, keepdims=True, out=out)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ember_ml._native.calls import Kernel
 from ember_ml.backend.interface import Variants
+from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
+_KERNELS = {name: Kernel(name, "ppiii") for name in ("softmax", "log_softmax")}
 _exp, _maximum, _total = np.exp, np.maximum.reduce, np.add.reduce
 
 
@@ -35,6 +38,8 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
 def _softmax_wide(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """Softmax for dtypes other than half precision."""
     _check_axis(x, axis)
+    if native.is_served(x):
+        return native.along_axis(_KERNELS["softmax"], axis, x)
     weights = x - _maximum(x, axis, None, None, True, -np.inf)
     _exp(weights, weights)
     weights /= _total(weights, axis, None, None, True)
@@ -43,6 +48,9 @@ def _softmax_wide(x: np.ndarray, axis: int = -1) -> np.ndarray:
 
 @kernel
 def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    if native.is_served(x):
+        _check_axis(x, axis)
+        return native.along_axis(_KERNELS["log_softmax"], axis, x)
     scores = _shifted(x, axis)
     scores -= np.log(np.add.reduce(np.exp(scores), axis, keepdims=True))
     return scores

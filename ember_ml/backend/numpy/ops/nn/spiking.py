@@ -72,6 +72,6 @@ def _spiking_scan_adjoint(
     outputs, cotangents = (spikes, voltages), (g_spikes, g_voltages, g_last)
     access = frame(*arrays[:7], *outputs, *cotangents)
     if access is None or not native_spiking.serves(operands, options):
-        return NotImplemented
+        return None
     grads = native_spiking.adjoint(access, operands, options, _mask(mask), outputs, cotangents)
     return [np.zeros((), x.dtype) if g is None else g for g in grads[:9]]

@@ -1,10 +1,13 @@
-"""Correlation."""
+"""Correlation, and short causal convolutions."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml.backend.numpy.causal_convolution import run as causal_conv1d
+
+__all__ = ["causal_conv1d", "correlate"]
 
 
 def correlate(x, y, mode="valid"):

@@ -5,6 +5,11 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
+from ember_ml._native.calls import Kernel
+from ember_ml.backend.torch.kernel_calls import call, is_served, threads, with_adjoint
+
+_SWIGLU, _ADJOINT = Kernel("swiglu", "ppiii"), Kernel("swiglu_adjoint", "pppiii")
+
 
 def glu(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
     return F.glu(x, axis)
@@ -13,5 +18,26 @@ def glu(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
 def swiglu(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
     if x.shape[axis] % 2:
         raise ValueError(f"the length of axis {axis} must be even")
+    if axis in (-1, x.ndim - 1) and is_served(x):
+        return with_adjoint(_run, _pull, _plain, x)
+    return _plain(x, axis)
+
+
+def _plain(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
     first, second = x.chunk(2, axis)
     return F.silu(first) * second
+
+
+def _run(x: torch.Tensor) -> torch.Tensor:
+    x = x.contiguous()
+    half = x.shape[-1] // 2
+    out = x.new_empty(*x.shape[:-1], half)
+    call(_SWIGLU, (x, out), out.numel() // half, half, threads(x.numel()))
+    return out
+
+
+def _pull(g: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
+    g, x = g.contiguous(), x.contiguous()
+    out, half = torch.empty_like(x), g.shape[-1]
+    call(_ADJOINT, (g, x, out), g.numel() // half, half, threads(x.numel()))
+    return [out]

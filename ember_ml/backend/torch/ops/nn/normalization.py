@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from ember_ml._core.errors import AxisError
+from ember_ml._native.calls import Kernel
 from ember_ml.backend.torch.custom import fused_once
+from ember_ml.backend.torch.kernel_calls import call, is_served, threads, with_adjoint
 from ember_ml.backend.torch.nesting import is_tracked, nesting
 
 _HALVES = (torch.float16, torch.bfloat16)
+_RMS_NORM, _RMS_ADJOINT = Kernel("rms_norm", "ppppiiri"), Kernel("rms_norm_adjoint", "ppppppiiri")
 
 
 def _trailing(x: torch.Tensor, axis: int) -> torch.Tensor:
@@ -54,7 +58,38 @@ def rms_norm(
 ) -> torch.Tensor:
     if eps is None:
         raise TypeError("eps must be a number")  # torch would use its own default
-    return torch.rms_norm(x, _trailing(x, axis), weight, eps)
+    shape = _trailing(x, axis)
+    fits = isinstance(eps, (int, float)) and (len(shape) == 1 if weight is None else weight.shape == shape)
+    if not fits or not is_served(x, weight):
+        return torch.rms_norm(x, shape, weight, eps)
+    plain = functools.partial(torch.rms_norm, normalized_shape=shape, eps=eps)
+    return with_adjoint(
+        functools.partial(_rms_norm, eps),
+        functools.partial(_pull_rms_norm, eps),
+        lambda x, weight: plain(x, weight=weight),
+        *(x, weight),
+    )
+
+
+def _rms_norm(eps: float, x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+    """Return the norm over the axes of the weight, or without one over the last axis."""
+    x, weight = x.contiguous(), None if weight is None else weight.contiguous()
+    out, columns = torch.empty_like(x), x.shape[-1] if weight is None else weight.numel()
+    tensors = (x, weight, None, out)
+    call(_RMS_NORM, tensors, x.numel() // columns, columns, float(eps), threads(x.numel()))
+    return out
+
+
+def _pull_rms_norm(
+    eps: float, g: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None
+) -> list[torch.Tensor | None]:
+    g, x, weight = g.contiguous(), x.contiguous(), None if weight is None else weight.contiguous()
+    out, columns = torch.empty_like(x), x.shape[-1] if weight is None else weight.numel()
+    parts = threads(x.numel())
+    sums = x.new_empty(parts, columns)
+    tensors = (g, x, weight, out, sums, None)
+    call(_RMS_ADJOINT, tensors, x.numel() // columns, columns, float(eps), parts)
+    return [out, None if weight is None else sums.sum(0).reshape(weight.shape)]
 
 
 def group_norm(

@@ -1,0 +1,5 @@
+/* Softmax and cross-entropy of rows. */
+#include "real_math.h"
+
+#define KERNEL "probabilities.inc"
+#include "both.h"

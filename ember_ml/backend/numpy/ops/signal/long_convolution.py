@@ -1,0 +1,85 @@
+"""Hyena's gated long convolution, with C kernels for its short filters and gates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml._native.calls import SUFFIXES, Kernel, threads_for
+from ember_ml.backend.numpy import kernel_calls as native
+from ember_ml.backend.numpy.long_convolution import method
+
+_PARTS = Kernel("gate_parts", "ppppppiiiiii")
+_ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")
+
+
+def _is_served(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any) -> bool:
+    if not native.is_served(x, weight, bias, kernel) or (x.ndim, weight.ndim, kernel.ndim) != (3, 2, 2):
+        return False
+    filters = 3 * len(kernel)
+    return (
+        kernel.size > 0
+        and weight.size > 0
+        and (len(weight),) == bias.shape == (filters,)
+        and filters % x.shape[1] == 0
+        and (mask is None or (mask.dtype == bool and mask.shape == x.shape[::2]))
+    )
+
+
+def channels_first(x: np.ndarray) -> np.ndarray:
+    """Return (batch, channels, time) as (channels, batch, time), contiguous."""
+    return np.ascontiguousarray(x.transpose(1, 0, 2))
+
+
+class _Gates:
+    """Query and joined values of the operator, and the gradients of what they are filtered from."""
+
+    def __init__(self, x: Any, weight: Any, bias: Any, kernel: Any, mask: Any) -> None:
+        self.x = channels_first(x)
+        self.weight, self.bias = np.ascontiguousarray(weight), np.ascontiguousarray(bias)
+        self.mask = None if mask is None else np.ascontiguousarray(mask)
+        shared, batch, length = self.x.shape
+        taps = weight.shape[1]
+        self.threads = min(threads_for(3 * len(kernel) * batch * length * taps), shared)
+        self.sizes = (shared, len(kernel), batch, length, taps)
+        self.inputs = [native.address(a) for a in (self.x, self.weight, self.bias, self.mask)]
+
+    def run(self) -> tuple[np.ndarray, np.ndarray]:
+        query, joined = np.empty((2, *self.sizes[1:4]), self.x.dtype)
+        outputs = [native.address(a) for a in (query, joined)]
+        _PARTS(SUFFIXES[self.x.dtype.char], *self.inputs, *outputs, *self.sizes, self.threads)
+        return query, joined
+
+    def pull(self, of_query: np.ndarray, of_joined: np.ndarray) -> tuple[np.ndarray, ...]:
+        grads = np.empty_like(self.x), np.empty_like(self.weight), np.empty_like(self.bias)
+        rows = np.empty((self.threads, self.x.shape[2]), self.x.dtype)
+        arrays = (np.ascontiguousarray(of_query), np.ascontiguousarray(of_joined), *grads, rows)
+        addresses = [native.address(a) for a in arrays]
+        _ADJOINT(SUFFIXES[self.x.dtype.char], *self.inputs, *addresses, *self.sizes, self.threads)
+        return grads
+
+
+def gated_long_conv(x, weight, bias, kernel, mask=None):
+    if not _is_served(x, weight, bias, kernel, mask):
+        return None
+    query, joined = _Gates(x, weight, bias, kernel, mask).run()
+    query *= method(kernel, x.shape[0], x.shape[2]).convolve(joined)
+    return query.transpose(1, 0, 2)
+
+
+def gated_long_conv_adjoint(g, x, weight, bias, kernel, mask=None):
+    """Return the gradients of x, weight, bias and kernel; None if the kernels do not serve."""
+    if not _is_served(x, weight, bias, kernel, mask) or g.dtype != x.dtype:
+        return None
+    gates, g = _Gates(x, weight, bias, kernel, mask), channels_first(g)
+    query, joined = gates.run()
+    way = method(kernel, x.shape[0], x.shape[2])
+    of_query = way.convolve(joined)
+    of_query *= g
+    query *= g
+    of_joined, taps = way.pull(joined, query)
+    of_kernel = np.zeros_like(kernel)
+    of_kernel[:, : taps.shape[1]] = taps
+    of_x, of_weight, of_bias = gates.pull(of_query, of_joined)
+    return of_x.transpose(1, 0, 2), of_weight, of_bias, of_kernel

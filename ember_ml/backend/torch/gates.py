@@ -1,0 +1,94 @@
+"""Hyena's gates and short filters by C kernels, in the layout (channels, batch, time)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ember_ml import _native
+from ember_ml._native.calls import Kernel
+from ember_ml.backend.torch import kernel_calls
+from ember_ml.backend.torch import long_convolution as long
+
+_PARTS = Kernel("gate_parts", "ppppppiiiiii")
+_ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")
+
+
+class Gates:
+    """Operator of `gated_long_conv`, and its gradient.
+
+    Args:
+        x: (batch, shared, length).
+        channels: Number of channels of the result.
+        mask: (batch, length), False for padding; None if there is none.
+        plain: The same operator in ops that torch differentiates.
+    """
+
+    def __init__(self, x: torch.Tensor, channels: int, mask: Any, plain: Any) -> None:
+        self.size = long.block_size(x, channels)
+        self.mask = None if mask is None else mask.contiguous()
+        self.plain = plain
+
+    def run(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, kernel: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the result, and that of the long convolution."""
+        query, joined = self._parts(x, weight, bias)
+        way, mixed = long.method(self.size, x, kernel), torch.empty_like(query)
+        for at in range(0, len(kernel), self.size):
+            here = slice(at, at + self.size)
+            way.load(kernel[here])
+            mixed[here] = way.convolve(joined[here])
+        return query.mul_(mixed).transpose(0, 1), mixed
+
+    def pull(self, operands: Any, mixed: torch.Tensor, g: torch.Tensor) -> list[Any]:
+        """Return the gradients of all operands."""
+        if _native.library is None:  # switched off since the forward pass
+            return kernel_calls.gradients(self.plain, operands, g)
+        x, weight, bias, kernel = operands
+        query, joined = self._parts(x, weight, bias)
+        g, way = g.transpose(0, 1), long.method(self.size, x, kernel)
+        of_query, of_mixed = g * mixed, query.mul_(g)
+        of_joined, of_kernel = torch.empty_like(joined), torch.zeros_like(kernel)
+        for at in range(0, len(kernel), self.size):
+            here = slice(at, at + self.size)
+            way.load(kernel[here])
+            of_joined[here], taps = way.pull(joined[here], of_mixed[here])
+            of_kernel[here, : taps.shape[1]] = taps
+        return [*self._pull_parts(x, weight, bias, of_query, of_joined), of_kernel]
+
+    def _parts(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the query, and the key times the value."""
+        operands, sizes, threads = self._operands(x, weight, bias)
+        query, joined = operands[0].new_empty(2, *sizes[1:4])
+        kernel_calls.call(_PARTS, (*operands, query, joined), *sizes, threads)
+        return query, joined
+
+    def _pull_parts(
+        self,
+        x: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor,
+        of_query: torch.Tensor,
+        of_joined: torch.Tensor,
+    ) -> list[torch.Tensor]:
+        """Return the gradients of x, the weight and the bias."""
+        operands, sizes, threads = self._operands(x, weight, bias)
+        grads = [torch.empty_like(a, memory_format=torch.contiguous_format) for a in operands[:3]]
+        rows = of_query.new_empty(threads, sizes[3])
+        arrays = (*operands, of_query.contiguous(), of_joined, *grads, rows)
+        kernel_calls.call(_ADJOINT, arrays, *sizes, threads)
+        return [grads[0].transpose(0, 1), *grads[1:]]
+
+    def _operands(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    ) -> tuple[list[Any], tuple[int, ...], int]:
+        """Return the operands, the sizes and the number of threads of the kernels."""
+        operands = [a.contiguous() for a in (x.transpose(0, 1), weight, bias)]
+        shared, batch, length = operands[0].shape
+        filters, taps = weight.shape
+        threads = min(kernel_calls.threads(filters * batch * length * taps), shared)
+        return [*operands, self.mask], (shared, filters // 3, batch, length, taps), threads

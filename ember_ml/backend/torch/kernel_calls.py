@@ -1,0 +1,89 @@
+"""Use of the C kernels by the ops of this backend on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ember_ml import _native
+from ember_ml._native.calls import Kernel, threads_for
+from ember_ml.backend.torch.fusion import fused, fusible
+
+SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
+SMALL = 1 << 13
+"""Number of elements below which torch's own functions are as fast as the call of a kernel."""
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def is_served(x: torch.Tensor, *others: torch.Tensor | None) -> bool:
+    """Return whether the kernels take these tensors: of one dtype, in memory, not too small.
+
+    A dispatch mode, a tracer or a transform must see torch's own ops.
+    """
+    if _native.library is None or x.numel() < SMALL or not fusible(x, *others):
+        return False
+    if torch._C._len_torch_dispatch_stack() or torch._C._get_tracing_state():
+        return False
+    return all(y is None or _is_dense(y, x.dtype) for y in (x, *others))
+
+
+def is_plain_tensor(x: torch.Tensor) -> bool:
+    """Return whether a tensor's values are in memory."""
+    return type(x) in _PLAIN and x.device.type == "cpu" and x.layout is torch.strided
+
+
+def _is_dense(x: torch.Tensor, dtype: torch.dtype) -> bool:
+    return (
+        is_plain_tensor(x)
+        and x.dtype is dtype
+        and not x.is_neg()
+        and not torch._C._functorch.is_legacy_batchedtensor(x)
+    )
+
+
+def call(kernel: Kernel, tensors: Sequence[torch.Tensor | None], *numbers: float) -> None:
+    """Call a kernel with the addresses of contiguous tensors, then the numbers."""
+    suffix = SUFFIXES[next(x.dtype for x in tensors if x is not None and x.dtype in SUFFIXES)]
+    kernel(suffix, *[None if x is None else x.data_ptr() for x in tensors], *numbers)
+
+
+def threads(work: int) -> int:
+    """Return the number of threads for a number of operations."""
+    return threads_for(work, torch.get_num_threads())
+
+
+def with_adjoint(
+    run: Callable[..., Any],
+    pull: Callable[..., Sequence[torch.Tensor | None]],
+    plain: Callable[..., Any],
+    *operands: torch.Tensor | None,
+) -> Any:
+    """Return `run(*operands)`, differentiated by `pull(g, *operands)`.
+
+    Args:
+        run: Function by kernels.
+        pull: Its adjoint by kernels.
+        plain: The same function in ops that torch differentiates.
+        operands: Tensors that the kernels take.
+    """
+
+    def pullback(saved: Sequence[torch.Tensor | None], _: None, g: torch.Tensor) -> Any:
+        if _native.library is None:  # switched off since the forward pass
+            return gradients(plain, saved, g)
+        return pull(g, *saved)
+
+    return fused(lambda *tensors: (run(*tensors), None), pullback, plain, *operands)
+
+
+def gradients(
+    plain: Callable[..., Any], operands: Sequence[torch.Tensor | None], g: torch.Tensor
+) -> list[torch.Tensor | None]:
+    """Return the gradients of a plain expression."""
+    leaves = [None if x is None else x.detach().requires_grad_() for x in operands]
+    with torch.enable_grad():
+        out = plain(*leaves)
+    sources = [x for x in leaves if x is not None]
+    grads = iter(torch.autograd.grad(out, sources, g, allow_unused=True))
+    return [None if x is None else next(grads) for x in leaves]
