@@ -10,6 +10,10 @@ from typing import Any
 
 from ember_ml._native.frame import Frame
 
+_JOINT_BATCH = 8
+"""From this batch size on, an LSTM multiplies h and x with their weights in one product per step;
+below it, the weights would be read from memory in every step for few rows."""
+
 
 def sequence(states: Any) -> Any:
     """Return the states after each step, (batch, time, hidden)."""
@@ -61,9 +65,12 @@ def in_time(frame: Frame, x: Any) -> Any:
 
 def _projected_gradients(frame: Frame, x: Any, weight: Any, dz: Any) -> tuple[Any, Any]:
     """Return the gradients of an input and of its weights from those of the products."""
+    return _input_gradient(x, weight, dz), flat(dz).T @ in_time(frame, x)
+
+
+def _input_gradient(x: Any, weight: Any, dz: Any) -> Any:
     batch, length, size = x.shape
-    dx = (flat(dz) @ weight).reshape((length, batch, size)).swapaxes(0, 1)
-    return dx, flat(dz).T @ in_time(frame, x)
+    return (flat(dz) @ weight).reshape((length, batch, size)).swapaxes(0, 1)
 
 
 def lstm(
@@ -80,13 +87,27 @@ def lstm(
         weight_hh: Weights of the hidden state.
         bias: Sum of the biases, or None.
     """
-    size, length = h0.shape[1], x.shape[1]
-    (rows, workspace), numbers = scale(frame, frame.linear(x, weight_ih, bias), size, 4 * size)
-    states, cells = with_first(frame, h0, length), with_first(frame, c0, length)
-    gates = frame.empty((length, x.shape[0], 4 * size))
-    arrays = [rows, matrix(frame, weight_hh), workspace, states, cells, gates]
-    frame.call_arrays("ember_lstm", arrays, numbers)
-    return (sequence(states), states[-1], cells[-1]), (states, cells, gates)
+    (batch, length, features), size = x.shape, h0.shape[1]
+    joint = batch >= _JOINT_BATCH
+    depth = size + features if joint else size
+    entries, weight = x, weight_hh
+    if joint:
+        weight = frame.empty((4 * size, depth))
+        weight[:, :size], weight[:, size:] = weight_hh, weight_ih
+        if bias is None:
+            bias = frame.empty((4 * size,))
+            bias[...] = 0
+    else:
+        entries = frame.linear(x, weight_ih, bias)
+    (rows, workspace), numbers = scale(frame, entries, depth, 4 * size)
+    numbers[2] = size
+    states, cells = frame.empty((length + 1, batch, depth)), with_first(frame, c0, length)
+    states[0, :, :size] = h0
+    gates, y = frame.empty((length, batch, 4 * size)), frame.empty((batch, length, size))
+    start = bias if joint else None
+    arrays = [rows, matrix(frame, weight), workspace, start, states, cells, gates, y]
+    frame.call_arrays("ember_lstm", arrays, [*numbers, depth])
+    return (y, states[-1, :, :size], cells[-1]), (states, cells, gates)
 
 
 def lstm_adjoint(
@@ -103,15 +124,20 @@ def lstm_adjoint(
         cotangents: Gradients of the three results.
     """
     states, cells, gates = saved
-    size = states.shape[2]
+    size = cells.shape[2]
     (rows, workspace), numbers = scale(frame, cotangents[0], size, 4 * size)
-    dz, dh = frame.empty(tuple(gates.shape)), frame.empty(tuple(states.shape[1:]))
+    dz, dh = frame.empty(tuple(gates.shape)), frame.empty(tuple(cells.shape[1:]))
     dc = with_first(frame, cotangents[2], 0)[0]
     last = matrix(frame, cotangents[1])
     arrays = [rows, matrix(frame, weight_hh), workspace, cells, gates, last, dz, dh, dc]
     frame.call_arrays("ember_lstm_adjoint", arrays, numbers)
-    dx, d_weight = _projected_gradients(frame, x, weight_ih, dz)
-    return [dx, dh, dc, d_weight, flat(dz).T @ flat(states[:-1]), flat(dz).sum(0)]
+    products = flat(dz).T @ flat(states[:-1])
+    bias = flat(dz).sum(0)
+    if states.shape[2] == size:
+        dx, d_weight = _projected_gradients(frame, x, weight_ih, dz)
+        return [dx, dh, dc, d_weight, products, bias]
+    dx = _input_gradient(x, weight_ih, dz)
+    return [dx, dh, dc, products[:, size:], products[:, :size], bias]
 
 
 def gru(
