@@ -25,6 +25,10 @@ SERVES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("softmax", "log_softmax", "cross_entropy", "layer_norm", "attend"), ("numpy",)),
     **dict.fromkeys(("gelu", "silu", "sigmoid", "softplus", "erf", "glu"), ("numpy",)),
     **dict.fromkeys(("embedding", "segment_sum"), ("numpy",)),
+    "linear_recurrence": ("numpy", "torch"),
+    "selective_scan": ("numpy", "torch"),
+    "selective_scan_with_state": ("numpy", "torch"),
+    "spiking_scan": ("numpy", "torch"),
 }
 """Backends of each op that has a C kernel."""
 

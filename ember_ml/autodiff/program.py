@@ -192,7 +192,7 @@ class ProgramLog(Log):
     def execute(self, op: Recordable, args: Args, kwargs: KwArgs, logs: Sequence[Self]) -> Result:
         """Compute a call and record it in the logs."""
         by_rules = any(log.by_rules for log in logs)
-        if by_rules and op.vjps is None and op.body is not None:
+        if by_rules and op.body is not None and _uses_body(op, self.backend):
             args, kwargs = _aligned(op, args, kwargs)
             return op.body(*args, **kwargs)
         if by_rules and self.backend not in op.natives:  # record one step, not the ops of the body
@@ -262,6 +262,11 @@ class ProgramLog(Log):
                 for data in results:
                     ids.setdefault(id(data), 0)
         return ids, numbers
+
+
+def _uses_body(op: Recordable, backend: str) -> bool:
+    """Return whether the ops of a composite's body are recorded, since no rule serves it."""
+    return op.vjps is None or (op.vjps.native_only and backend not in op.natives)
 
 
 def _aligned(op: Recordable, args: Args, kwargs: KwArgs) -> tuple[Args, KwArgs]:

@@ -54,3 +54,57 @@ def linear_recurrence(
     if not states:
         return ops.broadcast_to(b, shape), state
     return ops.stack(states[:: -1 if reverse else 1], axis), state
+
+
+@composite(rule=rules.FLOAT)
+def _linear_recurrence_adjoint(
+    a: TensorLike,
+    states: TensorLike,
+    g: TensorLike,
+    g_last: TensorLike,
+    h0: TensorLike | None = None,
+    axis: int = 1,
+    reverse: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of a, b and h0: the same recurrence in reverse time.
+
+    They have the shapes of the states and of one state.
+
+    Args:
+        a: Factors.
+        states: States after each step; at least one step.
+        g: Gradient of the states.
+        g_last: Gradient of the last state.
+        h0: Initial state. Default: zeros.
+        axis: Time axis of the states, not negative.
+        reverse: Whether the recurrence runs backward in time.
+    """
+    factors = _conj(ops.broadcast_to(a, states.shape))
+    later, first = _steps(factors, axis, reverse, 1, None), _steps(factors, axis, reverse, 0, 1)
+    one = ops.ones_like(first)
+    into, start = ops.linear_recurrence(
+        _concat(later, one, axis, reverse), g, g_last, axis, not reverse
+    )
+    before = ops.zeros_like(first)
+    if h0 is not None:
+        before = ops.broadcast_to(
+            ops.expand_dims(ops.broadcast_to(h0, start.shape), axis), before.shape
+        )
+    previous = _concat(before, _steps(states, axis, reverse, 0, -1), axis, reverse)
+    return into * _conj(previous), into, start * ops.squeeze(first, axis)
+
+
+def _conj(x: Tensor) -> Tensor:
+    return ops.conj(x) if x.dtype.kind == "complex" else x
+
+
+def _steps(x: Tensor, axis: int, reverse: bool, start: int, stop: int | None) -> Tensor:
+    """Return a range of steps, counted in the direction of the recurrence."""
+    part = slice(start, stop)
+    if reverse:
+        part = slice(None if stop is None else -stop, -start or None)
+    return x[(slice(None),) * axis + (part,)]
+
+
+def _concat(early: Tensor, late: Tensor, axis: int, reverse: bool) -> Tensor:
+    return ops.concat([late, early] if reverse else [early, late], axis=axis)

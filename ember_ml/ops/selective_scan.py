@@ -7,7 +7,9 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.backend.native_selective_scan import CHUNK
 from ember_ml.ops._composite import in_float32
+from ember_ml.ops.recurrence import _linear_recurrence_adjoint
 
 __all__ = ["selective_scan", "selective_scan_with_state"]
 
@@ -41,7 +43,7 @@ def selective_scan(
         [[[1.0], [2.0], [3.0]]]
     """
     _check(u, dt, a, b, c, d)
-    return _scan(u, dt, a, b, c, d, None)[0]
+    return _checkpointed_scan(u, dt, a, b, c, d)[0]
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -82,20 +84,72 @@ def selective_scan_with_state(
             f"selective_scan_with_state: state has shape {state.shape}; expected (batch, "
             f"channels, states) = {(u.shape[0], *a.shape)}"
         )
-    y, last = _scan(u, dt, a, b, c, d, ops.swapaxes(state, 1, 2))
+    y, last, _ = _checkpointed_scan(u, dt, a, b, c, d, ops.swapaxes(state, 1, 2))
     return y, ops.swapaxes(last, 1, 2)
 
 
-def _scan(
-    u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None, state: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """Return the output, and the last state, (batch, states, channels)."""
+@composite(rule=rules.REAL_FLOAT)
+def _checkpointed_scan(
+    u: TensorLike,
+    dt: TensorLike,
+    a: TensorLike,
+    b: TensorLike,
+    c: TensorLike,
+    d: TensorLike | None = None,
+    state: TensorLike | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the output, the last state, and the states from which a gradient computes the others.
+
+    States are (batch, states, channels). The third result holds the state after each chunk of
+    16 steps, (batch, time // 16, states, channels); it has no gradient.
+    """
     scaled = ops.expand_dims(dt, 2)
     decays = ops.exp(scaled * ops.swapaxes(a, 0, 1))  # (batch, time, states, channels)
     update = ops.expand_dims(dt * u, 2) * ops.expand_dims(b, 3)
     states, last = ops.linear_recurrence(decays, update, state)
     y = ops.sum(states * ops.expand_dims(c, 3), axis=2)
-    return y if d is None else y + d * u, last
+    saved = ops.stop_gradient(states[:, CHUNK - 1 :: CHUNK])
+    return y if d is None else y + d * u, last, saved
+
+
+@composite(rule=rules.REAL_FLOAT)
+def _checkpointed_scan_adjoint(
+    u: TensorLike,
+    dt: TensorLike,
+    a: TensorLike,
+    b: TensorLike,
+    c: TensorLike,
+    saved: TensorLike,
+    g: TensorLike,
+    g_last: TensorLike,
+    d: TensorLike | None = None,
+    state: TensorLike | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of u, dt, a, b, c, d and the state; zeros for what is None.
+
+    The body does not use the saved states, which have no gradient.
+    """
+    step, rates = ops.expand_dims(dt, 2), ops.swapaxes(a, 0, 1)
+    decays = ops.exp(step * rates)
+    write, scaled = ops.expand_dims(b, 3), ops.expand_dims(dt * u, 2)
+    states, _ = ops.linear_recurrence(decays, scaled * write, state)
+    outer = ops.expand_dims(g, 2)
+    last = ops.zeros_like(g_last) if state is None else state
+    grad_decays, into, grad_state = _linear_recurrence_adjoint(
+        decays, states, outer * ops.expand_dims(c, 3), g_last, last
+    )
+    exponents = grad_decays * decays
+    grad_scaled = ops.sum(into * write, axis=2)
+    grad_u, skip = grad_scaled * dt, ops.sum(g * u, axis=(0, 1))
+    return (
+        grad_u if d is None else grad_u + g * d,
+        ops.sum(exponents * rates, axis=2) + grad_scaled * u,
+        ops.swapaxes(ops.sum(exponents * step, axis=(0, 1)), 0, 1),
+        ops.sum(into * scaled, axis=3),
+        ops.sum(states * outer, axis=3),
+        skip,
+        grad_state,
+    )
 
 
 def _check(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None) -> None:

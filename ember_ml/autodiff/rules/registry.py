@@ -27,15 +27,21 @@ class VJPRule:
         parts: One function per operand; None for an operand without a gradient.
         joint: Function that returns the gradients of all operands, instead of `parts`.
         arithmetic: Variants of `parts` that also accept real native arrays.
+        native_only: Whether a composite is recorded through its body on the backends without a
+            native function, instead of as one step with this rule.
     """
 
-    __slots__ = ("arithmetic", "joint", "parts")
+    __slots__ = ("arithmetic", "joint", "native_only", "parts")
 
     def __init__(
-        self, parts: tuple[OperandVJP | None, ...] = (), joint: JointVJP | None = None
+        self,
+        parts: tuple[OperandVJP | None, ...] = (),
+        joint: JointVJP | None = None,
+        native_only: bool = False,
     ) -> None:
         self.parts = parts
         self.joint = joint
+        self.native_only = native_only
         self.arithmetic: tuple[Callable[..., Tensor], ...] | None = None
 
 
@@ -72,18 +78,24 @@ def _conjugating(part: Callable[..., Tensor]) -> OperandVJP:
     return vjp
 
 
-def vjp_rule(function: Callable[..., object]) -> Callable[[F], F]:
+def vjp_rule(
+    function: Callable[..., object], native_only: bool = False
+) -> Callable[[F], F]:
     """Declare, as a decorator, one function that returns the gradients of all operands.
 
     It returns a tuple with a gradient per operand, or the gradient of an only operand.
+
+    Args:
+        function: The op.
+        native_only: Whether backends without a native function of the op use its body instead.
     """
 
     def decorate(joint: F) -> F:
         op = _op_of(function)
         if len(op.roles) == 1:
-            _store(op, VJPRule((cast(OperandVJP, joint),)))
+            _store(op, VJPRule((cast(OperandVJP, joint),), native_only=native_only))
         else:
-            _store(op, VJPRule(joint=cast(JointVJP, joint)))
+            _store(op, VJPRule(joint=cast(JointVJP, joint), native_only=native_only))
         return joint
 
     return decorate

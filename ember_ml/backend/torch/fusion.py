@@ -12,11 +12,10 @@ from typing import TypeVar
 import torch
 
 Saved = TypeVar("Saved")
-Plain = Callable[..., torch.Tensor]
-Run = Callable[..., tuple[torch.Tensor, Saved]]
-Pullback = Callable[
-    [Sequence[torch.Tensor | None], Saved, torch.Tensor], Sequence[torch.Tensor | None]
-]
+Result = TypeVar("Result", bound="torch.Tensor | tuple[torch.Tensor, ...]")
+Plain = Callable[..., Result]
+Run = Callable[..., tuple[Result, Saved]]
+Pullback = Callable[..., Sequence[torch.Tensor | None]]
 
 _DTYPES = (torch.float32, torch.float64)
 
@@ -27,11 +26,11 @@ class _Fused(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(
         ctx: torch.autograd.function.FunctionCtx,
-        run: Run[Saved],
-        pullback: Pullback[Saved],
-        plain: Plain,
+        run: Run[Result, Saved],
+        pullback: Pullback,
+        plain: Plain[Result],
         *operands: torch.Tensor | None,
-    ) -> torch.Tensor:
+    ) -> Result:
         out, ctx.saved = run(*operands)
         ctx.pullback, ctx.plain = pullback, plain
         ctx.save_for_backward(*operands)
@@ -39,26 +38,28 @@ class _Fused(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(
-        ctx: torch.autograd.function.FunctionCtx, g: torch.Tensor
+        ctx: torch.autograd.function.FunctionCtx, *g: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:
         operands = ctx.saved_tensors
-        if torch.is_grad_enabled() or torch._C._functorch.is_legacy_batchedtensor(g):
+        batched = any(torch._C._functorch.is_legacy_batchedtensor(each) for each in g)
+        if torch.is_grad_enabled() or batched:
             return None, None, None, *_plain_gradients(ctx, operands, g)
-        return None, None, None, *ctx.pullback(operands, ctx.saved, g)
+        return None, None, None, *ctx.pullback(operands, ctx.saved, *g)
 
 
 def _plain_gradients(
     ctx: torch.autograd.function.FunctionCtx,
     operands: Sequence[torch.Tensor | None],
-    g: torch.Tensor,
+    g: Sequence[torch.Tensor],
 ) -> list[torch.Tensor | None]:
     """Return the gradients of the plain expression, which can be differentiated again."""
     needs_grad = ctx.needs_input_grad[3:]
     again = torch.is_grad_enabled()
     with torch.enable_grad():
         out = ctx.plain(*operands)
+        outs = (out,) if isinstance(out, torch.Tensor) else out
         sources = [x for x, needed in zip(operands, needs_grad, strict=True) if needed]
-        grads = iter(torch.autograd.grad(out, sources, g, create_graph=again, allow_unused=True))
+        grads = iter(torch.autograd.grad(outs, sources, g, create_graph=again, allow_unused=True))
     return [next(grads) if needed else None for needed in needs_grad]
 
 
@@ -72,13 +73,17 @@ def fusible(*operands: torch.Tensor | None) -> bool:
 
 
 def fused(
-    run: Run[Saved], pullback: Pullback[Saved], plain: Plain, *operands: torch.Tensor | None
-) -> torch.Tensor:
+    run: Run[Result, Saved],
+    pullback: Pullback,
+    plain: Plain[Result],
+    *operands: torch.Tensor | None,
+) -> Result:
     """Return the result of `run`, differentiated by `pullback`.
 
     Args:
-        run: Kernel that returns the result and the values that `pullback` needs.
-        pullback: Function of the operands, these values and the result's gradient; returns the
+        run: Kernel that returns the result, one tensor or a tuple, and the values that `pullback`
+            needs.
+        pullback: Function of the operands, these values and the result's gradients; returns the
             operands' gradients.
         plain: The same computation in ops that torch differentiates.
         operands: Arguments of `run` and `plain`.

@@ -9,6 +9,7 @@ from ember_ml._core.dispatch import MaskLike, composite
 from ember_ml._core.rules import DTypeRule
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.backend import spiking
+from ember_ml.backend.spiking_adjoint import adjoint
 from ember_ml.ops._composite import in_float32
 
 __all__ = ["spiking_scan"]
@@ -91,6 +92,47 @@ def spiking_scan(
         surrogate_fire(lambda u: spiking.smooth_of(ops, u, surrogate, slope)),
         ops.stop_gradient,
     )
+
+
+@composite(rule=_RULE)
+@in_float32
+def _spiking_scan_adjoint(
+    x: TensorLike,
+    state: TensorLike,
+    beta: TensorLike,
+    threshold: TensorLike,
+    spikes: TensorLike,
+    voltages: TensorLike,
+    g_spikes: TensorLike,
+    g_voltages: TensorLike,
+    g_last: TensorLike,
+    alpha: TensorLike | None = None,
+    rho: TensorLike | None = None,
+    strength: TensorLike | None = None,
+    taps: TensorLike | None = None,
+    history: TensorLike | None = None,
+    mask: MaskLike | None = None,
+    reset: str = "soft",
+    refractory: int = 0,
+    surrogate: str = "atan",
+    slope: float = 2.0,
+) -> tuple[Tensor, ...]:
+    """Return the gradients of the operands of `spiking_scan` but the mask; zeros for what is None.
+
+    At least one step; `g_...` are the gradients of the results.
+    """
+    operands = spiking.Operands(
+        x, state, beta, threshold, alpha, rho, strength, taps, history, mask
+    )
+    grads = adjoint(
+        ops,
+        operands,
+        spiking.Options(reset, refractory, surrogate, slope),
+        (spikes, voltages),
+        (g_spikes, g_voltages, g_last),
+        ops.stop_gradient,
+    )
+    return tuple(ops.zeros_like(beta) if g is None else g for g in grads[:9])
 
 
 def surrogate_fire(smooth: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.rules import vjp_rule
-from ember_ml.backend import spiking
-from ember_ml.backend.spiking_adjoint import adjoint
+from ember_ml.ops.nn.spiking import _spiking_scan_adjoint
 
 Tensors = tuple[Tensor, Tensor, Tensor]
 
@@ -34,8 +33,7 @@ def _(
         parameters = (beta, threshold, alpha, rho, strength, taps, history)
         zeros = [None if each is None else ops.zeros_like(each) for each in parameters]
         return g[0] + g[1], g[2], *zeros, None
-    operands = spiking.Operands(
-        x, state, beta, threshold, alpha, rho, strength, taps, history, mask
-    )
-    options = spiking.Options(reset, refractory, surrogate, slope)
-    return adjoint(ops, operands, options, out, g, ops.stop_gradient)
+    outputs = (*out[:2], *g)
+    parts = (alpha, rho, strength, taps, history, mask, reset, refractory, surrogate, slope)
+    grads = _spiking_scan_adjoint(x, state, beta, threshold, *outputs, *parts)
+    return *grads, None

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ember_ml.backend import native_recurrence
+from ember_ml.backend.numpy.native import frame
 from ember_ml.backend.recurrences import chunk_length, geometry
 
 _WHOLE_STEP = 1 << 12  # from this step size on, a second pass does not pay off
@@ -18,12 +20,28 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
         wide = [None if x is None else x.astype(np.float32) for x in (a, b, h0)]
         h, final = linear_recurrence(wide[0], wide[1], wide[2], axis, reverse)
         return h.astype(np.float16), final.astype(np.float16)
+    native = frame(a, b, h0)
+    if native is not None and 0 not in shape:
+        return native_recurrence.forward(native, a, b, h0, shape, axis, reverse)
     start = np.zeros(state, b.dtype) if h0 is None else np.broadcast_to(h0, state)
     out = np.empty(shape, b.dtype)
     arrays = (np.broadcast_to(a, shape), np.broadcast_to(b, shape), out)
     # adds an axis of length 1, so that a step of a vector is an array, not a scalar
     in_time = [np.moveaxis(x, axis, 0)[:: -1 if reverse else 1, ..., None] for x in arrays]
     return out, np.array(_fill(in_time, start[..., None])[..., 0])
+
+
+def _linear_recurrence_adjoint(a, states, g, g_last, h0=None, axis=1, reverse=False):
+    operands = (a, states, g, g_last, h0)
+    if states.dtype == np.float16:
+        wide = [None if x is None else x.astype(np.float32) for x in operands]
+        grads = _linear_recurrence_adjoint(*wide, axis, reverse)
+        return grads if grads is None else [x.astype(np.float16) for x in grads]
+    native = frame(*operands)
+    if native is None or 0 in states.shape:
+        return None
+    start = np.zeros((), a.dtype) if h0 is None else h0
+    return native_recurrence.adjoint(native, a, start, states, g, g_last, axis, reverse)
 
 
 def _fill(arrays: Any, state: np.ndarray) -> np.ndarray:

@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
+from ember_ml.backend import native_recurrence
 from ember_ml.backend.recurrences import chunk_length, geometry
+from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import tracing
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -35,10 +37,10 @@ def _way() -> Callable[..., Any]:
     """
     if not torch.compiler.is_compiling():
         return _Recurrence.apply
-    return _doubled if tracing.gradients or _is_exporting() else _opaque
+    return _doubled if tracing.gradients or is_exporting() else _opaque
 
 
-_is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
+is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
 
 
 def _doubled(
@@ -69,6 +71,9 @@ def _doubled(
 def _forward(
     a: torch.Tensor, b: torch.Tensor, h0: Any, axis: int, reverse: bool
 ) -> tuple[Any, Any]:
+    native = frame(a, b, h0)
+    if native is not None and b.numel():
+        return native_recurrence.forward(native, a, b, h0, tuple(b.shape), axis, reverse)
     out = _empty(b, axis)
     state = b.new_zeros(b.shape[:axis] + b.shape[axis + 1 :]) if h0 is None else h0
     return out, _fill((a, b, out), state, axis, reverse, shifted=False).clone()
@@ -158,6 +163,9 @@ def _adjoint(
     a: torch.Tensor, h0: Any, h: torch.Tensor, gh: Any, gf: Any, axis: int, reverse: bool
 ) -> tuple[torch.Tensor | None, ...]:
     """Return the gradients of a, b and h0, by the shifted recurrence in reverse."""
+    native = frame(a, h0, h, gh, gf)
+    if native is not None and h.numel():
+        return native_recurrence.adjoint(native, a, h0, h, gh, gf, axis, reverse)
     b, grad_a = _empty(h, axis), torch.empty_like(h)
     start = _fill((a.conj().resolve_conj(), gh, b), gf, axis, not reverse, shifted=True)
     early, late = _neighbors(h.shape[axis], reverse)
@@ -274,10 +282,17 @@ class _Recurrence(torch.autograd.Function):  # type: ignore[misc]
         return _batched(_Recurrence.apply, info, in_dims, *args)
 
 
+def _run_opaque(
+    a: torch.Tensor, b: torch.Tensor, h0: Any, axis: int, reverse: bool
+) -> tuple[Any, Any]:
+    h, last = _forward(a, b, h0, axis, reverse)
+    return h.contiguous(), last.contiguous()
+
+
 # A compiler would unroll the steps above, so it sees the recurrence as one op with its gradient.
 _opaque = torch.library.custom_op(
     "ember_ml::linear_recurrence",
-    _forward,
+    _run_opaque,
     mutates_args=(),
     schema="(Tensor a, Tensor b, Tensor? h0, int axis, bool reverse) -> (Tensor, Tensor)",
 )
@@ -285,7 +300,7 @@ _opaque = torch.library.custom_op(
 
 @_opaque.register_fake
 def _(a, b, h0, axis, reverse):
-    return _empty(b, axis), b.new_empty(b.shape[:axis] + b.shape[axis + 1 :])
+    return b.new_empty(b.shape), b.new_empty(b.shape[:axis] + b.shape[axis + 1 :])
 
 
 def _save(ctx: Any, inputs: torch.Tensor, output: Any) -> None:

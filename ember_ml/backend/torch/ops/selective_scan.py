@@ -8,13 +8,16 @@ from typing import Any
 import torch
 
 from ember_ml._core.errors import ShapeError
+from ember_ml.backend import native_selective_scan
+from ember_ml.backend.native_selective_scan import CHUNK
 from ember_ml.backend.torch.fusion import fused, fusible
-from ember_ml.backend.torch.ops.recurrence import linear_recurrence
+from ember_ml.backend.torch.native import frame
+from ember_ml.backend.torch.nesting import tracing
+from ember_ml.backend.torch.ops.recurrence import is_exporting, linear_recurrence
 
 _HALVES = (torch.float16, torch.bfloat16)
 _BLOCK = 1 << 18  # elements of a block's states
-_STEP = 1 << 12  # below this step size, parallel chunks of time are faster
-_CHUNK = 16
+_STEP = 1 << 12  # below this step size, parallel chunks of time are faster without the C kernels
 
 
 def selective_scan(u, dt, a, b, c, d=None):
@@ -23,9 +26,7 @@ def selective_scan(u, dt, a, b, c, d=None):
     if u.dtype in _HALVES:
         wide = [None if x is None else x.float() for x in operands]
         return selective_scan(*wide).to(u.dtype)
-    if u.numel() and u.shape[0] * a.numel() >= _STEP and fusible(*operands):
-        return fused(_run, _pull, _plain, *operands)
-    return _plain(*operands)
+    return _scan(*operands, None)[0]
 
 
 def selective_scan_with_state(u, dt, a, b, c, d, state):
@@ -36,13 +37,24 @@ def selective_scan_with_state(u, dt, a, b, c, d, state):
             f"selective_scan_with_state: state has shape {tuple(state.shape)}; expected (batch, "
             f"channels, states) = {(u.shape[0], *a.shape)}"
         )
-    tracked = torch.is_grad_enabled() and any(x.requires_grad for x in (*operands, state))
-    if u.numel() and u.shape[0] * a.numel() >= _STEP and not tracked and fusible(*operands):
-        y, saved = _run(*operands, state.mT)
-        return y, saved[:, -1].mT
-    entries = (dt * u).unsqueeze(2) * b.unsqueeze(3)
-    h, last = linear_recurrence(torch.exp(dt.unsqueeze(2) * a.mT), entries, state.mT)
-    return (h * c.unsqueeze(3)).sum(2) + d * u, last.mT
+    y, last = _scan(*operands, state.mT)
+    return y, last.mT
+
+
+def _scan(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the output and the last state, (batch, states, channels)."""
+    u, _, a, *_ = operands
+    if not u.numel() or not a.numel():
+        return _plain(*operands)
+    if torch.compiler.is_compiling():
+        opaque = u.device.type == "cpu" and u.dtype in (torch.float32, torch.float64)
+        if opaque and not tracing.gradients and not is_exporting():
+            return _opaque(*operands)[:2]
+        return _plain(*operands)
+    large = u.shape[0] * a.numel() >= _STEP
+    if fusible(*operands) and (large or frame(*operands) is not None):
+        return fused(_run, _pull, _plain, *operands)
+    return _plain(*operands)
 
 
 def _check(
@@ -66,22 +78,28 @@ def _check(
 
 
 def _plain(
-    u: torch.Tensor, dt: Any, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor
-) -> torch.Tensor:
+    u: torch.Tensor,
+    dt: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor,
+    d: torch.Tensor | None,
+    state: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
     entries = (dt * u).unsqueeze(2) * b.unsqueeze(3)
-    h, _ = linear_recurrence(torch.exp(dt.unsqueeze(2) * a.mT), entries)
+    h, last = linear_recurrence(torch.exp(dt.unsqueeze(2) * a.mT), entries, state)
     y = (h * c.unsqueeze(3)).sum(2)
-    return y if d is None else y + d * u
+    return y if d is None else y + d * u, last
 
 
 def _blocks(batch: int, step: int) -> Iterator[slice]:
     """Split the batch so that one chunk of time fits the cache."""
-    size = max(1, _BLOCK // (_CHUNK * step))
+    size = max(1, _BLOCK // (CHUNK * step))
     return (slice(at, min(at + size, batch)) for at in range(0, batch, size))
 
 
 def _chunks(length: int) -> list[slice]:
-    return [slice(at, min(at + _CHUNK, length)) for at in range(0, length, _CHUNK)]
+    return [slice(at, min(at + CHUNK, length)) for at in range(0, length, CHUNK)]
 
 
 def _walk(
@@ -95,43 +113,66 @@ def _walk(
     return decays, h
 
 
-def _run(
+def _run(*operands: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Return the output and the last state, and the state after each whole chunk."""
+    access, state = frame(*operands), operands[6]
+    if access is None:
+        return _run_blocks(*operands)
+    start = None if state is None else state.contiguous()
+    y, last, saved = native_selective_scan.forward(access, operands[:6], start)
+    return (y, last), saved
+
+
+def _run_blocks(
     u: torch.Tensor,
-    dt: Any,
+    dt: torch.Tensor,
     a: torch.Tensor,
     b: torch.Tensor,
     c: torch.Tensor,
-    d: torch.Tensor,
-    state: torch.Tensor | None = None,
-) -> tuple[Any, Any]:
-    """Return the output, and the initial state of each chunk, followed by the last state."""
+    d: torch.Tensor | None,
+    initial: torch.Tensor | None,
+) -> tuple[tuple[torch.Tensor, torch.Tensor], torch.Tensor]:
     a = a.mT.contiguous()
     y = torch.mul(u, d) if d is not None else torch.zeros_like(u)
     scaled = dt * u
-    chunks = _chunks(u.shape[1])
-    saved = u.new_zeros((u.shape[0], len(chunks) + 1, *a.shape))
-    if state is not None:
-        saved[:, 0] = state
+    length = u.shape[1]
+    saved = u.new_empty((u.shape[0], length // CHUNK, *a.shape))
+    last = u.new_zeros((u.shape[0], *a.shape)) if initial is None else initial.clone()
     for rows in _blocks(u.shape[0], a.numel()):
-        for at, part in enumerate(chunks):
-            _, h = _walk(dt[rows, part], a, scaled[rows, part], b[rows, part], saved[rows, at])
-            saved[rows, at + 1] = h[:, -1]
+        state = last[rows]
+        for at, part in enumerate(_chunks(length)):
+            _, h = _walk(dt[rows, part], a, scaled[rows, part], b[rows, part], state)
+            state = h[:, -1].clone()
+            if part.stop - part.start == CHUNK:
+                saved[rows, at] = state
             y[rows, part] += h.mul_(c[rows, part].unsqueeze(3)).sum(2)
-    return y, saved
+        last[rows] = state
+    return (y, last.contiguous()), saved
 
 
-def _pull(operands: Any, saved: Any, g: torch.Tensor) -> list[Any]:
-    """Return the gradients, block by block backward in time, recomputing the states."""
-    u, dt, a, b, c, d = operands
+def _pull(operands: Any, saved: Any, g: torch.Tensor, g_last: torch.Tensor) -> list[Any]:
+    """Return the gradients, backward in time, recomputing the states."""
+    access, state = frame(*operands, saved, g, g_last), operands[6]
+    if access is None:
+        return _pull_blocks(operands, saved, g, g_last)
+    start = None if state is None else state.contiguous()
+    last = g_last.contiguous()
+    return native_selective_scan.adjoint(access, operands[:6], start, saved, g, last)
+
+
+def _pull_blocks(operands: Any, saved: Any, g: torch.Tensor, g_last: torch.Tensor) -> list[Any]:
+    u, dt, a, b, c, d, initial = operands
     a = a.mT.contiguous()
     scaled = dt * u
     grad_scaled, grad_dt = torch.empty_like(u), torch.empty_like(dt)
     grad_a, grad_b, grad_c = torch.zeros_like(a), torch.empty_like(b), torch.empty_like(c)
+    grad_state = torch.empty_like(g_last)
     for rows in _blocks(u.shape[0], a.numel()):
-        later = None
+        later = g_last[rows]
         for at, part in reversed(list(enumerate(_chunks(u.shape[1])))):
             place = rows, part
-            state = saved[rows, at]
+            state = torch.zeros_like(later) if initial is None else initial[rows]
+            state = saved[rows, at - 1] if at else state
             decays, h = _walk(dt[place], a, scaled[place], b[place], state)
             into = torch.mul(g[place].unsqueeze(2), c[place].unsqueeze(3))
             later = _back(into, decays, later)
@@ -143,19 +184,80 @@ def _pull(operands: Any, saved: Any, g: torch.Tensor) -> list[Any]:
             into[:, 0].mul_(state)
             grad_dt[place] = (into * a).sum(2)
             grad_a += into.mul_(dt[place].unsqueeze(2)).sum((0, 1))
+        grad_state[rows] = later
     grad_dt.addcmul_(grad_scaled, u)
     grad_u = grad_scaled.mul_(dt)
     if d is not None:
         grad_u.addcmul_(g, d)
     grad_d = None if d is None else (g * u).sum((0, 1))
-    return [grad_u, grad_dt, grad_a.mT, grad_b, grad_c, grad_d]
+    last = None if initial is None else grad_state
+    return [grad_u, grad_dt, grad_a.mT, grad_b, grad_c, grad_d, last]
 
 
 def _back(into: Any, decays: Any, later: Any) -> torch.Tensor:
     """Propagate the gradients of a chunk's states backward; return that of the chunk before."""
-    if later is not None:
-        into[:, -1] += later
+    into[:, -1] += later
     steps, factors = into.unbind(1), decays.unbind(1)
     for at in range(len(steps) - 2, -1, -1):
         steps[at].addcmul_(factors[at + 1], steps[at + 1])
     return steps[0] * factors[0]
+
+
+_SCHEMA = "Tensor u, Tensor dt, Tensor a, Tensor b, Tensor c, Tensor? d, Tensor? state"
+
+
+def _run_opaque(*operands: Any) -> tuple[torch.Tensor, ...]:
+    (y, last), saved = _run(*operands)
+    return y.contiguous(), last.contiguous(), saved.contiguous()
+
+
+def _pull_opaque(*args: Any) -> list[torch.Tensor]:
+    operands, saved, g, g_last = args[:7], *args[7:]
+    return [
+        g.new_empty(0) if x is None else x.contiguous()
+        for x in _pull(operands, saved, g, g_last)
+    ]
+
+
+# A compiler would unroll the steps, so it sees the scan and its adjoint as two ops.
+_opaque = torch.library.custom_op(
+    "ember_ml::selective_scan",
+    _run_opaque,
+    mutates_args=(),
+    schema=f"({_SCHEMA}) -> (Tensor, Tensor, Tensor)",
+)
+_opaque_pull = torch.library.custom_op(
+    "ember_ml::selective_scan_adjoint",
+    _pull_opaque,
+    mutates_args=(),
+    schema=f"({_SCHEMA}, Tensor saved, Tensor g, Tensor g_last) -> Tensor[]",
+)
+
+
+@_opaque.register_fake
+def _(u, dt, a, b, c, d, state):
+    model = (a.shape[1], a.shape[0])
+    return (
+        u.new_empty(u.shape),
+        u.new_empty((u.shape[0], *model)),
+        u.new_empty((u.shape[0], u.shape[1] // CHUNK, *model)),
+    )
+
+
+@_opaque_pull.register_fake
+def _(*args):
+    return [args[0].new_empty(0 if x is None else x.shape) for x in args[:7]]
+
+
+def _save(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*inputs, output[2])
+
+
+def _backward(ctx: Any, g: Any, g_last: Any, _: Any) -> tuple[Any, ...]:
+    grads = _opaque_pull(*ctx.saved_tensors, g, g_last)
+    return tuple(
+        None if x is None else grad for x, grad in zip(ctx.saved_tensors[:7], grads, strict=True)
+    )
+
+
+_opaque.register_autograd(_backward, setup_context=_save)

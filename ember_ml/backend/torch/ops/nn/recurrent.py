@@ -10,8 +10,9 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml._core.errors import ShapeError
-from ember_ml.backend.torch import loops
+from ember_ml.backend.torch import loops, native_loops as native
 from ember_ml.backend.torch.custom import custom_vjp, fused_once
+from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import in_transform
 from ember_ml.backend.torch.synapses import synapses as synapses
 
@@ -27,7 +28,8 @@ def lstm(
     bias_ih: torch.Tensor | None = None,
     bias_hh: torch.Tensor | None = None,
 ) -> tuple[Any, Any, Any]:
-    return _run(_fused_lstm, _stepwise_lstm, (x, h0, c0, weight_ih, weight_hh, bias_ih, bias_hh))
+    arrays = x, h0, c0, weight_ih, weight_hh, bias_ih, bias_hh
+    return _run(_fused_lstm, _stepwise_lstm, native.LSTM, arrays)
 
 
 def gru(
@@ -38,7 +40,8 @@ def gru(
     bias_ih: torch.Tensor | None = None,
     bias_hh: torch.Tensor | None = None,
 ) -> tuple[Any, Any]:
-    return _run(_fused_gru, _stepwise_gru, (x, h0, weight_ih, weight_hh, bias_ih, bias_hh))
+    arrays = x, h0, weight_ih, weight_hh, bias_ih, bias_hh
+    return _run(_fused_gru, _stepwise_gru, native.GRU, arrays)
 
 
 def closed_form(
@@ -51,7 +54,10 @@ def closed_form(
     gated: bool = True,
 ) -> torch.Tensor:
     stepwise = functools.partial(_stepwise_closed_form, gated=gated)
-    return _by_hand(loops.ClosedForm(gated), stepwise, (x, h0, weight_hh, weight, bias, timespans))
+    arrays = x, h0, weight_hh, weight, bias, timespans
+    access = frame(*arrays)
+    loop = loops.ClosedForm(gated) if access is None else native.ClosedForm(access, gated)
+    return _by_hand(loop, stepwise, arrays)
 
 
 def liquid(
@@ -63,7 +69,9 @@ def liquid(
     weights: torch.Tensor,
 ) -> torch.Tensor:
     arrays = x, v0, capacity, slopes, offsets, weights
-    return _by_hand(loops.Liquid(), _stepwise_liquid, arrays)
+    access = frame(*arrays)
+    loop = loops.Liquid() if access is None else native.Liquid(access)
+    return _by_hand(loop, _stepwise_liquid, arrays)
 
 
 def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> torch.Tensor:
@@ -78,36 +86,52 @@ def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> 
         )
     if not arrays[0].shape[1] or torch.compiler.is_compiling() or in_transform():
         return stepwise(*arrays)
+    return _differentiated(loop, stepwise, arrays)[0]
+
+
+def _differentiated(
+    loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]
+) -> Sequence[torch.Tensor]:
+    """Return the results of a loop, with its gradient; higher derivatives are those of steps."""
     given = [at for at, x in enumerate(arrays) if x is not None]
 
     def filled(present: Sequence[Any]) -> list[Any]:
         places = dict(zip(given, present, strict=True))
         return [places.get(at) for at in range(len(arrays))]
 
-    def forward(*present: Any) -> list[torch.Tensor]:
-        return [loop.forward(*filled(present))]
+    def results(out: Any) -> tuple[torch.Tensor, ...]:
+        return (out,) if isinstance(out, torch.Tensor) else out
+
+    def forward(*present: Any) -> Sequence[torch.Tensor]:
+        return results(loop.forward(*filled(present)))
 
     def pull(present: Sequence[Any], cotangents: Sequence[Any], again: bool) -> Sequence[Any]:
         if again:
-            function = torch.func.vjp(lambda *some: stepwise(*filled(some)), *present)[1]
-            return function(cotangents[0])
-        grads = loop.backward(filled(present), cotangents[0])
+            plain = lambda *some: results(stepwise(*filled(some)))
+            return torch.func.vjp(plain, *present)[1](tuple(cotangents))
+        grads = loop.backward(filled(present), *cotangents)
         return [g for g in grads if g is not None]
 
-    return custom_vjp(forward, pull, [x for x in arrays if x is not None])[0]
+    return custom_vjp(forward, pull, [x for x in arrays if x is not None])
 
 
 def _run(
-    fused: Callable[..., Any], stepwise: Callable[..., Any], arrays: Sequence[Any]
+    fused: Callable[..., Any],
+    stepwise: Callable[..., Any],
+    loop: Callable[..., Any],
+    arrays: Sequence[Any],
 ) -> tuple[torch.Tensor, ...]:
-    """Use the fused kernel where possible; half precision in float32."""
+    """Use the C kernels or torch's fused kernel where possible; half precision in float32."""
     _check_shapes(arrays)
     dtype = arrays[0].dtype
     if dtype in _HALVES:
         wide = [None if x is None else x.float() for x in arrays]
-        return tuple(out.to(dtype) for out in _run(fused, stepwise, wide))
+        return tuple(out.to(dtype) for out in _run(fused, stepwise, loop, wide))
     if not arrays[0].shape[1] or torch.compiler.is_compiling():
         return stepwise(*arrays)
+    access = frame(*arrays)
+    if access is not None and all(x is None or x.numel() for x in arrays):
+        return tuple(_differentiated(loop(access), stepwise, arrays))
     return fused_once(fused, stepwise, arrays, order=-1)
 
 

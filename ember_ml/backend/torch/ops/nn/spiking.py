@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from ember_ml.backend import spiking
+from ember_ml.backend import native_spiking, spiking
 from ember_ml.backend.spiking import Operands, Options
+from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import in_transform, tracing
 from ember_ml.backend.torch.spiking import Saved, run
 from ember_ml.backend.torch.spiking_adjoint import Adjoint
@@ -46,12 +47,51 @@ def spiking_scan(
         exporting = getattr(torch.compiler, "is_exporting", lambda: False)()
         if tracing.gradients or exporting:
             return _plain(Operands(*arrays), options)
-        return _opaque(*arrays, *options)[:3]
+        return _opaque(*arrays, *options)
     if in_transform():
         return _plain(Operands(*arrays), options)
     if torch.is_grad_enabled() and any(a is not None and a.requires_grad for a in arrays):
         return _Scan.apply(options, *arrays)
-    return run(Operands(*arrays), options, save=False)[0]
+    return _run(Operands(*arrays), options, save=False)[0]
+
+
+def _run(operands: Operands, options: Options, save: bool) -> tuple[Any, Saved]:
+    """Return the results, and the arrays for a backward pass without the C kernels."""
+    if native_spiking.serves(operands, options):
+        access = frame(*operands[:7])
+        if access is not None:
+            return native_spiking.forward(access, operands, options, _bytes(operands.mask)), Saved()
+    return run(operands, options, save=save)
+
+
+def _bytes(mask: torch.Tensor | None) -> torch.Tensor | None:
+    return None if mask is None else mask.contiguous()
+
+
+def _gradients(
+    operands: Operands,
+    options: Options,
+    outputs: Sequence[Any],
+    saved: Saved,
+    cotangents: Sequence[Any],
+    needed: set[str],
+) -> Operands:
+    """Return the gradients of the operands; `outputs` are spikes and voltages."""
+    if native_spiking.serves(operands, options):
+        shapes = [outputs[0].shape, outputs[0].shape, operands.state.shape]
+        zero = operands.x.new_zeros(())
+        given = [
+            zero.expand(shape) if g is None else g
+            for g, shape in zip(cotangents, shapes, strict=True)
+        ]
+        access = frame(*operands[:7], *outputs, *given)
+        if access is not None:
+            mask = _bytes(operands.mask)
+            learn = "beta" in needed
+            return native_spiking.adjoint(access, operands, options, mask, outputs, given, learn)
+    if saved == Saved():
+        saved = run(operands, options, save=True)[1]
+    return Adjoint(operands, options, outputs[1], saved, cotangents, needed).gradients()
 
 
 def _plain(operands: Operands, options: Options) -> tuple[Any, Any, Any]:
@@ -69,9 +109,9 @@ class _Scan(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx: Any, options: Options, *arrays: torch.Tensor | None) -> Any:
-        outs, saved = run(Operands(*arrays), options, save=True)
+        outs, saved = _run(Operands(*arrays), options, save=True)
         ctx.options = options
-        ctx.save_for_backward(*arrays, outs[1], *saved)
+        ctx.save_for_backward(*arrays, *outs[:2], *saved)
         ctx.set_materialize_grads(False)
         return outs
 
@@ -84,10 +124,8 @@ class _Scan(torch.autograd.Function):  # type: ignore[misc]
         if torch.is_grad_enabled() or any(g is not None and batched(g) for g in cotangents):
             return None, *_plain_gradients(operands, ctx.options, cotangents, needs)
         needed = {name for name, need in zip(_NAMES, needs, strict=False) if need}
-        voltages, saved = arrays[-4], Saved(*arrays[-3:])
-        return None, *Adjoint(
-            operands, ctx.options, voltages, saved, cotangents, needed
-        ).gradients()
+        outputs, saved = arrays[-5:-3], Saved(*arrays[-3:])
+        return None, *_gradients(operands, ctx.options, outputs, saved, cotangents, needed)
 
 
 def _plain_gradients(
@@ -119,8 +157,8 @@ _SCHEMA = (
 
 
 def _run_opaque(*args: Any) -> tuple[torch.Tensor, ...]:
-    outs, saved = run(Operands(*args[:10]), Options(*args[10:]), save=True)
-    return *outs, *[outs[0].new_empty(0) if x is None else x for x in saved]
+    outs, _ = _run(Operands(*args[:10]), Options(*args[10:]), save=False)
+    return tuple(x.contiguous() for x in outs)
 
 
 # A compiler would unroll the steps, so it sees the scan and its adjoint as two ops.
@@ -128,36 +166,18 @@ _opaque = torch.library.custom_op(
     "ember_ml::spiking_scan",
     _run_opaque,
     mutates_args=(),
-    schema=f"({_SCHEMA}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    schema=f"({_SCHEMA}) -> (Tensor, Tensor, Tensor)",
 )
 
 
 @_opaque.register_fake
-def _(x, state, beta, threshold, alpha, rho, strength, taps, history, mask, reset, refractory, *_):
-    batch, length, size = x.shape
-
-    def steps(exist: bool = True, dtype: Any = None) -> torch.Tensor:
-        return x.new_empty((length, batch, size) if exist else (0,), dtype=dtype)
-
-    spikes = steps().transpose(0, 1)
-    if taps is not None:
-        spikes = x.new_empty(batch, len(taps) + length, size)[:, len(taps) :]
-    active = mask is not None or refractory > 0
-    return (
-        spikes,
-        steps().transpose(0, 1),
-        state.new_empty(state.shape),
-        steps(alpha is not None),
-        steps(rho is not None),
-        steps(active, torch.bool if active else None),
-    )
+def _(x, state, *_):
+    return x.new_empty(x.shape), x.new_empty(x.shape), state.new_empty(state.shape)
 
 
 def _pull_opaque(*args: Any) -> list[torch.Tensor]:
     operands, options = Operands(*args[:10]), Options(*args[10:14])
-    saved = Saved(*[x if x.numel() else None for x in args[15:18]])
-    cotangents = args[18:]
-    grads = Adjoint(operands, options, args[14], saved, cotangents, set(_NAMES)).gradients()
+    grads = _gradients(operands, options, args[14:16], Saved(), args[16:], set(_NAMES))
     return [operands.x.new_empty(0) if g is None else g.contiguous().clone() for g in grads[:-1]]
 
 
@@ -166,7 +186,7 @@ _opaque_pull = torch.library.custom_op(
     _pull_opaque,
     mutates_args=(),
     schema=(
-        f"({_SCHEMA}, Tensor voltages, Tensor s0, Tensor s1, Tensor s2, "
+        f"({_SCHEMA}, Tensor spikes, Tensor voltages, "
         "Tensor? g0, Tensor? g1, Tensor? g2) -> Tensor[]"
     ),
 )
@@ -180,12 +200,12 @@ def _(*args):
 
 def _save(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.options = inputs[10:]
-    ctx.save_for_backward(*inputs[:10], output[1], *output[3:])
+    ctx.save_for_backward(*inputs[:10], *output[:2])
 
 
 def _backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:
     arrays = ctx.saved_tensors
-    grads = _opaque_pull(*arrays[:10], *ctx.options, *arrays[10:], *cotangents[:3])
+    grads = _opaque_pull(*arrays[:10], *ctx.options, *arrays[10:], *cotangents)
     own = [None if x is None else g for x, g in zip(arrays[:9], grads, strict=True)]
     return *own, None, None, None, None, None
 

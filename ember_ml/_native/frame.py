@@ -1,0 +1,70 @@
+"""Access of the kernels to the arrays of a framework."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+GRAIN = 1 << 15
+"""Least work of a thread, in operations of a few nanoseconds: a thread costs some 20 us."""
+
+
+class Frame(NamedTuple):
+    """What a call of a kernel needs to know of a framework's arrays of one dtype.
+
+    Attributes:
+        library: The loaded library.
+        itemsize: Size of an element in bytes: 4 or 8.
+        pointer: Function that returns the address of an array.
+        strides: Function that returns the strides of an array, in elements.
+        copy: Function of an array and a shape that returns a contiguous array of this shape.
+        empty: Function that returns a new contiguous array of a shape.
+        linear: Function of x, weight and bias (or None) that returns x @ weight.T + bias.
+        threads: Largest number of threads.
+    """
+
+    library: ctypes.CDLL
+    itemsize: int
+    pointer: Callable[[Any], int]
+    strides: Callable[[Any], Sequence[int]]
+    copy: Callable[[Any, tuple[int, ...]], Any]
+    empty: Callable[[tuple[int, ...]], Any]
+    linear: Callable[[Any, Any, Any], Any]
+    threads: int
+
+    def threads_for(self, work: int) -> int:
+        """Return the number of threads for a number of operations."""
+        return max(1, min(self.threads, work // GRAIN))
+
+    def rows(self, x: Any) -> tuple[Any, int, int]:
+        """Return an array with contiguous rows, and its strides of batch and time.
+
+        Args:
+            x: (batch, time, features).
+        """
+        batch, time, inner = self.strides(x)
+        if inner == 1 or x.shape[2] == 1:
+            return x, batch, time
+        if batch == time == inner == 0:  # a number that is broadcast, such as a gradient of a sum
+            return self.copy(x[0, 0], (x.shape[2],)), 0, 0
+        return self.copy(x, tuple(x.shape)), x.shape[1] * x.shape[2], x.shape[2]
+
+    def kernel(self, name: str) -> Any:
+        """Return the function of the library for the dtype of the arrays."""
+        return getattr(self.library, name + ("_f32" if self.itemsize == 4 else "_f64"))
+
+    def call_arrays(self, name: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
+        """Call a kernel with arrays instead of their addresses; None for one that is not given."""
+        self.call(name, [None if x is None else self.pointer(x) for x in arrays], numbers)
+
+    def call(self, name: str, pointers: Sequence[int | None], numbers: Sequence[int]) -> None:
+        """Call the kernel of this name for the dtype of the arrays.
+
+        Args:
+            name: Name without the suffix of the dtype.
+            pointers: Addresses of the arrays; None for an array that is not given.
+            numbers: Sizes, strides and options.
+        """
+        arrays = (ctypes.c_void_p * len(pointers))(*pointers)
+        self.kernel(name)(arrays, (ctypes.c_int64 * len(numbers))(*numbers))

@@ -1,0 +1,76 @@
+"""Arguments of the C kernels of the selective scan, for the arrays of any framework."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml._native.frame import Frame
+
+CHUNK = 16
+"""Number of steps between two states that the forward pass stores."""
+_COST = 8  # of an exponential, in operations
+
+
+def _arguments(
+    frame: Frame, operands: Any, state: Any, saved: Any, last: Any, backward: bool
+) -> tuple[list[Any], list[int]]:
+    """Return the arrays and numbers that both kernels take."""
+    u, dt, a, b, c, d = operands
+    (batch, time, channels), states = u.shape, a.shape[1]
+    slots = min(batch, frame.threads_for(batch * time * channels * states * _COST))
+    size = frame.kernel("ember_selective_scan_workspace")(states, CHUNK, int(backward))
+    rows = [frame.rows(x) for x in (u, dt, b, c)]
+    numbers = [batch, time, channels, states, CHUNK, slots, size]
+    for _, batch_stride, time_stride in rows:
+        numbers += (batch_stride, time_stride)
+    d = None if d is None else frame.copy(d, (channels,))
+    arrays = [rows[0][0], rows[1][0], frame.copy(a.T, (states, channels)), rows[2][0], rows[3][0]]
+    return [*arrays, d, state, saved, last, frame.empty((slots * size,))], numbers
+
+
+def forward(frame: Frame, operands: Any, state: Any) -> tuple[Any, Any, Any]:
+    """Return the output, the last state and the state after each whole chunk of steps.
+
+    States of the model are (batch, states, channels).
+
+    Args:
+        frame: Access to the arrays.
+        operands: u, dt, a, b, c and d of `ops.selective_scan`, not empty; d may be None.
+        state: Contiguous initial state, or None.
+    """
+    u, a = operands[0], operands[2]
+    (batch, time, channels), states = u.shape, a.shape[1]
+    saved = frame.empty((batch, time // CHUNK, states, channels))
+    last, y = frame.empty((batch, states, channels)), frame.empty((batch, time, channels))
+    arrays, numbers = _arguments(frame, operands, state, saved, last, backward=False)
+    frame.call_arrays("ember_selective_scan", [*arrays, y], numbers)
+    return y, last, saved
+
+
+def adjoint(
+    frame: Frame, operands: Any, state: Any, saved: Any, grad_y: Any, grad_last: Any
+) -> list[Any]:
+    """Return the gradients of u, dt, a, b, c, d and the initial state; None for what is None.
+
+    Args:
+        frame: Access to the arrays.
+        operands: As in `forward`.
+        state: Contiguous initial state, or None.
+        saved: Stored states.
+        grad_y: Gradient of the output.
+        grad_last: Contiguous gradient of the last state, or None.
+    """
+    u, a, d = operands[0], operands[2], operands[5]
+    (batch, time, channels), states = u.shape, a.shape[1]
+    arrays, numbers = _arguments(frame, operands, state, saved, None, backward=True)
+    g, *strides = frame.rows(grad_y)
+    sequence, narrow, model = (batch, time, channels), (batch, time, states), (states, channels)
+    grad_a = frame.empty((batch, *model))
+    grad_d = None if d is None else frame.empty((batch, channels))
+    grad_state = None if state is None else frame.empty((batch, *model))
+    grads = [frame.empty(shape) for shape in (sequence, sequence, narrow, narrow)]
+    outputs = [*grads[:2], grad_a, *grads[2:], grad_d, grad_state]
+    arrays += [g, grad_last, *outputs]
+    frame.call_arrays("ember_selective_scan_adjoint", arrays, [*numbers, *strides])
+    total_d = None if grad_d is None else grad_d.sum(0)
+    return [*grads[:2], grad_a.sum(0).T, *grads[2:], total_d, grad_state]

@@ -1,0 +1,95 @@
+"""Arguments of the C kernels of spiking neurons, for the arrays of any framework."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml._native.frame import Frame
+from ember_ml.backend.spiking import RESETS, SURROGATES, Operands, Options
+
+_COST = 4  # operations per neuron and step
+_PARAMETERS = ("beta", "threshold", "alpha", "rho", "strength")
+
+
+def serves(operands: Operands, options: Options) -> bool:
+    """Return whether the kernels compute a scan: no synapses, and no refractory period.
+
+    Args:
+        operands: Arrays of the scan.
+        options: Options of the scan.
+    """
+    shape = operands.x.shape
+    return operands.taps is None and not options.refractory and 0 not in shape
+
+
+def real_operands(operands: Operands) -> list[Any]:
+    """Return the arrays of floating point numbers."""
+    return [x for x in operands[:7] if x is not None]
+
+
+def _arguments(
+    frame: Frame, operands: Operands, options: Options, mask: Any
+) -> tuple[list[Any], list[int]]:
+    x, state, *parameters = operands[:7]
+    batch, time, size = x.shape
+    rows, *strides = frame.rows(x)
+    arrays = [rows, frame.copy(state, tuple(state.shape))]
+    arrays += [None if p is None else frame.copy(p, (size,)) for p in parameters]
+    slots = frame.threads_for(batch * time * size * _COST)
+    numbers = [batch, time, size, slots, RESETS.index(options.reset), *strides]
+    return [*arrays, mask], numbers
+
+
+def forward(frame: Frame, operands: Operands, options: Options, mask: Any) -> tuple[Any, Any, Any]:
+    """Return the spikes, the voltages and the next state.
+
+    Args:
+        frame: Access to the arrays.
+        operands: Arrays of a scan that the kernels serve.
+        options: Options of the scan.
+        mask: Contiguous mask of bytes, or None.
+    """
+    shape = tuple(operands.x.shape)
+    outs = frame.empty(shape), frame.empty(shape), frame.empty(tuple(operands.state.shape))
+    arrays, numbers = _arguments(frame, operands, options, mask)
+    frame.call_arrays("ember_spiking_scan", [*arrays, *outs], numbers)
+    return outs
+
+
+def adjoint(
+    frame: Frame,
+    operands: Operands,
+    options: Options,
+    mask: Any,
+    outputs: Any,
+    cotangents: Any,
+    learn: bool = True,
+) -> Operands:
+    """Return the gradients of the operands.
+
+    Args:
+        frame: Access to the arrays.
+        operands: Arrays of a scan that the kernels serve.
+        options: Options of the scan.
+        mask: Contiguous mask of bytes, or None.
+        outputs: Spikes and voltages of the scan.
+        cotangents: Gradients of spikes, voltages and the next state.
+        learn: Whether the gradient of beta is needed.
+    """
+    shape, rows = tuple(operands.x.shape), tuple(operands.state.shape)
+    batch, time, size = shape
+    arrays, numbers = _arguments(frame, operands, options, mask)
+    arrays += [frame.copy(x, shape) for x in outputs[:2]]
+    given = [frame.rows(g) for g in cotangents[:2]]
+    numbers += [SURROGATES.index(options.surrogate), int(learn)]
+    numbers += [stride for _, *strides in given for stride in strides]
+    slope = frame.empty((1,))
+    slope[0] = options.slope
+    trace = 2 * time * frame.kernel("ember_spiking_scan_block")() if rows[1] > 1 else 0
+    workspace = frame.empty((numbers[3] * trace,))
+    grads = frame.empty(shape), frame.empty(rows), frame.empty((batch, 5, size))
+    arrays += [*[g for g, *_ in given], frame.copy(cotangents[2], rows), slope, workspace, *grads]
+    frame.call_arrays("ember_spiking_scan_adjoint", arrays, numbers)
+    sums = grads[2].sum(0)
+    present = [None if getattr(operands, p) is None else sums[at] for at, p in enumerate(_PARAMETERS)]
+    return Operands(grads[0], grads[1], *present)

@@ -1,0 +1,52 @@
+"""Access of the C kernels to NumPy arrays."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from ember_ml import _native
+from ember_ml._native.frame import Frame
+
+_ITEMSIZES = {np.dtype(np.float32): 4, np.dtype(np.float64): 8}
+
+
+def frame(*arrays: np.ndarray | None) -> Frame | None:
+    """Return the access to arrays of one dtype; None if the kernels do not serve them.
+
+    Args:
+        arrays: Operands of a kernel; None for an operand that is not given.
+    """
+    library = _native.library
+    if library is None:
+        return None
+    present = [x for x in arrays if x is not None]
+    dtype = present[0].dtype
+    itemsize = _ITEMSIZES.get(dtype)
+    if itemsize is None:
+        return None
+    for x in present:
+        if (x.dtype is not dtype and x.dtype != dtype) or not x.flags.aligned:
+            return None
+    empty = functools.partial(np.empty, dtype=dtype)
+    return Frame(library, itemsize, _pointer, _strides, _copy, empty, _linear, _native.threads)
+
+
+def _pointer(x: np.ndarray) -> int:
+    return x.__array_interface__["data"][0]
+
+
+def _strides(x: np.ndarray) -> Sequence[int]:
+    itemsize = x.itemsize
+    return [stride // itemsize for stride in x.strides]
+
+
+def _copy(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    return np.ascontiguousarray(np.broadcast_to(x, shape))
+
+
+def _linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    out = x @ weight.T
+    return out if bias is None else np.add(out, bias, out)
