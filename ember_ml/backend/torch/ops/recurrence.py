@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ember_ml.backend.recurrences import chunk_length, geometry
+from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.nesting import tracing
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -19,12 +20,12 @@ _NARROW = 8  # below this many contiguous elements, a copy with time first is fa
 def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
     shape, state, axis = geometry(a.shape, b.shape, None if h0 is None else h0.shape, axis)
     dtype = b.dtype
-    if dtype in _HALVES:
+    if dtype in _HALVES and not kernels.serves(b, a, h0):
         a, b, h0 = a.float(), b.float(), None if h0 is None else h0.float()
     a, b = a.expand(shape), b.expand(shape)
     h0 = None if h0 is None else h0.expand(state)
     h, final = _way()(a, b, h0, axis, reverse)
-    return (h.to(dtype), final.to(dtype)) if dtype in _HALVES else (h, final)
+    return (h, final) if h.dtype is dtype else (h.to(dtype), final.to(dtype))
 
 
 def _way() -> Callable[..., Any]:
@@ -69,6 +70,8 @@ def _doubled(
 def _forward(
     a: torch.Tensor, b: torch.Tensor, h0: Any, axis: int, reverse: bool
 ) -> tuple[Any, Any]:
+    if kernels.serves(b, a, h0):
+        return kernels.linear_recurrence.forward(a, b, h0, axis, reverse)
     out = _empty(b, axis)
     state = b.new_zeros(b.shape[:axis] + b.shape[axis + 1 :]) if h0 is None else h0
     return out, _fill((a, b, out), state, axis, reverse, shifted=False).clone()
@@ -77,7 +80,7 @@ def _forward(
 def _empty(like: torch.Tensor, axis: int) -> torch.Tensor:
     """Allocate a result, with time as the first axis in memory where steps would be scattered."""
     shape = [*like.shape]
-    if _inner(like, axis) >= _NARROW or axis == 0:
+    if _inner(like, axis) >= _NARROW or axis == 0 or kernels.serves(like):
         return like.new_empty(shape)
     return like.new_empty([shape.pop(axis), *shape]).movedim(0, axis)
 
@@ -158,6 +161,9 @@ def _adjoint(
     a: torch.Tensor, h0: Any, h: torch.Tensor, gh: Any, gf: Any, axis: int, reverse: bool
 ) -> tuple[torch.Tensor | None, ...]:
     """Return the gradients of a, b and h0, by the shifted recurrence in reverse."""
+    if kernels.serves(h, a, h0, gh, gf):
+        grad_a, b, start = kernels.linear_recurrence.backward(a, h0, h, gh, gf, axis, reverse)
+        return grad_a, b, None if h0 is None else start
     b, grad_a = _empty(h, axis), torch.empty_like(h)
     start = _fill((a.conj().resolve_conj(), gh, b), gf, axis, not reverse, shifted=True)
     early, late = _neighbors(h.shape[axis], reverse)

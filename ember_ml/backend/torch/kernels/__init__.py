@@ -1,0 +1,18 @@
+"""Triton kernels of the torch backend, for CUDA and ROCm devices.
+
+Each kernel is an op of `torch.library` with a fake implementation and a gradient, in a module with
+a reference in plain torch. The programs that run on the GPU are in `programs`, which alone imports
+Triton, at the first launch.
+
+`EMBER_ML_TRITON=0` disables all kernels. `TRITON_INTERPRET=1` runs them on the CPU in Triton's
+interpreter, which is slow and meant for tests.
+"""
+
+from __future__ import annotations
+
+from ember_ml.backend.torch.kernels.availability import REASON as REASON
+from ember_ml.backend.torch.kernels.availability import serves as serves
+from ember_ml.backend.torch.kernels.availability import unavailable as unavailable
+
+if not REASON:  # defining ops takes time
+    from ember_ml.backend.torch.kernels import linear_recurrence as linear_recurrence
