@@ -36,6 +36,7 @@ class Kernel(NamedTuple):
 TRITON = (
     "linear_recurrence",
     "selective_scan",
+    "spiking_scan",
 )
 """Ops with Triton kernels in `ember_ml.backend.torch.kernels`."""
 

@@ -16,3 +16,5 @@ from ember_ml.backend.torch.kernels.availability import unavailable as unavailab
 
 if not REASON:  # defining ops takes time
     from ember_ml.backend.torch.kernels import linear_recurrence as linear_recurrence
+    from ember_ml.backend.torch.kernels import selective_scan as selective_scan
+    from ember_ml.backend.torch.kernels import spiking_scan as spiking_scan

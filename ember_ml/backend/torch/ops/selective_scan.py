@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ember_ml._core.errors import ShapeError
+from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.ops.recurrence import linear_recurrence
 
@@ -20,6 +21,9 @@ _CHUNK = 16
 def selective_scan(u, dt, a, b, c, d=None):
     operands = (u, dt, a, b, c, d)
     _check(*operands)
+    if _is_served(*operands):
+        kernel = kernels.selective_scan
+        return kernel.fused(kernel.forward, kernel.run, kernel.pull, _plain_half, *operands)
     if u.dtype in _HALVES:
         wide = [None if x is None else x.float() for x in operands]
         return selective_scan(*wide).to(u.dtype)
@@ -37,12 +41,32 @@ def selective_scan_with_state(u, dt, a, b, c, d, state):
             f"channels, states) = {(u.shape[0], *a.shape)}"
         )
     tracked = torch.is_grad_enabled() and any(x.requires_grad for x in (*operands, state))
+    if not tracked and _is_served(*operands, state) and _is_eager():
+        y, last, _ = kernels.selective_scan.forward(*operands, state)
+        return y, last.to(state.dtype)
     if u.numel() and u.shape[0] * a.numel() >= _STEP and not tracked and fusible(*operands):
         y, saved = _run(*operands, state.mT)
         return y, saved[:, -1].mT
     entries = (dt * u).unsqueeze(2) * b.unsqueeze(3)
     h, last = linear_recurrence(torch.exp(dt.unsqueeze(2) * a.mT), entries, state.mT)
     return (h * c.unsqueeze(3)).sum(2) + d * u, last.mT
+
+
+def _is_served(u: torch.Tensor, dt: Any, a: torch.Tensor, *rest: Any) -> bool:
+    if not kernels.serves(u, dt, a, *rest):
+        return False
+    return bool(u.numel()) and 0 < a.shape[1] <= kernels.selective_scan.MAX_STATES
+
+
+def _is_eager() -> bool:
+    return not (torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active())
+
+
+def _plain_half(*operands: Any) -> torch.Tensor:
+    """Compute `_plain`, in float32 if the operands are in half precision."""
+    if operands[0].dtype not in _HALVES:
+        return _plain(*operands)
+    return _plain(*[None if x is None else x.float() for x in operands]).to(operands[0].dtype)
 
 
 def _check(

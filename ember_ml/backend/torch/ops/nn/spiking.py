@@ -9,8 +9,10 @@ import torch
 
 from ember_ml.backend import spiking
 from ember_ml.backend.spiking import Operands, Options
+from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.nesting import in_transform, tracing
-from ember_ml.backend.torch.spiking import Saved, run
+from ember_ml.backend.torch.spiking import Saved
+from ember_ml.backend.torch.spiking import run as _run_steps
 from ember_ml.backend.torch.spiking_adjoint import Adjoint
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -51,7 +53,7 @@ def spiking_scan(
         return _plain(Operands(*arrays), options)
     if torch.is_grad_enabled() and any(a is not None and a.requires_grad for a in arrays):
         return _Scan.apply(options, *arrays)
-    return run(Operands(*arrays), options, save=False)[0]
+    return _run(Operands(*arrays), options, save=False)[0]
 
 
 def _plain(operands: Operands, options: Options) -> tuple[Any, Any, Any]:
@@ -64,12 +66,38 @@ def _plain(operands: Operands, options: Options) -> tuple[Any, Any, Any]:
     return spiking.scan(torch, operands, options, fire, torch.Tensor.detach)
 
 
+def _run(
+    operands: Operands, options: Options, save: bool
+) -> tuple[tuple[torch.Tensor, ...], Saved]:
+    """Return the results and the arrays for the backward pass, from the fastest kernel."""
+    fastest = kernels.spiking_scan.run if _is_served(operands) else _run_steps
+    return fastest(operands, options, save)
+
+
+def _pull(
+    operands: Operands,
+    options: Options,
+    voltages: torch.Tensor,
+    saved: Saved,
+    cotangents: Sequence[Any],
+    needed: set[str],
+) -> Operands:
+    """Return the gradients of the operands, from the fastest kernel."""
+    if _is_served(operands):
+        return kernels.spiking_scan.pull(operands, options, voltages, saved, cotangents)
+    return Adjoint(operands, options, voltages, saved, cotangents, needed).gradients()
+
+
+def _is_served(operands: Operands) -> bool:
+    return kernels.serves(operands.x) and kernels.spiking_scan.serves(operands)
+
+
 class _Scan(torch.autograd.Function):  # type: ignore[misc]
     """Scan with its adjoint."""
 
     @staticmethod
     def forward(ctx: Any, options: Options, *arrays: torch.Tensor | None) -> Any:
-        outs, saved = run(Operands(*arrays), options, save=True)
+        outs, saved = _run(Operands(*arrays), options, save=True)
         ctx.options = options
         ctx.save_for_backward(*arrays, outs[1], *saved)
         ctx.set_materialize_grads(False)
@@ -85,9 +113,7 @@ class _Scan(torch.autograd.Function):  # type: ignore[misc]
             return None, *_plain_gradients(operands, ctx.options, cotangents, needs)
         needed = {name for name, need in zip(_NAMES, needs, strict=False) if need}
         voltages, saved = arrays[-4], Saved(*arrays[-3:])
-        return None, *Adjoint(
-            operands, ctx.options, voltages, saved, cotangents, needed
-        ).gradients()
+        return None, *_pull(operands, ctx.options, voltages, saved, cotangents, needed)
 
 
 def _plain_gradients(
@@ -119,7 +145,7 @@ _SCHEMA = (
 
 
 def _run_opaque(*args: Any) -> tuple[torch.Tensor, ...]:
-    outs, saved = run(Operands(*args[:10]), Options(*args[10:]), save=True)
+    outs, saved = _run(Operands(*args[:10]), Options(*args[10:]), save=True)
     return *outs, *[outs[0].new_empty(0) if x is None else x for x in saved]
 
 
@@ -157,7 +183,7 @@ def _pull_opaque(*args: Any) -> list[torch.Tensor]:
     operands, options = Operands(*args[:10]), Options(*args[10:14])
     saved = Saved(*[x if x.numel() else None for x in args[15:18]])
     cotangents = args[18:]
-    grads = Adjoint(operands, options, args[14], saved, cotangents, set(_NAMES)).gradients()
+    grads = _pull(operands, options, args[14], saved, cotangents, set(_NAMES))
     return [operands.x.new_empty(0) if g is None else g.contiguous().clone() for g in grads[:-1]]
 
 
