@@ -33,12 +33,16 @@ class Kernel(NamedTuple):
     reason: str
 
 
-TRITON = (
-    "linear_recurrence",
-    "selective_scan",
-    "spiking_scan",
-)
-"""Ops with Triton kernels in `ember_ml.backend.torch.kernels`."""
+TRITON = {
+    "causal_conv1d": "causal_conv1d",
+    "causal_conv1d_silu": "causal_conv1d",
+    "cross_entropy": "cross_entropy",
+    "gated_rms_norm": "gated_rms_norm",
+    "linear_recurrence": "linear_recurrence",
+    "selective_scan": "selective_scan",
+    "spiking_scan": "spiking_scan",
+}
+"""Ops with Triton kernels -> their modules in `ember_ml.backend.torch.kernels`."""
 
 METAL: tuple[str, ...] = ()
 """Ops with Metal kernels in `ember_ml.backend.mlx.kernels`."""

@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml._core.errors import ShapeError
+from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
 
 _BLOCK = 1 << 18  # elements of x and of y that fit a cache
@@ -20,6 +21,26 @@ def causal_conv1d(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Implement `ember_ml.ops.causal_conv1d`."""
+    _check(x, weight, bias)
+    if kernels.serves(x, weight, bias) and kernels.causal_conv1d.takes(x, weight):
+        return kernels.causal_conv1d.apply(x, weight, bias, silu=False)
+    few = weight.shape[1] <= min(TAPS, x.shape[2])
+    if few and x.numel() >= _LARGE and fusible(x, weight, bias):
+        return fused(_run, _pull, _plain, x, weight, bias)
+    return _plain(x, weight, bias)
+
+
+def causal_conv1d_silu(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Implement `ember_ml.ops.causal_conv1d_silu`."""
+    _check(x, weight, bias)
+    if kernels.serves(x, weight, bias) and kernels.causal_conv1d.takes(x, weight):
+        return kernels.causal_conv1d.apply(x, weight, bias, silu=True)
+    return F.silu(causal_conv1d(x, weight, bias))
+
+
+def _check(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
     if x.ndim != 3 or weight.ndim != 2 or weight.shape[0] != x.shape[1] or 0 in weight.shape:
         raise ShapeError(
             f"causal_conv1d takes x (batch, channels, length) and weight (channels, taps), "
@@ -29,10 +50,6 @@ def causal_conv1d(
         raise ShapeError(
             f"causal_conv1d: bias must have the shape ({len(weight)},), not {(*bias.shape,)}"
         )
-    few = weight.shape[1] <= min(TAPS, x.shape[2])
-    if few and x.numel() >= _LARGE and fusible(x, weight, bias):
-        return fused(_run, _pull, _plain, x, weight, bias)
-    return _plain(x, weight, bias)
 
 
 def _plain(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:

@@ -16,17 +16,30 @@ from ember_ml.backend.torch.kernels.launching import (
 from ember_ml.backend.torch.kernels.launching import fused as fused
 
 CHUNK = 64
-MAX_STATES = 256
+FORWARD, BACKWARD = 512, 256
+"""States of a program instance; twice as many spill registers on some GPUs."""
+MAX_STATES = 64
 
 
-def tuning(states: int) -> tuple[int, int]:
+def takes(u: Tensor, a: Tensor) -> bool:
+    """Return whether the kernels take these shapes: not empty, and within 32 bits an example.
+
+    Args:
+        u: Input, (batch, time, channels).
+        a: Decay rates, (channels, states).
+    """
+    return u.numel() > 0 and 0 < a.shape[1] <= MAX_STATES and u[0].numel() < 1 << 31
+
+
+def tuning(states: int, elements: int) -> tuple[int, int]:
     """Return the channels of a program instance and the padded number of states.
 
     Args:
         states: Number of states of a channel.
+        elements: Number of states of an instance that fit its registers.
     """
     padded = next_power(states)
-    return max(4, min(32, 512 // padded)), padded
+    return max(4, min(32, elements // padded)), padded
 
 
 def reference(
@@ -74,7 +87,7 @@ def forward(
 
     y, final, saved = _empty(u, a)
     batch, length, channels = u.shape
-    block, padded = tuning(a.shape[1])
+    block, padded = tuning(a.shape[1], FORWARD)
     with on_device(u):
         programs.scan[(cdiv(channels, block), batch)](
             *(u, dt, a.contiguous(), b.contiguous(), c.contiguous()),
@@ -116,7 +129,7 @@ def backward(
 
     batch, length, channels = u.shape
     states = a.shape[1]
-    block, padded = tuning(states)
+    block, padded = tuning(states, BACKWARD)
     blocks = cdiv(channels, block)
     grad_u, grad_dt = u.new_empty(u.shape), dt.new_empty(dt.shape)
     work = new_sums(u, batch, CHUNK, channels, states)

@@ -53,9 +53,7 @@ def selective_scan_with_state(u, dt, a, b, c, d, state):
 
 
 def _is_served(u: torch.Tensor, dt: Any, a: torch.Tensor, *rest: Any) -> bool:
-    if not kernels.serves(u, dt, a, *rest):
-        return False
-    return bool(u.numel()) and 0 < a.shape[1] <= kernels.selective_scan.MAX_STATES
+    return kernels.serves(u, dt, a, *rest) and kernels.selective_scan.takes(u, a)
 
 
 def _is_eager() -> bool:

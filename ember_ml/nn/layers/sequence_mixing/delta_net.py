@@ -211,5 +211,5 @@ class GatedDeltaNet(DeltaNet):
 
     def read_out(self, y: Tensor, x: Tensor) -> Tensor:
         """Normalize, gate and project the heads, (..., heads, head features)."""
-        gate = ops.silu(self.gate(x))
-        return self.out(ops.reshape(self.norm(y), gate.shape) * gate)
+        gate = self.gate(x)
+        return self.out(ops.reshape(self.norm(y, ops.reshape(gate, y.shape)), gate.shape))

@@ -54,15 +54,15 @@ def scan(
     d = tl.zeros([BLOCK], tl.float32)
     if HAS_D:
         d = tl.load(d_ptr + c, real, 0.0).to(tl.float32)
-    u_ptr += row * u_batch + c * u_channel
-    dt_ptr += row * dt_batch + c * dt_channel
+    u_ptr += row * u_batch
+    dt_ptr += row * dt_batch
     wide = tl.full([], 0, tl.int64)
     for part in range(chunks):
         tl.store(saved_ptr + (row * chunks + part) * channels * states + tile, h, inside)
         for step in range(part * chunk, tl.minimum(part * chunk + chunk, length)):
             t = wide + step
-            u = tl.load(u_ptr + t * u_time, real, 0.0).to(tl.float32)
-            dt = tl.load(dt_ptr + t * dt_time, real, 0.0).to(tl.float32)
+            u = tl.load(u_ptr + t * u_time + c * u_channel, real, 0.0).to(tl.float32)
+            dt = tl.load(dt_ptr + t * dt_time + c * dt_channel, real, 0.0).to(tl.float32)
             at = (row * length + t) * states + n
             write = tl.load(b_ptr + at, known, 0.0).to(tl.float32)
             read = tl.load(c_ptr + at, known, 0.0).to(tl.float32)
@@ -122,10 +122,10 @@ def gradients(
     d = tl.zeros([BLOCK], tl.float32)
     if HAS_D:
         d = tl.load(d_ptr + c, real, 0.0).to(tl.float32)
-    u_ptr += row * u_batch + c * u_channel
-    dt_ptr += row * dt_batch + c * dt_channel
-    g_ptr += row * g_batch + c * g_channel
-    work_ptr += row * chunk * channels * states + tile
+    u_ptr += row * u_batch
+    dt_ptr += row * dt_batch
+    g_ptr += row * g_batch
+    work_ptr += row * chunk * channels * states
     parts = (tl.program_id(0) * batch + row) * length  # of b and c: (blocks, batch, time, states)
     later = tl.zeros([BLOCK, STATES], tl.float32)
     grad_a = tl.zeros([BLOCK, STATES], tl.float32)
@@ -139,21 +139,21 @@ def gradients(
         h = tl.load(saved_ptr + (row * chunks + part) * size + tile, inside, 0.0)
         for step in range(count):
             t = wide + start + step
-            tl.store(work_ptr + step * size, h, inside)
-            u = tl.load(u_ptr + t * u_time, real, 0.0).to(tl.float32)
-            dt = tl.load(dt_ptr + t * dt_time, real, 0.0).to(tl.float32)
+            tl.store(work_ptr + step * size + tile, h, inside)
+            u = tl.load(u_ptr + t * u_time + c * u_channel, real, 0.0).to(tl.float32)
+            dt = tl.load(dt_ptr + t * dt_time + c * dt_channel, real, 0.0).to(tl.float32)
             write = tl.load(b_ptr + (row * length + t) * states + n, known, 0.0).to(tl.float32)
             h = tl.exp(dt[:, None] * a) * h + (dt * u)[:, None] * write[None, :]
         tl.debug_barrier()
         for step in range(count):
             at = count - 1 - step
             t = wide + start + at
-            u = tl.load(u_ptr + t * u_time, real, 0.0).to(tl.float32)
-            dt = tl.load(dt_ptr + t * dt_time, real, 0.0).to(tl.float32)
-            g = tl.load(g_ptr + t * g_time, real, 0.0).to(tl.float32)
+            u = tl.load(u_ptr + t * u_time + c * u_channel, real, 0.0).to(tl.float32)
+            dt = tl.load(dt_ptr + t * dt_time + c * dt_channel, real, 0.0).to(tl.float32)
+            g = tl.load(g_ptr + t * g_time + c * g_channel, real, 0.0).to(tl.float32)
             write = tl.load(b_ptr + (row * length + t) * states + n, known, 0.0).to(tl.float32)
             read = tl.load(c_ptr + (row * length + t) * states + n, known, 0.0).to(tl.float32)
-            before = tl.load(work_ptr + at * size, inside, 0.0)
+            before = tl.load(work_ptr + at * size + tile, inside, 0.0)
             decayed = tl.exp(dt[:, None] * a)
             later += g[:, None] * read[None, :]
             tl.store(grad_c_ptr + (parts + t) * states + n, tl.sum(g[:, None] * h, 0), known)
@@ -162,9 +162,9 @@ def gradients(
             later_decayed = later * decayed
             exponent = later_decayed * before
             scaled = tl.sum(later * write[None, :], 1)
-            place = (row * length + t) * channels + c
-            tl.store(grad_u_ptr + place, scaled * dt + g * d, real)
-            tl.store(grad_dt_ptr + place, tl.sum(exponent * a, 1) + scaled * u, real)
+            place = (row * length + t) * channels
+            tl.store(grad_u_ptr + place + c, scaled * dt + g * d, real)
+            tl.store(grad_dt_ptr + place + c, tl.sum(exponent * a, 1) + scaled * u, real)
             grad_a += exponent * dt[:, None]
             grad_d += g * u
             later = later_decayed
@@ -179,10 +179,10 @@ _HALVES = {f"{name}_ptr": "*bf16" for name in ("u", "dt", "a", "b", "c", "d")}
 BUILDS = [
     Build(scan, {**_CONSTANTS, "HAS_FIRST": True}),
     Build(scan, {**_CONSTANTS, "HAS_FIRST": True}, {**_HALVES, "y_ptr": "*bf16"}),
-    Build(gradients, _CONSTANTS),
+    Build(gradients, {**_CONSTANTS, "BLOCK": 16}),
     Build(
         gradients,
-        _CONSTANTS,
+        {**_CONSTANTS, "BLOCK": 16},
         {**_HALVES, "g_ptr": "*bf16", "grad_u_ptr": "*bf16", "grad_dt_ptr": "*bf16"},
     ),
 ]
