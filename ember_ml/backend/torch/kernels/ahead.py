@@ -9,10 +9,11 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ember_ml._core.requirements import import_optional
 from ember_ml.backend.torch.kernels import programs
+from ember_ml.backend.torch.kernels.programs.builds import Build
 
 TARGETS = ("sm_80", "sm_90", "gfx942")
 """NVIDIA A100 and H100, and AMD MI300."""
@@ -58,16 +59,21 @@ def compile_all(targets: tuple[str, ...] = TARGETS) -> Iterator[Compiled]:
         targets: Names in `TARGETS`.
     """
     import_optional("triton", "the compilation of Triton kernels")
-    for found in pkgutil.iter_modules(programs.__path__):
-        if found.name in ("builds", "common"):
-            continue
-        module = importlib.import_module(f"{programs.__name__}.{found.name}")
-        for build in module.BUILDS:
+    for name, builds in _modules():
+        for build in builds:
             for target in targets:
-                yield _compile(found.name, build, target)
+                yield _compile(name, build, target)
 
 
-def _compile(module: str, build: Any, target: str) -> Compiled:
+def _modules() -> Iterator[tuple[str, list[Build]]]:
+    """Yield the names and builds of all modules of programs."""
+    for found in pkgutil.iter_modules(programs.__path__):
+        if found.name != "builds":
+            module = importlib.import_module(f"{programs.__name__}.{found.name}")
+            yield found.name, module.BUILDS
+
+
+def _compile(module: str, build: Build, target: str) -> Compiled:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
