@@ -98,11 +98,13 @@ def _compile(module: str, build: Build, target: str) -> Compiled:
         binary = triton.compile(source, target=where, options={"num_warps": build.warps})
     except Exception as error:
         return result._replace(error=str(error).strip() or type(error).__name__)
-    usage = _amd_usage(binary.asm["amdgcn"]) if is_amd else _usage(binary.asm["ptx"], target)
-    return result._replace(shared=binary.metadata.shared, **usage)
+    registers, spills = (
+        _amd_usage(binary.asm["amdgcn"]) if is_amd else _usage(binary.asm["ptx"], target)
+    )
+    return result._replace(registers=registers, spills=spills, shared=binary.metadata.shared)
 
 
-def _usage(ptx: str, target: str) -> dict[str, int]:
+def _usage(ptx: str, target: str) -> tuple[int, int]:
     """Return registers and spills, as NVIDIA's assembler reports them."""
     from triton import knobs
 
@@ -121,17 +123,12 @@ def _usage(ptx: str, target: str) -> dict[str, int]:
         )
     stores = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr)
     registers = re.search(r"Used (\d+) registers", done.stderr)
-    return {
-        "registers": int(registers[1]) if registers else 0,
-        "spills": max((int(store) + int(load) for store, load in stores), default=0),
-    }
+    spills = max((int(store) + int(load) for store, load in stores), default=0)
+    return int(registers[1]) if registers else 0, spills
 
 
-def _amd_usage(assembly: str) -> dict[str, int]:
+def _amd_usage(assembly: str) -> tuple[int, int]:
     """Return the vector registers, and the spilled ones in bytes, as AMD's compiler reports."""
     registers = re.search(r"\.vgpr_count:\s+(\d+)", assembly)
     spilled = re.search(r"\.vgpr_spill_count:\s+(\d+)", assembly)
-    return {
-        "registers": int(registers[1]) if registers else 0,
-        "spills": 4 * int(spilled[1]) if spilled else 0,
-    }
+    return int(registers[1]) if registers else 0, 4 * int(spilled[1]) if spilled else 0

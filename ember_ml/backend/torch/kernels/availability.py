@@ -56,7 +56,7 @@ def serves(*arrays: torch.Tensor | None) -> bool:
 _recent: dict[int, bool] = {}
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+@torch.compiler.assume_constant_result
 def _is_recent(index: int) -> bool:
     """Return whether a device is new enough. ROCm has no such numbers.
 
