@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from ember_ml.backend import spiking
 from ember_ml.backend.torch import kernels
+from ember_ml.backend.torch.ops.linear_attention import gated_linear_attention
 from ember_ml.backend.torch.ops.nn.classification import cross_entropy
 from ember_ml.backend.torch.ops.nn.gating import gated_rms_norm
 from ember_ml.backend.torch.ops.nn.spiking import _plain, spiking_scan
@@ -189,5 +190,34 @@ def convolutions() -> None:
         )
 
 
-for fill in (recurrences, scans, spikes, rows, convolutions):
+def attentions() -> None:
+    for name, lead, features, strict in (
+        ("feature decay", 2, 3, False),
+        ("feature decay, strict", 2, 3, True),
+        ("head decay", 1, 1, False),
+        ("no decay", 0, 0, False),
+    ):
+        bonus = torch.ones(2, 3, dtype=torch.float64) if strict else None
+
+        def attend(*given: Any, bonus: Any = bonus) -> Any:
+            decay = given[3] if len(given) > 3 else None
+            y = gated_linear_attention(
+                *given[:3], decay, None if bonus is None else bonus.to(given[0].dtype) * 0.0
+            )
+            return y
+
+        CASES[f"linear attention: {name}"] = Case(
+            "triton_gated_linear_attention",
+            attend,
+            lambda *given, strict=strict: kernels.gated_linear_attention.reference(
+                *given, *(() if len(given) > 3 else (None,)), strict
+            ),
+            lambda time, lead=lead, features=features: [
+                *(normal(2, 2, time, 3), strided(2, 2, time, 3), normal(2, 2, time, 5)),
+                *((-uniform(lead, 2, time, features),) if features else ()),
+            ],
+        )
+
+
+for fill in (recurrences, scans, spikes, rows, convolutions, attentions):
     fill()
