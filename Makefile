@@ -7,7 +7,7 @@ ARCHITECTURES ?= attention+swiglu mamba+swiglu hyena+swiglu
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup mad native docs browser demo test robustness quick lint stubs types wheels imports check bench clean
+.PHONY: help setup mad native docs browser demo test kernels robustness quick lint stubs types wheels imports check bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -48,8 +48,17 @@ browser: ## install Chromium for the tests of the report, if apt-get can
 	} || echo "Chromium is missing and cannot be installed here: its tests are skipped, or fail in CI"
 
 test: setup browser ## run the tests on every backend
-	$(BIN)/python -m pytest -n 2 $(or $(ARGS),--ignore tests/distributed)
+	$(BIN)/python -m pytest -n 2 $(or $(ARGS),--ignore tests/distributed --ignore tests/kernels)
 	$(if $(ARGS),,$(BIN)/python -m pytest tests/distributed) # in one worker: they start processes themselves
+
+$(VENV)/.triton: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps triton
+	touch $@
+
+kernels: $(VENV)/.triton ## test the Triton kernels in the interpreter, and compile them for three GPUs
+	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 tests/kernels $(ARGS)
+	$(BIN)/python -m pytest tests/kernels/compiled
+	$(BIN)/ember kernels check
 
 robustness: setup ## run the long robustness tests: kills, random resumes, damaged files, concurrent writers, compilation and export of all modules
 	EMBER_ROBUSTNESS=full $(BIN)/python -m pytest -n 2 tests/robustness tests/conformance/test_torch_modules.py tests/distributed/test_faults.py tests/distributed/test_strategies.py tests/integration/test_mad_sweep.py tests/unit/training/tuning/test_parallel.py $(ARGS)

@@ -53,6 +53,7 @@ ROWS = 3
 """Number of rows of a test function that --quick runs on the first backend."""
 STARTS_PROGRAMS = (
     "tests/distributed/",
+    "tests/kernels/",
     "tests/integration/",
     "tests/robustness/",
     "tests/unit/cli/",

@@ -25,6 +25,7 @@ REQUIREMENTS = {
     "onnxruntime": "onnxruntime>=1.22",
     "onnxscript": "onnxscript>=0.5",
     "nir": "nir>=1.0.6",
+    "triton": "triton>=3.4",
 }
 """Import name of a package -> its requirement, as in the extras of the project."""
 

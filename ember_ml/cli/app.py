@@ -13,6 +13,7 @@ from ember_ml.cli import (
     examples,
     export,
     generate,
+    kernels,
     launch,
     mad,
     memory,
@@ -88,4 +89,5 @@ for kind, summary in components.KINDS.items():
     command(app, kind, summary=summary, panel=COMPONENTS)(components.lister(kind))
 command(app, "examples", panel=COMPONENTS)(examples.examples)
 command(app, "backends", panel=MACHINE)(about.backends)
+command(app, "kernels", panel=MACHINE)(kernels.kernels)
 command(app, "info", panel=MACHINE)(about.info)

@@ -48,6 +48,7 @@ from ember_ml.ops.info import *
 from ember_ml.ops.info import __array_api_version__ as __array_api_version__
 from ember_ml.ops.info import __array_namespace_info__ as __array_namespace_info__
 from ember_ml.ops.joining import *
+from ember_ml.ops.linear_attention import *
 from ember_ml.ops.linearalg import cholesky as cholesky
 from ember_ml.ops.linearalg import det as det
 from ember_ml.ops.linearalg import diag as diag

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from ember_ml._core.errors import ShapeError
 from ember_ml._native.calls import Kernel
+from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.kernel_calls import call, is_served, threads, with_adjoint
 
@@ -24,6 +25,28 @@ def causal_conv1d(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Implement `ember_ml.ops.causal_conv1d`."""
+    _check(x, weight, bias)
+    if kernels.serves(x, weight, bias) and kernels.causal_conv1d.takes(x, weight):
+        return kernels.causal_conv1d.apply(x, weight, bias, silu=False)
+    if x.shape[2] and is_served(x, weight, bias):
+        return with_adjoint(_by_kernel, _pull_by_kernel, _plain, x, weight, bias)
+    few = weight.shape[1] <= min(TAPS, x.shape[2])
+    if few and x.numel() >= _LARGE and fusible(x, weight, bias):
+        return fused(_run, _pull, _plain, x, weight, bias)
+    return _plain(x, weight, bias)
+
+
+def causal_conv1d_silu(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Implement `ember_ml.ops.causal_conv1d_silu`."""
+    _check(x, weight, bias)
+    if kernels.serves(x, weight, bias) and kernels.causal_conv1d.takes(x, weight):
+        return kernels.causal_conv1d.apply(x, weight, bias, silu=True)
+    return F.silu(causal_conv1d(x, weight, bias))
+
+
+def _check(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
     if x.ndim != 3 or weight.ndim != 2 or weight.shape[0] != x.shape[1] or 0 in weight.shape:
         raise ShapeError(
             f"causal_conv1d takes x (batch, channels, length) and weight (channels, taps), "
@@ -33,12 +56,6 @@ def causal_conv1d(
         raise ShapeError(
             f"causal_conv1d: bias must have the shape ({len(weight)},), not {(*bias.shape,)}"
         )
-    if x.shape[2] and is_served(x, weight, bias):
-        return with_adjoint(_by_kernel, _pull_by_kernel, _plain, x, weight, bias)
-    few = weight.shape[1] <= min(TAPS, x.shape[2])
-    if few and x.numel() >= _LARGE and fusible(x, weight, bias):
-        return fused(_run, _pull, _plain, x, weight, bias)
-    return _plain(x, weight, bias)
 
 
 def _plain(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:

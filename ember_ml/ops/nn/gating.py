@@ -10,8 +10,9 @@ from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._arguments import normalize_axis
 from ember_ml.ops._composite import along, in_float32
 from ember_ml.ops.nn.activations import silu
+from ember_ml.ops.nn.normalization import rms_norm
 
-__all__ = ["glu", "prelu", "swiglu"]
+__all__ = ["gated_rms_norm", "glu", "prelu", "swiglu"]
 
 
 def _halves(op: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
@@ -64,3 +65,29 @@ def prelu(x: TensorLike, weight: TensorLike, axis: int = 1) -> Tensor:
     else:
         weight = along("prelu", "weight", weight, x, normalize_axis("prelu", axis, x.ndim))
     return ops.where(x > 0, x, x * weight)
+
+
+@composite(rule=rules.REAL_FLOAT)
+def gated_rms_norm(
+    x: TensorLike,
+    gate: TensorLike,
+    weight: TensorLike | None = None,
+    eps: float = 1e-6,
+    gate_first: bool = False,
+) -> Tensor:
+    """Return `rms_norm(x, weight, eps) * silu(gate)`, in one kernel where a backend has it.
+
+    Args:
+        x: Input, (..., features).
+        gate: Input of the gate, in the shape of x.
+        weight: Scale, (features,). Default: 1.
+        eps: Added to the mean square for numerical stability.
+        gate_first: Whether to return `rms_norm(x * silu(gate), weight, eps)` instead.
+    """
+    if x.shape != gate.shape:
+        raise ShapeError(
+            f"gated_rms_norm: x has shape {x.shape} and gate {gate.shape}; expected one shape"
+        )
+    if gate_first:
+        return rms_norm(x * silu(gate), weight, eps)
+    return rms_norm(x, weight, eps) * silu(gate)

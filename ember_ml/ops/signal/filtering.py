@@ -12,7 +12,14 @@ from ember_ml.ops.fft import fft, ifft, irfft, rfft
 from ember_ml.ops.signal._geometry import CONVOLUTION
 from ember_ml.ops.signal.convolution import conv_general
 
-__all__ = ["causal_conv1d", "convolve", "correlate", "fast_fft_length", "fft_conv"]
+__all__ = [
+    "causal_conv1d",
+    "causal_conv1d_silu",
+    "convolve",
+    "correlate",
+    "fast_fft_length",
+    "fft_conv",
+]
 
 
 @op(rule=rules.CONTRACTION)
@@ -130,3 +137,15 @@ def causal_conv1d(x: TensorLike, weight: TensorLike, bias: TensorLike | None = N
         raise ShapeError(f"causal_conv1d: bias has shape {bias.shape}; expected ({channels},)")
     filters = ops.reshape(weight, (channels, 1, taps))
     return conv_general(x, filters, bias, (1,), ((taps - 1, 0),), (1,), channels)
+
+
+@composite(rule=rules.REAL_FLOAT)
+def causal_conv1d_silu(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """Return `silu(causal_conv1d(x, weight, bias))`, in one kernel where a backend has it.
+
+    Args:
+        x: (batch, channels, length).
+        weight: (channels, taps); the last tap applies to the current element.
+        bias: (channels,). Default: none.
+    """
+    return ops.silu(causal_conv1d(x, weight, bias))

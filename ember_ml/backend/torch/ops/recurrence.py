@@ -9,6 +9,7 @@ import torch
 
 from ember_ml.backend import native_recurrence
 from ember_ml.backend.recurrences import chunk_length, geometry
+from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import tracing
 
@@ -21,12 +22,12 @@ _NARROW = 8  # below this many contiguous elements, a copy with time first is fa
 def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
     shape, state, axis = geometry(a.shape, b.shape, None if h0 is None else h0.shape, axis)
     dtype = b.dtype
-    if dtype in _HALVES:
+    if dtype in _HALVES and not kernels.serves(b, a, h0):
         a, b, h0 = a.float(), b.float(), None if h0 is None else h0.float()
     a, b = a.expand(shape), b.expand(shape)
     h0 = None if h0 is None else h0.expand(state)
     h, final = _way()(a, b, h0, axis, reverse)
-    return (h.to(dtype), final.to(dtype)) if dtype in _HALVES else (h, final)
+    return (h, final) if h.dtype is dtype else (h.to(dtype), final.to(dtype))
 
 
 def _way() -> Callable[..., Any]:
@@ -71,6 +72,8 @@ def _doubled(
 def _forward(
     a: torch.Tensor, b: torch.Tensor, h0: Any, axis: int, reverse: bool
 ) -> tuple[Any, Any]:
+    if kernels.serves(b, a, h0):
+        return kernels.linear_recurrence.forward(a, b, h0, axis, reverse)
     native = frame(a, b, h0)
     if native is not None and b.numel():
         return native_recurrence.forward(native, a, b, h0, tuple(b.shape), axis, reverse)
@@ -82,7 +85,7 @@ def _forward(
 def _empty(like: torch.Tensor, axis: int) -> torch.Tensor:
     """Allocate a result, with time as the first axis in memory where steps would be scattered."""
     shape = [*like.shape]
-    if _inner(like, axis) >= _NARROW or axis == 0:
+    if _inner(like, axis) >= _NARROW or axis == 0 or kernels.serves(like):
         return like.new_empty(shape)
     return like.new_empty([shape.pop(axis), *shape]).movedim(0, axis)
 
@@ -163,6 +166,9 @@ def _adjoint(
     a: torch.Tensor, h0: Any, h: torch.Tensor, gh: Any, gf: Any, axis: int, reverse: bool
 ) -> tuple[torch.Tensor | None, ...]:
     """Return the gradients of a, b and h0, by the shifted recurrence in reverse."""
+    if kernels.serves(h, a, h0, gh, gf):
+        grad_a, b, start = kernels.linear_recurrence.backward(a, h0, h, gh, gf, axis, reverse)
+        return grad_a, b, None if h0 is None else start
     native = frame(a, h0, h, gh, gf)
     if native is not None and h.numel():
         return native_recurrence.adjoint(native, a, h0, h, gh, gf, axis, reverse)

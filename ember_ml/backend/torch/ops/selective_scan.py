@@ -10,6 +10,7 @@ import torch
 from ember_ml._core.errors import ShapeError
 from ember_ml.backend import native_selective_scan
 from ember_ml.backend.native_selective_scan import CHUNK
+from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import tracing
@@ -23,6 +24,9 @@ _STEP = 1 << 12  # below this step size, parallel chunks of time are faster with
 def selective_scan(u, dt, a, b, c, d=None):
     operands = (u, dt, a, b, c, d)
     _check(*operands)
+    if _is_served(*operands):
+        kernel = kernels.selective_scan
+        return kernel.fused(kernel.forward, kernel.run, kernel.pull, _plain_half, *operands)
     if u.dtype in _HALVES:
         wide = [None if x is None else x.float() for x in operands]
         return selective_scan(*wide).to(u.dtype)
@@ -37,6 +41,10 @@ def selective_scan_with_state(u, dt, a, b, c, d, state):
             f"selective_scan_with_state: state has shape {tuple(state.shape)}; expected (batch, "
             f"channels, states) = {(u.shape[0], *a.shape)}"
         )
+    tracked = torch.is_grad_enabled() and any(x.requires_grad for x in (*operands, state))
+    if not tracked and _is_served(*operands, state) and _is_eager():
+        y, last, _ = kernels.selective_scan.forward(*operands, state)
+        return y, last.to(state.dtype)
     y, last = _scan(*operands, state.mT)
     return y, last.mT
 
@@ -55,6 +63,22 @@ def _scan(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
     if fusible(*operands) and (large or frame(*operands) is not None):
         return fused(_run, _pull, _plain, *operands)
     return _plain(*operands)
+
+
+def _is_served(u: torch.Tensor, dt: Any, a: torch.Tensor, *rest: Any) -> bool:
+    return kernels.serves(u, dt, a, *rest) and kernels.selective_scan.takes(u, a)
+
+
+def _is_eager() -> bool:
+    return not (torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active())
+
+
+def _plain_half(*operands: Any) -> torch.Tensor:
+    """Compute `_plain`, in float32 if the operands are in half precision."""
+    if operands[0].dtype not in _HALVES:
+        return _plain(*(*operands, None))[0]
+    wide = [None if x is None else x.float() for x in operands]
+    return _plain(*(*wide, None))[0].to(operands[0].dtype)
 
 
 def _check(

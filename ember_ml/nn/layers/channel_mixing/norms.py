@@ -82,9 +82,23 @@ class RMSNorm(Layer):
         self.eps = eps
         self.weight = _scale(features, affine)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalize the features."""
+    def forward(self, x: Tensor, gate: Tensor | None = None, gate_first: bool = False) -> Tensor:
+        """Normalize the features, and multiply them by silu(gate) if there is one.
+
+        Args:
+            x: Input, (..., features).
+            gate: Input of the gate, in the shape of x. Default: none.
+            gate_first: Whether to apply the gate before the norm. Default: False.
+        """
         self.check_features(x, self.features)
+        if gate is None:
+            return self._normalize(x)
+        if self.region.size == 1:
+            return ops.gated_rms_norm(x, gate, self.weight, self.eps, gate_first)
+        gate = ops.silu(gate)
+        return self._normalize(x * gate) if gate_first else self._normalize(x) * gate
+
+    def _normalize(self, x: Tensor) -> Tensor:
         if self.region.size == 1:
             return ops.rms_norm(x, self.weight, self.eps)
         part = upcast_half(x)

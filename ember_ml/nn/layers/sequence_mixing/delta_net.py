@@ -132,8 +132,8 @@ def _chunked_delta_rule(
     time, size = query.shape[2], _chunked.chunk_length(query.shape[2], query.shape[3])
     q, k, v, rate = (_chunked.split_chunks(part, size) for part in (query, key, value, rate))
     decay = ops.zeros_like(rate) if decay is None else _chunked.split_chunks(decay, size)
-    total, _ = _chunked.cumulative_decay(ops.maximum(decay, _chunked.MIN_LOG_DECAY), strict=False)
-    head_decay = _chunked.head_decay(total, total, strict=False)
+    total = ops.cumsum(ops.maximum(decay, _chunked.MIN_LOG_DECAY), axis=-2)
+    head_decay = _chunked.head_decay(total)
     system = matmul(rate * k, matrix_transpose(k)) * head_decay
     right = ops.concat([rate * v, rate * (k * ops.exp(total))], axis=-1)
     solution = ops.linalg.solve_triangular(system, right, unit_diagonal=True)
@@ -141,24 +141,10 @@ def _chunked_delta_rule(
     scores = matmul(q, matrix_transpose(k)) * head_decay
     last = total[..., -1:, :]
     writes = matrix_transpose(k * ops.exp(last - total))
-    chunks = (values, keys, scores, q * ops.exp(total), writes, ops.exp(last))
-    y, after = _scan_chunks([ops.unstack(part, 2) for part in chunks], state)
+    queries = q * ops.exp(total)
+    y, after = ops.delta_recurrence(values, keys, scores, queries, writes, ops.exp(last), state)
     y = ops.reshape(y, (*y.shape[:2], -1, y.shape[-1]))[:, :, :time]
     return y, None if state is None else after
-
-
-def _scan_chunks(
-    parts: list[tuple[Tensor, ...]], state: Tensor | None
-) -> tuple[Tensor, Tensor | None]:
-    """Process the chunks in order, passing the state from one to the next."""
-    outputs = []
-    for value, key, scores, query, writes, decay in zip(*parts, strict=True):
-        value = value if state is None else value - matmul(key, state)
-        output = matmul(scores, value)
-        outputs.append(output if state is None else output + matmul(query, state))
-        update = matmul(writes, value)
-        state = update if state is None else decay * state + update
-    return ops.stack(outputs, axis=2), state
 
 
 @register("layers/gated_delta_net", aliases=["gated-delta-net"])
@@ -211,5 +197,5 @@ class GatedDeltaNet(DeltaNet):
 
     def read_out(self, y: Tensor, x: Tensor) -> Tensor:
         """Normalize, gate and project the heads, (..., heads, head features)."""
-        gate = ops.silu(self.gate(x))
-        return self.out(ops.reshape(self.norm(y), gate.shape) * gate)
+        gate = self.gate(x)
+        return self.out(ops.reshape(self.norm(y, ops.reshape(gate, y.shape)), gate.shape))

@@ -109,8 +109,8 @@ class GatedLinearAttention(SequenceMixer):
 
     def _read_out(self, y: Tensor, gate: Tensor) -> Tensor:
         """Normalize, gate and project the heads, (..., heads, head features)."""
-        y = ops.reshape(self.norm(ops.astype(y, gate.dtype)), gate.shape)
-        return self.out(y * ops.silu(gate))
+        y = self.norm(ops.astype(y, gate.dtype), ops.reshape(gate, y.shape))
+        return self.out(ops.reshape(y, gate.shape))
 
 
 @register("layers/mh_gated_linear_attention", aliases=["mh-gated-linear-attention", "mh-gla"])

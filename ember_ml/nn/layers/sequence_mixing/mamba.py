@@ -129,8 +129,7 @@ class Mamba(SequenceMixer):
         """Mix the sequence."""
         window, states = state or (None, None)
         u, gate = ops.split(self.in_proj(x), 2, axis=-1)
-        u, window = self.conv.run(mask_padding(u, mask), mask, window)
-        u = ops.silu(u)
+        u, window = self.conv.run(mask_padding(u, mask), mask, window, silu=True)
         dt, write, read = self._select(u)
         dt = mask_padding(dt, mask)  # a step of size 0 leaves the state unchanged
         operands = (u, dt, self._rates(), write, read, self.D)

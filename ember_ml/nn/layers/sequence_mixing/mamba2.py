@@ -191,8 +191,8 @@ class Mamba2(SequenceMixer):
         window, states = state or (None, None)
         gate, u, dt = self._project(x)
         dt = mask_padding(self._step_sizes(dt), mask)
-        u, window = self.conv.run(mask_padding(u, mask), mask, window)
-        value, write, read = self._split_heads(ops.silu(u))
+        u, window = self.conv.run(mask_padding(u, mask), mask, window, silu=True)
+        value, write, read = self._split_heads(u)
         rates = -ops.exp(upcast_half(self.A_log))
         y, states = ssd(value, dt, rates, write, read, self.chunk_size, states)
         y = self._read_out(y + ops.expand_dims(self.D, -1) * value, gate)
@@ -214,8 +214,8 @@ class Mamba2(SequenceMixer):
         return ops.reshape(value, heads), ops.reshape(write, groups), ops.reshape(read, groups)
 
     def _read_out(self, y: Tensor, gate: Tensor) -> Tensor:
-        y = ops.cast(ops.reshape(y, gate.shape), gate.dtype) * ops.silu(gate)
-        return self.out_proj(self.norm(y))
+        y = ops.cast(ops.reshape(y, gate.shape), gate.dtype)
+        return self.out_proj(self.norm(y, gate, gate_first=True))
 
     def initial_state(self, batch: int) -> TensorPair:
         """Return the inputs of the convolution and the states of the heads: zeros."""

@@ -61,12 +61,21 @@ class Taps(Module):
         return y + response[..., : x.shape[-1]], last_positions(state, x, mask, axis=2)
 
     def run(
-        self, x: Tensor, mask: Tensor | None, state: Tensor | None
+        self, x: Tensor, mask: Tensor | None, state: Tensor | None, silu: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the outputs of (batch, time, channels), and with a state the last inputs."""
+        """Return the outputs of (batch, time, channels), and with a state the last inputs.
+
+        Args:
+            x: Input, (batch, time, channels).
+            mask: Padding mask, (batch, time), with padding last. None: no padding.
+            state: The last inputs before x. None: zeros.
+            silu: Whether SiLU follows the convolution. Default: False.
+        """
         x = ops.swapaxes(x, 1, 2)
+        if silu and state is None and x.size:
+            return ops.swapaxes(ops.causal_conv1d_silu(x, self.weight, self.bias), 1, 2), None
         y, state = (self(x), None) if state is None else self.extend(x, state, mask)
-        return ops.swapaxes(y, 1, 2), state
+        return ops.swapaxes(ops.silu(y) if silu else y, 1, 2), state
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the inputs before the first: zeros, (batch, channels, kernel_size - 1)."""

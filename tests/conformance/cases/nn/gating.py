@@ -29,3 +29,17 @@ case("nn.gating.prelu", real(2, 3, 4), real(3), reference=prelu)
 case("nn.gating.prelu", real(2, 3, 4), real(4), reference=prelu, axis=-1)
 case("nn.gating.prelu", real(5), real(1), reference=prelu)
 case("nn.gating.prelu", real(2, 0), real(), reference=prelu)
+
+
+def gated_rms_norm(x, gate, weight=None, eps=1e-6, gate_first=False):
+    opened = gate / (1 + np.exp(-gate))
+    x = x * opened if gate_first else x
+    y = x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * (1 if weight is None else weight)
+    return y if gate_first else y * opened
+
+
+G = "nn.gating.gated_rms_norm"
+case(G, real(2, 3, 4), real(2, 3, 4), real(4), reference=gated_rms_norm)
+case(G, real(3, 5), real(3, 5), eps=0.1, reference=gated_rms_norm)
+case(G, real(3, 5), real(3, 5), real(5), gate_first=True, reference=gated_rms_norm)
+case(G, real(0, 5), real(0, 5), reference=gated_rms_norm)

@@ -110,3 +110,13 @@ for batch, channels, length, taps in (
         reference=depthwise,
         dtypes=EXACT,
     )
+
+
+def depthwise_silu(x, weight, bias=None):
+    y = depthwise(x, weight, bias)
+    return y / (1 + np.exp(-y))
+
+
+SILU = "signal.filtering.causal_conv1d_silu"
+case(SILU, unit(2, 3, 8), unit(3, 4), unit(3), reference=depthwise_silu)
+case(SILU, unit(2, 3, 2), unit(3, 4), reference=depthwise_silu, dtypes=EXACT)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.nesting import is_tracked
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -61,6 +62,14 @@ def nll_loss(
     return F.nll_loss(scores, targets.long(), _wide(weight), **options).to(x.dtype)
 
 
+def _is_served(logits: torch.Tensor, targets: torch.Tensor, axis: int) -> bool:
+    """Return whether the Triton kernel takes logits, and targets of classes, of these shapes."""
+    if not kernels.serves(logits) or not logits.numel() or not -logits.ndim <= axis < logits.ndim:
+        return False
+    rest = [length for at, length in enumerate(logits.shape) if at != axis % logits.ndim]
+    return list(targets.shape) == rest and targets.device == logits.device
+
+
 def cross_entropy(
     logits: torch.Tensor,
     targets: torch.Tensor,
@@ -73,6 +82,17 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1 or targets.is_complex():
         raise ValueError("label_smoothing must be in [0, 1], and targets real")
     soft = targets.is_floating_point() or targets.dtype is torch.bool
+    if not soft and weight is None and _is_served(logits, targets, axis):
+        rows = kernels.cross_entropy.rows(
+            logits.movedim(axis, -1).reshape(-1, logits.shape[axis]),
+            *(targets.long().reshape(-1), ignore_index, label_smoothing),
+        )
+        if reduction == "none":
+            return rows.reshape(targets.shape).to(logits.dtype)
+        total = rows.sum()
+        if reduction == "mean":
+            total = total / (targets != ignore_index).sum()
+        return total.to(logits.dtype)
     scores = _classes_second(_wide(logits), axis)
     targets = _classes_second(targets.to(scores.dtype), axis) if soft else targets.long()
     if not soft and weight is not None and is_tracked(weight):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
+from ember_ml._core.errors import ShapeError
 from ember_ml._native.calls import Kernel
+from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.kernel_calls import call, is_served, threads, with_adjoint
+from ember_ml.backend.torch.ops.nn.normalization import rms_norm
 
 _SWIGLU, _ADJOINT = Kernel("swiglu", "ppiii"), Kernel("swiglu_adjoint", "pppiii")
 
@@ -41,3 +44,22 @@ def _pull(g: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
     out, half = torch.empty_like(x), g.shape[-1]
     call(_ADJOINT, (g, x, out), g.numel() // half, half, threads(x.numel()))
     return [out]
+
+
+def gated_rms_norm(
+    x: torch.Tensor,
+    gate: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    eps: float = 1e-6,
+    gate_first: bool = False,
+) -> torch.Tensor:
+    if x.shape != gate.shape:
+        raise ShapeError(
+            f"gated_rms_norm: x has shape {tuple(x.shape)} and gate {tuple(gate.shape)}; "
+            "expected one shape"
+        )
+    if kernels.serves(x, gate, weight) and kernels.gated_rms_norm.takes(x, weight):
+        return kernels.gated_rms_norm.apply(x, gate, weight, float(eps), gate_first)
+    if gate_first:
+        return rms_norm(x * F.silu(gate), weight, eps)
+    return rms_norm(x, weight, eps) * F.silu(gate)

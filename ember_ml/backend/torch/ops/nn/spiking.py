@@ -9,9 +9,11 @@ import torch
 
 from ember_ml.backend import native_spiking, spiking
 from ember_ml.backend.spiking import Operands, Options
+from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import in_transform, tracing
-from ember_ml.backend.torch.spiking import Saved, run
+from ember_ml.backend.torch.spiking import Saved
+from ember_ml.backend.torch.spiking import run as _run_steps
 from ember_ml.backend.torch.spiking_adjoint import Adjoint
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -56,12 +58,14 @@ def spiking_scan(
 
 
 def _run(operands: Operands, options: Options, save: bool) -> tuple[Any, Saved]:
-    """Return the results, and the arrays for a backward pass without the C kernels."""
+    """Return the results from the fastest kernel, and arrays for the backward pass without C."""
+    if _is_on_gpu(operands):
+        return kernels.spiking_scan.run(operands, options, save)
     if native_spiking.serves(operands, options):
         access = frame(*operands[:7])
         if access is not None:
             return native_spiking.forward(access, operands, options, _bytes(operands.mask)), Saved()
-    return run(operands, options, save=save)
+    return _run_steps(operands, options, save=save)
 
 
 def _bytes(mask: torch.Tensor | None) -> torch.Tensor | None:
@@ -77,6 +81,10 @@ def _gradients(
     needed: set[str],
 ) -> Operands:
     """Return the gradients of the operands; `outputs` are spikes and voltages."""
+    if _is_on_gpu(operands):
+        if _lacks(saved, operands, options):
+            saved = kernels.spiking_scan.run(operands, options, save=True)[1]
+        return kernels.spiking_scan.pull(operands, options, outputs[1], saved, cotangents)
     if native_spiking.serves(operands, options):
         shapes = [outputs[0].shape, outputs[0].shape, operands.state.shape]
         zero = operands.x.new_zeros(())
@@ -89,9 +97,21 @@ def _gradients(
             mask = _bytes(operands.mask)
             learn = "beta" in needed
             return native_spiking.adjoint(access, operands, options, mask, outputs, given, learn)
-    if saved == Saved():
-        saved = run(operands, options, save=True)[1]
+    if _lacks(saved, operands, options):
+        saved = _run_steps(operands, options, save=True)[1]
     return Adjoint(operands, options, outputs[1], saved, cotangents, needed).gradients()
+
+
+def _is_on_gpu(operands: Operands) -> bool:
+    return kernels.serves(operands.x) and kernels.spiking_scan.serves(operands)
+
+
+def _lacks(saved: Saved, operands: Operands, options: Options) -> bool:
+    """Return whether arrays of the forward pass exist and were not saved."""
+    exist = options.refractory > 0 or any(
+        x is not None for x in (operands.alpha, operands.rho, operands.mask)
+    )
+    return exist and all(x is None for x in saved)
 
 
 def _plain(operands: Operands, options: Options) -> tuple[Any, Any, Any]:

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml.backend.torch.causal_convolution import causal_conv1d as causal_conv1d
+from ember_ml.backend.torch.causal_convolution import causal_conv1d_silu as causal_conv1d_silu
 
 
 def correlate(x, y, mode="valid"):

@@ -1,0 +1,1 @@
+"""Programs that run on the GPU. Importing a module of this package imports Triton."""
