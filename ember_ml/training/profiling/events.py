@@ -62,6 +62,7 @@ class Events:
         differentiates: Whether a backward pass is running.
         modules: Seconds of the forward pass of each module, with the modules inside.
         parts: Seconds of the named parts of a step, such as "update".
+        replays: Whether backward passes were measured apart from the computation.
         dispatches_backward: Whether the calls of the backward pass are ops of Ember.
     """
 
@@ -75,6 +76,7 @@ class Events:
         self.differentiates = False
         self.modules: defaultdict[int, float] = defaultdict(float)
         self.parts: defaultdict[str, float] = defaultdict(float)
+        self.replays = False
         self.dispatches_backward = False
         self._inner = 0.0
 
@@ -171,4 +173,5 @@ class Timer:
         total.seconds += seconds
         op, layer, phase = self._key
         start = time.perf_counter() - seconds
+        events.replays = True
         events.add(Event(f"{op} backward", "op", phase, layer, start, seconds, replayed=True))

@@ -19,7 +19,7 @@ SIZES = (256, 512, 1024, 2048, 4096, 8192)
 """Sizes of the square matrices; larger ones only if measuring them takes little time."""
 LEAST = 512
 """Size up to which the budget is three times as large, because short times vary."""
-BUDGET = 0.8
+BUDGET = 0.5
 """Seconds that the measurement of a size may take."""
 REPEATS = 6
 CALLS = 300

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ember_ml.training.profiling.gather import OUTSIDE_NAME
 from ember_ml.training.profiling.result import Profile, Row
 from ember_ml.training.profiling.sentences import notes, summary
 from ember_ml.training.profiling.units import (
@@ -22,6 +23,10 @@ STYLE = """
 .ranking .name { overflow-wrap: anywhere; }
 .ranking + .box { margin-top: 0.8rem; }
 .kind { white-space: nowrap; }
+.bar { display: flex; }
+.swatch { padding-right: 1rem; }
+.swatch::before { content: ""; display: inline-block; width: 0.8rem; height: 0.8rem; }
+.swatch::before { margin-right: 0.4rem; background: var(--c); border-radius: 3px; }
 """
 
 
@@ -51,23 +56,43 @@ def _summary_section(profile: Profile) -> str:
     return section("profile", "Summary", table(["What", "Value"], rows, "", "Summary", words=2))
 
 
-def _bars(values: Sequence[tuple[str, float, str]]) -> str:
-    """Return bars with names and texts; their lengths are shares of the sum."""
-    total = sum(value for _, value, _ in values) or 1.0
+def _bars(values: Sequence[tuple[str, Sequence[float], str]], whole: float | None = None) -> str:
+    """Return bars of one or several parts with names and texts.
+
+    Args:
+        values: Name, parts and text of each bar.
+        whole: Value of a bar of full length. Default: the sum of all.
+    """
+    total = sum(sum(parts) for _, parts, _ in values) if whole is None else whole
+    total = total or 1.0
     items = "".join(
         f'<li><span class="rank"></span><span></span><span class="name">{text(name)}</span>'
-        f'<span class="bar c0"><i style="width:{100 * value / total:.1f}%"></i></span>'
+        f'<span class="bar">{_lengths([part / total for part in parts])}</span>'
         f'<span class="value">{text(shown)}</span></li>'
-        for name, value, shown in values
+        for name, parts, shown in values
     )
     return f'<ol class="ranking">{items}</ol>' if items else ""
+
+
+def _lengths(shares: Sequence[float]) -> str:
+    return "".join(
+        f'<i class="c{at}" style="width:{100 * share:.2f}%"></i>' for at, share in enumerate(shares)
+    )
+
+
+def _time_bars(rows: Sequence[Row]) -> str:
+    """Return bars of the times of the forward and the backward pass, with a key."""
+    parts = [(row.name, (row.forward, row.backward), show_seconds(row.seconds)) for row in rows]
+    bars = _bars(parts)
+    key = '<span class="swatch c0">forward</span><span class="swatch c1">backward</span>'
+    return f"<p>{key}</p>{bars}" if bars and any(row.backward for row in rows) else bars
 
 
 def _parts_section(profile: Profile) -> str:
     parts = list(profile.parts.items())
     if profile.between is not None and parts:
         parts.append(("between steps", profile.between))
-    body = _bars([(name, value, show_seconds(value)) for name, value in parts])
+    body = _bars([(name, (value,), show_seconds(value)) for name, value in parts])
     note = (
         "Wall-clock time of the parts of a profiled step, with the Python code around the native "
         "calls and without the time of the measurement."
@@ -76,7 +101,7 @@ def _parts_section(profile: Profile) -> str:
 
 
 def _groups_section(profile: Profile) -> str:
-    body = _bars([(row.name, row.seconds, show_seconds(row.seconds)) for row in profile.groups])
+    body = _time_bars(profile.groups)
     rows = (_row(row, profile) for row in profile.groups)
     body += table(["Group", *HEAD], rows, "numbers", "Groups of ops", ordered=4) if body else ""
     return section("groups", "Groups of ops", body, "Time in native calls.")
@@ -97,12 +122,18 @@ def _modules_section(profile: Profile) -> str:
         for row in profile.modules
     ]
     head = ["Module", "Class", *HEAD, "Own", "Python"]
-    body = table(head, rows, "numbers", "Modules", words=2) if rows else ""
+    body = _time_bars(_layer_rows(profile))
+    body += table(head, rows, "numbers", "Modules", words=2) if rows else ""
     note = (
         "Time in native calls, with the modules inside; Own is without them. Python is the rest of "
         "the forward pass: layers, dispatch and recording."
     )
     return section("modules", "Modules", body, note)
+
+
+def _layer_rows(profile: Profile) -> list[Row]:
+    """Return the rows of the layers that reports list, without modules inside or around them."""
+    return [row for row in profile.modules if row.name in (*profile.layers, OUTSIDE_NAME)]
 
 
 def _row(row: Row, profile: Profile, kind: str | None = None) -> str:
@@ -128,9 +159,10 @@ def _time(seconds: float) -> str:
 
 def _memory_section(profile: Profile) -> str:
     sizes = [(name.replace("_", " "), size) for name, size in profile.memory.items()]
-    body = _bars([(name, float(size), show_bytes(size)) for name, size in sizes if size])
-    layers = [(name, float(size), show_bytes(size)) for name, size in profile.layer_memory.items()]
-    if any(value for _, value, _ in layers):
+    whole = max(profile.memory.values(), default=0)
+    body = _bars([(name, (size,), show_bytes(size)) for name, size in sizes if size], whole)
+    layers = [(name, (size,), show_bytes(size)) for name, size in profile.layer_memory.items()]
+    if any(size for _, (size,), _ in layers):
         body += f"<h3>Kept for the backward pass</h3>{_bars(layers)}"
     note = (
         "Recorded in another step. The peak includes the parameters and the state of the optimizer."

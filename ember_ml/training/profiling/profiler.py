@@ -13,6 +13,7 @@ from ember_ml.backend import get_backend
 from ember_ml.backend.devices import default_device
 from ember_ml.backend.interface import MemoryRecorder
 from ember_ml.nn.module import Module
+from ember_ml.training.layer_marks import layers_of
 from ember_ml.training.profiling.events import Events
 from ember_ml.training.profiling.gather import (
     dispatch_seconds,
@@ -49,6 +50,7 @@ class Profiler:
         parameters = [] if model is None else model.parameters()
         self.backend = backend or (parameters[0].backend if parameters else get_backend())
         self.modules = {} if model is None else dict(model.named_modules())
+        self._layers = [] if model is None else list(layers_of(model))
         self.title = "Computation" if model is None else type(model).__name__
         self.events = Events()
         module = runtime.load(self.backend)
@@ -145,8 +147,10 @@ class Profiler:
             memory=memory or {},
             layer_memory=layer_memory or {},
             method=runtime.load(self.backend).profiling.METHOD,
+            replayed=events.replays,
             timeline=events.timeline,
             names=list(self.modules),
+            layers=self._layers,
             dropped=events.dropped,
         )
 

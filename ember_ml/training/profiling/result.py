@@ -70,8 +70,10 @@ class Profile:
         memory: Bytes by name: "parameters", "gradients", "optimizer_state" and "peak".
         layer_memory: Bytes that layers keep for the backward pass.
         method: How the backend was measured.
+        replayed: Whether backward passes were measured apart from the step.
         timeline: Calls and modules, for the trace.
         names: Names of the modules by number.
+        layers: Names of the layers that reports list: the parts of the model and of its stacks.
         dropped: Number of calls that are missing in the timeline, because it is too long.
     """
 
@@ -93,14 +95,30 @@ class Profile:
     memory: dict[str, int]
     layer_memory: dict[str, int]
     method: str
+    replayed: bool = False
     timeline: Sequence[Event] = field(repr=False, default=())
     names: Sequence[str] = field(repr=False, default=())
+    layers: Sequence[str] = field(repr=False, default=())
     dropped: int = 0
 
     @property
     def native(self) -> float:
         """Seconds of native calls in a step."""
         return sum(row.seconds for row in self.ops)
+
+    @property
+    def outside(self) -> tuple[float, float]:
+        """Seconds outside of native calls, and their share of the profiled time.
+
+        If backward passes were measured apart from the step, both are those of the forward pass.
+        """
+        if self.replayed:
+            whole = self.parts.get("forward", self.seconds)
+            native = sum(row.forward for row in self.ops)
+        else:
+            whole, native = self.seconds, self.native
+        seconds = max(0.0, whole - native)
+        return seconds, seconds / whole if whole > 0 else 0.0
 
     @property
     def flops(self) -> float:
@@ -136,6 +154,7 @@ class Profile:
             "between": self.between,
             "parts": dict(self.parts),
             "native": self.native,
+            "outside": self.outside[0],
             "dispatch": self.dispatch,
             "dispatch_share": self.dispatch_share,
             "flops": self.flops,

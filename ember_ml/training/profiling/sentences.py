@@ -40,10 +40,10 @@ def _summary(profile: Profile) -> Iterator[tuple[str, str]]:
     if profile.between is not None:
         text = "for data, callbacks and logs"
         yield "between steps", f"{show_seconds(profile.between)} {text}"
-    outside = max(0.0, profile.seconds - profile.native)
-    share = outside / profile.seconds if profile.seconds else 0.0
+    outside, share = profile.outside
+    whole = "forward pass" if profile.replayed else "profiled time"
     yield "native calls", f"{show_seconds(profile.native)} in {calls_of(profile):,.0f} calls"
-    yield "outside of them", f"{show_seconds(outside)}, {show_share(share)} of the profiled time"
+    yield "outside of them", f"{show_seconds(outside)}, {show_share(share)} of the {whole}"
     dispatch = show_share(profile.dispatch_share)
     yield "Ember's dispatch", f"about {show_seconds(profile.dispatch)}, {dispatch}"
     yield "operations", f"{show_flops(profile.flops)}, {show_flops(profile.rate, 'FLOP/s')}"

@@ -40,6 +40,7 @@ class Meter:
         module = runtime.load(backend)
         profiling = module.profiling
         self.backend = backend
+        self.tags = runtime.TAG_OF[backend].values()
         self.events = events
         self.operations = operations
         self._is_compiling = module.autodiff.is_compiling
@@ -191,10 +192,10 @@ def _replaced(meter: Meter) -> Iterator[None]:
 
 def _replace(meter: Meter, op: Op, table: Table) -> dict[str, Native]:
     """Replace the native functions in a table, and return them."""
-    prefix = f"{meter.backend}:"
-    own = {tag: entry[0] for tag, entry in table.items() if tag.startswith(prefix)}
+    own = {tag: table[tag][0] for tag in meter.tags if tag in table}
+    timed = {id(function): meter.native(op, function) for function in own.values()}
     for tag, function in own.items():
-        table[tag] = meter.native(op, function), table[tag][1]
+        table[tag] = timed[id(function)], table[tag][1]
     return own
 
 

@@ -12,8 +12,9 @@ from ember_ml import nn, ops
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.memory import measure
 from ember_ml.training import ProfileOptions, Trainer
-from tests.backends import compiles
+from tests.backends import compiles, is_lazy
 
+BLOCKS = ["backbone.blocks.0", "backbone.blocks.1"]
 NAMES = ["profile.html", "profile.json", "trace.json"]
 
 
@@ -47,6 +48,9 @@ def test_training_is_the_same(backend, tmp_path):
     assert set(result.parts) == {"forward", "backward", "update"}
     assert all(value > 0 for value in result.parts.values())
     assert result.plain > 0
+    assert 0 <= result.outside[1] < 1
+    assert result.replayed == is_lazy(backend)
+    assert list(result.layers) == ["embedding", *BLOCKS, "backbone.norm", "head"]
     assert result.between > 0
     calls = {row.name: row.calls for row in result.ops}
     assert calls["nn.projection.linear"] == 5
