@@ -57,9 +57,8 @@ def _adam(
     if not all(_is_served(row) for row in rows):
         return None
     beta1, beta2 = options["betas"]
-    penalty = 0.0 if decoupled else options["weight_decay"]
-    numbers = (beta1, beta2, options["eps"], values.step_size, values.correction)
-    numbers = (*numbers, values.decay if decoupled else 1.0, penalty)
+    numbers = [beta1, beta2, options["eps"], values.step_size, values.correction]
+    numbers += [values.decay, 0.0] if decoupled else [1.0, options["weight_decay"]]
     for row in rows:
         addresses = [None if x is None else pointer(x) for x in row]
         size = row[0].size
@@ -71,8 +70,7 @@ def _is_served(row: Sequence[np.ndarray | None]) -> bool:
     """Return whether the arrays of a parameter are contiguous and of one dtype."""
     dtype = row[0].dtype  # type: ignore[union-attr]
     return dtype.char in SUFFIXES and all(
-        x is None or (x.dtype == dtype and x.flags.c_contiguous and x.flags.writeable)
-        for x in row
+        x is None or (x.dtype == dtype and x.flags.c_contiguous and x.flags.writeable) for x in row
     )
 
 

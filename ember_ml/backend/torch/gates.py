@@ -13,6 +13,42 @@ from ember_ml.backend.torch import long_convolution as long
 
 _PARTS = Kernel("gate_parts", "ppppppiiiiii")
 _ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")
+_TOEPLITZ, _DIAGONALS = Kernel("toeplitz", "ppiiiii"), Kernel("diagonal_sums", "ppiiiii")
+
+
+class Products:
+    """Convolution with a Toeplitz matrix per channel, like `long_convolution.Products`."""
+
+    def __init__(self, channels: int, length: int, taps: int, like: torch.Tensor) -> None:
+        self.length, self.taps = length, taps
+        self.matrices = like.new_empty(channels, length, length)
+
+    def load(self, kernel: torch.Tensor) -> None:
+        """Set the filters, (channels, at least taps)."""
+        self._call(_TOEPLITZ, kernel[:, : self.taps].contiguous(), self.matrices)
+
+    def convolve(self, x: torch.Tensor) -> torch.Tensor:
+        """Convolve (channels, batch, time)."""
+        return torch.bmm(x, self.matrices)
+
+    def pull(self, x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gradients of x and of the filters."""
+        sums = x.new_empty(len(x), self.taps)
+        self._call(_DIAGONALS, torch.bmm(x.mT, g), sums)
+        return torch.bmm(g, self.matrices.mT), sums
+
+    def _call(self, kernel: Kernel, first: torch.Tensor, second: torch.Tensor) -> None:
+        sizes = (len(self.matrices), self.length, self.taps, self.taps)
+        threads = min(kernel_calls.threads(self.matrices.numel()), len(self.matrices))
+        kernel_calls.call(kernel, (first, second), *sizes, threads)
+
+
+def _method(channels: int, x: torch.Tensor, kernel: torch.Tensor) -> Any:
+    """Return the faster convolution for blocks of channels of x (batch, channels, time)."""
+    batch, _, length = x.shape
+    if not long.is_direct(batch, length):
+        return long.method(channels, x, kernel)
+    return Products(channels, length, min(length, kernel.shape[1]), x)
 
 
 class Gates:
@@ -35,7 +71,7 @@ class Gates:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the result, and that of the long convolution."""
         query, joined = self._parts(x, weight, bias)
-        way, mixed = long.method(self.size, x, kernel), torch.empty_like(query)
+        way, mixed = _method(self.size, x, kernel), torch.empty_like(query)
         for at in range(0, len(kernel), self.size):
             here = slice(at, at + self.size)
             way.load(kernel[here])
@@ -48,7 +84,7 @@ class Gates:
             return kernel_calls.gradients(self.plain, operands, g)
         x, weight, bias, kernel = operands
         query, joined = self._parts(x, weight, bias)
-        g, way = g.transpose(0, 1), long.method(self.size, x, kernel)
+        g, way = g.transpose(0, 1), _method(self.size, x, kernel)
         of_query, of_mixed = g * mixed, query.mul_(g)
         of_joined, of_kernel = torch.empty_like(joined), torch.zeros_like(kernel)
         for at in range(0, len(kernel), self.size):
