@@ -19,10 +19,15 @@ THREADS_VARIABLE = "EMBER_ML_NUM_THREADS"
 KEPT_BYTES = 512 << 20
 """Most freed memory that `keep_freed_memory` keeps."""
 SERVES: dict[str, tuple[str, ...]] = {
+    "closed_form": ("torch",),
+    "gru": ("torch",),
+    "liquid": ("torch",),
     "linear_recurrence": ("numpy", "torch"),
+    "lstm": ("torch",),
     "selective_scan": ("numpy", "torch"),
     "selective_scan_with_state": ("numpy", "torch"),
     "spiking_scan": ("numpy", "torch"),
+    "synapses": ("torch",),
 }
 """Backends of each op that has a C kernel."""
 

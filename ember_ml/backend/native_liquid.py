@@ -8,6 +8,43 @@ from ember_ml._native.frame import Frame
 from ember_ml.backend.native_cells import flat, matrix, scale, sequence, with_first
 
 
+def closed_form_fits(operands: Any) -> bool:
+    """Return whether the shapes of x, h0, weight_hh, weight, bias and timespans agree.
+
+    The kernels would read beyond arrays of other shapes.
+
+    Args:
+        operands: Arrays of `ops.closed_form`.
+    """
+    x, h0, weight_hh, weight, bias, timespans = operands
+    if len(x.shape) != 3 or len(h0.shape) != 2:
+        return False
+    (batch, length, width), hidden = x.shape, h0.shape[1]
+    heads = (3 if timespans is None else 4) * hidden
+    fits = h0.shape[0] == batch and tuple(weight_hh.shape) == (width, hidden)
+    if timespans is not None:
+        fits = fits and tuple(timespans.shape) in ((batch, length, 1), (1, length, 1))
+    if weight is None:
+        return fits and width == heads
+    fits = fits and tuple(weight.shape) == (heads, width)
+    return fits and (bias is None or tuple(bias.shape) == (heads,))
+
+
+def liquid_fits(operands: Any) -> bool:
+    """Return whether the shapes of x, v0, capacity, slopes, offsets and weights agree.
+
+    Args:
+        operands: Arrays of `ops.liquid`.
+    """
+    x, v0, capacity, slopes, offsets, weights = operands
+    if len(x.shape) != 3 or len(v0.shape) != 2 or len(slopes.shape) != 2:
+        return False
+    (batch, size), synapses = v0.shape, slopes.shape[0]
+    shapes = [(batch, x.shape[1], 2 * size), (size,), (synapses, size), (synapses,)]
+    given = [tuple(each.shape) for each in (x, capacity, slopes, offsets)]
+    return given == shapes and tuple(weights.shape) == (2 * size, synapses)
+
+
 def closed_form(
     frame: Frame,
     x: Any,

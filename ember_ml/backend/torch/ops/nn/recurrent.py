@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from ember_ml._core.errors import ShapeError
 from ember_ml._native.frame import Frame
+from ember_ml.backend import native_liquid
 from ember_ml.backend.torch import loops, native_loops
 from ember_ml.backend.torch.custom import custom_vjp, fused_once
 from ember_ml.backend.torch.fusion import fused, fusible
@@ -58,7 +59,8 @@ def closed_form(
     stepwise = functools.partial(_stepwise_closed_form, gated=gated)
     arrays = x, h0, weight_hh, weight, bias, timespans
     passes = functools.partial(native_loops.closed_form, gated=gated)
-    return _by_hand(loops.ClosedForm(gated), stepwise, passes, arrays)
+    fits = native_liquid.closed_form_fits
+    return _by_hand(loops.ClosedForm(gated), stepwise, passes, fits, arrays)
 
 
 def liquid(
@@ -70,13 +72,15 @@ def liquid(
     weights: torch.Tensor,
 ) -> torch.Tensor:
     arrays = x, v0, capacity, slopes, offsets, weights
-    return _by_hand(loops.Liquid(), _stepwise_liquid, native_loops.liquid, arrays)
+    fits = native_liquid.liquid_fits
+    return _by_hand(loops.Liquid(), _stepwise_liquid, native_loops.liquid, fits, arrays)
 
 
 def _by_hand(
     loop: Any,
     stepwise: Callable[..., Any],
     passes: Callable[..., native_loops.Pair],
+    fits: Callable[[Sequence[Any]], bool],
     arrays: Sequence[Any],
 ) -> torch.Tensor:
     """Use C kernels, or a loop with a hand-written gradient; half precision in float32."""
@@ -86,10 +90,10 @@ def _by_hand(
     dtype = arrays[0].dtype
     if dtype in _HALVES:
         wide = [None if x is None else x.float() for x in arrays]
-        return _by_hand(loop, stepwise, passes, wide).to(dtype)
+        return _by_hand(loop, stepwise, passes, fits, wide).to(dtype)
     if not arrays[0].shape[1] or torch.compiler.is_compiling() or in_transform():
         return stepwise(*arrays)
-    access = _access(arrays)
+    access = _access(arrays) if fits(arrays) else None
     if access is not None:
         return fused(*passes(access), stepwise, *arrays)
     given = [at for at, x in enumerate(arrays) if x is not None]
