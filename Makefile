@@ -5,7 +5,7 @@ BACKEND ?=
 ARCHITECTURES ?= attention+swiglu mamba+swiglu hyena+swiglu
 
 .DEFAULT_GOAL := help
-.PHONY: help setup mad native docs browser demo test robustness quick lint stubs types imports check bench clean
+.PHONY: help setup mad native docs browser demo test robustness quick lint stubs types wheels imports check bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -66,6 +66,9 @@ types: setup ## type check the package, and user code against the built wheel
 	$(BIN)/mypy
 	$(BIN)/python tests/typing/check.py
 
+wheels: setup ## build and test wheels with and without a C compiler
+	$(BIN)/python tests/wheels/check.py
+
 imports: setup ## check the import rules between packages
 	$(BIN)/lint-imports
 
@@ -73,7 +76,7 @@ docs: setup ## build the documentation into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-check: lint types imports docs test ## everything CI runs
+check: lint types wheels imports docs test ## everything CI runs
 
 bench: setup ## measure calls, gradients, training steps, import time, features and loaders against other libraries
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt autograd jax keras
@@ -85,6 +88,7 @@ bench: setup ## measure calls, gradients, training steps, import time, features 
 	$(BIN)/python benchmarks/pipelines.py
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/kernels.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

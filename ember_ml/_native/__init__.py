@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from ember_ml._native import build
 
@@ -19,15 +20,14 @@ THREADS_VARIABLE = "EMBER_ML_NUM_THREADS"
 KEPT_BYTES = 512 << 20
 """Most freed memory that `keep_freed_memory` keeps."""
 SERVES: dict[str, tuple[str, ...]] = {
-    "closed_form": ("torch",),
-    "gru": ("torch",),
-    "liquid": ("torch",),
-    "linear_recurrence": ("numpy", "torch"),
-    "lstm": ("torch",),
-    "selective_scan": ("numpy", "torch"),
-    "selective_scan_with_state": ("numpy", "torch"),
-    "spiking_scan": ("numpy", "torch"),
-    "synapses": ("torch",),
+    **dict.fromkeys(("causal_conv1d", "gated_long_conv"), ("numpy", "torch")),
+    **dict.fromkeys(("rms_norm", "rope", "swiglu"), ("numpy", "torch")),
+    **dict.fromkeys(("softmax", "log_softmax", "cross_entropy", "layer_norm", "attend"), ("numpy",)),
+    **dict.fromkeys(("gelu", "silu", "sigmoid", "softplus", "erf", "glu"), ("numpy",)),
+    **dict.fromkeys(("embedding", "segment_sum"), ("numpy",)),
+    **dict.fromkeys(("linear_recurrence", "selective_scan"), ("numpy", "torch")),
+    **dict.fromkeys(("selective_scan_with_state", "spiking_scan"), ("numpy", "torch")),
+    **dict.fromkeys(("closed_form", "gru", "liquid", "lstm", "synapses"), ("torch",)),
 }
 """Backends of each op that has a C kernel."""
 
@@ -47,21 +47,26 @@ def _load() -> tuple[ctypes.CDLL, str]:
     baseline = _open(levels[0])
     supported = levels[: baseline.ember_processor_level() + 1]
     if wanted not in levels:
-        return _open(supported[-1]), supported[-1]
+        best = [level for level in supported if _path(level).is_file()][-1]
+        return _open(best), best
     if wanted not in supported:
         raise _UnavailableError(f"{VARIABLE}={wanted}: the processor does not support it")
     return _open(wanted), wanted
 
 
+def _path(level: str) -> Path:
+    return build.FOLDER / build.library_name(level)
+
+
 def _open(level: str) -> ctypes.CDLL:
-    path = build.FOLDER / build.library_name(level)
+    path = _path(level)
     if not path.is_file():
-        raise _UnavailableError("not built: no C compiler was found during installation")
+        raise _UnavailableError(f"{path.name} was not built; it needs a C compiler")
     try:
         library = ctypes.CDLL(str(path))
-    except OSError as error:
-        raise _UnavailableError(f"cannot be loaded: {error}") from None
-    library.ember_source_hash.restype = ctypes.c_char_p
+        library.ember_source_hash.restype = ctypes.c_char_p
+    except (OSError, AttributeError) as error:
+        raise _UnavailableError(f"{path.name} cannot be loaded: {error}") from None
     built_from = library.ember_source_hash().decode()
     if build.SOURCES.is_dir() and built_from != build.source_hash():
         raise _UnavailableError(f"{path.name} was built from other sources; run `make native`")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,13 +40,13 @@ def source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def find_compiler() -> str:
-    """Return the C compiler: $CC, or the first of cc, gcc and clang."""
-    names = [os.environ["CC"]] if os.environ.get("CC") else ["cc", "gcc", "clang"]
-    for name in names:
-        if path := shutil.which(name):
-            return path
-    raise BuildError(f"no C compiler: {', '.join(names)} not found")
+def find_compiler() -> list[str]:
+    """Return the command of the C compiler: $CC, or the first of cc, gcc and clang."""
+    given = shlex.split(os.environ.get("CC", ""))
+    for command in [given] if given else [["cc"], ["gcc"], ["clang"]]:
+        if shutil.which(command[0]):
+            return command
+    raise BuildError(f"no C compiler: {given[0] if given else 'cc, gcc, clang'} not found")
 
 
 def levels() -> tuple[str, ...]:
@@ -61,35 +62,55 @@ def library_name(level: str) -> str:
 def build(folder: Path, *, flags: tuple[str, ...] = ()) -> list[Path]:
     """Build the libraries into a folder and return their paths.
 
+    The libraries in the folder are replaced when all are compiled. An instruction set that the
+    compiler does not know is left out, but not the last one, which every processor has.
+
     Args:
         folder: Existing folder.
         flags: Further compiler flags.
 
     Raises:
-        BuildError: If there is no compiler, or it fails.
+        BuildError: If there is no compiler, it fails, or the folder cannot be written to.
     """
     if sys.platform == "win32":
         raise BuildError("the C kernels use POSIX threads; Windows is not supported")
-    compiler = find_compiler()
-    sources = [str(path) for path in sorted(SOURCES.glob("*.c"))]
-    paths = []
-    for level in levels():
-        path = folder / library_name(level)
-        march = () if level == "generic" else (f"-march={level}", "-mprefer-vector-width=512")
-        define = f'-DEMBER_SOURCE_HASH="{source_hash()}"'
-        part = path.with_suffix(f".{os.getpid()}.part")
-        command = [compiler, *FLAGS, *march, define, *flags, *sources, "-o", str(part), "-lm"]
-        if sys.platform != "darwin":
-            command.append("-lpthread")
-        try:
-            result = subprocess.run(command, capture_output=True, text=True, check=False)
-            if result.returncode:
-                raise BuildError(f"{' '.join(command)}\n{result.stderr}")
-            part.replace(path)
-        finally:
+    compiler, names = find_compiler(), levels()
+    parts: dict[str, Path] = {}
+    try:
+        for level in names:
+            part = folder / f".{library_name(level)}.{os.getpid()}.part"
+            parts[level] = part
+            error = _compile(compiler, level, flags, part)
+            if error and level == names[-1]:
+                raise BuildError(error)
+        return [path for level in names if (path := _install(parts[level], folder, level))]
+    except OSError as error:
+        raise BuildError(str(error)) from None
+    finally:
+        for part in parts.values():
             part.unlink(missing_ok=True)
-        paths.append(path)
-    return paths
+
+
+def _compile(compiler: list[str], level: str, flags: tuple[str, ...], part: Path) -> str:
+    """Compile a library; return the error, or an empty string."""
+    sources = [str(path) for path in sorted(SOURCES.glob("*.c"))]
+    march = () if level == "generic" else (f"-march={level}", "-mprefer-vector-width=512")
+    define = f'-DEMBER_SOURCE_HASH="{source_hash()}"'
+    command = [*compiler, *FLAGS, *march, define, *flags, *sources, "-o", str(part), "-lm"]
+    if sys.platform != "darwin":
+        command.append("-lpthread")
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    return f"{shlex.join(command)}\n{result.stderr}" if result.returncode else ""
+
+
+def _install(part: Path, folder: Path, level: str) -> Path | None:
+    """Move a compiled library to its place; remove an old one if there is no new one."""
+    path = folder / library_name(level)
+    if not part.is_file():
+        path.unlink(missing_ok=True)
+        return None
+    part.replace(path)
+    return path
 
 
 if __name__ == "__main__":

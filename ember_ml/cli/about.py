@@ -73,7 +73,7 @@ def _reason(settings: Settings) -> str:
 
 def info(settings: Settings, as_json: JsonOption = False) -> None:
     """Show the versions of Ember ML, Python and all dependencies, for a bug report."""
-    from ember_ml import __version__
+    from ember_ml import __version__, _native
 
     data = {
         "ember_ml": __version__,
@@ -81,6 +81,7 @@ def info(settings: Settings, as_json: JsonOption = False) -> None:
         "platform": platform.platform(),
         "processor": platform.machine(),
         "cores": os.cpu_count(),
+        "kernels": _native.status(),
         "backends": describe_backends(),
         "chosen_by": _reason(settings),
         "dependencies": dependencies(),

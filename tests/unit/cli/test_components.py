@@ -102,9 +102,12 @@ def test_a_backend_that_is_not_installed_says_how_to(monkeypatch):
 def test_info():
     import numpy as np
 
+    from ember_ml import _native
+
     found = ember_json("info")
     assert found["python"] == platform.python_version()
     assert found["dependencies"]["numpy"] == np.__version__
+    assert found["kernels"] == _native.status()
     text = ember("info").stdout
     assert np.__version__ in text
     assert platform.platform() in text

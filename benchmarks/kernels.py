@@ -1,0 +1,206 @@
+"""C kernels against the code without them, and against torch's own functions.
+
+One thread, forward and backward pass, float32. Each row is measured in one process, the variants by
+turns; a time is the best CPU time of many calls. The columns are:
+
+- ms: with the C kernels.
+- without: time without the kernels (`EMBER_ML_NATIVE=0`) over the time with them.
+- peer: time with the kernels over that of the named peer, torch's own functions.
+
+    python benchmarks/kernels.py [--repeats 30] [rows ...]
+
+A row is an entry of `CASES`: a function that returns the call to measure and the call of the peer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from ember_ml import _native, autodiff, ops
+from ember_ml.backend import use_backend
+from ember_ml.nn import tensor
+
+Call = Callable[[], object]
+
+
+class Case(NamedTuple):
+    """A row: the call with and without kernels, and the peer's call."""
+
+    call: Call
+    peer: Call
+    peer_name: str = "torch"
+
+
+CASES: dict[str, Callable[[], Case]] = {}
+"""Name of each row, and the function that prepares it."""
+
+
+def row(name: str) -> Callable[[Callable[[], Case]], Callable[[], Case]]:
+    """Add a row under a name, as a decorator."""
+
+    def add(make: Callable[[], Case]) -> Callable[[], Case]:
+        CASES[name] = make
+        return make
+
+    return add
+
+
+def numpy_call(function: Callable[..., Any], *arrays: np.ndarray) -> Call:
+    """Return a call of the function and its gradient on the NumPy backend."""
+    with use_backend("numpy"):
+        operands = [tensor.array(x) for x in arrays]
+        g = tensor.array(_normal(*function(*operands).shape))
+
+    def call() -> object:
+        _, pull = autodiff.vjp(function, *operands)
+        return pull(g)
+
+    return call
+
+
+def torch_call(function: Callable[..., Any], *arrays: np.ndarray) -> Call:
+    """Return a call of the function and its gradient in torch."""
+    leaves = [torch.from_numpy(x.copy()).requires_grad_() for x in arrays]
+    g = torch.from_numpy(_normal(*function(*leaves).shape))
+
+    def call() -> object:
+        return torch.autograd.grad(function(*leaves), leaves, g)
+
+    return call
+
+
+def _normal(*shape: int) -> np.ndarray:
+    return np.asarray(np.random.default_rng(0).normal(size=shape), np.float32)
+
+
+@row("numpy softmax (4096, 256)")
+def _softmax() -> Case:
+    x = _normal(4096, 256)
+    return Case(numpy_call(ops.softmax, x), torch_call(lambda x: F.softmax(x, -1), x))
+
+
+@row("numpy log_softmax (4096, 256)")
+def _log_softmax() -> Case:
+    x = _normal(4096, 256)
+    return Case(numpy_call(ops.log_softmax, x), torch_call(lambda x: F.log_softmax(x, -1), x))
+
+
+@row("numpy layer_norm (4096, 256)")
+def _layer_norm() -> Case:
+    arrays = _normal(4096, 256), _normal(256), _normal(256)
+    return Case(
+        numpy_call(ops.layer_norm, *arrays),
+        torch_call(lambda x, w, b: F.layer_norm(x, (256,), w, b), *arrays),
+    )
+
+
+@row("numpy rms_norm (4096, 256)")
+def _rms_norm() -> Case:
+    arrays = _normal(4096, 256), _normal(256)
+    return Case(
+        numpy_call(ops.rms_norm, *arrays),
+        torch_call(lambda x, w: F.rms_norm(x, (256,), w, 1e-6), *arrays),
+    )
+
+
+@row("numpy gelu (1048576)")
+def _gelu() -> Case:
+    x = _normal(1 << 20)
+    return Case(numpy_call(ops.gelu, x), torch_call(F.gelu, x))
+
+
+@row("numpy silu (1048576)")
+def _silu() -> Case:
+    x = _normal(1 << 20)
+    return Case(numpy_call(ops.silu, x), torch_call(F.silu, x))
+
+
+@row("numpy cross_entropy (4096, 256)")
+def _cross_entropy() -> Case:
+    x, targets = _normal(4096, 256), np.random.default_rng(1).integers(0, 256, 4096)
+    classes = torch.from_numpy(targets)
+    with use_backend("numpy"):
+        known = tensor.array(targets)
+    return Case(
+        numpy_call(lambda x: ops.cross_entropy(x, known), x),
+        torch_call(lambda x: F.cross_entropy(x, classes), x),
+    )
+
+
+@row("numpy swiglu (4096, 512)")
+def _swiglu() -> Case:
+    def peer(x: torch.Tensor) -> torch.Tensor:
+        gate, value = x.chunk(2, -1)
+        return F.silu(gate) * value
+
+    x = _normal(4096, 512)
+    return Case(numpy_call(ops.swiglu, x), torch_call(peer, x))
+
+
+@row("numpy causal_conv1d (32, 256, 128), 4 taps")
+def _causal_conv() -> Case:
+    def peer(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return F.conv1d(F.pad(x, (3, 0)), weight.unsqueeze(1), bias, groups=256)
+
+    arrays = _normal(32, 256, 128), _normal(256, 4), _normal(256)
+    return Case(numpy_call(ops.causal_conv1d, *arrays), torch_call(peer, *arrays))
+
+
+@row("numpy attention (8, 8, 128, 32), causal")
+def _attention() -> Case:
+    arrays = [_normal(8, 8, 128, 32) for _ in range(3)]
+    return Case(
+        numpy_call(lambda *x: ops.scaled_dot_product_attention(*x, causal=True), *arrays),
+        torch_call(lambda *x: F.scaled_dot_product_attention(*x, is_causal=True), *arrays),
+    )
+
+
+def _time(call: Call) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def measure(case: Case, repeats: int) -> tuple[float, float, float]:
+    """Return the best times with the kernels, without them, and of the peer."""
+    best = [float("inf")] * 3
+    for _ in range(repeats):
+        best[0] = min(best[0], _time(case.call))
+        with _native.switched_off():
+            best[1] = min(best[1], _time(case.call))
+        best[2] = min(best[2], _time(case.peer))
+    return best[0], best[1], best[2]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="*", help="words in the names of the rows to measure")
+    parser.add_argument("--repeats", type=int, default=30)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    _native.keep_freed_memory()
+    print(f"{_native.status()}, one thread, forward and backward, CPU time\n")
+    print(f"{'':44} {'ms':>8} {'without':>9} {'peer':>7}")
+    for name, make in CASES.items():
+        if options.rows and not any(word in name for word in options.rows):
+            continue
+        case = make()
+        with_kernels, without, peer = measure(case, options.repeats)
+        ratios = f"{without / with_kernels:8.1f}x {with_kernels / peer:6.2f}x"
+        print(f"{name:44} {with_kernels * 1e3:8.3f} {ratios} {case.peer_name}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
