@@ -22,7 +22,9 @@ KEPT_BYTES = 512 << 20
 SERVES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("causal_conv1d", "gated_long_conv"), ("numpy", "torch")),
     **dict.fromkeys(("rms_norm", "rope", "swiglu"), ("numpy", "torch")),
-    **dict.fromkeys(("softmax", "log_softmax", "cross_entropy", "layer_norm", "attend"), ("numpy",)),
+    **dict.fromkeys(
+        ("softmax", "log_softmax", "cross_entropy", "layer_norm", "attend"), ("numpy",)
+    ),
     **dict.fromkeys(("gelu", "silu", "sigmoid", "softplus", "erf", "glu"), ("numpy",)),
     **dict.fromkeys(("embedding", "segment_sum"), ("numpy",)),
     **dict.fromkeys(("linear_recurrence", "selective_scan"), ("numpy", "torch")),

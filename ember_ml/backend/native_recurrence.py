@@ -13,6 +13,7 @@ from ember_ml.backend.recurrences import (
     strides_in_time,
 )
 
+
 class _Arguments:
     """Arguments of a call, in the order of the kernel's arrays; a state has a time axis of 1."""
 

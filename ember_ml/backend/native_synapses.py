@@ -62,7 +62,9 @@ def forward(frame: Frame, operands: Any, sources: Any, targets: Any, size: int) 
     return out
 
 
-def adjoint(frame: Frame, operands: Any, sources: Any, targets: Any, size: int, g: Any) -> list[Any]:
+def adjoint(
+    frame: Frame, operands: Any, sources: Any, targets: Any, size: int, g: Any
+) -> list[Any]:
     """Return the gradients of v, slopes, offsets and weights.
 
     Args:

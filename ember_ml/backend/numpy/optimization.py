@@ -71,8 +71,7 @@ def _is_served(row: Sequence[np.ndarray | None]) -> bool:
     """Return whether the arrays of a parameter are contiguous and of one dtype."""
     dtype = row[0].dtype  # type: ignore[union-attr]
     return dtype.char in SUFFIXES and all(
-        x is None or (x.dtype == dtype and x.flags.c_contiguous and x.flags.writeable)
-        for x in row
+        x is None or (x.dtype == dtype and x.flags.c_contiguous and x.flags.writeable) for x in row
     )
 
 

@@ -13,7 +13,12 @@ from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.fft import irfft, rfft
 from ember_ml.ops.signal._geometry import CONVOLUTION
 from ember_ml.ops.signal.filtering import causal_conv1d, fast_fft_length
-from ember_ml.ops.signal.long_convolution import causal_toeplitz, is_direct, joined_values, long_conv
+from ember_ml.ops.signal.long_convolution import (
+    causal_toeplitz,
+    is_direct,
+    joined_values,
+    long_conv,
+)
 
 __all__: list[str] = []
 

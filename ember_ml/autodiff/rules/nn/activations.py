@@ -20,7 +20,7 @@ vjps(nn.softmax, x=lambda g, out, x, axis=-1: adjoints.softmax_adjoint(g, out, a
 vjps(nn.log_softmax, x=lambda g, out, x, axis=-1: adjoints.log_softmax_adjoint(g, out, axis))
 vjps(
     class_cross_entropy,
-    logits=lambda g, out, logits, targets, *options, **named: (
-        adjoints.class_cross_entropy_adjoint(g, logits, targets, *options, **named)
+    logits=lambda g, out, logits, targets, *options, **named: adjoints.class_cross_entropy_adjoint(
+        g, logits, targets, *options, **named
     ),
 )

@@ -11,7 +11,9 @@ from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.ops.nn.attention import attend_adjoint as attend_adjoint
 from ember_ml.backend.numpy.ops.nn.classification import classes_of
 
-_SOFTMAX, _LOG_SOFTMAX = (Kernel(f"{name}_adjoint", "pppiii") for name in ("softmax", "log_softmax"))
+_SOFTMAX, _LOG_SOFTMAX = (
+    Kernel(f"{name}_adjoint", "pppiii") for name in ("softmax", "log_softmax")
+)
 _GLU, _SWIGLU = (Kernel(f"{name}_adjoint", "pppiii") for name in ("glu", "swiglu"))
 _LAYER_NORM = Kernel("layer_norm_adjoint", "ppppppiiri")
 _RMS_NORM = Kernel("rms_norm_adjoint", "ppppppiiri")
@@ -96,7 +98,9 @@ def _of_norm(
     addresses = [native.address(array) for array in (g, x, weight, out, totals[0])]
     last = pointer(totals[1]) if sums > 1 else None
     kernel(SUFFIXES[x.dtype.char], *addresses, last, rows, columns, float(eps), parts)
-    return out, *[each.sum(0).reshape(inner) if parts > 1 else each.reshape(inner) for each in totals]
+    return out, *[
+        each.sum(0).reshape(inner) if parts > 1 else each.reshape(inner) for each in totals
+    ]
 
 
 def layer_norm_adjoint(

@@ -15,7 +15,11 @@ _ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")
 
 
 def _is_served(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any) -> bool:
-    if not native.is_served(x, weight, bias, kernel) or (x.ndim, weight.ndim, kernel.ndim) != (3, 2, 2):
+    if not native.is_served(x, weight, bias, kernel) or (x.ndim, weight.ndim, kernel.ndim) != (
+        3,
+        2,
+        2,
+    ):
         return False
     filters = 3 * len(kernel)
     return (

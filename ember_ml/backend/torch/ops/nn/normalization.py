@@ -59,7 +59,9 @@ def rms_norm(
     if eps is None:
         raise TypeError("eps must be a number")  # torch would use its own default
     shape = _trailing(x, axis)
-    fits = isinstance(eps, (int, float)) and (len(shape) == 1 if weight is None else weight.shape == shape)
+    fits = isinstance(eps, (int, float)) and (
+        len(shape) == 1 if weight is None else weight.shape == shape
+    )
     if not fits or not is_served(x, weight):
         return torch.rms_norm(x, shape, weight, eps)
     plain = functools.partial(torch.rms_norm, normalized_shape=shape, eps=eps)
