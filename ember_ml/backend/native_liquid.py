@@ -45,28 +45,16 @@ def liquid_fits(operands: Any) -> bool:
     return given == shapes and tuple(weights.shape) == (2 * size, synapses)
 
 
-def closed_form(
-    frame: Frame,
-    x: Any,
-    h0: Any,
-    weight_hh: Any,
-    weight: Any,
-    bias: Any,
-    timespans: Any,
-    gated: bool,
-) -> tuple[Any, tuple[Any, ...]]:
+def closed_form(frame: Frame, operands: Any, gated: bool) -> tuple[Any, tuple[Any, ...]]:
     """Return the states of `ops.closed_form`, and the arrays for the backward pass.
 
     Args:
         frame: Access to the arrays.
-        x: Projected input, not empty.
-        h0: Initial hidden state.
-        weight_hh: Weights of the hidden state.
-        weight: Weights of the second product, or None.
-        bias: Its biases, or None.
-        timespans: (batch or 1, time, 1), or None.
+        operands: x, h0, weight_hh, weight, bias and timespans, which fit and are not empty; the
+            last three may be None.
         gated: Whether the two heads are mixed by the gate instead of added.
     """
+    x, h0, weight_hh, weight, bias, timespans = operands
     (batch, length, width), size = x.shape, h0.shape[1]
     heads = 0 if weight is None else weight.shape[0]
     (rows, workspace), numbers = scale(frame, x, size, width, heads)
@@ -144,7 +132,7 @@ def liquid_adjoint(frame: Frame, operands: Any, saved: Any, g: Any) -> list[Any]
         saved: Arrays of the forward pass.
         g: Gradient of the potentials.
     """
-    x, v0, capacity, slopes, _, weights = operands
+    _, v0, capacity, slopes, _, weights = operands
     states, below, opened = saved
     (length, batch, synapses), size = opened.shape, v0.shape[1]
     (rows, workspace), numbers = scale(frame, g, size, synapses, 2 * size)

@@ -23,7 +23,7 @@ def fits(operands: Any, sources: Any, targets: Any, size: int) -> bool:
     if 0 in v.shape or not count or shapes != [(count,)] * 3 or weights.shape[1] != count:
         return False
     ranges = (sources, v.shape[-1]), (targets, size)
-    return all(0 <= int(x.min()) and int(x.max()) < limit for x, limit in ranges)
+    return all(int(x.min()) >= 0 and int(x.max()) < limit for x, limit in ranges)
 
 
 def _arguments(

@@ -57,9 +57,8 @@ def _adam(
     if not all(_is_served(row) for row in rows):
         return None
     beta1, beta2 = options["betas"]
-    penalty = 0.0 if decoupled else options["weight_decay"]
-    numbers = (beta1, beta2, options["eps"], values.step_size, values.correction)
-    numbers = (*numbers, values.decay if decoupled else 1.0, penalty)
+    numbers = [beta1, beta2, options["eps"], values.step_size, values.correction]
+    numbers += [values.decay, 0.0] if decoupled else [1.0, options["weight_decay"]]
     for row in rows:
         addresses = [None if x is None else pointer(x) for x in row]
         size = row[0].size

@@ -70,7 +70,7 @@ def closed_form(frame: Frame, gated: bool) -> Pair:
         gated: Whether the two heads are mixed by the gate instead of added.
     """
     return (
-        lambda *operands: native_liquid.closed_form(frame, *operands, gated),
+        lambda *operands: native_liquid.closed_form(frame, operands, gated),
         lambda operands, saved, g: native_liquid.closed_form_adjoint(
             frame, operands, gated, saved, g
         ),

@@ -37,7 +37,7 @@ def cells(name: str, arrays: list) -> None:
         out, saved = native_liquid.liquid(access, *arrays)
         native_liquid.liquid_adjoint(access, arrays, saved, out)
     elif op == "closed_form":
-        out, saved = native_liquid.closed_form(access, *arrays, True)
+        out, saved = native_liquid.closed_form(access, arrays, True)
         native_liquid.closed_form_adjoint(access, arrays, True, saved, out)
     elif op == "lstm":
         bias = arrays[5] if len(arrays) > 5 else None
@@ -62,7 +62,7 @@ def main() -> None:
                     arrays = case.operands(np.random.default_rng(0), batch, time)
                     real = lambda x: x is not None and x.dtype == np.float64
                     run(name, [x.astype(dtype) if real(x) else x for x in arrays])
-    print("clean")
+    sys.stdout.write("clean\n")
 
 
 _CELLS = ("closed_form", "gru", "liquid", "lstm", "synapses")

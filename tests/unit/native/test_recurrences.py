@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def test_threads(threads, count):
             threads(1)
             one = computed(CASES[name], arrays)
             threads(count)
-            for got, want in zip(sum(computed(CASES[name], arrays), []), sum(one, []), strict=True):
+            for got, want in zip(chain(*computed(CASES[name], arrays)), chain(*one), strict=True):
                 np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
@@ -154,7 +155,7 @@ def test_strides(backend_name, name):
         else:
             found = [computed_native(CASES[name], list(map(change, arrays))) for change in CHANGES]
         for got in found:
-            for one, other in zip(sum(got, []), sum(want, []), strict=True):
+            for one, other in zip(chain(*got), chain(*want), strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
@@ -195,7 +196,7 @@ def test_empty(backend_name, name):
             found = computed(CASES[name], arrays)
             with _native.switched_off():
                 wanted = computed(CASES[name], arrays)
-        for got, want in zip(sum(found, []), sum(wanted, []), strict=True):
+        for got, want in zip(chain(*found), chain(*wanted), strict=True):
             np.testing.assert_array_equal(got, want)
 
 
@@ -324,13 +325,14 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_shapes_that_disagree(backend, name):
+def test_shapes_that_disagree(name):
     position, shape = BAD[name]
     arrays = drawn(CASES[name], 2, 3, "float32")
     arrays[position] = np.zeros(shape, np.float32)
-    operands = [None if x is None else tensor.array(x) for x in arrays]
-    with pytest.raises(ValueError):
-        getattr(ops, CASES[name].op)(*operands, **CASES[name].options)
+    with use_backend("torch"):
+        operands = [None if x is None else tensor.array(x) for x in arrays]
+        with pytest.raises(ValueError, match="shape"):
+            getattr(ops, CASES[name].op)(*operands, **CASES[name].options)
 
 
 def test_synapses_out_of_range():
