@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -74,15 +75,15 @@ def build(folder: Path, *, flags: tuple[str, ...] = ()) -> list[Path]:
     """
     if sys.platform == "win32":
         raise BuildError("the C kernels use POSIX threads; Windows is not supported")
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise BuildError(f"{folder} is not a folder that can be written to")
     compiler, names = find_compiler(), levels()
-    parts: dict[str, Path] = {}
+    parts = {level: folder / f".{library_name(level)}.{os.getpid()}.part" for level in names}
     try:
-        for level in names:
-            part = folder / f".{library_name(level)}.{os.getpid()}.part"
-            parts[level] = part
-            error = _compile(compiler, level, flags, part)
-            if error and level == names[-1]:
-                raise BuildError(error)
+        with ThreadPoolExecutor() as pool:
+            errors = pool.map(lambda level: _compile(compiler, level, flags, parts[level]), names)
+        if error := list(errors)[-1]:
+            raise BuildError(error)
         return [path for level in names if (path := _install(parts[level], folder, level))]
     except OSError as error:
         raise BuildError(str(error)) from None

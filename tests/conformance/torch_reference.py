@@ -26,3 +26,22 @@ def by_torch(function: Callable[..., Any], **names: str) -> Callable[..., Any]:
         return tuple(part.numpy() for part in out) if isinstance(out, tuple) else out.numpy()
 
     return reference
+
+
+def by_adjoint(function: Callable[..., Any], operands: int = 1) -> Callable[..., Any]:
+    """Return the adjoint of a function of tensors, by torch's autograd, as a function of arrays.
+
+    Args:
+        function: Function of the leading operands, other arrays and keywords.
+        operands: Number of leading operands whose gradients are returned.
+    """
+
+    def reference(g: Any, *values: Any, **kwargs: Any) -> Any:
+        tensors = [_tensor(value) for value in values]
+        leaves = [x.requires_grad_() for x in tensors[:operands]]
+        with warnings.catch_warnings(action="ignore"):
+            out = function(*leaves, *tensors[operands:], **kwargs)
+        grads = [x.numpy() for x in torch.autograd.grad(out, leaves, _tensor(g))]
+        return grads[0] if operands == 1 else tuple(grads)
+
+    return reference

@@ -58,7 +58,8 @@ def build_wheel(sdist: Path, folder: Path, **variables: str) -> Path:
 
 def status(python: Path) -> str:
     """Return what `ember info` reports about the kernels, after a test of the numbers."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "EMBER_ML_NATIVE")}
+    own = ("PYTHONPATH", "EMBER_ML_NATIVE")
+    environment = {name: value for name, value in os.environ.items() if name not in own}
     run = {"check": True, "cwd": python.parent, "env": environment}
     subprocess.run([python, "-c", NUMBERS], **run)
     command = [python, "-m", "ember_ml", "info", "--json"]
@@ -70,7 +71,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sdist = build_sdist(folder)
-        names = tarfile.open(sdist).getnames()
+        with tarfile.open(sdist) as archive:
+            names = archive.getnames()
         assert any(each.endswith("ember_ml/_native/src/kernels.h") for each in names), names
         assert not any(each.endswith((".so", ".dylib")) for each in names), names
         for kind, variables, is_native in (

@@ -2,6 +2,7 @@
 
 from ember_ml._core import namespaces as _namespaces
 from ember_ml.ops.nn.activations import *  # noqa: F403
+from ember_ml.ops.nn.adjoints import *  # noqa: F403
 from ember_ml.ops.nn.attention import *  # noqa: F403
 from ember_ml.ops.nn.classification import *  # noqa: F403
 from ember_ml.ops.nn.ctc import *  # noqa: F403

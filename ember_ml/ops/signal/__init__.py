@@ -1,6 +1,7 @@
 """Signal processing: windows, frames, spectra, convolutions, pooling."""
 
 from ember_ml._core import namespaces as _namespaces
+from ember_ml.ops.signal.adjoints import *  # noqa: F403
 from ember_ml.ops.signal.convolution import *  # noqa: F403
 from ember_ml.ops.signal.filtering import *  # noqa: F403
 from ember_ml.ops.signal.framing import *  # noqa: F403

@@ -104,3 +104,13 @@ case(
     dtypes=("float32",),
     reference=cross_entropy,
 )
+
+for options in ({}, {"ignore_index": 2}, {"label_smoothing": 0.2, "ignore_index": 1}):
+    losses = by_torch(lambda x, y, **given: F.cross_entropy(x, y, reduction="none", **given))
+    case(
+        f"{C}class_cross_entropy",
+        *(real(6, 5), integers(6, high=4)),
+        reference=losses,
+        dtypes=FLOATS,
+        **options,
+    )

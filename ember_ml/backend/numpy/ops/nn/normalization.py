@@ -12,7 +12,6 @@ from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
 from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
-
 _LAYER_NORM, _RMS_NORM = Kernel("layer_norm", "ppppiiri"), Kernel("rms_norm", "ppppiiri")
 
 

@@ -37,11 +37,13 @@ def rope(
     if is_plain and not torch.compiler.is_compiling():
         end = offset + x.shape[-2]
         count = max(_SHORTEST, 1 << (end - 1).bit_length())
-        tables = [t[offset:end] for t in _table(base, speeds, pairs, count, wide, x.device)]
-        plain = functools.partial(_turned, *tables)
+        cos, sin = (t[offset:end] for t in _table(base, speeds, pairs, count, wide, x.device))
+        plain = functools.partial(_turned, cos, sin)
         if not is_served(x):
             return plain(x)
-        run = functools.partial(_by_kernel, *[t[:, pairs:].contiguous() for t in tables])
+        run = functools.partial(
+            _by_kernel, cos[:, pairs:].contiguous(), sin[:, pairs:].contiguous()
+        )
         return with_adjoint(run, lambda g, x: [run(g, -1)], plain, x)
     if positions is None:
         positions = torch.arange(x.shape[-2], device=x.device)

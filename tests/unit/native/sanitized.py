@@ -1,0 +1,27 @@
+"""Run every kernel of a library that was built with sanitizers: python sanitized.py FOLDER."""
+
+import ctypes
+import sys
+from pathlib import Path
+
+from ember_ml import _native
+from ember_ml._native import build, calls
+from ember_ml.backend.numpy import kernel_calls
+from tests.unit.native.cases import CASES, operands, run
+
+
+def main():
+    library = ctypes.CDLL(str(Path(sys.argv[1], build.library_name(build.levels()[-1]))))
+    _native.library = library
+    kernel_calls.SMALL = calls._GRAIN = 1
+    for threads in (1, 3):
+        _native.threads = threads
+        for case in CASES.values():
+            for n in (1, 7, 65):
+                for dtype in ("float32", "float64"):
+                    run(case, [x.astype(dtype) for x in operands(case, n)])
+    sys.stdout.write("clean\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The C kernels on torch: results and gradients against torch's own functions in float64."""
+
+import numpy as np
+import pytest
+import torch
+
+from ember_ml import _native
+from ember_ml._native.calls import Kernel
+from ember_ml.backend.torch import kernel_calls
+from tests.unit.native.cases import CASES, SIZES, check, operands, run_torch
+
+NAMES = [name for name in sorted(CASES) if name.startswith(("causal_conv", "gated_long"))]
+NAMES += ["rms_norm", "rope", "swiglu"]
+
+
+@pytest.fixture
+def called(every_size):
+    """Names of the kernels that were called."""
+    names = set()
+    original = Kernel.__call__
+
+    def call(self, suffix, *arguments):
+        names.add(self.names[suffix])
+        original(self, suffix, *arguments)
+
+    every_size.setattr(Kernel, "__call__", call)
+    every_size.setattr(kernel_calls, "SMALL", 1)
+    return names
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sizes_and_dtypes(called, name):
+    for n in SIZES:
+        for dtype in ("float32", "float64"):
+            check(CASES[name], [x.astype(dtype) for x in operands(CASES[name], n)], run_torch)
+    assert called
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_layouts_and_threads(called, name):
+    first, *others = operands(CASES[name], 33)
+    axes = range(first.ndim - 1)
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            for axis in axes:
+                array = np.ascontiguousarray(first.swapaxes(axis, -1)).swapaxes(axis, -1)
+                check(CASES[name], [array, *others], run_torch)
+            check(CASES[name], [np.repeat(first, 2, -1)[..., ::2], *others], run_torch)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_switched_off_between_passes(called, name):
+    from ember_ml._core.tensor import Tensor
+
+    case = CASES[name]
+    leaves = [torch.from_numpy(x).requires_grad_() for x in operands(case, 20)]
+    out = case.function(*[Tensor.from_native(x, "torch") for x in leaves]).native
+    with _native.switched_off():
+        grads = torch.autograd.grad(out.sum(), leaves)
+    reference = torch.autograd.grad(case.reference(*leaves).sum(), leaves)
+    for got, wanted in zip(grads, reference, strict=True):
+        torch.testing.assert_close(got, wanted)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("name", ["swiglu", "rms_norm", "gated_long_conv", "causal_conv1d_4"])
+def test_compilers_transforms_and_modes_see_torch_ops(called, name):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from ember_ml._core.tensor import Tensor
+
+    case = CASES[name]
+    leaves = [torch.from_numpy(x) for x in operands(case, 20)]
+
+    def function(*tensors):
+        return case.function(*[Tensor.from_native(x, "torch") for x in tensors]).native
+
+    exported = torch.export.export(_Module(function), tuple(leaves)).module()
+    torch.testing.assert_close(exported(*leaves), case.reference(*leaves))
+    with FakeTensorMode() as mode:
+        fake = function(*[mode.from_tensor(x) for x in leaves])
+    assert tuple(fake.shape) == tuple(case.reference(*leaves).shape)
+    derivative = torch.func.jvp(function, tuple(leaves), tuple(leaves))[1]
+    torch.testing.assert_close(
+        derivative, torch.func.jvp(case.reference, tuple(leaves), tuple(leaves))[1]
+    )
+    assert not called
+
+
+class _Module(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *tensors):
+        return self.function(*tensors)
