@@ -5,7 +5,8 @@ turns; a time is the best CPU time of many calls. The columns are:
 
 - ms: with the C kernels.
 - without: time without the kernels (`EMBER_ML_NATIVE=0`) over the time with them.
-- peer: time with the kernels over that of the named peer, torch's own functions.
+- peer: time with the kernels over that of the named peer: torch's own functions, a loop in torch,
+  snnTorch, ncps, or the same model with attention.
 
     python benchmarks/kernels.py [--repeats 30] [rows ...]
 
@@ -27,6 +28,8 @@ os.environ["MKL_NUM_THREADS"] = "1"
 import numpy as np
 import torch
 from torch.nn import functional as F
+
+from recurrent_kernels import ROWS
 
 from ember_ml import _native, autodiff, ops
 from ember_ml.backend import use_backend
@@ -165,6 +168,13 @@ def _attention() -> Case:
         numpy_call(lambda *x: ops.scaled_dot_product_attention(*x, causal=True), *arrays),
         torch_call(lambda *x: F.scaled_dot_product_attention(*x, is_causal=True), *arrays),
     )
+
+
+def _recurrent(make: Callable[[], tuple[Call, Call, str]]) -> Callable[[], Case]:
+    return lambda: Case(*make())
+
+
+CASES.update({name: _recurrent(make) for name, make in ROWS.items()})
 
 
 def _time(call: Call) -> float:

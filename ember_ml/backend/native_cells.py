@@ -63,11 +63,6 @@ def in_time(frame: Frame, x: Any) -> Any:
     return flat(frame.copy(x.swapaxes(0, 1), (length, batch, size)))
 
 
-def _projected_gradients(frame: Frame, x: Any, weight: Any, dz: Any) -> tuple[Any, Any]:
-    """Return the gradients of an input and of its weights from those of the products."""
-    return _input_gradient(x, weight, dz), flat(dz).T @ in_time(frame, x)
-
-
 def _input_gradient(x: Any, weight: Any, dz: Any) -> Any:
     batch, length, size = x.shape
     return (flat(dz) @ weight).reshape((length, batch, size)).swapaxes(0, 1)
@@ -111,9 +106,15 @@ def lstm(
 
 
 def lstm_adjoint(
-    frame: Frame, x: Any, weight_ih: Any, weight_hh: Any, saved: Any, cotangents: Any
+    frame: Frame,
+    x: Any,
+    weight_ih: Any,
+    weight_hh: Any,
+    saved: Any,
+    cotangents: Any,
+    needs_x: bool = True,
 ) -> list[Any]:
-    """Return the gradients of x, h0, c0, both weights and the sum of the biases.
+    """Return the gradients of x (or None), h0, c0, both weights and the sum of the biases.
 
     Args:
         frame: Access to the arrays.
@@ -122,6 +123,7 @@ def lstm_adjoint(
         weight_hh: Weights of the hidden state.
         saved: Arrays of the forward pass.
         cotangents: Gradients of the three results.
+        needs_x: Whether the gradient of x is needed.
     """
     states, cells, gates = saved
     size = cells.shape[2]
@@ -133,10 +135,9 @@ def lstm_adjoint(
     frame.call_arrays("ember_lstm_adjoint", arrays, numbers)
     products = flat(dz).T @ flat(states[:-1])
     bias = flat(dz).sum(0)
+    dx = _input_gradient(x, weight_ih, dz) if needs_x else None
     if states.shape[2] == size:
-        dx, d_weight = _projected_gradients(frame, x, weight_ih, dz)
-        return [dx, dh, dc, d_weight, products, bias]
-    dx = _input_gradient(x, weight_ih, dz)
+        return [dx, dh, dc, flat(dz).T @ in_time(frame, x), products, bias]
     return [dx, dh, dc, products[:, size:], products[:, :size], bias]
 
 
@@ -164,9 +165,15 @@ def gru(
 
 
 def gru_adjoint(
-    frame: Frame, x: Any, weight_ih: Any, weight_hh: Any, saved: Any, cotangents: Any
+    frame: Frame,
+    x: Any,
+    weight_ih: Any,
+    weight_hh: Any,
+    saved: Any,
+    cotangents: Any,
+    needs_x: bool = True,
 ) -> list[Any]:
-    """Return the gradients of x, h0, both weights and both biases.
+    """Return the gradients of x (or None), h0, both weights and both biases.
 
     Args:
         frame: Access to the arrays.
@@ -175,6 +182,7 @@ def gru_adjoint(
         weight_hh: Weights of the hidden state.
         saved: Arrays of the forward pass.
         cotangents: Gradients of the two results.
+        needs_x: Whether the gradient of x is needed.
     """
     states, gates = saved
     size = states.shape[2]
@@ -184,6 +192,6 @@ def gru_adjoint(
     dh = with_first(frame, cotangents[1], 0)[0]
     arrays = [rows, matrix(frame, weight_hh), workspace, states, gates, dz, inner, dh]
     frame.call_arrays("ember_gru_adjoint", arrays, numbers)
-    dx, d_weight = _projected_gradients(frame, x, weight_ih, dz)
-    recurrent = flat(inner).T @ flat(states[:-1])
-    return [dx, dh, d_weight, recurrent, flat(dz).sum(0), flat(inner).sum(0)]
+    dx = _input_gradient(x, weight_ih, dz) if needs_x else None
+    weights = flat(dz).T @ in_time(frame, x), flat(inner).T @ flat(states[:-1])
+    return [dx, dh, *weights, flat(dz).sum(0), flat(inner).sum(0)]

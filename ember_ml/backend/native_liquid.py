@@ -8,28 +8,53 @@ from ember_ml._native.frame import Frame
 from ember_ml.backend.native_cells import flat, matrix, scale, sequence, with_first
 
 
-def closed_form(
-    frame: Frame,
-    x: Any,
-    h0: Any,
-    weight_hh: Any,
-    weight: Any,
-    bias: Any,
-    timespans: Any,
-    gated: bool,
-) -> tuple[Any, tuple[Any, ...]]:
+def closed_form_fits(operands: Any) -> bool:
+    """Return whether the shapes of x, h0, weight_hh, weight, bias and timespans agree.
+
+    The kernels would read beyond arrays of other shapes.
+
+    Args:
+        operands: Arrays of `ops.closed_form`.
+    """
+    x, h0, weight_hh, weight, bias, timespans = operands
+    if len(x.shape) != 3 or len(h0.shape) != 2:
+        return False
+    (batch, length, width), hidden = x.shape, h0.shape[1]
+    heads = (3 if timespans is None else 4) * hidden
+    fits = h0.shape[0] == batch and tuple(weight_hh.shape) == (width, hidden)
+    if timespans is not None:
+        fits = fits and tuple(timespans.shape) in ((batch, length, 1), (1, length, 1))
+    if weight is None:
+        return fits and width == heads
+    fits = fits and tuple(weight.shape) == (heads, width)
+    return fits and (bias is None or tuple(bias.shape) == (heads,))
+
+
+def liquid_fits(operands: Any) -> bool:
+    """Return whether the shapes of x, v0, capacity, slopes, offsets and weights agree.
+
+    Args:
+        operands: Arrays of `ops.liquid`.
+    """
+    x, v0, capacity, slopes, offsets, weights = operands
+    if len(x.shape) != 3 or len(v0.shape) != 2 or len(slopes.shape) != 2:
+        return False
+    (batch, size), synapses = v0.shape, slopes.shape[0]
+    shapes = [(batch, x.shape[1], 2 * size), (size,), (synapses, size), (synapses,)]
+    given = [tuple(each.shape) for each in (x, capacity, slopes, offsets)]
+    return given == shapes and tuple(weights.shape) == (2 * size, synapses)
+
+
+def closed_form(frame: Frame, operands: Any, gated: bool) -> tuple[Any, tuple[Any, ...]]:
     """Return the states of `ops.closed_form`, and the arrays for the backward pass.
 
     Args:
         frame: Access to the arrays.
-        x: Projected input, not empty.
-        h0: Initial hidden state.
-        weight_hh: Weights of the hidden state.
-        weight: Weights of the second product, or None.
-        bias: Its biases, or None.
-        timespans: (batch or 1, time, 1), or None.
+        operands: x, h0, weight_hh, weight, bias and timespans, which fit and are not empty; the
+            last three may be None.
         gated: Whether the two heads are mixed by the gate instead of added.
     """
+    x, h0, weight_hh, weight, bias, timespans = operands
     (batch, length, width), size = x.shape, h0.shape[1]
     heads = 0 if weight is None else weight.shape[0]
     (rows, workspace), numbers = scale(frame, x, size, width, heads)
@@ -107,7 +132,7 @@ def liquid_adjoint(frame: Frame, operands: Any, saved: Any, g: Any) -> list[Any]
         saved: Arrays of the forward pass.
         g: Gradient of the potentials.
     """
-    x, v0, capacity, slopes, _, weights = operands
+    _, v0, capacity, slopes, _, weights = operands
     states, below, opened = saved
     (length, batch, synapses), size = opened.shape, v0.shape[1]
     (rows, workspace), numbers = scale(frame, g, size, synapses, 2 * size)

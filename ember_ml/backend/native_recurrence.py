@@ -13,12 +13,13 @@ from ember_ml.backend.recurrences import (
     strides_in_time,
 )
 
+
 class _Arguments:
     """Arguments of a call, in the order of the kernel's arrays; a state has a time axis of 1."""
 
     def __init__(self, frame: Frame, shape: Shape, axis: int, reverse: bool) -> None:
         self.frame, self.shape, self.axis, self.reverse = frame, shape, axis, reverse
-        self.state = shape[:axis] + (1,) + shape[axis + 1 :]
+        self.state = (*shape[:axis], 1, *shape[axis + 1 :])
         self.arrays: list[Any] = []  # kept alive until the call returns
         self.pointers: list[int | None] = []
         self.numbers = [*sizes(shape, axis)]
@@ -37,7 +38,7 @@ class _Arguments:
             return
         missing = len(self.shape) - 1 - len(x.shape)
         lengths = (1,) * missing + tuple(x.shape)
-        self._read(x, self.state, lengths[: self.axis] + (1,) + lengths[self.axis :])
+        self._read(x, self.state, (*lengths[: self.axis], 1, *lengths[self.axis :]))
 
     def _read(self, x: Any, shape: Shape, lengths: Shape) -> None:
         frame, axis = self.frame, self.axis

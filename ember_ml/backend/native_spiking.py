@@ -91,5 +91,7 @@ def adjoint(
     arrays += [*[g for g, *_ in given], frame.copy(cotangents[2], rows), slope, workspace, *grads]
     frame.call_arrays("ember_spiking_scan_adjoint", arrays, numbers)
     sums = grads[2].sum(0)
-    present = [None if getattr(operands, p) is None else sums[at] for at, p in enumerate(_PARAMETERS)]
+    present = [
+        None if getattr(operands, p) is None else sums[at] for at, p in enumerate(_PARAMETERS)
+    ]
     return Operands(grads[0], grads[1], *present)

@@ -78,9 +78,7 @@ def _conjugating(part: Callable[..., Tensor]) -> OperandVJP:
     return vjp
 
 
-def vjp_rule(
-    function: Callable[..., object], native_only: bool = False
-) -> Callable[[F], F]:
+def vjp_rule(function: Callable[..., object], native_only: bool = False) -> Callable[[F], F]:
     """Declare, as a decorator, one function that returns the gradients of all operands.
 
     It returns a tuple with a gradient per operand, or the gradient of an only operand.

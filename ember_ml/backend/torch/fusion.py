@@ -68,6 +68,7 @@ def fusible(*operands: torch.Tensor | None) -> bool:
     return (
         not torch.compiler.is_compiling()
         and not torch._C._are_functorch_transforms_active()
+        and torch.autograd.forward_ad._current_level < 0
         and all(x is None or (x.device.type == "cpu" and x.dtype in _DTYPES) for x in operands)
     )
 

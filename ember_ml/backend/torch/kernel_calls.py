@@ -49,6 +49,20 @@ def call(kernel: Kernel, tensors: Sequence[torch.Tensor | None], *numbers: float
     kernel(suffix, *[None if x is None else x.data_ptr() for x in tensors], *numbers)
 
 
+def dense(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the tensor without gaps in memory, copied if it has any, and an empty one like it."""
+    out = torch.empty_like(x)
+    if out.stride() == x.stride():
+        return x, out
+    x = x.contiguous()
+    return x, torch.empty_like(x)
+
+
+def in_layout(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Return the tensor with the strides of a dense one, copied if it has others."""
+    return x if x.stride() == like.stride() else torch.empty_like(like).copy_(x)
+
+
 def threads(work: int) -> int:
     """Return the number of threads for a number of operations."""
     return threads_for(work, torch.get_num_threads())

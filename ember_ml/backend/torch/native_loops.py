@@ -1,8 +1,12 @@
-"""Recurrent cells by the C kernels, in the form of the loops in `loops`."""
+"""Recurrent cells by the C kernels: functions `run` and `pull` for `fusion.fused`.
+
+`run(*operands)` returns the results and the arrays that `pull` needs. If the kernels are switched
+off between the two passes, `pull` uses them still: the library stays loaded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -10,96 +14,76 @@ from torch import Tensor
 from ember_ml._native.frame import Frame
 from ember_ml.backend import native_cells, native_liquid
 
+Pair = tuple[Callable[..., Any], Callable[..., Any]]
 
-class LSTM:
-    """Forward and backward pass of `lstm`.
+
+def lstm(frame: Frame) -> Pair:
+    """Return the passes of `lstm`.
 
     Args:
         frame: Access to the tensors.
     """
 
-    def __init__(self, frame: Frame) -> None:
-        self.frame = frame
-
-    def forward(self, x: Tensor, h0: Tensor, c0: Tensor, *weights: Any) -> tuple[Tensor, ...]:
-        """Return the hidden states, and the last h and c."""
-        weight_ih, weight_hh, *biases = weights
+    def run(x: Tensor, h0: Tensor, c0: Tensor, weight_ih: Any, weight_hh: Any, *biases: Any) -> Any:
         given = [bias for bias in biases if bias is not None]
         bias = sum(given[1:], given[0]) if given else None
-        outs, self.saved = native_cells.lstm(self.frame, x, h0, c0, weight_ih, weight_hh, bias)
-        return outs[0], outs[1].clone(), outs[2].clone()
+        (y, h, c), saved = native_cells.lstm(frame, x, h0, c0, weight_ih, weight_hh, bias)
+        return (y, h.clone(), c.clone()), saved
 
-    def backward(self, arrays: Sequence[Any], *cotangents: Tensor) -> list[Tensor | None]:
-        """Return the gradients of all arrays; None for arrays that are None."""
-        x, _, _, weight_ih, weight_hh, *biases = arrays
+    def pull(operands: Sequence[Any], saved: Any, *cotangents: Tensor) -> list[Any]:
+        x, _, _, weight_ih, weight_hh, *biases = operands
         *grads, bias = native_cells.lstm_adjoint(
-            self.frame, x, weight_ih, weight_hh, self.saved, cotangents
+            frame, x, weight_ih, weight_hh, saved, cotangents, x.requires_grad
         )
         return [*grads, *[None if each is None else bias for each in biases]]
 
+    return run, pull
 
-class GRU:
-    """Forward and backward pass of `gru`.
+
+def gru(frame: Frame) -> Pair:
+    """Return the passes of `gru`.
 
     Args:
         frame: Access to the tensors.
     """
 
-    def __init__(self, frame: Frame) -> None:
-        self.frame = frame
+    def run(*operands: Any) -> Any:
+        (y, h), saved = native_cells.gru(frame, *operands)
+        return (y, h.clone()), saved
 
-    def forward(self, x: Tensor, h0: Tensor, *weights: Any) -> tuple[Tensor, ...]:
-        """Return the hidden states, and the last one."""
-        outs, self.saved = native_cells.gru(self.frame, x, h0, *weights)
-        return outs[0], outs[1].clone()
-
-    def backward(self, arrays: Sequence[Any], *cotangents: Tensor) -> list[Tensor | None]:
-        """Return the gradients of all arrays; None for arrays that are None."""
-        x, _, weight_ih, weight_hh, *biases = arrays
+    def pull(operands: Sequence[Any], saved: Any, *cotangents: Tensor) -> list[Any]:
+        x, _, weight_ih, weight_hh, *biases = operands
         *grads, bias_ih, bias_hh = native_cells.gru_adjoint(
-            self.frame, x, weight_ih, weight_hh, self.saved, cotangents
+            frame, x, weight_ih, weight_hh, saved, cotangents, x.requires_grad
         )
         pairs = zip(biases, (bias_ih, bias_hh), strict=True)
         return [*grads, *[None if bias is None else g for bias, g in pairs]]
 
+    return run, pull
 
-class ClosedForm:
-    """Forward and backward pass of `closed_form` (CfC cells).
+
+def closed_form(frame: Frame, gated: bool) -> Pair:
+    """Return the passes of `closed_form` (CfC cells).
 
     Args:
         frame: Access to the tensors.
         gated: Whether the two heads are mixed by the gate instead of added.
     """
-
-    def __init__(self, frame: Frame, gated: bool) -> None:
-        self.frame = frame
-        self.gated = gated
-
-    def forward(self, *arrays: Any) -> Tensor:
-        """Return the states, (batch, time, hidden)."""
-        out, self.saved = native_liquid.closed_form(self.frame, *arrays, self.gated)
-        return out
-
-    def backward(self, arrays: Sequence[Any], g: Tensor) -> list[Tensor | None]:
-        """Return the gradients of all arrays; None for arrays that are None."""
-        return native_liquid.closed_form_adjoint(self.frame, arrays, self.gated, self.saved, g)
+    return (
+        lambda *operands: native_liquid.closed_form(frame, operands, gated),
+        lambda operands, saved, g: native_liquid.closed_form_adjoint(
+            frame, operands, gated, saved, g
+        ),
+    )
 
 
-class Liquid:
-    """Forward and backward pass of `liquid` (LTC cells).
+def liquid(frame: Frame) -> Pair:
+    """Return the passes of `liquid` (LTC cells).
 
     Args:
         frame: Access to the tensors.
     """
-
-    def __init__(self, frame: Frame) -> None:
-        self.frame = frame
-
-    def forward(self, *arrays: Any) -> Tensor:
-        """Return the potentials, (batch, time, neurons)."""
-        out, self.saved = native_liquid.liquid(self.frame, *arrays)
-        return out
-
-    def backward(self, arrays: Sequence[Any], g: Tensor) -> list[Tensor | None]:
-        """Return the gradients of all arrays."""
-        return native_liquid.liquid_adjoint(self.frame, arrays, self.saved, g)
+    return (
+        lambda *operands: native_liquid.liquid(frame, *operands),
+        lambda operands, saved, g: native_liquid.liquid_adjoint(frame, operands, saved, g),
+    )

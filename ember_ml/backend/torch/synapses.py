@@ -11,7 +11,10 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ember_ml._native.frame import Frame
+from ember_ml.backend import native_synapses
 from ember_ml.backend.torch.fusion import fused, fusible
+from ember_ml.backend.torch.native import frame
 
 _BLOCK = 1 << 18  # elements of a buffer that fits a cache
 _LARGE = 1 << 16
@@ -50,9 +53,22 @@ class _Synapses:
         self, v: torch.Tensor, slopes: Any, offsets: Any, weights: torch.Tensor
     ) -> torch.Tensor:
         operands = v, slopes, offsets, weights
+        places = self.sources, self.destinations, self.size
+        access = frame(*operands) if fusible(*operands) else None
+        if access is not None and native_synapses.fits(operands, *places):
+            return self._native(access, *operands)
         if v.shape[:-1].numel() * len(slopes) >= _LARGE and fusible(*operands):
             return fused(self.run, self.pull, self.plain, *operands)
         return self.plain(*operands)
+
+    def _native(self, access: Frame, *operands: torch.Tensor) -> torch.Tensor:
+        places = self.sources.contiguous(), self.destinations.contiguous(), self.size
+        return fused(
+            lambda *given: (native_synapses.forward(access, given, *places), None),
+            lambda given, _, g: native_synapses.adjoint(access, given, *places, g),
+            self.plain,
+            *operands,
+        )
 
     def plain(
         self, v: torch.Tensor, slopes: Any, offsets: Any, weights: torch.Tensor

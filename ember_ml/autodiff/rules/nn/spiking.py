@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ember_ml import ops
 from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.rules import vjp_rule
@@ -33,7 +35,8 @@ def _(
         parameters = (beta, threshold, alpha, rho, strength, taps, history)
         zeros = [None if each is None else ops.zeros_like(each) for each in parameters]
         return g[0] + g[1], g[2], *zeros, None
-    outputs = (*out[:2], *g)
-    parts = (alpha, rho, strength, taps, history, mask, reset, refractory, surrogate, slope)
-    grads = _spiking_scan_adjoint(x, state, beta, threshold, *outputs, *parts)
-    return *grads, None
+    required = (x, state, beta, threshold, *out[:2], *g)
+    optional = (alpha, rho, strength, taps, history, mask)
+    options: dict[str, Any] = {"reset": reset, "refractory": refractory}
+    options |= {"surrogate": surrogate, "slope": slope}
+    return *_spiking_scan_adjoint(*required, *optional, **options), None

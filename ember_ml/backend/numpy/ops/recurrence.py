@@ -34,8 +34,9 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
 def _linear_recurrence_adjoint(a, states, g, g_last, h0=None, axis=1, reverse=False):
     operands = (a, states, g, g_last, h0)
     if states.dtype == np.float16:
-        wide = [None if x is None else x.astype(np.float32) for x in operands]
-        grads = _linear_recurrence_adjoint(*wide, axis, reverse)
+        wide: Any = [None if x is None else x.astype(np.float32) for x in operands]
+        a, states, g, g_last, h0 = wide
+        grads: Any = _linear_recurrence_adjoint(a, states, g, g_last, h0, axis, reverse)
         return grads if grads is None else [x.astype(np.float16) for x in grads]
     native = frame(*operands)
     if native is None or 0 in states.shape:

@@ -238,8 +238,7 @@ def _run_opaque(*operands: Any) -> tuple[torch.Tensor, ...]:
 def _pull_opaque(*args: Any) -> list[torch.Tensor]:
     operands, saved, g, g_last = args[:7], *args[7:]
     return [
-        g.new_empty(0) if x is None else x.contiguous()
-        for x in _pull(operands, saved, g, g_last)
+        g.new_empty(0) if x is None else x.contiguous() for x in _pull(operands, saved, g, g_last)
     ]
 
 

@@ -18,8 +18,12 @@ from torch import xlogy as xlogy
 from torch.special import entr as entr
 from torch.special import xlog1py as xlog1py
 
+from ember_ml._native.calls import Kernel
 from ember_ml.backend.interface import Variants
+from ember_ml.backend.torch.kernel_calls import call, dense, is_served, threads, with_adjoint
 from ember_ml.backend.torch.ops._scalars import left, right
+
+_SOFTPLUS = Kernel("softplus", "ppii")
 
 
 def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,7 +70,23 @@ def betaln(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 def softplus(x: torch.Tensor, beta: float = 1.0) -> torch.Tensor:
     """Use a higher threshold for the linear part; torch's default of 20 is too low for float64."""
+    if beta == 1.0 and is_served(x):
+        return with_adjoint(_run_softplus, _pull_softplus, _plain_softplus, x)
+    return _plain_softplus(x, beta)
+
+
+def _plain_softplus(x: torch.Tensor, beta: float = 1.0) -> torch.Tensor:
     return torch.nn.functional.softplus(x, beta, threshold=50.0)
+
+
+def _run_softplus(x: torch.Tensor) -> torch.Tensor:
+    x, out = dense(x)
+    call(_SOFTPLUS, (x, out), x.numel(), threads(x.numel()))
+    return out
+
+
+def _pull_softplus(g: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
+    return [torch.sigmoid(x).mul_(g)]
 
 
 VARIANTS = Variants(

@@ -10,8 +10,11 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml._core.errors import ShapeError
-from ember_ml.backend.torch import loops, native_loops as native
+from ember_ml._native.frame import Frame
+from ember_ml.backend import native_liquid
+from ember_ml.backend.torch import loops, native_loops
 from ember_ml.backend.torch.custom import custom_vjp, fused_once
+from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import in_transform
 from ember_ml.backend.torch.synapses import synapses as synapses
@@ -29,7 +32,7 @@ def lstm(
     bias_hh: torch.Tensor | None = None,
 ) -> tuple[Any, Any, Any]:
     arrays = x, h0, c0, weight_ih, weight_hh, bias_ih, bias_hh
-    return _run(_fused_lstm, _stepwise_lstm, native.LSTM, arrays)
+    return _run(_fused_lstm, _stepwise_lstm, native_loops.lstm, arrays)
 
 
 def gru(
@@ -41,7 +44,7 @@ def gru(
     bias_hh: torch.Tensor | None = None,
 ) -> tuple[Any, Any]:
     arrays = x, h0, weight_ih, weight_hh, bias_ih, bias_hh
-    return _run(_fused_gru, _stepwise_gru, native.GRU, arrays)
+    return _run(_fused_gru, _stepwise_gru, native_loops.gru, arrays)
 
 
 def closed_form(
@@ -55,9 +58,9 @@ def closed_form(
 ) -> torch.Tensor:
     stepwise = functools.partial(_stepwise_closed_form, gated=gated)
     arrays = x, h0, weight_hh, weight, bias, timespans
-    access = frame(*arrays)
-    loop = loops.ClosedForm(gated) if access is None else native.ClosedForm(access, gated)
-    return _by_hand(loop, stepwise, arrays)
+    passes = functools.partial(native_loops.closed_form, gated=gated)
+    fits = native_liquid.closed_form_fits
+    return _by_hand(loops.ClosedForm(gated), stepwise, passes, fits, arrays)
 
 
 def liquid(
@@ -69,56 +72,60 @@ def liquid(
     weights: torch.Tensor,
 ) -> torch.Tensor:
     arrays = x, v0, capacity, slopes, offsets, weights
-    access = frame(*arrays)
-    loop = loops.Liquid() if access is None else native.Liquid(access)
-    return _by_hand(loop, _stepwise_liquid, arrays)
+    fits = native_liquid.liquid_fits
+    return _by_hand(loops.Liquid(), _stepwise_liquid, native_loops.liquid, fits, arrays)
 
 
-def _by_hand(loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]) -> torch.Tensor:
-    """Use the loop with a hand-written gradient where possible; half precision in float32."""
+def _by_hand(
+    loop: Any,
+    stepwise: Callable[..., Any],
+    passes: Callable[..., native_loops.Pair],
+    fits: Callable[[Sequence[Any]], bool],
+    arrays: Sequence[Any],
+) -> torch.Tensor:
+    """Use C kernels, or a loop with a hand-written gradient; half precision in float32."""
     x, state, *_ = arrays
     if x.ndim != 3 or state.shape != (x.shape[0], *state.shape[-1:]):
         raise ShapeError(f"x {tuple(x.shape)} and the initial state {tuple(state.shape)} disagree")
     dtype = arrays[0].dtype
     if dtype in _HALVES:
-        return _by_hand(loop, stepwise, [None if x is None else x.float() for x in arrays]).to(
-            dtype
-        )
+        wide = [None if x is None else x.float() for x in arrays]
+        return _by_hand(loop, stepwise, passes, fits, wide).to(dtype)
     if not arrays[0].shape[1] or torch.compiler.is_compiling() or in_transform():
         return stepwise(*arrays)
-    return _differentiated(loop, stepwise, arrays)[0]
-
-
-def _differentiated(
-    loop: Any, stepwise: Callable[..., Any], arrays: Sequence[Any]
-) -> Sequence[torch.Tensor]:
-    """Return the results of a loop, with its gradient; higher derivatives are those of steps."""
+    access = _access(arrays) if fits(arrays) else None
+    if access is not None:
+        return fused(*passes(access), stepwise, *arrays)
     given = [at for at, x in enumerate(arrays) if x is not None]
 
     def filled(present: Sequence[Any]) -> list[Any]:
         places = dict(zip(given, present, strict=True))
         return [places.get(at) for at in range(len(arrays))]
 
-    def results(out: Any) -> tuple[torch.Tensor, ...]:
-        return (out,) if isinstance(out, torch.Tensor) else out
-
-    def forward(*present: Any) -> Sequence[torch.Tensor]:
-        return results(loop.forward(*filled(present)))
+    def forward(*present: Any) -> list[torch.Tensor]:
+        return [loop.forward(*filled(present))]
 
     def pull(present: Sequence[Any], cotangents: Sequence[Any], again: bool) -> Sequence[Any]:
         if again:
-            plain = lambda *some: results(stepwise(*filled(some)))
-            return torch.func.vjp(plain, *present)[1](tuple(cotangents))
-        grads = loop.backward(filled(present), *cotangents)
+            function = torch.func.vjp(lambda *some: stepwise(*filled(some)), *present)[1]
+            return function(cotangents[0])
+        grads = loop.backward(filled(present), cotangents[0])
         return [g for g in grads if g is not None]
 
-    return custom_vjp(forward, pull, [x for x in arrays if x is not None])
+    return custom_vjp(forward, pull, [x for x in arrays if x is not None])[0]
+
+
+def _access(arrays: Sequence[Any]) -> Frame | None:
+    """Return the access of the C kernels to tensors that are not empty, or None."""
+    if not fusible(*arrays) or any(x is not None and not x.numel() for x in arrays):
+        return None
+    return frame(*arrays)
 
 
 def _run(
-    fused: Callable[..., Any],
+    kernel: Callable[..., Any],
     stepwise: Callable[..., Any],
-    loop: Callable[..., Any],
+    passes: Callable[..., native_loops.Pair],
     arrays: Sequence[Any],
 ) -> tuple[torch.Tensor, ...]:
     """Use the C kernels or torch's fused kernel where possible; half precision in float32."""
@@ -126,13 +133,13 @@ def _run(
     dtype = arrays[0].dtype
     if dtype in _HALVES:
         wide = [None if x is None else x.float() for x in arrays]
-        return tuple(out.to(dtype) for out in _run(fused, stepwise, loop, wide))
+        return tuple(out.to(dtype) for out in _run(kernel, stepwise, passes, wide))
     if not arrays[0].shape[1] or torch.compiler.is_compiling():
         return stepwise(*arrays)
-    access = frame(*arrays)
-    if access is not None and all(x is None or x.numel() for x in arrays):
-        return tuple(_differentiated(loop(access), stepwise, arrays))
-    return fused_once(fused, stepwise, arrays, order=-1)
+    access = _access(arrays)
+    if access is not None:
+        return fused(*passes(access), stepwise, *arrays)
+    return fused_once(kernel, stepwise, arrays, order=-1)
 
 
 def _check_shapes(arrays: Sequence[Any]) -> None:

@@ -1,0 +1,377 @@
+"""C kernels of recurrences against loops over the steps, values and gradients; and without them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ember_ml import GradientTape, _native, ops, use_backend
+from ember_ml._native import build, frame
+from ember_ml.backend.torch.ops import recurrence, selective_scan
+from ember_ml.backend.torch.ops.nn import spiking
+from ember_ml.nn import tensor
+from tests.unit.native.recurrence_cases import CASES, Case
+
+LENGTHS = (1, 7, 63, 64, 65, 100, 257)
+SERVED = [(each, name) for name, case in CASES.items() for each in _native.SERVES[case.op]]
+TOLERANCES = {"float32": 2e-4, "float64": 1e-10}
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Return a function that sets the number of threads, also for little work."""
+    if _native.library is None:
+        pytest.fail(f"the tests need the C kernels: {_native.status()}")
+    monkeypatch.setattr(frame, "GRAIN", 1)
+    before = torch.get_num_threads()
+
+    def choose(count: int) -> None:
+        monkeypatch.setattr(_native, "threads", count)
+        torch.set_num_threads(count)
+
+    yield choose
+    torch.set_num_threads(before)
+
+
+def drawn(case: Case, batch: int, time: int, dtype: str, seed: int = 0) -> list[Any]:
+    arrays = case.operands(np.random.default_rng(seed), batch, time)
+    real = lambda x: isinstance(x, np.ndarray) and x.dtype == np.float64
+    return [x.astype(dtype) if real(x) else x for x in arrays]
+
+
+def as_list(outs: Any) -> list[Any]:
+    return list(outs) if isinstance(outs, (tuple, list)) else [outs]
+
+
+def is_real(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+
+
+def expected(case: Case, arrays: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return the results of the reference, random gradients of them, and those of the operands."""
+    wide = lambda x: x if case.exact or not is_real(x) else x.astype(np.float64)
+    leaves = [None if x is None else torch.tensor(wide(x)) for x in arrays]
+    sources = [x.requires_grad_() for x in leaves if x is not None and x.is_floating_point()]
+    options = {{"surrogate": "surrogate_name"}.get(k, k): v for k, v in case.options.items()}
+    outs = as_list(case.reference(*leaves, **options))
+    rng = np.random.default_rng(1)
+    cotangents = [rng.standard_normal(tuple(x.shape)) for x in outs]
+    given = [torch.tensor(g).to(x.dtype) for g, x in zip(cotangents, outs, strict=True)]
+    grads = torch.autograd.grad(outs, sources, given, allow_unused=True)
+    zero = lambda g, x: np.zeros(x.shape) if g is None else g.numpy()
+    values = [x.detach().numpy() for x in outs]
+    return values, cotangents, [zero(g, x) for g, x in zip(grads, sources, strict=True)]
+
+
+def computed(case: Case, arrays: list[Any], cotangents: list[Any] | None = None) -> Any:
+    """Return the results of the op, and the gradients of the operands."""
+    operands = [None if x is None else tensor.array(x) for x in arrays]
+    sources = [x for x, a in zip(operands, arrays, strict=True) if is_real(a)]
+    op = getattr(ops, case.op)
+    with GradientTape() as tape:
+        tape.watch(sources)
+        outs = as_list(op(*operands, **case.options))
+    rng = np.random.default_rng(1)
+    given = cotangents or [rng.standard_normal(x.shape) for x in outs]
+    grads = tape.gradient(
+        outs,
+        sources,
+        [tensor.array(np.asarray(g, x.numpy().dtype)) for g, x in zip(given, outs, strict=True)],
+    )
+    zero = lambda g, x: np.zeros(x.shape) if g is None else g.numpy()
+    return [x.numpy() for x in outs], [zero(g, x) for g, x in zip(grads, sources, strict=True)]
+
+
+def compare(case: Case, arrays: list[Any], dtype: str) -> None:
+    values, cotangents, grads = expected(case, arrays)
+    outs, found = computed(case, arrays, cotangents)
+    tolerance = TOLERANCES[dtype]
+    for got, want in zip((*outs, *found), (*values, *grads), strict=True):
+        assert got.dtype == dtype
+        scale = max(1.0, float(np.abs(want).max(initial=0.0)))
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize(("backend_name", "name"), SERVED)
+def test_against_a_loop(threads, backend_name, name):
+    case = CASES[name]
+    wide = "wide" in name or "first" in name
+    with use_backend(backend_name):
+        for at, length in enumerate((1, 7, 65) if wide else LENGTHS):
+            threads((1, 2, 4)[at % 3])
+            batch = 1 if length == 63 else 9 if length == 7 else 3
+            for dtype in TOLERANCES:
+                compare(case, drawn(case, batch, length, dtype, seed=at), dtype)
+
+
+@pytest.mark.parametrize(("backend_name", "name"), SERVED)
+def test_without_the_kernels(backend_name, name):
+    with use_backend(backend_name), _native.switched_off():
+        compare(CASES[name], drawn(CASES[name], 2, 7, "float32"), "float32")
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_threads(threads, count):
+    """Any number of threads computes the same."""
+    for name in CASES:
+        with use_backend("torch"):
+            arrays = drawn(CASES[name], 5, 20, "float64")
+            threads(1)
+            one = computed(CASES[name], arrays)
+            threads(count)
+            for got, want in zip(chain(*computed(CASES[name], arrays)), chain(*one), strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def layouts(x: Any) -> list[Any]:
+    """Return the same values with other strides, and read-only."""
+    if not isinstance(x, np.ndarray) or x.dtype.kind != "f":
+        return [x] * 4
+    negative = np.ascontiguousarray(x[::-1])[::-1]
+    gaps = np.repeat(x[..., None], 2, -1)[..., 0]
+    fixed = x.copy()
+    fixed.flags.writeable = False
+    return [np.asfortranarray(x), negative, gaps, fixed]
+
+
+@pytest.mark.parametrize(("backend_name", "name"), SERVED)
+def test_strides(backend_name, name):
+    arrays = drawn(CASES[name], 3, 17, "float64")
+    with use_backend(backend_name):
+        want = computed(CASES[name], arrays)
+        if backend_name == "numpy":
+            found = [
+                computed(CASES[name], list(x)) for x in zip(*map(layouts, arrays), strict=True)
+            ]
+        else:
+            found = [computed_native(CASES[name], list(map(change, arrays))) for change in CHANGES]
+        for got in found:
+            for one, other in zip(chain(*got), chain(*want), strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def transposed(x: Any) -> Any:
+    """Return a torch tensor with the last two axes swapped in memory."""
+    if not is_real(x):
+        return x
+    return torch.tensor(x).mT.contiguous().mT if x.ndim > 1 else torch.tensor(x)
+
+
+def spread(x: Any) -> Any:
+    """Return a torch tensor with gaps in memory."""
+    return torch.tensor(x).repeat_interleave(2, -1)[..., ::2] if is_real(x) else x
+
+
+CHANGES = (transposed, spread)
+
+
+def computed_native(case: Case, arrays: list[Any]) -> Any:
+    """Return the results and gradients for torch tensors, with their strides."""
+    sources = [x.requires_grad_() for x in arrays if isinstance(x, torch.Tensor)]
+    operands = [None if x is None else tensor.convert_to_tensor(x) for x in arrays]
+    outs = [x.native for x in as_list(getattr(ops, case.op)(*operands, **case.options))]
+    rng = np.random.default_rng(1)
+    cotangents = [torch.tensor(rng.standard_normal(tuple(x.shape))) for x in outs]
+    grads = torch.autograd.grad(outs, sources, cotangents, allow_unused=True)
+    zero = lambda g, x: np.zeros(x.shape) if g is None else g.numpy()
+    return [x.detach().numpy() for x in outs], [
+        zero(g, x) for g, x in zip(grads, sources, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("backend_name", "name"), SERVED)
+def test_empty(backend_name, name):
+    for batch, time in ((2, 0), (0, 3), (0, 0)):
+        arrays = drawn(CASES[name], batch, time, "float32")
+        with use_backend(backend_name):
+            found = computed(CASES[name], arrays)
+            with _native.switched_off():
+                wanted = computed(CASES[name], arrays)
+        for got, want in zip(chain(*found), chain(*wanted), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("backend_name", ["numpy", "torch"])
+def test_extreme_decays(backend_name):
+    rng = np.random.default_rng(0)
+    decays = [0.0, 1.0, 1e-30, float(np.exp(-100.0)), 1e-38, -1.0]
+    a = np.broadcast_to(np.array(decays, np.float32)[None, None], (2, 300, 6)).copy()
+    b = rng.standard_normal((2, 300, 6)).astype(np.float32)
+    with use_backend(backend_name):
+        compare(CASES["linear"], [a, b, b[:, 0]], "float32")
+        u, dt, rates, write, read, skip = drawn(CASES["selective"], 2, 100, "float32")
+        for step, rate in ((1e-30, 1.0), (100.0, 1.0), (1.0, 1e6), (0.0, 1.0)):
+            arrays = [u, step + 0 * dt, rate * rates, write, read, skip]
+            values, cotangents, grads = expected(CASES["selective"], arrays)
+            outs, found = computed(CASES["selective"], arrays, cotangents)
+            for got, want in zip((*outs, *found), (*values, *grads), strict=True):
+                assert np.isfinite(got).all()
+                scale = np.abs(want).max() + 1e-30
+                np.testing.assert_allclose(got / scale, want / scale, atol=1e-3)
+
+
+@pytest.mark.parametrize("backend_name", ["numpy", "torch"])
+def test_nan_and_infinity(backend_name):
+    """They spread as in the code without kernels."""
+    for name in ("linear", "selective", "lstm", "gru", "closed form", "liquid"):
+        for value in (np.nan, np.inf):
+            arrays = drawn(CASES[name], 2, 6, "float32")
+            arrays[0][0, 2, 0] = value
+            with use_backend(backend_name), np.errstate(all="ignore"):
+                outs = computed(CASES[name], arrays)[0]
+                with _native.switched_off():
+                    wanted = computed(CASES[name], arrays)[0]
+            for got, want in zip(outs, wanted, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend_name", ["numpy", "torch"])
+@pytest.mark.parametrize(
+    "name", ["linear", "selective", "adaptive", "lstm", "closed form", "liquid"]
+)
+def test_switched_off_between_the_passes(backend_name, name):
+    case, outs = CASES[name], []
+    for first, second in ((False, True), (True, False), (False, False)):
+        arrays = drawn(case, 2, 20, "float64")
+        with use_backend(backend_name):
+            operands = [None if x is None else tensor.array(x) for x in arrays]
+        sources = [x for x in operands if x is not None]
+        with GradientTape() as tape, _native.switched_off() if first else contextlib.nullcontext():
+            tape.watch(sources)
+            out = as_list(getattr(ops, case.op)(*operands, **case.options))[0]
+        with _native.switched_off() if second else contextlib.nullcontext():
+            outs.append([g.numpy() for g in tape.gradient(out, sources)])
+    for other in outs[:2]:
+        for got, want in zip(other, outs[2], strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
+
+
+def leaves(name: str, dtype: str = "float64") -> list[Any]:
+    arrays = drawn(CASES[name], 2, 20, dtype)
+    make = lambda x: torch.tensor(x).requires_grad_() if is_real(x) else torch.tensor(x)
+    return [None if x is None else make(x) for x in arrays]
+
+
+OPAQUE = {
+    "linear": (recurrence._opaque, (1, False)),
+    "selective": (selective_scan._opaque, (None,)),
+    "adaptive": (spiking._opaque, ("soft", 0, "atan", 2.0)),
+    "synaptic, masked": (spiking._opaque, ("hard", 0, "sigmoid", 2.0)),
+}
+
+
+@pytest.mark.parametrize("name", OPAQUE)
+def test_custom_ops(name):
+    op, options = OPAQUE[name]
+    torch.library.opcheck(op, (*leaves(name), *options))
+
+
+@pytest.mark.parametrize("name", OPAQUE)
+def test_compiled(name):
+    torch._dynamo.reset()
+    case, arrays = CASES[name], leaves(name, "float32")
+    sources = [x for x in arrays if x is not None and x.requires_grad]
+
+    def loss(*given):
+        operands = [None if x is None else tensor.convert_to_tensor(x) for x in given]
+        outs = as_list(getattr(ops, case.op)(*operands, **case.options))
+        return sum((out.native * (at + 1)).sum() for at, out in enumerate(outs))
+
+    with use_backend("torch"):
+        tensor.array(0.0)
+        plain = torch.autograd.grad(loss(*arrays), sources)
+        compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+        traced = torch.autograd.grad(compiled(*arrays), sources)
+    for one, other in zip(traced, plain, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["selective", "lstm", "gru", "closed form", "liquid", "synapses"])
+def test_second_derivatives(name):
+    case = CASES[name]
+    arrays = [
+        x.detach()[:, :3].clone().requires_grad_() if x is not None and x.ndim == 3 else x
+        for x in leaves(name)
+    ]
+    sources = [x for x in arrays if x is not None and x.requires_grad]
+    rest = [x for x in arrays if x is not None and not x.requires_grad]
+
+    def call(*given):
+        outs = getattr(ops, case.op)(
+            *map(tensor.convert_to_tensor, (*given, *rest)), **case.options
+        )
+        return as_list(outs)[0].native
+
+    with use_backend("torch"):
+        assert torch.autograd.gradcheck(call, sources, fast_mode=True)
+        assert torch.autograd.gradgradcheck(call, sources, fast_mode=True)
+
+
+BAD = {
+    "closed form": (2, (19, 6)),
+    "liquid": (3, (70, 4)),
+    "lstm": (4, (28, 6)),
+    "gru": (3, (20, 7)),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_shapes_that_disagree(name):
+    position, shape = BAD[name]
+    arrays = drawn(CASES[name], 2, 3, "float32")
+    arrays[position] = np.zeros(shape, np.float32)
+    with use_backend("torch"):
+        operands = [None if x is None else tensor.array(x) for x in arrays]
+        with pytest.raises(ValueError, match="shape"):
+            getattr(ops, CASES[name].op)(*operands, **CASES[name].options)
+
+
+def test_synapses_out_of_range():
+    arrays = drawn(CASES["synapses"], 2, 3, "float32")
+    with use_backend("torch"):
+        for position, index in ((4, 6), (4, -1), (5, 4), (5, -1)):
+            changed = [x.copy() for x in arrays]
+            changed[position][3] = index
+            results = []
+            for off in (False, True):
+                with _native.switched_off() if off else contextlib.nullcontext():
+                    try:
+                        results.append(ops.synapses(*map(tensor.array, changed), 4).numpy())
+                    except (IndexError, ValueError, RuntimeError) as error:
+                        results.append(type(error))
+            np.testing.assert_equal(*results)
+
+
+def test_clean_under_sanitizers(tmp_path):
+    """Every kernel with all shapes, on NumPy arrays, under AddressSanitizer and UBSan."""
+    names = ("library", "parallel", "recurrence", "selective_scan", "spiking", "cells", "synapses")
+    sources = [str(build.SOURCES / f"{name}.c") for name in names]
+    compiler, path = build.find_compiler(), tmp_path / "kernels.so"
+    command = [compiler] if isinstance(compiler, str) else [*compiler]
+    flags = ["-std=c11", "-O0", "-g", "-fPIC", "-shared", "-fsanitize=address,undefined"]
+    flags += ["-fno-sanitize-recover=all", "-fopenmp-simd"]
+    subprocess.run([*command, *flags, *sources, "-o", str(path), "-lm", "-lpthread"], check=True)
+    preload = [
+        subprocess.run([*command, f"-print-file-name={name}"], capture_output=True, text=True)
+        for name in ("libasan.so", "libubsan.so")
+    ]
+    root = str(Path(build.__file__).parents[2])
+    environment = os.environ | {
+        "LD_PRELOAD": " ".join(each.stdout.strip() for each in preload),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "EMBER_ML_NATIVE": "0",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": root,
+    }
+    program = [sys.executable, "-m", "tests.unit.native.sanitized_recurrences", str(path)]
+    result = subprocess.run(program, env=environment, capture_output=True, text=True, cwd=root)
+    assert result.stdout.strip() == "clean", result.stderr[-3000:]
