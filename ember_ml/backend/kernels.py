@@ -37,6 +37,7 @@ TRITON = {
     "causal_conv1d": "causal_conv1d",
     "causal_conv1d_silu": "causal_conv1d",
     "cross_entropy": "cross_entropy",
+    "gated_delta_rule": "gated_delta_rule",
     "gated_linear_attention": "gated_linear_attention",
     "gated_rms_norm": "gated_rms_norm",
     "linear_recurrence": "linear_recurrence",

@@ -34,11 +34,13 @@ class Arrays(NamedTuple):
         xp: Module with the functions of the array API standard that are called here.
         pad: Function that appends zeros to axis 2 of an array.
         recurrence: Linear recurrence.
+        solve: Function of lower triangular matrices with a unit diagonal and right-hand sides.
     """
 
     xp: Any
     pad: Any
     recurrence: Recurrence
+    solve: Any
 
 
 def check(op: str, query: Any, key: Any, value: Any, decay: Any, bonus: Any) -> None:
