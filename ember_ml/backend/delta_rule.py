@@ -62,7 +62,7 @@ def apply(
     writes = mt(xp, k * xp.exp(last - total))
     parts = (solution, scores, q * xp.exp(total), writes, xp.exp(last))
     y, after = _scan_chunks(xp, parts, value.shape[-1], state)
-    y = xp.reshape(y, (*y.shape[:2], -1, y.shape[-1]))[:, :, :time]
+    y = xp.reshape(y, (*y.shape[:2], y.shape[2] * y.shape[3], y.shape[4]))[:, :, :time]
     return y, None if state is None else after
 
 

@@ -46,7 +46,7 @@ TRITON = {
 }
 """Ops with Triton kernels -> their modules in `ember_ml.backend.torch.kernels`."""
 
-METAL: tuple[str, ...] = ()
+METAL = ("linear_recurrence", "selective_scan")
 """Ops with Metal kernels in `ember_ml.backend.mlx.kernels`."""
 
 MLX_FAST = ("layer_norm", "rms_norm", "rope", "attend")

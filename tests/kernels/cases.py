@@ -191,11 +191,11 @@ def convolutions() -> None:
 
 
 def attentions() -> None:
-    for name, lead, features, strict in (
-        ("feature decay", 2, 3, False),
-        ("feature decay, strict", 2, 3, True),
-        ("head decay", 1, 1, False),
-        ("no decay", 0, 0, False),
+    for name, batch, features, strict in (
+        ("feature decay", 1, 3, False),
+        ("feature decay, strict", 1, 3, True),
+        ("head decay", 2, 1, False),
+        ("no decay", 1, 0, False),
     ):
         bonus = torch.ones(1, 3, dtype=torch.float64) if strict else None
 
@@ -210,19 +210,19 @@ def attentions() -> None:
             lambda *given, strict=strict: kernels.gated_linear_attention.reference(
                 *given, *(() if len(given) > 3 else (None,)), strict
             ),
-            lambda time, lead=lead, features=features: [
-                *(normal(2, 1, time, 3), strided(2, 1, time, 3), normal(2, 1, time, 5)),
-                *((-uniform(lead, 1, time, features),) if features else ()),
+            lambda time, batch=batch, features=features: [
+                *(normal(batch, 1, time, 3), strided(batch, 1, time, 3), normal(batch, 1, time, 5)),
+                *((-uniform(1, 1, time, features),) if features else ()),
             ],
         )
 
 
 def delta_rules() -> None:
     def operands(time: int, gated: bool) -> Arrays:
-        keys = strided(1, 2, time, 3)
+        keys = strided(1, 1, time, 3)
         keys = keys / keys.norm(dim=-1, keepdim=True)
-        given = [normal(1, 2, time, 3), keys, normal(1, 2, time, 5), uniform(1, 2, time, 1)]
-        return [*given, -uniform(1, 2, time, 1)] if gated else given
+        given = [normal(1, 1, time, 3), keys, normal(1, 1, time, 5), uniform(1, 1, time, 1)]
+        return [*given, -uniform(1, 1, time, 1)] if gated else given
 
     for gated in (False, True):
         CASES[f"delta rule, decay: {gated}"] = Case(

@@ -103,6 +103,7 @@ def backward(
         programs.gradients[grid](
             *(*_whole(q, k, v, rate, decay, g), saved, work, dq, dk, dv, drate, dg, *sizes),
             **options,
+            num_warps=8,
         )
     dq, dk, drate, dg = (x.sum(0).to(q.dtype) for x in (dq, dk, drate, dg))
     if decay is not None:

@@ -145,7 +145,7 @@ _TILE = {"HAS_DECAY": True, "K": 64, "V": 8}
 _LOWEST = {"lowest": "fp32"}
 _HALF = {f"{name}_ptr": "*bf16" for name in ("q", "k", "v", "rate", "g", "dy", "y", "dv")}
 BUILDS = [
-    Build(program, _TILE, types)
+    Build(program, _TILE, types, warps)
     for types in (_LOWEST, {**_LOWEST, **_HALF})
-    for program in (scan, gradients)
+    for program, warps in ((scan, 4), (gradients, 8))
 ]
