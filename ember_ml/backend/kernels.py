@@ -41,6 +41,7 @@ TRITON = {
     "gated_linear_attention": "gated_linear_attention",
     "gated_rms_norm": "gated_rms_norm",
     "linear_recurrence": "linear_recurrence",
+    "long_conv": "long_conv",
     "selective_scan": "selective_scan",
     "spiking_scan": "spiking_scan",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -18,7 +19,8 @@ def selective_scan(u, dt, a, b, c, d=None):
     wide = [x.astype(mx.float32) if x.dtype in _HALVES else x for x in (u, dt, a, b, c)]
     skip = mx.zeros(u.shape[-1:], mx.float32) if d is None else d.astype(mx.float32)
     served = u.size and 0 < a.shape[1] <= kernels.MAX_STATES and kernels.in_use()
-    return (_scan if served else _plain)(*wide, skip).astype(u.dtype)
+    scan: Callable[..., mx.array] = _scan if served else _plain
+    return scan(*wide, skip).astype(u.dtype)
 
 
 def _check(u: mx.array, dt: mx.array, a: mx.array, b: mx.array, c: mx.array, d: Any) -> None:

@@ -21,5 +21,6 @@ if not REASON:  # defining ops takes time
     from ember_ml.backend.torch.kernels import gated_linear_attention as gated_linear_attention
     from ember_ml.backend.torch.kernels import gated_rms_norm as gated_rms_norm
     from ember_ml.backend.torch.kernels import linear_recurrence as linear_recurrence
+    from ember_ml.backend.torch.kernels import long_conv as long_conv
     from ember_ml.backend.torch.kernels import selective_scan as selective_scan
     from ember_ml.backend.torch.kernels import spiking_scan as spiking_scan
