@@ -37,15 +37,17 @@ TRITON = {
     "causal_conv1d": "causal_conv1d",
     "causal_conv1d_silu": "causal_conv1d",
     "cross_entropy": "cross_entropy",
+    "gated_delta_rule": "gated_delta_rule",
     "gated_linear_attention": "gated_linear_attention",
     "gated_rms_norm": "gated_rms_norm",
     "linear_recurrence": "linear_recurrence",
+    "long_conv": "long_conv",
     "selective_scan": "selective_scan",
     "spiking_scan": "spiking_scan",
 }
 """Ops with Triton kernels -> their modules in `ember_ml.backend.torch.kernels`."""
 
-METAL: tuple[str, ...] = ()
+METAL = ("linear_recurrence", "selective_scan")
 """Ops with Metal kernels in `ember_ml.backend.mlx.kernels`."""
 
 MLX_FAST = ("layer_norm", "rms_norm", "rope", "attend")

@@ -34,11 +34,13 @@ class Arrays(NamedTuple):
         xp: Module with the functions of the array API standard that are called here.
         pad: Function that appends zeros to axis 2 of an array.
         recurrence: Linear recurrence.
+        solve: Function of lower triangular matrices with a unit diagonal and right-hand sides.
     """
 
     xp: Any
     pad: Any
     recurrence: Recurrence
+    solve: Any
 
 
 def check(op: str, query: Any, key: Any, value: Any, decay: Any, bonus: Any) -> None:
@@ -111,7 +113,7 @@ def attend(
         update = xp.matmul(mt(xp, k * xp.exp(last - total)), v)
         q, chunk_decay = q * xp.exp(before), mt(xp, xp.exp(last))
     y, state = _add_carried(arrays, xp.matmul(scores, v), q, update, chunk_decay, state)
-    return xp.reshape(y, (*y.shape[:2], -1, y.shape[-1]))[:, :, :time], state
+    return xp.reshape(y, (*y.shape[:2], y.shape[2] * y.shape[3], y.shape[4]))[:, :, :time], state
 
 
 def mt(xp: Any, x: Any) -> Any:

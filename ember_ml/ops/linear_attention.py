@@ -1,15 +1,15 @@
-"""Linear attention with decay, and the recurrence of the delta rule over chunks."""
+"""Linear attention with decay, and with the delta rule."""
 
 from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
-from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.backend import delta_rule
 from ember_ml.backend import linear_attention as shared
 
-__all__ = ["delta_recurrence", "gated_linear_attention"]
+__all__ = ["gated_delta_rule", "gated_linear_attention"]
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -71,53 +71,60 @@ def _pad(x: Tensor, count: int) -> Tensor:
     return ops.pad(x, ((0, 0), (0, 0), (0, count), (0, 0)))
 
 
-ARRAYS = shared.Arrays(ops, _pad, lambda *args, **options: ops.linear_recurrence(*args, **options))
+def _solve(system: Tensor, right: Tensor) -> Tensor:
+    return ops.linalg.solve_triangular(system, right, unit_diagonal=True)
+
+
+def _recurrence(a: Tensor, b: Tensor, h0: Tensor | None, axis: int) -> tuple[Tensor, Tensor]:
+    return ops.linear_recurrence(a, b, h0, axis)
+
+
+ARRAYS = shared.Arrays(ops, _pad, _recurrence, _solve)
 """The ops as an array library."""
 
 
 @composite(rule=rules.REAL_FLOAT)
-def delta_recurrence(
-    value: TensorLike,
-    key: TensorLike,
-    scores: TensorLike,
+def gated_delta_rule(
     query: TensorLike,
-    writes: TensorLike,
-    decay: TensorLike,
-    state: TensorLike | None = None,
-) -> tuple[Tensor, Tensor]:
-    r"""Return the outputs of the delta rule in chunks, and the last state.
+    key: TensorLike,
+    value: TensorLike,
+    rate: TensorLike,
+    decay: TensorLike | None = None,
+) -> Tensor:
+    r"""Return linear attention whose state is corrected towards each new value.
 
-    .. math:: E_c = V_c - K_c S_{c-1}, \quad O_c = A_c E_c + Q_c S_{c-1}, \quad
-        S_c = \gamma_c S_{c-1} + W_c E_c
+    .. math:: S_t = e^{g_t} S_{t-1} + \beta_t k_t (v_t - e^{g_t} S_{t-1}^\top k_t)^\top, \quad
+        o_t = S_t^\top q_t
 
     Args:
-        value: Corrections V without a state, (batch, heads, chunks, size, value features).
-        key: What they lose to the state, K, (batch, heads, chunks, size, key features).
-        scores: Weights A within a chunk, (batch, heads, chunks, size, size).
-        query: Queries Q, decayed to the start of the chunk, in the shape of `key`.
-        writes: Keys W, decayed to the end of the chunk, (batch, heads, chunks, key features, size).
-        decay: Decay over each chunk, (batch, heads, chunks, 1, 1).
-        state: State before the first chunk, (batch, heads, key features, value features).
-            Default: zeros.
+        query: Queries, (batch, heads, time, key features).
+        key: Keys, in the shape of the queries, usually of length 1.
+        value: Values, (batch, heads, time, value features).
+        rate: Step sizes beta of the corrections, (batch, heads, time, 1).
+        decay: Log decays g, (batch, heads, time, 1). Those below -20 are set to -20. Default: no
+            decay.
 
-    Returns:
-        The outputs, in the shape of `value`, and the state after the last chunk.
+    Reference: Yang et al., "Gated Delta Networks: Improving Mamba2 with Delta Rule", 2024.
 
-    Reference: Yang et al., "Parallelizing Linear Transformers with the Delta Rule over Sequence
-    Length", 2024.
+    Example:
+        >>> one = ops.ones((1, 1, 3, 1))
+        >>> gated_delta_rule(one, one, one, 0.5 * one)[0, 0, :, 0].tolist()
+        [0.5, 0.75, 0.875]
     """
-    parts = (value, key, scores, query, writes, decay)
-    if any(part.ndim != 5 or part.shape[:3] != value.shape[:3] for part in parts):
-        shapes = ", ".join(str(part.shape) for part in parts)
-        raise ShapeError(
-            f"delta_recurrence: got shapes {shapes}; expected six arrays with five axes that start "
-            "with (batch, heads, chunks)"
-        )
-    outputs: list[Tensor] = []
-    for v, k, a, q, w, factor in zip(*(ops.unstack(part, 2) for part in parts), strict=True):
-        v = v if state is None else v - ops.matmul(k, state)
-        output = ops.matmul(a, v)
-        outputs.append(output if state is None else output + ops.matmul(q, state))
-        update = ops.matmul(w, v)
-        state = update if state is None else factor * state + update
-    return ops.stack(outputs, axis=2), state
+    return chunked_delta_rule(query, key, value, rate, decay, None)[0]
+
+
+def chunked_delta_rule(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rate: Tensor,
+    decay: Tensor | None,
+    state: Tensor | None,
+) -> tuple[Tensor, Tensor | None]:
+    """Return the outputs and, with a state before the first position, the last state."""
+    delta_rule.check(query, key, value, rate, decay)
+    if not query.shape[2]:
+        return value, state
+    decay = None if decay is None else ops.maximum(decay, shared.MIN_LOG_DECAY)
+    return delta_rule.apply(ARRAYS, query, key, value, rate, decay, state)

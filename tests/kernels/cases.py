@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from ember_ml.backend import spiking
 from ember_ml.backend.torch import kernels
-from ember_ml.backend.torch.ops.linear_attention import gated_linear_attention
+from ember_ml.backend.torch.ops.linear_attention import gated_delta_rule, gated_linear_attention
 from ember_ml.backend.torch.ops.nn.classification import cross_entropy
 from ember_ml.backend.torch.ops.nn.gating import gated_rms_norm
 from ember_ml.backend.torch.ops.nn.spiking import _plain, spiking_scan
@@ -191,20 +191,18 @@ def convolutions() -> None:
 
 
 def attentions() -> None:
-    for name, lead, features, strict in (
-        ("feature decay", 2, 3, False),
-        ("feature decay, strict", 2, 3, True),
-        ("head decay", 1, 1, False),
-        ("no decay", 0, 0, False),
+    for name, batch, features, strict in (
+        ("feature decay", 1, 3, False),
+        ("feature decay, strict", 1, 3, True),
+        ("head decay", 2, 1, False),
+        ("no decay", 1, 0, False),
     ):
-        bonus = torch.ones(2, 3, dtype=torch.float64) if strict else None
+        bonus = torch.ones(1, 3, dtype=torch.float64) if strict else None
 
         def attend(*given: Any, bonus: Any = bonus) -> Any:
             decay = given[3] if len(given) > 3 else None
-            y = gated_linear_attention(
-                *given[:3], decay, None if bonus is None else bonus.to(given[0].dtype) * 0.0
-            )
-            return y
+            bonus = None if bonus is None else 0.0 * bonus.to(given[0].dtype)
+            return gated_linear_attention(*given[:3], decay, bonus)
 
         CASES[f"linear attention: {name}"] = Case(
             "triton_gated_linear_attention",
@@ -212,12 +210,30 @@ def attentions() -> None:
             lambda *given, strict=strict: kernels.gated_linear_attention.reference(
                 *given, *(() if len(given) > 3 else (None,)), strict
             ),
-            lambda time, lead=lead, features=features: [
-                *(normal(2, 2, time, 3), strided(2, 2, time, 3), normal(2, 2, time, 5)),
-                *((-uniform(lead, 2, time, features),) if features else ()),
+            lambda time, batch=batch, features=features: [
+                *(normal(batch, 1, time, 3), strided(batch, 1, time, 3), normal(batch, 1, time, 5)),
+                *((-uniform(1, 1, time, features),) if features else ()),
             ],
         )
 
 
-for fill in (recurrences, scans, spikes, rows, convolutions, attentions):
+def delta_rules() -> None:
+    def operands(time: int, gated: bool) -> Arrays:
+        keys = strided(1, 1, time, 3)
+        keys = keys / keys.norm(dim=-1, keepdim=True)
+        given = [normal(1, 1, time, 3), keys, normal(1, 1, time, 5), uniform(1, 1, time, 1)]
+        return [*given, -uniform(1, 1, time, 1)] if gated else given
+
+    for gated in (False, True):
+        CASES[f"delta rule, decay: {gated}"] = Case(
+            "triton_gated_delta_rule",
+            gated_delta_rule,
+            lambda *given: kernels.gated_delta_rule.reference(
+                *given, *(() if len(given) > 4 else (None,))
+            ),
+            lambda time, gated=gated: operands(time, gated),
+        )
+
+
+for fill in (recurrences, scans, spikes, rows, convolutions, attentions, delta_rules):
     fill()

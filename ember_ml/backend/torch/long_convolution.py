@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import torch
 
 from ember_ml._core.errors import ShapeError
+from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.ops.fft import irfft, rfft
 
@@ -117,6 +118,8 @@ def long_conv(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
             f"long_conv takes x (batch, channels, length) and kernel (channels, taps), "
             f"not shapes {(*x.shape,)} and {(*kernel.shape,)}"
         )
+    if kernels.serves(x, kernel) and kernels.long_conv.takes(x, kernel):
+        return kernels.long_conv.apply(plain, x, kernel)
     if x.numel() >= _LARGE and fusible(x, kernel):
         return fused(_run, _pull, plain, x, kernel)
     return plain(x, kernel)

@@ -48,28 +48,26 @@ row((0, 2, 5, 3), 2)
 row((1, 1, 40, 2), 2, decays(1, 1, 40, 2))
 
 
-def recurrence(v: Any, k: Any, a: Any, q: Any, w: Any, decay: Any, state: Any = None) -> Any:
-    """Compute chunk by chunk."""
-    state = np.zeros((*v.shape[:2], k.shape[4], v.shape[4])) if state is None else state
+def delta_rule(q: Any, k: Any, v: Any, rate: Any, decay: Any = None) -> Any:
+    """Compute step by step."""
+    state = np.zeros((*q.shape[:2], q.shape[3], v.shape[3]))
     y = np.zeros(v.shape)
-    for c in range(v.shape[2]):
-        error = v[:, :, c] - k[:, :, c] @ state
-        y[:, :, c] = a[:, :, c] @ error + q[:, :, c] @ state
-        state = decay[:, :, c] * state + w[:, :, c] @ error
-    return y, state
+    for t in range(q.shape[2]):
+        if decay is not None:
+            state = np.exp(np.maximum(decay[:, :, t], -20.0))[..., None] * state
+        error = v[:, :, t] - (k[:, :, t, :, None] * state).sum(2)
+        state = state + (rate * k)[:, :, t, :, None] * error[:, :, None]
+        y[:, :, t] = (q[:, :, t, :, None] * state).sum(2)
+    return y
 
 
-for chunks, first in ((1, False), (3, False), (2, True)):
-    lead = (1, 2, chunks)
-    parts = [(4, 2), (4, 3), (4, 4), (4, 3), (3, 4)]
-    operands = [unit(*lead, *part) for part in parts]
-    extra = [unit(1, 2, 3, 2)] if first else []
+for lead, gated in (((2, 1, 5), False), ((1, 2, 5), True), ((1, 1, 40), True), ((0, 1, 5), False)):
+    rates = real(*lead, 1, low=0.1, high=0.9)
     case(
-        "linear_attention.delta_recurrence",
-        *operands,
-        real(*lead, 1, 1, low=0.1, high=0.9),
-        *extra,
-        reference=recurrence,
+        "linear_attention.gated_delta_rule",
+        *(unit(*lead, 3), unit(*lead, 3), unit(*lead, 2), rates),
+        *((decays(*lead, 1),) if gated else ()),
+        reference=delta_rule,
         dtypes=WIDE,
-        rtol=8.0,
+        rtol=16.0,
     )

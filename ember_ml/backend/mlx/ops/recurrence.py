@@ -8,6 +8,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.backend.mlx import kernels
 from ember_ml.backend.recurrences import geometry
 
 _HALVES = (mx.float16, mx.bfloat16)
@@ -29,6 +30,8 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
 
 def _states(a: mx.array, b: mx.array, state: mx.array, axis: int, reverse: bool) -> mx.array:
     """Return the state after each step."""
+    if b.dtype == mx.float32 and b.size and kernels.in_use():
+        return kernels.linear_recurrence(a, b, state, axis, reverse)
     length = b.shape[axis]
     if length <= _CHUNK:
         return mx.stack(_walk(_steps(a, axis), _steps(b, axis), state, reverse), axis)

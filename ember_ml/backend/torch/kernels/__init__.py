@@ -17,8 +17,10 @@ from ember_ml.backend.torch.kernels.availability import unavailable as unavailab
 if not REASON:  # defining ops takes time
     from ember_ml.backend.torch.kernels import causal_conv1d as causal_conv1d
     from ember_ml.backend.torch.kernels import cross_entropy as cross_entropy
+    from ember_ml.backend.torch.kernels import gated_delta_rule as gated_delta_rule
     from ember_ml.backend.torch.kernels import gated_linear_attention as gated_linear_attention
     from ember_ml.backend.torch.kernels import gated_rms_norm as gated_rms_norm
     from ember_ml.backend.torch.kernels import linear_recurrence as linear_recurrence
+    from ember_ml.backend.torch.kernels import long_conv as long_conv
     from ember_ml.backend.torch.kernels import selective_scan as selective_scan
     from ember_ml.backend.torch.kernels import spiking_scan as spiking_scan

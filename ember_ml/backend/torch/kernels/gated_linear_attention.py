@@ -15,13 +15,15 @@ from ember_ml.backend.torch.kernels.launching import (
     new_sums,
     next_power,
     on_device,
-    precision,
 )
 
-CHUNK = 16
 MAX_KEYS = 128
-FORWARD, BACKWARD = 64, 32
-"""Largest block of value features of a program instance."""
+STATES = 1024
+"""Elements of the state of a program instance."""
+SEGMENT = 64
+"""Steps of a segment; segments are computed in parallel if there are few heads."""
+MANY = 1 << 12
+"""Number of program instances that fill a GPU without segments."""
 
 
 def takes(query: Tensor, value: Tensor) -> bool:
@@ -86,16 +88,16 @@ def forward(q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None, strict: bool)
     from ember_ml.backend.torch.kernels.programs import gated_linear_attention as programs
 
     y = v.new_empty(v.shape)
-    q, k, v, g = (_lines(x) for x in (q, k, v, decay))
-    sizes = _sizes(q, v, FORWARD)
+    q, k, v, decay = (_lines(x) for x in (q, k, v, decay))
+    launch = _Launch(q, v, decay, strict)
     with on_device(v):
-        programs.attend[(cdiv(v.shape[3], sizes["V"]), v.shape[0] * v.shape[1])](
-            *(q, k, v, g, y, *_shape(q, v)),
-            *(*q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *_strides(g, v)),
-            STRICT=strict,
-            MODE=_mode(g),
-            PRECISION=precision(),
-            **sizes,
+        first = launch.first(k, v, reverse=False)
+        programs.read[launch.grid](
+            *(q, k, v, decay, first, y, *launch.sizes),
+            *launch.strides(q, k, v),
+            HAS_FIRST=first is not None,
+            QUERIES=False,
+            **launch.options,
         )
     return y
 
@@ -117,27 +119,87 @@ def backward(
     from ember_ml.backend.torch.kernels.programs import gated_linear_attention as programs
 
     dtype = q.dtype
-    q, k, v, gates = (_lines(x) for x in (q, k, v, decay))
-    sizes = _sizes(q, v, BACKWARD)
-    blocks = cdiv(v.shape[3], sizes["V"])
-    dq, dk = (new_sums(q, blocks, *q.shape) for _ in range(2))
+    q, k, v, g, decay = (_lines(x) for x in (q, k, v, g, decay))
+    launch = _Launch(q, v, decay, strict)
+    dq, dk = (new_sums(q, launch.grid[0], *q.shape) for _ in range(2))
     dv = v.new_empty(v.shape)
-    options = {"STRICT": strict, "MODE": _mode(gates), "PRECISION": precision(), **sizes}
-    grid = blocks, v.shape[0] * v.shape[1]
-    g = g.contiguous()
-    strides = *k.stride()[:3], *v.stride()[:3], *_strides(gates, v)
     with on_device(v):
-        programs.query_gradients[grid](
-            *(k, v, gates, g, dq, *_shape(q, v), *strides),
-            **options,
+        first = launch.first(k, v, reverse=False)
+        programs.read[launch.grid](
+            *(g, k, v, decay, first, dq, *launch.sizes),
+            *launch.strides(g, k, v),
+            HAS_FIRST=first is not None,
+            QUERIES=True,
+            **launch.options,
         )
-        programs.key_gradients[grid](
-            *(q, k, v, gates, g, dk, dv, *_shape(q, v), *q.stride()[:3], *strides),
-            **options,
+        first = launch.first(q, g, reverse=True)
+        programs.key_gradients[launch.grid](
+            *(q, k, v, g, decay, first, dk, dv, *launch.sizes),
+            *launch.strides(q, k, v, g),
+            HAS_FIRST=first is not None,
+            **launch.options,
         )
     dq, dk = dq.sum(0), dk.sum(0)
     of_decay = q.new_empty(0) if decay is None else _decay_gradient(q * dq, k * dk, decay, strict)
     return dq.to(dtype), dk.to(dtype), dv, of_decay
+
+
+class _Launch:
+    """Grid, sizes and constants of the programs.
+
+    Args:
+        q: Queries.
+        v: Values.
+        decay: Log decays, or None.
+        strict: Whether each position reads the state from before its own update.
+    """
+
+    def __init__(self, q: Tensor, v: Tensor, decay: Tensor | None, strict: bool) -> None:
+        self.decay, self.strict = decay, strict
+        batch, heads, length, keys = q.shape
+        padded = next_power(keys)
+        block = min(next_power(v.shape[3]), STATES // padded)
+        blocks = cdiv(v.shape[3], block)
+        segment = length if blocks * batch * heads >= MANY else SEGMENT
+        self.grid = blocks, batch * heads, cdiv(length, segment)
+        self.shape = batch, heads, self.grid[2], keys
+        self.sizes = heads, length, segment, keys, v.shape[3], shared.MIN_LOG_DECAY
+        self.options: dict[str, Any] = {"STRICT": strict, "K": padded, "V": block}
+        self.options["MODE"] = "none"
+        if decay is not None:
+            self.options["MODE"] = "head" if decay.shape[3] == 1 else "feature"
+
+    def strides(self, *arrays: Tensor) -> list[int]:
+        """Return the strides of arrays (batch, heads, time, features) and of the decay."""
+        strides = [stride for x in arrays for stride in x.stride()[:3]]
+        if self.decay is None:
+            return [*strides, 0, 0, 0]
+        batch = 0 if self.decay.shape[0] == 1 else self.decay.stride(0)
+        return [*strides, batch, *self.decay.stride()[1:3]]
+
+    def first(self, x: Tensor, z: Tensor, reverse: bool) -> Tensor | None:
+        """Return the state before each segment, in the order of the walk; None for one segment.
+
+        Args:
+            x: Keys; backward in time, queries.
+            z: Values; backward in time, gradients of the outputs.
+            reverse: Whether to walk backward in time.
+        """
+        from ember_ml.backend.torch.kernels import linear_recurrence
+        from ember_ml.backend.torch.kernels.programs import gated_linear_attention as programs
+
+        if self.grid[2] == 1:
+            return None
+        states, totals = new_sums(x, *self.shape, z.shape[3]), new_sums(x, *self.shape)
+        programs.summarize[self.grid](
+            *(x, z, self.decay, states, totals, *self.sizes),
+            *self.strides(x, z),
+            REVERSE=reverse,
+            **self.options,
+        )
+        factors = totals.unsqueeze(-1).expand(states.shape)
+        after, _ = linear_recurrence.forward(factors, states, None, 2, False)
+        return torch.cat([torch.zeros_like(after[:, :, :1]), after[:, :, :-1]], 2)
 
 
 def _decay_gradient(of_q: Tensor, of_k: Tensor, decay: Tensor, strict: bool) -> Tensor:
@@ -165,28 +227,6 @@ def _decay_gradient(of_q: Tensor, of_k: Tensor, decay: Tensor, strict: bool) -> 
 def _lines(x: Any) -> Any:
     """Return the array with contiguous features."""
     return x if x is None or x.stride(3) == 1 else x.contiguous()
-
-
-def _mode(decay: Tensor | None) -> str:
-    if decay is None:
-        return "none"
-    return "head" if decay.shape[3] == 1 else "feature"
-
-
-def _shape(q: Tensor, v: Tensor) -> tuple[Any, ...]:
-    return q.shape[1], q.shape[2], q.shape[3], v.shape[3], shared.MIN_LOG_DECAY
-
-
-def _strides(decay: Tensor | None, v: Tensor) -> tuple[int, ...]:
-    if decay is None:
-        return 0, 0, 0
-    return 0 if decay.shape[0] != v.shape[0] else decay.stride(0), *decay.stride()[1:3]
-
-
-def _sizes(q: Tensor, v: Tensor, most: int) -> dict[str, int]:
-    keys = max(16, next_power(q.shape[3]))
-    block = max(16, min(most * 64 // max(keys, 64), next_power(v.shape[3])))
-    return {"C": CHUNK, "K": keys, "V": block}
 
 
 def _run(q: Tensor, k: Tensor, v: Tensor, decay: Any, strict: bool) -> tuple[Tensor, None]:

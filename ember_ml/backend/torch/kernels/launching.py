@@ -68,8 +68,3 @@ def fused(
 
 
 is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
-
-
-def precision() -> str:
-    """Return how tensor cores multiply float32, as set by `torch.set_float32_matmul_precision`."""
-    return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"

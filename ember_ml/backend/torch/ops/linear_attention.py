@@ -1,4 +1,4 @@
-"""Linear attention with decay, and the recurrence of the delta rule over chunks."""
+"""Linear attention with decay, and with the delta rule."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import torch
 
+from ember_ml.backend import delta_rule
 from ember_ml.backend import linear_attention as shared
 from ember_ml.backend.torch import kernels
+from ember_ml.backend.torch.ops.linearalg.solving import solve_triangular
 from ember_ml.backend.torch.ops.recurrence import linear_recurrence
 
 
@@ -25,16 +27,40 @@ def gated_linear_attention(query, key, value, decay=None, bonus=None):
     return y + (query * key * bonus.unsqueeze(1)).sum(-1, keepdim=True) * value
 
 
+def gated_delta_rule(query, key, value, rate, decay=None):
+    delta_rule.check(query, key, value, rate, decay)
+    if not query.shape[2]:
+        return value
+    operands = query, key, value, rate, decay
+    if kernels.serves(*operands) and kernels.gated_delta_rule.takes(query, value):
+        return kernels.gated_delta_rule.apply(_correct, *operands)
+    return _correct(*operands)
+
+
 def _attend(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, decay: Any, strict: bool
 ) -> torch.Tensor:
     """Compute in plain ops."""
-    decay = None if decay is None else torch.clamp(decay, min=shared.MIN_LOG_DECAY)
-    return shared.attend(_ARRAYS, query, key, value, decay, strict, None)[0]
+    return shared.attend(_ARRAYS, query, key, value, _clamped(decay), strict, None)[0]
+
+
+def _correct(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, rate: torch.Tensor, decay: Any
+) -> torch.Tensor:
+    """Compute in plain ops."""
+    return delta_rule.apply(_ARRAYS, query, key, value, rate, _clamped(decay), None)[0]
+
+
+def _clamped(decay: Any) -> Any:
+    return None if decay is None else torch.clamp(decay, min=shared.MIN_LOG_DECAY)
 
 
 def _pad(x: torch.Tensor, count: int) -> torch.Tensor:
     return torch.nn.functional.pad(x, (0, 0, 0, count))
 
 
-_ARRAYS = shared.Arrays(torch, _pad, linear_recurrence)
+def _solve(system: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    return solve_triangular(system, right, unit_diagonal=True)
+
+
+_ARRAYS = shared.Arrays(torch, _pad, linear_recurrence, _solve)

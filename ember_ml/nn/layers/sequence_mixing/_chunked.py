@@ -5,13 +5,11 @@ from __future__ import annotations
 from ember_ml import ops
 from ember_ml._core.dtype import float32
 from ember_ml._core.tensor import Tensor
-from ember_ml.backend import linear_attention as shared
 from ember_ml.backend.linear_attention import MIN_LOG_DECAY as MIN_LOG_DECAY
-from ember_ml.backend.linear_attention import chunk_length as chunk_length
 from ember_ml.nn.layers.base import upcast_half
 from ember_ml.nn.layers.sequence_mixing.base import new_zeros
 from ember_ml.ops import matmul
-from ember_ml.ops.linear_attention import ARRAYS, chunked_attention
+from ember_ml.ops.linear_attention import chunked_attention, chunked_delta_rule
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -56,14 +54,29 @@ def attend(
     return chunked_attention(query, key, value, decay, bonus, state)
 
 
-def split_chunks(x: Tensor, size: int) -> Tensor:
-    """Reshape (batch, heads, time, n) to (batch, heads, chunks, size, n), padded with zeros."""
-    return shared.split_chunks(ARRAYS, x, size)
+def correct(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rate: Tensor,
+    decay: Tensor | None = None,
+    *,
+    state: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """Return the outputs of the delta rule, (batch, heads, time, value features), and the state.
 
-
-def head_decay(total: Tensor) -> Tensor:
-    """Return the decays from keys to queries, zero for later keys, (..., size, size)."""
-    return shared.head_decay(ops, total, total, strict=False)
+    Args:
+        query: Queries, (batch, heads, time, key features).
+        key: Keys, in the shape of the queries.
+        value: Values, (batch, heads, time, value features).
+        rate: Step sizes of the corrections, (batch, heads, time, 1).
+        decay: Log decays, (batch, heads, time, 1). Default: no decay.
+        state: State before the first position, (batch, heads, key features, value features).
+            Default: zeros; the second result is then None.
+    """
+    if state is None:
+        return ops.gated_delta_rule(query, key, value, rate, decay), None
+    return chunked_delta_rule(query, key, value, rate, decay, state)
 
 
 def step(

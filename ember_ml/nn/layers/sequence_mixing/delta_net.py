@@ -16,7 +16,7 @@ from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, mask_padding
 from ember_ml.nn.parameter import Parameter
 from ember_ml.nn.splitting import Split
 from ember_ml.nn.tensor_split import TensorSplit, split_between
-from ember_ml.ops import matmul, matrix_transpose
+from ember_ml.ops import matmul
 from ember_ml.ops.random import default_generator
 from ember_ml.registry import register
 
@@ -77,7 +77,8 @@ class DeltaNet(SequenceMixer):
         if decay is not None:
             parts.append(mask_padding(decay, mask))
         query, key, *rest = (_chunked.split_heads(part, self.num_heads) for part in parts)
-        y, after = _chunked_delta_rule(state, *self._normalize(query, key), *rest)
+        query, key = self._normalize(query, key)
+        y, after = _chunked.correct(query, key, *rest, state=state)
         return self.read_out(ops.astype(ops.permute_dims(y, (0, 2, 1, 3)), x.dtype), x), after
 
     def initial_state(self, batch: int) -> Tensor:
@@ -112,39 +113,6 @@ class DeltaNet(SequenceMixer):
     def _normalize(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         scale = 1.0 / math.sqrt(self.head_features)
         return ops.l2_normalize(query) * scale, ops.l2_normalize(key)
-
-
-def _chunked_delta_rule(
-    state: Tensor | None,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    rate: Tensor,
-    decay: Tensor | None = None,
-) -> tuple[Tensor, Tensor | None]:
-    """Apply the delta rule to a sequence in chunks, (batch, heads, time, head features).
-
-    Returns the outputs, and the last state if there is a first one.
-
-    The corrections within a chunk depend on each other through a triangular system. It is solved
-    once for the values and once for the keys, which yields the corrections for any initial state.
-    """
-    time, size = query.shape[2], _chunked.chunk_length(query.shape[2], query.shape[3])
-    q, k, v, rate = (_chunked.split_chunks(part, size) for part in (query, key, value, rate))
-    decay = ops.zeros_like(rate) if decay is None else _chunked.split_chunks(decay, size)
-    total = ops.cumsum(ops.maximum(decay, _chunked.MIN_LOG_DECAY), axis=-2)
-    head_decay = _chunked.head_decay(total)
-    system = matmul(rate * k, matrix_transpose(k)) * head_decay
-    right = ops.concat([rate * v, rate * (k * ops.exp(total))], axis=-1)
-    solution = ops.linalg.solve_triangular(system, right, unit_diagonal=True)
-    values, keys = ops.split(solution, [v.shape[-1]], axis=-1)
-    scores = matmul(q, matrix_transpose(k)) * head_decay
-    last = total[..., -1:, :]
-    writes = matrix_transpose(k * ops.exp(last - total))
-    queries = q * ops.exp(total)
-    y, after = ops.delta_recurrence(values, keys, scores, queries, writes, ops.exp(last), state)
-    y = ops.reshape(y, (*y.shape[:2], -1, y.shape[-1]))[:, :, :time]
-    return y, None if state is None else after
 
 
 @register("layers/gated_delta_net", aliases=["gated-delta-net"])

@@ -1,7 +1,8 @@
-"""Programs of linear attention with decay, which walk through chunks with the state in registers.
+"""Programs of linear attention with decay, which walk through time with the state in registers.
 
-An instance computes a block of value features of one head. MODE is the kind of decay: "none",
-"head" (one number) or "feature" (one for each key feature). All exponents are at most 0.
+An instance computes a block of value features of one head in one segment of time. `summarize`
+computes what a segment adds to the state, from which the states before all segments follow. MODE is
+the kind of decay: "none", "head" (one number) or "feature" (one for each key feature).
 """
 
 from __future__ import annotations
@@ -13,73 +14,91 @@ from ember_ml.backend.torch.kernels.programs.builds import Build
 
 
 @triton.jit
-def _rows(x_ptr, t, lane, length, size, stride):
-    """Return some positions of an array, (positions, features)."""
-    inside = (t < length)[:, None] & (lane < size)[None, :]
-    return tl.load(x_ptr + t[:, None] * stride + lane[None, :], inside, 0.0).to(tl.float32)
-
-
-@triton.jit
-def _decays(g_ptr, t, lane, length, size, stride, lowest, STRICT: tl.constexpr, MODE: tl.constexpr):
-    """Return the log decays from the chunk's start to keys and to queries, and over the chunk.
-
-    Each is (positions, key features) or (positions, 1), and the last (1, same).
-    """
+def _decay(g_ptr, at, lane, keys, lowest, MODE: tl.constexpr):
+    """Return the decay of a step, (key features, 1), and its logarithm."""
     if MODE == "feature":
-        g = _rows(g_ptr, t, lane, length, size, stride)
+        g = tl.load(g_ptr + at + lane, lane < keys, 0.0).to(tl.float32)
     elif MODE == "head":
-        g = tl.load(g_ptr + t * stride, t < length, 0.0).to(tl.float32)[:, None]
+        g = tl.load(g_ptr + at).to(tl.float32) + tl.zeros([lane.shape[0]], tl.float32)
     else:
-        g = tl.zeros([t.shape[0], 1], tl.float32)
+        g = tl.zeros([lane.shape[0]], tl.float32)
     g = tl.maximum(g, lowest)
-    total = tl.cumsum(g, 0)
-    before = total
-    if STRICT:
-        before = total - g
-    return total, before, tl.sum(g, 0)[None, :]
+    return tl.exp(g)[:, None], g
 
 
 @triton.jit
-def _row(x, at, row):
-    """Return one row of a matrix in registers, (1, columns)."""
-    return tl.sum(tl.where(row[:, None] == at, x, 0.0), 0)[None, :]
-
-
-@triton.jit
-def _visible(row, STRICT: tl.constexpr):
-    """Return where a query (row) reads a key (column)."""
-    if STRICT:
-        return row[:, None] > row[None, :]
-    return row[:, None] >= row[None, :]
-
-
-@triton.jit
-def _scores(
-    q, k, total, before, row, STRICT: tl.constexpr, MODE: tl.constexpr, PRECISION: tl.constexpr
+def summarize(
+    x_ptr,
+    z_ptr,
+    g_ptr,
+    state_ptr,
+    total_ptr,
+    heads,
+    length,
+    segment,
+    keys,
+    values,
+    lowest,
+    x_batch,
+    x_head,
+    x_time,
+    z_batch,
+    z_head,
+    z_time,
+    g_batch,
+    g_head,
+    g_time,
+    REVERSE: tl.constexpr,
+    STRICT: tl.constexpr,
+    MODE: tl.constexpr,
+    K: tl.constexpr,
+    V: tl.constexpr,
 ):
-    """Return the decayed products of queries and keys of a chunk, zero for later keys."""
-    visible = _visible(row, STRICT)
-    if MODE == "feature":
-        out = tl.zeros([row.shape[0], row.shape[0]], tl.float32)
-        for at in range(row.shape[0]):
-            decay = tl.exp(tl.minimum(_row(before, at, row) - total, 0.0))
-            products = tl.sum(_row(q, at, row) * k * decay, 1)
-            out = tl.where(row[:, None] == at, products[None, :], out)
-    else:
-        decay = tl.exp(tl.minimum(before - tl.trans(total), 0.0))
-        out = tl.dot(q, tl.trans(k), input_precision=PRECISION) * decay
-    return tl.where(visible, out, 0.0)
+    """Write the state after a segment from a state of zeros, and the decay over the segment.
+
+    Forward in time, x and z are keys and values; backward, queries and gradients of outputs.
+    """
+    place = tl.program_id(1).to(tl.int64)
+    batch, head = place // heads, place % heads
+    part = tl.program_id(2)
+    lane = tl.arange(0, K)
+    column = tl.program_id(0) * V + tl.arange(0, V)
+    x_ptr += batch * x_batch + head * x_head
+    z_ptr += batch * z_batch + head * z_head
+    if MODE != "none":
+        g_ptr += batch * g_batch + head * g_head
+    state = tl.zeros([K, V], tl.float32)
+    total = tl.zeros([K], tl.float32)
+    wide = tl.full([], 0, tl.int64)
+    for step in range(part * segment, tl.minimum(part * segment + segment, length)):
+        t = wide + step
+        if REVERSE:
+            t = length - 1 - t
+        x = tl.load(x_ptr + t * x_time + lane, lane < keys, 0.0).to(tl.float32)
+        z = tl.load(z_ptr + t * z_time + column, column < values, 0.0).to(tl.float32)
+        decay, g = _decay(g_ptr, t * g_time, lane, keys, lowest, MODE)
+        if REVERSE and not STRICT:
+            state = decay * (state + x[:, None] * z[None, :])
+        else:
+            state = decay * state + x[:, None] * z[None, :]
+        total += g
+    at = place * tl.num_programs(2) + part
+    inside = (lane < keys)[:, None] & (column < values)[None, :]
+    tl.store(state_ptr + (at * keys + lane[:, None]) * values + column[None, :], state, inside)
+    tl.store(total_ptr + at * keys + lane, tl.exp(total), (lane < keys) & (tl.program_id(0) == 0))
 
 
 @triton.jit
-def attend(
+def read(
     q_ptr,
     k_ptr,
     v_ptr,
     g_ptr,
+    first_ptr,
     y_ptr,
     heads,
     length,
+    segment,
     keys,
     values,
     lowest,
@@ -95,101 +114,53 @@ def attend(
     g_batch,
     g_head,
     g_time,
+    HAS_FIRST: tl.constexpr,
     STRICT: tl.constexpr,
     MODE: tl.constexpr,
-    PRECISION: tl.constexpr,
-    C: tl.constexpr,
+    QUERIES: tl.constexpr,
     K: tl.constexpr,
     V: tl.constexpr,
 ):
-    """Write the outputs of a block of value features."""
+    """Write the outputs; or if QUERIES, where q holds their gradients, those of the queries.
+
+    The gradients of queries are parts from a block of value features.
+    """
     place = tl.program_id(1).to(tl.int64)
     batch, head = place // heads, place % heads
+    part = tl.program_id(2)
+    lane = tl.arange(0, K)
+    column = tl.program_id(0) * V + tl.arange(0, V)
     q_ptr += batch * q_batch + head * q_head
     k_ptr += batch * k_batch + head * k_head
-    v_ptr += batch * v_batch + head * v_head + tl.program_id(0) * V
+    v_ptr += batch * v_batch + head * v_head
     if MODE != "none":
         g_ptr += batch * g_batch + head * g_head
-    y_ptr += place * length * values + tl.program_id(0) * V
-    row, lane, column = tl.arange(0, C), tl.arange(0, K), tl.arange(0, V)
-    width = values - tl.program_id(0) * V
     state = tl.zeros([K, V], tl.float32)
-    for start in range(0, length, C):
-        t = start + row
-        q = _rows(q_ptr, t, lane, length, keys, q_time)
-        k = _rows(k_ptr, t, lane, length, keys, k_time)
-        v = _rows(v_ptr, t, column, length, width, v_time)
-        total, before, last = _decays(g_ptr, t, lane, length, keys, g_time, lowest, STRICT, MODE)
-        scores = _scores(q, k, total, before, row, STRICT, MODE, PRECISION)
-        y = tl.dot(scores, v, input_precision=PRECISION)
-        y += tl.dot(q * tl.exp(before), state, input_precision=PRECISION)
-        inside = (t < length)[:, None] & (column < width)[None, :]
-        tl.store(y_ptr + t[:, None] * values + column[None, :], y, inside)
-        update = tl.dot(tl.trans(k * tl.exp(last - total)), v, input_precision=PRECISION)
-        state = tl.trans(tl.exp(last)) * state + update
-
-
-@triton.jit
-def query_gradients(
-    k_ptr,
-    v_ptr,
-    g_ptr,
-    dy_ptr,
-    dq_ptr,
-    heads,
-    length,
-    keys,
-    values,
-    lowest,
-    k_batch,
-    k_head,
-    k_time,
-    v_batch,
-    v_head,
-    v_time,
-    g_batch,
-    g_head,
-    g_time,
-    STRICT: tl.constexpr,
-    MODE: tl.constexpr,
-    PRECISION: tl.constexpr,
-    C: tl.constexpr,
-    K: tl.constexpr,
-    V: tl.constexpr,
-):
-    """Write the part of the gradient of the queries from a block of value features."""
-    place = tl.program_id(1).to(tl.int64)
-    batch, head = place // heads, place % heads
-    k_ptr += batch * k_batch + head * k_head
-    v_ptr += batch * v_batch + head * v_head + tl.program_id(0) * V
-    if MODE != "none":
-        g_ptr += batch * g_batch + head * g_head
-    dy_ptr += place * length * values + tl.program_id(0) * V
-    dq_ptr += (tl.program_id(0) * tl.num_programs(1) + place) * length * keys
-    row, lane, column = tl.arange(0, C), tl.arange(0, K), tl.arange(0, V)
-    width = values - tl.program_id(0) * V
-    state = tl.zeros([K, V], tl.float32)
-    for start in range(0, length, C):
-        t = start + row
-        k = _rows(k_ptr, t, lane, length, keys, k_time)
-        v = _rows(v_ptr, t, column, length, width, v_time)
-        dy = _rows(dy_ptr, t, column, length, width, values)
-        total, before, last = _decays(g_ptr, t, lane, length, keys, g_time, lowest, STRICT, MODE)
-        weights = tl.dot(dy, tl.trans(v), input_precision=PRECISION)
-        weights = tl.where(_visible(row, STRICT), weights, 0.0)
-        dq = tl.dot(dy, tl.trans(state), input_precision=PRECISION) * tl.exp(before)
-        if MODE == "feature":
-            for at in range(C):
-                decay = tl.exp(tl.minimum(_row(before, at, row) - total, 0.0))
-                own = tl.sum(tl.trans(_row(weights, at, row)) * k * decay, 0)
-                dq += tl.where(row[:, None] == at, own[None, :], 0.0)
+    if HAS_FIRST:
+        at = (place * tl.num_programs(2) + part) * keys + lane
+        inside = (lane < keys)[:, None] & (column < values)[None, :]
+        state = tl.load(first_ptr + at[:, None] * values + column[None, :], inside, 0.0)
+    if QUERIES:
+        y_ptr += (tl.program_id(0) * tl.num_programs(1) + place) * length * keys
+    else:
+        y_ptr += place * length * values
+    wide = tl.full([], 0, tl.int64)
+    for step in range(part * segment, tl.minimum(part * segment + segment, length)):
+        t = wide + step
+        k = tl.load(k_ptr + t * k_time + lane, lane < keys, 0.0).to(tl.float32)
+        v = tl.load(v_ptr + t * v_time + column, column < values, 0.0).to(tl.float32)
+        decay, _ = _decay(g_ptr, t * g_time, lane, keys, lowest, MODE)
+        before = state
+        state = decay * state + k[:, None] * v[None, :]
+        seen = state
+        if STRICT:
+            seen = before
+        if QUERIES:
+            dy = tl.load(q_ptr + t * q_time + column, column < values, 0.0).to(tl.float32)
+            tl.store(y_ptr + t * keys + lane, tl.sum(seen * dy[None, :], 1), lane < keys)
         else:
-            decay = tl.exp(tl.minimum(before - tl.trans(total), 0.0))
-            dq += tl.dot(weights * decay, k, input_precision=PRECISION)
-        inside = (t < length)[:, None] & (lane < keys)[None, :]
-        tl.store(dq_ptr + t[:, None] * keys + lane[None, :], dq, inside)
-        update = tl.dot(tl.trans(k * tl.exp(last - total)), v, input_precision=PRECISION)
-        state = tl.trans(tl.exp(last)) * state + update
+            q = tl.load(q_ptr + t * q_time + lane, lane < keys, 0.0).to(tl.float32)
+            tl.store(y_ptr + t * values + column, tl.sum(seen * q[:, None], 0), column < values)
 
 
 @triton.jit
@@ -197,12 +168,14 @@ def key_gradients(
     q_ptr,
     k_ptr,
     v_ptr,
-    g_ptr,
     dy_ptr,
+    g_ptr,
+    first_ptr,
     dk_ptr,
     dv_ptr,
     heads,
     length,
+    segment,
     keys,
     values,
     lowest,
@@ -215,67 +188,66 @@ def key_gradients(
     v_batch,
     v_head,
     v_time,
+    dy_batch,
+    dy_head,
+    dy_time,
     g_batch,
     g_head,
     g_time,
+    HAS_FIRST: tl.constexpr,
     STRICT: tl.constexpr,
     MODE: tl.constexpr,
-    PRECISION: tl.constexpr,
-    C: tl.constexpr,
     K: tl.constexpr,
     V: tl.constexpr,
 ):
     """Write the gradient of a block of values, and its part of that of the keys, backward."""
     place = tl.program_id(1).to(tl.int64)
     batch, head = place // heads, place % heads
+    part = tl.program_id(2)
+    lane = tl.arange(0, K)
+    column = tl.program_id(0) * V + tl.arange(0, V)
     q_ptr += batch * q_batch + head * q_head
     k_ptr += batch * k_batch + head * k_head
-    v_ptr += batch * v_batch + head * v_head + tl.program_id(0) * V
+    v_ptr += batch * v_batch + head * v_head
+    dy_ptr += batch * dy_batch + head * dy_head
     if MODE != "none":
         g_ptr += batch * g_batch + head * g_head
-    dy_ptr += place * length * values + tl.program_id(0) * V
-    dv_ptr += place * length * values + tl.program_id(0) * V
+    later = tl.zeros([K, V], tl.float32)  # gradient of the state after the step
+    if HAS_FIRST:
+        at = (place * tl.num_programs(2) + part) * keys + lane
+        inside = (lane < keys)[:, None] & (column < values)[None, :]
+        later = tl.load(first_ptr + at[:, None] * values + column[None, :], inside, 0.0)
     dk_ptr += (tl.program_id(0) * tl.num_programs(1) + place) * length * keys
-    row, lane, column = tl.arange(0, C), tl.arange(0, K), tl.arange(0, V)
-    width = values - tl.program_id(0) * V
-    later = tl.zeros([K, V], tl.float32)  # the gradient of the state after the chunk
-    chunks = (length + C - 1) // C
-    for back in range(chunks):
-        t = (chunks - 1 - back) * C + row
-        q = _rows(q_ptr, t, lane, length, keys, q_time)
-        k = _rows(k_ptr, t, lane, length, keys, k_time)
-        v = _rows(v_ptr, t, column, length, width, v_time)
-        dy = _rows(dy_ptr, t, column, length, width, values)
-        total, before, last = _decays(g_ptr, t, lane, length, keys, g_time, lowest, STRICT, MODE)
-        remaining = tl.exp(last - total)
-        weights = tl.dot(dy, tl.trans(v), input_precision=PRECISION)
-        weights = tl.where(_visible(row, STRICT), weights, 0.0)
-        scores = _scores(q, k, total, before, row, STRICT, MODE, PRECISION)
-        dv = tl.dot(tl.trans(scores), dy, input_precision=PRECISION)
-        dv += tl.dot(k * remaining, later, input_precision=PRECISION)
-        dk = tl.dot(v, tl.trans(later), input_precision=PRECISION) * remaining
-        if MODE == "feature":
-            for at in range(C):
-                decay = tl.exp(tl.minimum(_row(before, at, row) - total, 0.0))
-                dk += tl.trans(_row(weights, at, row)) * _row(q, at, row) * decay
-        else:
-            decay = tl.exp(tl.minimum(before - tl.trans(total), 0.0))
-            dk += tl.dot(tl.trans(weights * decay), q, input_precision=PRECISION)
-        real = (t < length)[:, None]
-        inside = real & (column < width)[None, :]
-        tl.store(dv_ptr + t[:, None] * values + column[None, :], dv, inside)
-        inside = real & (lane < keys)[None, :]
-        tl.store(dk_ptr + t[:, None] * keys + lane[None, :], dk, inside)
-        entry = tl.dot(tl.trans(q * tl.exp(before)), dy, input_precision=PRECISION)
-        later = tl.trans(tl.exp(last)) * later + entry
+    dv_ptr += place * length * values
+    wide = tl.full([], 0, tl.int64)
+    for step in range(part * segment, tl.minimum(part * segment + segment, length)):
+        t = wide + length - 1 - step
+        q = tl.load(q_ptr + t * q_time + lane, lane < keys, 0.0).to(tl.float32)
+        k = tl.load(k_ptr + t * k_time + lane, lane < keys, 0.0).to(tl.float32)
+        v = tl.load(v_ptr + t * v_time + column, column < values, 0.0).to(tl.float32)
+        dy = tl.load(dy_ptr + t * dy_time + column, column < values, 0.0).to(tl.float32)
+        decay, _ = _decay(g_ptr, t * g_time, lane, keys, lowest, MODE)
+        entry = q[:, None] * dy[None, :]
+        if not STRICT:
+            later += entry
+        tl.store(dk_ptr + t * keys + lane, tl.sum(later * v[None, :], 1), lane < keys)
+        tl.store(dv_ptr + t * values + column, tl.sum(later * k[:, None], 0), column < values)
+        later = decay * later
+        if STRICT:
+            later += entry
 
 
+_TILE = {"MODE": "feature", "STRICT": True, "K": 64, "V": 16}
+_FIRST = {**_TILE, "HAS_FIRST": True}
+_LOWEST = {"lowest": "fp32"}
+_HALF = {**_LOWEST, **{f"{name}_ptr": "*bf16" for name in ("q", "k", "v", "g", "dy", "x", "z")}}
 BUILDS = [
-    Build(
-        program,
-        {"STRICT": strict, "MODE": mode, "PRECISION": "ieee", "C": 16, "K": 64, "V": values},
-        {"lowest": "fp32"},
+    Build(program, {**_TILE, **constants, "MODE": mode}, types)
+    for mode, types in (("feature", _LOWEST), ("feature", _HALF), ("head", _LOWEST))
+    for program, constants in (
+        (summarize, {"REVERSE": False}),
+        (read, {**_FIRST, "QUERIES": False}),
+        (read, {**_FIRST, "QUERIES": True}),
+        (key_gradients, _FIRST),
     )
-    for program, values in ((attend, 64), (query_gradients, 32), (key_gradients, 32))
-    for mode, strict in (("feature", True), ("head", False))
 ]

@@ -1,0 +1,64 @@
+"""Selective scan: a Metal kernel, or a linear recurrence of all states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml._core.errors import ShapeError
+from ember_ml.backend.mlx import kernels
+from ember_ml.backend.mlx.ops.recurrence import linear_recurrence
+
+_HALVES = (mx.float16, mx.bfloat16)
+
+
+def selective_scan(u, dt, a, b, c, d=None):
+    _check(u, dt, a, b, c, d)
+    wide = [x.astype(mx.float32) if x.dtype in _HALVES else x for x in (u, dt, a, b, c)]
+    skip = mx.zeros(u.shape[-1:], mx.float32) if d is None else d.astype(mx.float32)
+    served = u.size and 0 < a.shape[1] <= kernels.MAX_STATES and kernels.in_use()
+    scan: Callable[..., mx.array] = _scan if served else _plain
+    return scan(*wide, skip).astype(u.dtype)
+
+
+def _check(u: mx.array, dt: mx.array, a: mx.array, b: mx.array, c: mx.array, d: Any) -> None:
+    if u.ndim == 3 and a.ndim == 2:
+        states = (*u.shape[:2], a.shape[1])
+        right = dt.shape == u.shape and a.shape[0] == u.shape[2] and b.shape == c.shape == states
+        if right and (d is None or d.shape == u.shape[2:]):
+            return
+    shapes = ", ".join(str(x.shape) for x in (u, dt, a, b, c, d) if x is not None)
+    raise ShapeError(
+        f"selective_scan: got shapes {shapes}; expected u and dt (batch, time, channels), "
+        "a (channels, states), b and c (batch, time, states) and d (channels,)"
+    )
+
+
+def _plain(u: mx.array, dt: mx.array, a: mx.array, b: mx.array, c: mx.array, d: Any) -> mx.array:
+    decays = mx.exp(mx.expand_dims(dt, 2) * a.T)  # (batch, time, states, channels)
+    update = mx.expand_dims(dt * u, 2) * mx.expand_dims(b, 3)
+    states, _ = linear_recurrence(decays, update)
+    return mx.sum(states * mx.expand_dims(c, 3), axis=2) + d * u
+
+
+_scan = mx.custom_function(kernels.selective_scan)
+
+
+@_scan.vjp
+def _(primals, cotangent, output):
+    return tuple(mx.vjp(_plain, list(primals), [cotangent])[1])
+
+
+@_scan.jvp
+def _(primals, tangents):
+    given = [
+        mx.zeros_like(x) if dx is None else dx for x, dx in zip(primals, tangents, strict=True)
+    ]
+    return mx.jvp(_plain, list(primals), given)[1][0]
+
+
+@_scan.vmap
+def _(inputs, axes):
+    return mx.vmap(_plain, tuple(axes), 0)(*inputs), 0
