@@ -116,8 +116,13 @@ def _by_hand(
 
 
 def _access(arrays: Sequence[Any]) -> Frame | None:
-    """Return the access of the C kernels to tensors that are not empty, or None."""
-    if not fusible(*arrays) or any(x is not None and not x.numel() for x in arrays):
+    """Return the access of the C kernels to tensors that are not empty, or None.
+
+    `torch.autocast` would change the precision of the products before the kernels.
+    """
+    if torch.is_autocast_enabled("cpu") or not fusible(*arrays):
+        return None
+    if any(x is not None and not x.numel() for x in arrays):
         return None
     return frame(*arrays)
 
