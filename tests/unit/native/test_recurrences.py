@@ -16,6 +16,7 @@ import torch
 
 from ember_ml import GradientTape, _native, ops, use_backend
 from ember_ml._native import build, frame
+from ember_ml.backend.torch import synapses
 from ember_ml.backend.torch.ops import recurrence, selective_scan
 from ember_ml.backend.torch.ops.nn import spiking
 from ember_ml.nn import tensor
@@ -32,6 +33,7 @@ def threads(monkeypatch):
     if _native.library is None:
         pytest.fail(f"the tests need the C kernels: {_native.status()}")
     monkeypatch.setattr(frame, "GRAIN", 1)
+    monkeypatch.setattr(synapses, "_SMALL", 1)
     before = torch.get_num_threads()
 
     def choose(count: int) -> None:
@@ -374,7 +376,8 @@ def test_shapes_that_disagree(name):
             getattr(ops, CASES[name].op)(*operands, **CASES[name].options)
 
 
-def test_synapses_out_of_range():
+def test_synapses_out_of_range(threads):
+    threads(1)
     arrays = drawn(CASES["synapses"], 2, 3, "float32")
     with use_backend("torch"):
         for position, index in ((4, 6), (4, -1), (5, 4), (5, -1)):
