@@ -11,7 +11,7 @@ from ember_ml._native.calls import Kernel
 from ember_ml.backend.torch import kernel_calls
 from ember_ml.backend.torch import long_convolution as long
 
-_PARTS = Kernel("gate_parts", "ppppppiiiiii")
+_PARTS = Kernel("gate_parts", "pppppppiiiiii")
 _ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")
 _TOEPLITZ, _DIAGONALS = Kernel("toeplitz", "ppiiiii"), Kernel("diagonal_sums", "ppiiiii")
 
@@ -98,9 +98,9 @@ class Gates:
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the query, and the key times the value."""
-        operands, sizes, threads = self._operands(x, weight, bias)
-        query, joined = operands[0].new_empty(2, *sizes[1:4])
-        kernel_calls.call(_PARTS, (*operands, query, joined), *sizes, threads)
+        operands, rows, sizes = self._operands(x, weight, bias)
+        query, joined = rows.new_empty(2, *sizes[1:4])
+        kernel_calls.call(_PARTS, (*operands, query, joined, rows), *sizes, len(rows))
         return query, joined
 
     def _pull_parts(
@@ -112,19 +112,21 @@ class Gates:
         of_joined: torch.Tensor,
     ) -> list[torch.Tensor]:
         """Return the gradients of x, the weight and the bias."""
-        operands, sizes, threads = self._operands(x, weight, bias)
-        grads = [torch.empty_like(a, memory_format=torch.contiguous_format) for a in operands[:3]]
-        rows = of_query.new_empty(threads, sizes[3])
+        operands, rows, sizes = self._operands(x, weight, bias)
+        of_x = rows.new_empty(sizes[0], *sizes[2:4])
+        grads = [of_x, torch.empty_like(operands[1]), torch.empty_like(operands[2])]
         arrays = (*operands, of_query.contiguous(), of_joined, *grads, rows)
-        kernel_calls.call(_ADJOINT, arrays, *sizes, threads)
-        return [grads[0].transpose(0, 1), *grads[1:]]
+        kernel_calls.call(_ADJOINT, arrays, *sizes, len(rows))
+        return [of_x.transpose(0, 1), *grads[1:]]
 
     def _operands(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
-    ) -> tuple[list[Any], tuple[int, ...], int]:
-        """Return the operands, the sizes and the number of threads of the kernels."""
-        operands = [a.contiguous() for a in (x.transpose(0, 1), weight, bias)]
-        shared, batch, length = operands[0].shape
+    ) -> tuple[list[Any], torch.Tensor, tuple[int, ...]]:
+        """Return the operands of the kernels, memory for each thread, and the sizes."""
+        batch, shared, length = x.shape
         filters, taps = weight.shape
+        padded = torch.constant_pad_nd(x.transpose(0, 1), (taps - 1, 0)).contiguous()
         threads = min(kernel_calls.threads(filters * batch * length * taps), shared)
-        return [*operands, self.mask], (shared, filters // 3, batch, length, taps), threads
+        rows = padded.new_empty(threads, 3, batch, taps - 1 + length)
+        operands = [padded, weight.contiguous(), bias.contiguous(), self.mask]
+        return operands, rows, (shared, filters // 3, batch, length, taps)
