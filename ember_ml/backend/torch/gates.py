@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -51,6 +52,10 @@ def _method(channels: int, x: torch.Tensor, kernel: torch.Tensor) -> Any:
     return Products(channels, length, min(length, kernel.shape[1]), x)
 
 
+def _whole(blocks: list[torch.Tensor]) -> torch.Tensor:
+    return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
+
+
 class Gates:
     """Operator of `gated_long_conv`, and its gradient.
 
@@ -71,11 +76,8 @@ class Gates:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the result, and that of the long convolution."""
         query, joined = self._parts(x, weight, bias)
-        way, mixed = _method(self.size, x, kernel), torch.empty_like(query)
-        for at in range(0, len(kernel), self.size):
-            here = slice(at, at + self.size)
-            way.load(kernel[here])
-            mixed[here] = way.convolve(joined[here])
+        way = _method(self.size, x, kernel)
+        mixed = _whole([way.convolve(joined[here]) for here in self._loaded(way, kernel)])
         return query.mul_(mixed).transpose(0, 1), mixed
 
     def pull(self, operands: Any, mixed: torch.Tensor, g: torch.Tensor) -> list[Any]:
@@ -86,13 +88,16 @@ class Gates:
         query, joined = self._parts(x, weight, bias)
         g, way = g.transpose(0, 1), _method(self.size, x, kernel)
         of_query, of_mixed = g * mixed, query.mul_(g)
-        of_joined, of_kernel = torch.empty_like(joined), torch.zeros_like(kernel)
+        pulled = [way.pull(joined[at], of_mixed[at]) for at in self._loaded(way, kernel)]
+        of_joined, taps = (_whole(list(parts)) for parts in zip(*pulled, strict=True))
+        of_kernel = torch.constant_pad_nd(taps, (0, kernel.shape[1] - taps.shape[1]))
+        return [*self._pull_parts(x, weight, bias, of_query, of_joined.contiguous()), of_kernel]
+
+    def _loaded(self, way: Any, kernel: torch.Tensor) -> Iterator[slice]:
+        """Iterate over blocks of channels, with their filters set."""
         for at in range(0, len(kernel), self.size):
-            here = slice(at, at + self.size)
-            way.load(kernel[here])
-            of_joined[here], taps = way.pull(joined[here], of_mixed[here])
-            of_kernel[here, : taps.shape[1]] = taps
-        return [*self._pull_parts(x, weight, bias, of_query, of_joined), of_kernel]
+            way.load(kernel[at : at + self.size])
+            yield slice(at, at + self.size)
 
     def _parts(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
