@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from ember_ml._native.calls import Kernel
 from ember_ml.backend.torch import kernel_calls
 from ember_ml.backend.torch import long_convolution as long
 
-_PARTS = Kernel("gate_parts", "ppppppiiiiii")
+_PARTS = Kernel("gate_parts", "pppppppiiiiii")
 _ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")
 _TOEPLITZ, _DIAGONALS = Kernel("toeplitz", "ppiiiii"), Kernel("diagonal_sums", "ppiiiii")
 
@@ -51,6 +52,10 @@ def _method(channels: int, x: torch.Tensor, kernel: torch.Tensor) -> Any:
     return Products(channels, length, min(length, kernel.shape[1]), x)
 
 
+def _whole(blocks: list[torch.Tensor]) -> torch.Tensor:
+    return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
+
+
 class Gates:
     """Operator of `gated_long_conv`, and its gradient.
 
@@ -71,11 +76,8 @@ class Gates:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the result, and that of the long convolution."""
         query, joined = self._parts(x, weight, bias)
-        way, mixed = _method(self.size, x, kernel), torch.empty_like(query)
-        for at in range(0, len(kernel), self.size):
-            here = slice(at, at + self.size)
-            way.load(kernel[here])
-            mixed[here] = way.convolve(joined[here])
+        way = _method(self.size, x, kernel)
+        mixed = _whole([way.convolve(joined[here]) for here in self._loaded(way, kernel)])
         return query.mul_(mixed).transpose(0, 1), mixed
 
     def pull(self, operands: Any, mixed: torch.Tensor, g: torch.Tensor) -> list[Any]:
@@ -86,21 +88,24 @@ class Gates:
         query, joined = self._parts(x, weight, bias)
         g, way = g.transpose(0, 1), _method(self.size, x, kernel)
         of_query, of_mixed = g * mixed, query.mul_(g)
-        of_joined, of_kernel = torch.empty_like(joined), torch.zeros_like(kernel)
+        pulled = [way.pull(joined[at], of_mixed[at]) for at in self._loaded(way, kernel)]
+        of_joined, taps = (_whole(list(parts)) for parts in zip(*pulled, strict=True))
+        of_kernel = torch.constant_pad_nd(taps, (0, kernel.shape[1] - taps.shape[1]))
+        return [*self._pull_parts(x, weight, bias, of_query, of_joined.contiguous()), of_kernel]
+
+    def _loaded(self, way: Any, kernel: torch.Tensor) -> Iterator[slice]:
+        """Iterate over blocks of channels, with their filters set."""
         for at in range(0, len(kernel), self.size):
-            here = slice(at, at + self.size)
-            way.load(kernel[here])
-            of_joined[here], taps = way.pull(joined[here], of_mixed[here])
-            of_kernel[here, : taps.shape[1]] = taps
-        return [*self._pull_parts(x, weight, bias, of_query, of_joined), of_kernel]
+            way.load(kernel[at : at + self.size])
+            yield slice(at, at + self.size)
 
     def _parts(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the query, and the key times the value."""
-        operands, sizes, threads = self._operands(x, weight, bias)
-        query, joined = operands[0].new_empty(2, *sizes[1:4])
-        kernel_calls.call(_PARTS, (*operands, query, joined), *sizes, threads)
+        operands, rows, sizes = self._operands(x, weight, bias)
+        query, joined = rows.new_empty(2, *sizes[1:4])
+        kernel_calls.call(_PARTS, (*operands, query, joined, rows), *sizes, len(rows))
         return query, joined
 
     def _pull_parts(
@@ -112,19 +117,21 @@ class Gates:
         of_joined: torch.Tensor,
     ) -> list[torch.Tensor]:
         """Return the gradients of x, the weight and the bias."""
-        operands, sizes, threads = self._operands(x, weight, bias)
-        grads = [torch.empty_like(a, memory_format=torch.contiguous_format) for a in operands[:3]]
-        rows = of_query.new_empty(threads, sizes[3])
+        operands, rows, sizes = self._operands(x, weight, bias)
+        of_x = rows.new_empty(sizes[0], *sizes[2:4])
+        grads = [of_x, torch.empty_like(operands[1]), torch.empty_like(operands[2])]
         arrays = (*operands, of_query.contiguous(), of_joined, *grads, rows)
-        kernel_calls.call(_ADJOINT, arrays, *sizes, threads)
-        return [grads[0].transpose(0, 1), *grads[1:]]
+        kernel_calls.call(_ADJOINT, arrays, *sizes, len(rows))
+        return [of_x.transpose(0, 1), *grads[1:]]
 
     def _operands(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
-    ) -> tuple[list[Any], tuple[int, ...], int]:
-        """Return the operands, the sizes and the number of threads of the kernels."""
-        operands = [a.contiguous() for a in (x.transpose(0, 1), weight, bias)]
-        shared, batch, length = operands[0].shape
+    ) -> tuple[list[Any], torch.Tensor, tuple[int, ...]]:
+        """Return the operands of the kernels, memory for each thread, and the sizes."""
+        batch, shared, length = x.shape
         filters, taps = weight.shape
+        padded = torch.constant_pad_nd(x.transpose(0, 1), (taps - 1, 0)).contiguous()
         threads = min(kernel_calls.threads(filters * batch * length * taps), shared)
-        return [*operands, self.mask], (shared, filters // 3, batch, length, taps), threads
+        rows = padded.new_empty(threads, 3, batch, taps - 1 + length)
+        operands = [padded, weight.contiguous(), bias.contiguous(), self.mask]
+        return operands, rows, (shared, filters // 3, batch, length, taps)

@@ -1,7 +1,7 @@
 """Recurrent cells by the C kernels: functions `run` and `pull` for `fusion.fused`.
 
 `run(*operands)` returns the results and the arrays that `pull` needs. If the kernels are switched
-off between the two passes, `pull` uses them still: the library stays loaded.
+off between the two passes, `pull` still uses them: the library stays loaded.
 """
 
 from __future__ import annotations
@@ -9,12 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ember_ml._native.frame import Frame
 from ember_ml.backend import native_cells, native_liquid
 
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
+
+
+def _without_autocast(pull: Callable[..., Any]) -> Callable[..., Any]:
+    """Run a backward pass in full precision, also where `torch.autocast` is active."""
+
+    def run(*args: Any) -> Any:
+        if not torch.is_autocast_enabled("cpu"):
+            return pull(*args)
+        with torch.autocast("cpu", enabled=False):
+            return pull(*args)
+
+    return run
 
 
 def lstm(frame: Frame) -> Pair:
@@ -37,7 +50,7 @@ def lstm(frame: Frame) -> Pair:
         )
         return [*grads, *[None if each is None else bias for each in biases]]
 
-    return run, pull
+    return run, _without_autocast(pull)
 
 
 def gru(frame: Frame) -> Pair:
@@ -59,7 +72,7 @@ def gru(frame: Frame) -> Pair:
         pairs = zip(biases, (bias_ih, bias_hh), strict=True)
         return [*grads, *[None if bias is None else g for bias, g in pairs]]
 
-    return run, pull
+    return run, _without_autocast(pull)
 
 
 def closed_form(frame: Frame, gated: bool) -> Pair:
@@ -71,8 +84,10 @@ def closed_form(frame: Frame, gated: bool) -> Pair:
     """
     return (
         lambda *operands: native_liquid.closed_form(frame, operands, gated),
-        lambda operands, saved, g: native_liquid.closed_form_adjoint(
-            frame, operands, gated, saved, g
+        _without_autocast(
+            lambda operands, saved, g: native_liquid.closed_form_adjoint(
+                frame, operands, gated, saved, g
+            )
         ),
     )
 
@@ -85,5 +100,7 @@ def liquid(frame: Frame) -> Pair:
     """
     return (
         lambda *operands: native_liquid.liquid(frame, *operands),
-        lambda operands, saved, g: native_liquid.liquid_adjoint(frame, operands, saved, g),
+        _without_autocast(
+            lambda operands, saved, g: native_liquid.liquid_adjoint(frame, operands, saved, g)
+        ),
     )

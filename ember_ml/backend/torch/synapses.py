@@ -18,6 +18,7 @@ from ember_ml.backend.torch.native import frame
 
 _BLOCK = 1 << 18  # elements of a buffer that fits a cache
 _LARGE = 1 << 16
+_SMALL = 1 << 12  # below this number of sigmoids, two small matrix products are as fast as C
 _HALVES = (torch.float16, torch.bfloat16)
 
 
@@ -54,10 +55,11 @@ class _Synapses:
     ) -> torch.Tensor:
         operands = v, slopes, offsets, weights
         places = self.sources, self.destinations, self.size
-        access = frame(*operands) if fusible(*operands) else None
+        work = v.shape[:-1].numel() * len(slopes)
+        access = frame(*operands) if work >= _SMALL and fusible(*operands) else None
         if access is not None and native_synapses.fits(operands, *places):
             return self._native(access, *operands)
-        if v.shape[:-1].numel() * len(slopes) >= _LARGE and fusible(*operands):
+        if work >= _LARGE and fusible(*operands):
             return fused(self.run, self.pull, self.plain, *operands)
         return self.plain(*operands)
 

@@ -21,4 +21,6 @@ def every_size(monkeypatch):
 def supported_levels():
     """Return the instruction sets that this processor has."""
     levels = build.levels()[::-1]
+    if _native.library is None:  # the tests fail with the reason
+        return levels[:1]
     return levels[: _native._open(levels[0]).ember_processor_level() + 1]

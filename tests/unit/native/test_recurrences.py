@@ -16,6 +16,7 @@ import torch
 
 from ember_ml import GradientTape, _native, ops, use_backend
 from ember_ml._native import build, frame
+from ember_ml.backend.torch import synapses
 from ember_ml.backend.torch.ops import recurrence, selective_scan
 from ember_ml.backend.torch.ops.nn import spiking
 from ember_ml.nn import tensor
@@ -32,6 +33,7 @@ def threads(monkeypatch):
     if _native.library is None:
         pytest.fail(f"the tests need the C kernels: {_native.status()}")
     monkeypatch.setattr(frame, "GRAIN", 1)
+    monkeypatch.setattr(synapses, "_SMALL", 1)
     before = torch.get_num_threads()
 
     def choose(count: int) -> None:
@@ -316,6 +318,45 @@ def test_second_derivatives(name):
         assert torch.autograd.gradgradcheck(call, sources, fast_mode=True)
 
 
+@pytest.mark.parametrize("name", ["lstm", "gru", "closed form", "liquid"])
+def test_autocast(name):
+    """The kernels never read bfloat16 as float32, and gradients keep their dtypes."""
+    arrays = leaves(name, "float32")
+    sources = [x for x in arrays if x is not None]
+    case = CASES[name]
+
+    def run(forward: bool, backward: bool) -> Any:
+        with use_backend("torch"):
+            operands = [None if x is None else tensor.convert_to_tensor(x) for x in arrays]
+            with torch.autocast("cpu", torch.bfloat16, enabled=forward):
+                out = as_list(getattr(ops, case.op)(*operands, **case.options))[0].native.float()
+            with torch.autocast("cpu", torch.bfloat16, enabled=backward):
+                return out, torch.autograd.grad(out.sum(), sources)
+
+    want, grads = run(False, False)
+    for forward, backward in ((True, False), (False, True)):
+        out, found = run(forward, backward)
+        torch.testing.assert_close(out, want, rtol=0.1, atol=0.1)
+        assert all(g.dtype is torch.float32 and g.isfinite().all() for g in found)
+        if not forward:
+            for got, expect in zip(found, grads, strict=True):
+                torch.testing.assert_close(got, expect, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, in jvp
+def test_forward_mode():
+    """A kernel without a rule for it is not used in a dual level."""
+    arrays = [x.detach() for x in leaves("selective")]
+    with use_backend("torch"), torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(arrays[0], torch.ones_like(arrays[0]))
+        y = ops.selective_scan(*map(tensor.convert_to_tensor, (dual, *arrays[1:]))).native
+        tangent = torch.autograd.forward_ad.unpack_dual(y).tangent
+    with use_backend("torch"):
+        ones = [torch.ones_like(arrays[0]), *arrays[1:]]
+        want = ops.selective_scan(*map(tensor.convert_to_tensor, ones)).native  # linear in u
+    torch.testing.assert_close(tangent, want)
+
+
 BAD = {
     "closed form": (2, (19, 6)),
     "liquid": (3, (70, 4)),
@@ -335,7 +376,8 @@ def test_shapes_that_disagree(name):
             getattr(ops, CASES[name].op)(*operands, **CASES[name].options)
 
 
-def test_synapses_out_of_range():
+def test_synapses_out_of_range(threads):
+    threads(1)
     arrays = drawn(CASES["synapses"], 2, 3, "float32")
     with use_backend("torch"):
         for position, index in ((4, 6), (4, -1), (5, 4), (5, -1)):

@@ -14,7 +14,9 @@ def classes_of(
     logits: np.ndarray, targets: np.ndarray, ignore_index: int, axis: int
 ) -> np.ndarray | None:
     """Return the targets for a kernel; None if it cannot take them, or they are not valid."""
-    if not native.is_served(logits) or not -logits.ndim <= axis < logits.ndim:
+    if type(ignore_index) is not int or not -logits.ndim <= axis < logits.ndim:
+        return None
+    if not native.is_served(logits):
         return None
     if targets.shape != logits.shape[:axis] + logits.shape[axis:][1:] or not targets.size:
         return None

@@ -10,7 +10,7 @@ from ember_ml._native.calls import SUFFIXES, Kernel, threads_for
 from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.long_convolution import method
 
-_PARTS = Kernel("gate_parts", "ppppppiiiiii")
+_PARTS = Kernel("gate_parts", "pppppppiiiiii")
 _ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")
 
 
@@ -40,26 +40,29 @@ class _Gates:
     """Query and joined values of the operator, and the gradients of what they are filtered from."""
 
     def __init__(self, x: Any, weight: Any, bias: Any, kernel: Any, mask: Any) -> None:
-        self.x = channels_first(x)
+        batch, shared, length = x.shape
+        taps = weight.shape[1]
+        self.x = np.zeros((shared, batch, taps - 1 + length), x.dtype)  # as the kernels read it
+        self.x[..., taps - 1 :] = x.transpose(1, 0, 2)
         self.weight, self.bias = np.ascontiguousarray(weight), np.ascontiguousarray(bias)
         self.mask = None if mask is None else np.ascontiguousarray(mask)
-        shared, batch, length = self.x.shape
-        taps = weight.shape[1]
         self.threads = min(threads_for(3 * len(kernel) * batch * length * taps), shared)
         self.sizes = (shared, len(kernel), batch, length, taps)
+        self.rows = np.empty((self.threads, 3, *self.x.shape[1:]), x.dtype)
         self.inputs = [native.address(a) for a in (self.x, self.weight, self.bias, self.mask)]
 
     def run(self) -> tuple[np.ndarray, np.ndarray]:
         query, joined = np.empty((2, *self.sizes[1:4]), self.x.dtype)
-        outputs = [native.address(a) for a in (query, joined)]
+        outputs = [native.address(a) for a in (query, joined, self.rows)]
         _PARTS(SUFFIXES[self.x.dtype.char], *self.inputs, *outputs, *self.sizes, self.threads)
         return query, joined
 
     def pull(self, of_query: np.ndarray, of_joined: np.ndarray) -> tuple[np.ndarray, ...]:
-        grads = np.empty_like(self.x), np.empty_like(self.weight), np.empty_like(self.bias)
-        rows = np.empty((self.threads, self.x.shape[2]), self.x.dtype)
-        arrays = (np.ascontiguousarray(of_query), np.ascontiguousarray(of_joined), *grads, rows)
-        addresses = [native.address(a) for a in arrays]
+        shared, _, batch, length, _ = self.sizes
+        of_x = np.empty((shared, batch, length), self.x.dtype)
+        grads = of_x, np.empty_like(self.weight), np.empty_like(self.bias)
+        arrays = (np.ascontiguousarray(of_query), np.ascontiguousarray(of_joined), *grads)
+        addresses = [native.address(a) for a in (*arrays, self.rows)]
         _ADJOINT(SUFFIXES[self.x.dtype.char], *self.inputs, *addresses, *self.sizes, self.threads)
         return grads
 

@@ -16,7 +16,7 @@ from ember_ml.backend.torch import loops, native_loops
 from ember_ml.backend.torch.custom import custom_vjp, fused_once
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
-from ember_ml.backend.torch.nesting import in_transform
+from ember_ml.backend.torch.nesting import in_transform, is_tracked
 from ember_ml.backend.torch.synapses import synapses as synapses
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -116,8 +116,13 @@ def _by_hand(
 
 
 def _access(arrays: Sequence[Any]) -> Frame | None:
-    """Return the access of the C kernels to tensors that are not empty, or None."""
-    if not fusible(*arrays) or any(x is not None and not x.numel() for x in arrays):
+    """Return the access of the C kernels to tensors that are not empty, or None.
+
+    `torch.autocast` would change the precision of the products before the kernels.
+    """
+    if torch.is_autocast_enabled("cpu") or not fusible(*arrays):
+        return None
+    if any(x is not None and not x.numel() for x in arrays):
         return None
     return frame(*arrays)
 
@@ -130,13 +135,15 @@ def _run(
 ) -> tuple[torch.Tensor, ...]:
     """Use the C kernels or torch's fused kernel where possible; half precision in float32."""
     _check_shapes(arrays)
-    dtype = arrays[0].dtype
+    x = arrays[0]
+    dtype = x.dtype
     if dtype in _HALVES:
         wide = [None if x is None else x.float() for x in arrays]
         return tuple(out.to(dtype) for out in _run(kernel, stepwise, passes, wide))
     if not arrays[0].shape[1] or torch.compiler.is_compiling():
         return stepwise(*arrays)
-    access = _access(arrays)
+    single = x.shape[1] == 1 and not is_tracked(*arrays)  # torch's own step is as fast
+    access = None if single else _access(arrays)
     if access is not None:
         return fused(*passes(access), stepwise, *arrays)
     return fused_once(kernel, stepwise, arrays, order=-1)
