@@ -86,3 +86,37 @@ def test_other_arrays_use_plain_ops():
     assert not kernels.serves(x.float().to("meta"))
     assert not kernels.serves(x.float(), x)
     assert kernels.serves(x.float(), None, x.float())
+    assert not kernels.serves(x.float(), x.bfloat16())
+    assert not kernels.serves(x.float().as_subclass(type("Other", (torch.Tensor,), {})))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("mamba", ("selective_scan", "causal_conv1d", "cross_entropy")),
+        ("mamba2[head_dim=4]", ("linear_recurrence", "causal_conv1d", "gated_rms_norm")),
+        ("gated_linear_attention", ("gated_linear_attention", "gated_rms_norm")),
+        ("gated_delta_net", ("gated_delta_rule", "gated_rms_norm")),
+    ],
+)
+def test_training_uses_the_kernels(pattern, names):
+    """The gradients of a model are those without the kernels, and the kernels compute them."""
+    from ember_ml import nn, ops, use_backend
+
+    with use_backend("torch"):
+        ops.random.set_seed(0)
+        model = nn.models.LanguageModel(pattern, vocab_size=8, hidden_size=8)
+        tokens = ops.array([[1, 2, 3, 4, 5]])
+        step = nn.value_and_grad(
+            model, lambda: ops.cross_entropy(model(tokens), tokens, reduction="mean")
+        )
+        with Recorder() as record:
+            loss, grads = step()
+        for name in names:
+            assert {f"triton_{name}", f"triton_{name}_backward"} <= set(record.names), name
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernels, "serves", lambda *arrays: False)
+            expected, others = step()
+        assert abs(loss.item() - expected.item()) < 1e-5
+        for key, grad in grads.items():
+            torch.testing.assert_close(grad.numpy(), others[key].numpy(), rtol=1e-3, atol=1e-4)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 
 from tests.kernels.cases import CASES
 from tests.kernels.comparing import cast, check, flat, gradients, is_float
 
+TABLE = sys.modules["ember_ml.backend.kernels"].TRITON  # a function has the module's name
 LENGTHS = (1, 7, 63, 64, 65, 100)
+
+
+def test_every_kernel_has_a_case():
+    tested = {case.kernel.removeprefix("triton_") for case in CASES.values()}
+    assert tested | {"long_conv"} == set(TABLE.values())  # test_long_conv.py
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -17,7 +25,11 @@ def test_float32(name):
         check(CASES[name], length, torch.float32)
 
 
-@pytest.mark.parametrize("name", ["recurrence", "cross-entropy: smoothed"])
+LONG = {case.kernel: name for name, case in CASES.items() if case.grads}
+"""One case of each kernel."""
+
+
+@pytest.mark.parametrize("name", LONG.values())
 def test_many_steps(name):
     check(CASES[name], 257, torch.float32)
 

@@ -45,6 +45,15 @@ def test_check_refuses_the_interpreter(monkeypatch):
     assert "unset it" in ember("kernels", "check", code=2).stderr
 
 
+def test_the_environment_disables_triton(monkeypatch):
+    availability = importlib.import_module("ember_ml.backend.torch.kernels.availability")
+    monkeypatch.setenv("EMBER_ML_TRITON", "0")
+    assert availability._reason() == "disabled by EMBER_ML_TRITON=0"
+    monkeypatch.delenv("EMBER_ML_TRITON")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert availability._reason() == "triton is not installed"
+
+
 def test_kernels_without_the_frameworks(monkeypatch):
     monkeypatch.setattr(table, "is_installed", lambda name: name == "numpy")
     rows = [row for row in table.kernels() if row.backend != "numpy"]

@@ -13,6 +13,9 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 """Dtypes that all kernels take. Sums are in float32."""
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+"""Types that the kernels take; subclasses such as DTensor have their own rules."""
+
 MIN_CAPABILITY = (8, 0)
 """Oldest CUDA architecture for which the kernels are compiled in the tests."""
 
@@ -47,8 +50,12 @@ def serves(*arrays: torch.Tensor | None) -> bool:
         return False
     if not (first.is_cuda or (INTERPRETED and first.device.type == "cpu")):
         return False
+    if first.dtype not in FLOATS:
+        return False
     for x in arrays:
-        if x is not None and (x.device != first.device or x.dtype not in FLOATS):
+        if x is None:
+            continue
+        if x.device != first.device or x.dtype != first.dtype or type(x) not in _PLAIN:
             return False
     return INTERPRETED or _is_recent(first.device.index or 0)
 

@@ -24,13 +24,16 @@ def rope(
     pairs = x.shape[-1] // 2
     if frequencies is not None and len(frequencies) != pairs:
         raise ValueError(f"got {len(frequencies)} frequencies for {pairs} pairs of features")
-    if positions is None and x.size and frequencies is None:
+    if positions is None and x.size:
+        # MLX takes the periods of the angles
+        periods = None if frequencies is None else 1.0 / mx.array(list(frequencies), mx.float32)
         stacked = x.reshape(-1, *x.shape[-2:])[:, None]
         options: dict[str, Any] = {
             "traditional": interleaved,
-            "base": base,
+            "base": base if periods is None else None,
             "scale": 1.0,
             "offset": offset,
+            "freqs": periods,
         }
         return mx.fast.rope(stacked, x.shape[-1], **options).reshape(x.shape)
     if positions is None:
