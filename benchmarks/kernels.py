@@ -27,9 +27,8 @@ os.environ["MKL_NUM_THREADS"] = "1"
 
 import numpy as np
 import torch
-from torch.nn import functional as F
-
 from recurrent_kernels import ROWS
+from torch.nn import functional as F
 
 from ember_ml import _native, autodiff, ops
 from ember_ml.backend import use_backend
