@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml._native.calls import Kernel
-from ember_ml.backend.torch.kernel_calls import call, is_served, threads, with_adjoint
+from ember_ml.backend.torch.ops._kernel_calls import call, is_served, threads, with_adjoint
 
 _SWIGLU, _ADJOINT = Kernel("swiglu", "ppiii"), Kernel("swiglu_adjoint", "pppiii")
 
