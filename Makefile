@@ -87,7 +87,7 @@ docs: setup ## build the documentation into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-check: lint types wheels imports docs test ## everything CI runs
+check: lint types wheels imports docs test kernels ## everything CI runs
 
 bench: setup ## measure calls, gradients, training steps, import time, features and loaders against other libraries
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt autograd jax keras

@@ -5,14 +5,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import platform
-import shlex
-import shutil
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -34,6 +28,8 @@ class BuildError(RuntimeError):
 
 def source_hash() -> str:
     """Return a hash of all sources, which a library contains to tell what it was built from."""
+    import hashlib  # here, because every program that uses NumPy imports this file
+
     digest = hashlib.sha256()
     for path in sorted(SOURCES.iterdir()):
         if path.suffix in (".c", ".h", ".inc"):
@@ -43,6 +39,9 @@ def source_hash() -> str:
 
 def find_compiler() -> list[str]:
     """Return the command of the C compiler: $CC, or the first of cc, gcc and clang."""
+    import shlex
+    import shutil
+
     given = shlex.split(os.environ.get("CC", ""))
     for command in [given] if given else [["cc"], ["gcc"], ["clang"]]:
         if shutil.which(command[0]):
@@ -52,7 +51,8 @@ def find_compiler() -> list[str]:
 
 def levels() -> tuple[str, ...]:
     """Return the instruction sets to build for on this machine."""
-    return PROCESSORS.get(platform.machine().lower(), ("generic",))
+    machine = os.uname().machine.lower() if hasattr(os, "uname") else ""
+    return PROCESSORS.get(machine, ("generic",))
 
 
 def library_name(level: str) -> str:
@@ -73,6 +73,8 @@ def build(folder: Path, *, flags: tuple[str, ...] = ()) -> list[Path]:
     Raises:
         BuildError: If there is no compiler, it fails, or the folder cannot be written to.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     if sys.platform == "win32":
         raise BuildError("the C kernels use POSIX threads; Windows is not supported")
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
@@ -94,6 +96,9 @@ def build(folder: Path, *, flags: tuple[str, ...] = ()) -> list[Path]:
 
 def _compile(compiler: list[str], level: str, flags: tuple[str, ...], part: Path) -> str:
     """Compile a library; return the error, or an empty string."""
+    import shlex
+    import subprocess
+
     sources = [str(path) for path in sorted(SOURCES.glob("*.c"))]
     march = () if level == "generic" else (f"-march={level}", "-mprefer-vector-width=512")
     define = f'-DEMBER_SOURCE_HASH="{source_hash()}"'

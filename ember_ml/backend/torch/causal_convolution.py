@@ -12,7 +12,7 @@ from ember_ml._core.errors import ShapeError
 from ember_ml._native.calls import Kernel
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
-from ember_ml.backend.torch.kernel_calls import call, is_served, threads, with_adjoint
+from ember_ml.backend.torch.ops._kernel_calls import call, is_served, threads, with_adjoint
 
 _BLOCK = 1 << 18  # elements of x and of y that fit a cache
 _LARGE = 1 << 18

@@ -9,8 +9,8 @@ import torch
 
 from ember_ml import _native
 from ember_ml._native.calls import Kernel
-from ember_ml.backend.torch import kernel_calls
 from ember_ml.backend.torch import long_convolution as long
+from ember_ml.backend.torch.ops import _kernel_calls as kernel_calls
 
 _PARTS = Kernel("gate_parts", "pppppppiiiiii")
 _ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")

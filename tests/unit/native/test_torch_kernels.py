@@ -6,7 +6,7 @@ import torch
 
 from ember_ml import _native
 from ember_ml._native.calls import Kernel
-from ember_ml.backend.torch import kernel_calls
+from ember_ml.backend.torch.ops import _kernel_calls as kernel_calls
 from tests.unit.native.cases import CASES, SIZES, check, operands, run_torch
 
 NAMES = [name for name in sorted(CASES) if name.startswith(("causal_conv", "gated_long"))]

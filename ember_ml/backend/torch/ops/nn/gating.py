@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from ember_ml._core.errors import ShapeError
 from ember_ml._native.calls import Kernel
 from ember_ml.backend.torch import kernels
-from ember_ml.backend.torch.kernel_calls import call, is_served, threads, with_adjoint
+from ember_ml.backend.torch.ops._kernel_calls import call, is_served, threads, with_adjoint
 from ember_ml.backend.torch.ops.nn.normalization import rms_norm
 
 _SWIGLU, _ADJOINT = Kernel("swiglu", "ppiii"), Kernel("swiglu_adjoint", "pppiii")

@@ -11,8 +11,8 @@ import torch
 from ember_ml._core.errors import AxisError
 from ember_ml._native.calls import Kernel
 from ember_ml.backend.torch.custom import fused_once
-from ember_ml.backend.torch.kernel_calls import call, is_served, threads, with_adjoint
 from ember_ml.backend.torch.nesting import is_tracked, nesting
+from ember_ml.backend.torch.ops._kernel_calls import call, is_served, threads, with_adjoint
 
 _HALVES = (torch.float16, torch.bfloat16)
 _RMS_NORM, _RMS_ADJOINT = Kernel("rms_norm", "ppppiiri"), Kernel("rms_norm_adjoint", "ppppppiiri")

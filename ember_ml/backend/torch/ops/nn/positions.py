@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from ember_ml._native.calls import Kernel
-from ember_ml.backend.torch.kernel_calls import call, is_served, threads, with_adjoint
+from ember_ml.backend.torch.ops._kernel_calls import call, is_served, threads, with_adjoint
 
 _ROPE = Kernel("rope", "ppppiiiiiiiiiii")
 _SHORTEST = 64
