@@ -20,7 +20,7 @@ from torch.special import xlog1py as xlog1py
 
 from ember_ml._native.calls import Kernel
 from ember_ml.backend.interface import Variants
-from ember_ml.backend.torch.kernel_calls import call, dense, is_served, threads, with_adjoint
+from ember_ml.backend.torch.ops._kernel_calls import call, dense, is_served, threads, with_adjoint
 from ember_ml.backend.torch.ops._scalars import left, right
 
 _SOFTPLUS = Kernel("softplus", "ppii")

@@ -16,7 +16,7 @@ from torch.nn.functional import tanhshrink as tanhshrink
 from torch.nn.functional import threshold as threshold
 
 from ember_ml._native.calls import Kernel
-from ember_ml.backend.torch.kernel_calls import (
+from ember_ml.backend.torch.ops._kernel_calls import (
     call,
     dense,
     in_layout,
