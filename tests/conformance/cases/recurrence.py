@@ -56,3 +56,31 @@ case(
     reference=recurrence,
     dtypes=FLOATS,
 )
+
+
+def adjoint(
+    a: Any, states: Any, g: Any, g_last: Any, h0: Any = None, axis: int = 1, reverse: bool = False
+) -> Any:
+    """Compute the gradients of a, b and h0 step by step, from the last step to the first."""
+    a, states, g = (np.moveaxis(x, axis, 0) for x in np.broadcast_arrays(a, states, g))
+    order = range(len(g))[:: 1 if reverse else -1]
+    into, of_a, later = np.zeros(g.shape), np.zeros(g.shape), g_last
+    for at in order:
+        into[at] = g[at] + later
+        before = at + 1 if reverse else at - 1
+        first = np.zeros(g.shape[1:]) if h0 is None else h0
+        of_a[at] = into[at] * (states[before] if 0 <= before < len(g) else first)
+        later = a[at] * into[at]
+    return np.moveaxis(of_a, 0, axis), np.moveaxis(into, 0, axis), later
+
+
+ADJOINT = "recurrence._linear_recurrence_adjoint"
+for steps, backward in [(5, False), (1, True), (40, True)]:
+    case(
+        ADJOINT,
+        *(factors(2, steps, 3), real(2, steps, 3), real(2, steps, 3), real(2, 3), real(2, 3)),
+        reference=adjoint,
+        reverse=backward,
+        dtypes=FLOATS,
+    )
+case(ADJOINT, factors(4, 1), *[real(4, 2)] * 2, real(2), reference=adjoint, axis=0, dtypes=FLOATS)

@@ -148,3 +148,37 @@ for batch, time, size in ((2, 7, 3), (1, 1, 1), (3, 0, 2), (2, 12, 2)):
         surrogate="triangle",
         slope=1.0,
     )
+
+
+def adjoint(
+    x: Any,
+    state: Any,
+    beta: Any,
+    threshold: Any,
+    spikes: Any,
+    voltages: Any,
+    g_spikes: Any,
+    g_voltages: Any,
+    g_last: Any,
+    **options: Any,
+) -> Any:
+    """Compute the gradients of neurons without spikes, far below the threshold, step by step."""
+    into, later = np.zeros(x.shape), g_last[:, 0]
+    of_beta = np.zeros(beta.shape)
+    for at in reversed(range(x.shape[1])):
+        into[:, at] = g_voltages[:, at] + later
+        before = voltages[:, at - 1] if at else state[:, 0]
+        of_beta += (into[:, at] * before).sum(0)
+        later = beta * into[:, at]
+    missing = [np.zeros(beta.shape)] * 5
+    return into, later[:, None], of_beta, np.zeros(threshold.shape), *missing
+
+
+case(
+    "nn.spiking._spiking_scan_adjoint",
+    *(real(2, 7, 3), real(2, 1, 3), real(3, low=0.1, high=0.9), real(3, low=8.0, high=9.0)),
+    *(real(2, 7, 3, low=0.0, high=0.0), *[real(2, 7, 3)] * 3, real(2, 1, 3)),
+    reference=adjoint,
+    surrogate="triangle",
+    dtypes=("float32",),
+)

@@ -74,4 +74,4 @@ def _spiking_scan_adjoint(
     if access is None or not native_spiking.serves(operands, options):
         return None
     grads = native_spiking.adjoint(access, operands, options, _mask(mask), outputs, cotangents)
-    return [np.zeros((), x.dtype) if g is None else g for g in grads[:9]]
+    return [np.zeros_like(beta) if g is None else g for g in grads[:9]]
