@@ -31,7 +31,8 @@ INTERNAL = ("indexing.getitem", "indexing.setitem", "indexing.additem")
 
 def is_public(key: str) -> bool:
     """Return whether users call the op; the others get checked arguments."""
-    return not key.startswith("random.") and key not in INTERNAL and "general" not in key
+    is_private = key.rpartition(".")[2].startswith("_") or "general" in key
+    return not key.startswith("random.") and key not in INTERNAL and not is_private
 
 
 FAMILIES = sorted({op.family for key, op in OPS.items() if is_public(key)})

@@ -11,6 +11,7 @@ import math
 from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, MaskLike, composite
+from ember_ml._core.dtype import DEFAULT_INT
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import in_float32
 from ember_ml.ops.nn.attention import ATTENTION, attention_weights, spread_heads
@@ -129,9 +130,10 @@ def class_cross_entropy_adjoint(
         label_smoothing: Fraction of the target that is spread over all classes.
         axis: Axis of the classes.
     """
-    counts = targets != ignore_index
+    classes = ops.astype(targets, DEFAULT_INT)
+    counts = classes != ignore_index
     size = logits.shape[axis]
-    safe = ops.where(counts, targets, 0)
+    safe = ops.where(counts, classes, 0)
     chosen = ops.one_hot(safe, size, axis=axis, dtype=logits.dtype)
     wanted = chosen * (1.0 - label_smoothing) + label_smoothing / max(size, 1)
     weight = ops.expand_dims(ops.where(counts, g, 0.0), axis)

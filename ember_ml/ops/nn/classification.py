@@ -164,9 +164,10 @@ def cross_entropy(
         )
     axis = normalize_axis("cross_entropy", axis, logits.ndim)
     if targets.dtype.is_integer and weight is None:
-        loss = class_cross_entropy(logits, targets, ignore_index, label_smoothing, axis)
+        classes = ops.astype(targets, DEFAULT_INT)
+        loss = class_cross_entropy(logits, classes, ignore_index, label_smoothing, axis)
         return _reduce_weighted(
-            "cross_entropy", loss, ops.astype(targets != ignore_index, loss.dtype), reduction
+            "cross_entropy", loss, ops.astype(classes != ignore_index, loss.dtype), reduction
         )
     scores = log_softmax(logits, axis)
     if not targets.dtype.is_integer:

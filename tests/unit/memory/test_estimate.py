@@ -56,7 +56,7 @@ def test_families(family: str) -> None:
 @pytest.mark.parametrize("family", ["attention", "lstm", "moe", "cfc"])
 def test_extrapolation(family: str) -> None:
     model, (tokens, _) = model_and_batch(FAMILIES[family])
-    few = tokens[:6]
+    few = tokens[:8]  # recurrent cells use other kernels for smaller batches
     estimate = memory.estimate(model, (few, few)).for_batch(16)
     measured = memory.measure(model, (tokens, tokens))
     assert estimate.peak == pytest.approx(measured.peak, rel=0.15)
