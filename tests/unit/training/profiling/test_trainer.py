@@ -76,9 +76,11 @@ def test_memory_is_that_of_a_step(backend):
     whole = measure(trainer.model, batch, loss="cross_entropy")
     assert result.memory["parameters"] == whole.parameters
     assert result.memory["optimizer_state"] == whole.optimizer_state
-    assert result.memory["peak"] == pytest.approx(whole.peak, rel=0.25)
+    # The order in which lazy arrays are computed and freed varies.
+    tolerance = 0.5 if is_lazy(backend) else 0.25
+    assert result.memory["peak"] == pytest.approx(whole.peak, rel=tolerance)
     for name, kept in result.layer_memory.items():
-        assert kept == pytest.approx(whole.activations[name], rel=0.25, abs=4096)
+        assert kept == pytest.approx(whole.activations[name], rel=tolerance, abs=4096)
 
 
 def test_compiled_steps(backend):
