@@ -21,11 +21,11 @@ KEPT_BYTES = 512 << 20
 """Most freed memory that `keep_freed_memory` keeps."""
 SERVES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("causal_conv1d", "gated_long_conv"), ("numpy", "torch")),
-    **dict.fromkeys(("rms_norm", "rope", "silu", "softplus", "swiglu"), ("numpy", "torch")),
+    **dict.fromkeys(("rms_norm", "softplus", "swiglu"), ("numpy", "torch")),
     **dict.fromkeys(
         ("softmax", "log_softmax", "cross_entropy", "layer_norm", "attend"), ("numpy",)
     ),
-    **dict.fromkeys(("gelu", "sigmoid", "erf", "glu"), ("numpy",)),
+    **dict.fromkeys(("gelu", "silu", "sigmoid", "erf", "glu", "rope"), ("numpy",)),
     **dict.fromkeys(("embedding", "segment_sum"), ("numpy",)),
     **dict.fromkeys(("linear_recurrence", "selective_scan"), ("numpy", "torch")),
     **dict.fromkeys(("selective_scan_with_state", "spiking_scan"), ("numpy", "torch")),

@@ -11,6 +11,26 @@ CHUNK = 16
 _COST = 8  # of an exponential, in operations
 
 
+def fits(operands: Any, *states: Any, saved: Any = None, grad_y: Any = None) -> bool:
+    """Return whether the arrays have the shapes that the kernels read, and are not empty.
+
+    Args:
+        operands: u, dt, a, b, c and d of `ops.selective_scan`; d may be None.
+        states: Arrays in the shape of a state, (batch, states, channels), or None.
+        saved: Stored states, or None.
+        grad_y: Gradient of the output, or None.
+    """
+    u, dt, a, b, c, d = operands
+    if len(u.shape) != 3 or len(a.shape) != 2 or 0 in (*u.shape, *a.shape):
+        return False
+    (batch, time, channels), number = u.shape, a.shape[1]
+    expected = [(dt, u.shape), (a, (channels, number)), (grad_y, u.shape), (d, (channels,))]
+    expected += [(x, (batch, time, number)) for x in (b, c)]
+    expected += [(x, (batch, number, channels)) for x in states]
+    expected.append((saved, (batch, time // CHUNK, number, channels)))
+    return all(x is None or tuple(x.shape) == tuple(shape) for x, shape in expected)
+
+
 def _arguments(
     frame: Frame, operands: Any, state: Any, saved: Any, last: Any, backward: bool
 ) -> tuple[list[Any], list[int]]:

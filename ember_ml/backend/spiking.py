@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 RESETS = ("soft", "hard", "none")
 SURROGATES = ("fast_sigmoid", "atan", "sigmoid", "triangle", "straight_through")
@@ -66,6 +66,8 @@ def check(operands: Operands, options: Options) -> None:
         raise ArgumentError(f"spiking_scan: refractory={options.refractory!r} must be an integer")
     if options.refractory < 0:
         raise ArgumentError(f"spiking_scan: refractory={options.refractory} must be at least 0")
+    if isinstance(options.slope, complex):
+        raise ArgumentTypeError(f"spiking_scan: slope={options.slope!r} must be a real number")
     for one, other in (("rho", "strength"), ("taps", "history")):
         if (getattr(operands, one) is None) != (getattr(operands, other) is None):
             raise ArgumentError(f"spiking_scan: pass {one} and {other} together, or neither")

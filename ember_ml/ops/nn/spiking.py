@@ -124,10 +124,12 @@ def _spiking_scan_adjoint(
     operands = spiking.Operands(
         x, state, beta, threshold, alpha, rho, strength, taps, history, mask
     )
+    options = spiking.Options(reset, refractory, surrogate, slope)
+    spiking.check(operands, options)
     grads = adjoint(
         ops,
         operands,
-        spiking.Options(reset, refractory, surrogate, slope),
+        options,
         (spikes, voltages),
         (g_spikes, g_voltages, g_last),
         ops.stop_gradient,

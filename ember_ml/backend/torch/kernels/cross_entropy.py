@@ -36,7 +36,7 @@ def reference(x: Tensor, targets: Tensor, ignored: int, smoothing: float) -> Ten
 
 
 def rows(x: Tensor, targets: Tensor, ignored: int, smoothing: float) -> Tensor:
-    """Return the loss of each row like `reference`; NaN for a target that is no class.
+    """Return the loss of each row like `reference`; NaN for a target outside the classes.
 
     Args:
         x: Logits, (rows, classes), not empty.

@@ -13,16 +13,22 @@ from ember_ml.backend.torch.fusion import fused, fusible
 
 SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
 SMALL = 1 << 13
-"""Number of elements below which torch's own functions are as fast as the call of a kernel."""
+"""Number of elements below which torch's own functions are as fast as most kernels."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-def is_served(x: torch.Tensor, *others: torch.Tensor | None) -> bool:
+def is_served(x: torch.Tensor, *others: torch.Tensor | None, least: int | None = None) -> bool:
     """Return whether the kernels take these tensors: of one dtype, in memory, not too small.
 
     A dispatch mode, a tracer or a transform must see torch's own ops.
+
+    Args:
+        x: First operand.
+        others: Other operands; None for one that is not given.
+        least: Number of elements of x from which the kernel is faster. Default: `SMALL`.
     """
-    if _native.library is None or x.numel() < SMALL or not fusible(x, *others):
+    least = SMALL if least is None else least
+    if _native.library is None or x.numel() < least or not fusible(x, *others):
         return False
     if torch._C._len_torch_dispatch_stack() or torch._C._get_tracing_state():
         return False
@@ -56,11 +62,6 @@ def dense(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return x, out
     x = x.contiguous()
     return x, torch.empty_like(x)
-
-
-def in_layout(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """Return the tensor with the strides of a dense one, copied if it has others."""
-    return x if x.stride() == like.stride() else torch.empty_like(like).copy_(x)
 
 
 def threads(work: int) -> int:

@@ -24,6 +24,8 @@ from ember_ml.backend.torch.ops._kernel_calls import call, dense, is_served, thr
 from ember_ml.backend.torch.ops._scalars import left, right
 
 _SOFTPLUS = Kernel("softplus", "ppii")
+_LARGE = 1 << 17
+"""Number of elements from which the kernel of softplus is faster."""
 
 
 def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,7 +72,7 @@ def betaln(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 def softplus(x: torch.Tensor, beta: float = 1.0) -> torch.Tensor:
     """Use a higher threshold for the linear part; torch's default of 20 is too low for float64."""
-    if beta == 1.0 and is_served(x):
+    if beta == 1.0 and is_served(x, least=_LARGE):
         return with_adjoint(_run_softplus, _pull_softplus, _plain_softplus, x)
     return _plain_softplus(x, beta)
 

@@ -69,7 +69,10 @@ def _spiking_scan_adjoint(
     arrays = x, state, beta, threshold, alpha, rho, strength, taps, history, mask
     operands = spiking.Operands(*arrays)
     options = spiking.Options(reset, refractory, surrogate, slope)
+    spiking.check(operands, options)
     outputs, cotangents = (spikes, voltages), (g_spikes, g_voltages, g_last)
+    if any(y.shape != x.shape for y in (*outputs, *cotangents[:2])) or g_last.shape != state.shape:
+        return None
     access = frame(*arrays[:7], *outputs, *cotangents)
     if access is None or not native_spiking.serves(operands, options):
         return None

@@ -11,21 +11,11 @@ from torch.nn.functional import elu as elu
 from torch.nn.functional import leaky_relu as leaky_relu
 from torch.nn.functional import mish as mish
 from torch.nn.functional import relu6 as relu6
+from torch.nn.functional import silu as silu
 from torch.nn.functional import softsign as softsign
 from torch.nn.functional import tanhshrink as tanhshrink
 from torch.nn.functional import threshold as threshold
 
-from ember_ml._native.calls import Kernel
-from ember_ml.backend.torch.ops._kernel_calls import (
-    call,
-    dense,
-    in_layout,
-    is_served,
-    threads,
-    with_adjoint,
-)
-
-_SILU, _SILU_ADJOINT = Kernel("silu", "ppii"), Kernel("silu_adjoint", "pppii")
 __all__ = [
     *("celu", "elu", "gelu", "hard_shrink", "hard_sigmoid", "hard_swish", "hardtanh"),
     *("leaky_relu", "mish", "relu", "relu6", "selu", "silu", "soft_shrink", "softsign"),
@@ -35,22 +25,6 @@ __all__ = [
 
 def gelu(x: torch.Tensor, approximate: bool = False) -> torch.Tensor:
     return F.gelu(x, approximate="tanh" if approximate in (True, "tanh") else "none")
-
-
-def silu(x: torch.Tensor) -> torch.Tensor:
-    return with_adjoint(_run_silu, _pull_silu, F.silu, x) if is_served(x) else F.silu(x)
-
-
-def _run_silu(x: torch.Tensor) -> torch.Tensor:
-    x, out = dense(x)
-    call(_SILU, (x, out), x.numel(), threads(x.numel()))
-    return out
-
-
-def _pull_silu(g: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
-    x, out = dense(x)
-    call(_SILU_ADJOINT, (in_layout(g, x), x, out), x.numel(), threads(x.numel()))
-    return [out]
 
 
 def hardtanh(x: torch.Tensor, min_value: float = -1.0, max_value: float = 1.0) -> torch.Tensor:

@@ -12,6 +12,7 @@ from ember_ml.backend.torch.ops._kernel_calls import call, is_served, threads, w
 from ember_ml.backend.torch.ops.nn.normalization import rms_norm
 
 _SWIGLU, _ADJOINT = Kernel("swiglu", "ppiii"), Kernel("swiglu_adjoint", "pppiii")
+_SMALL = 1 << 12
 
 
 def glu(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
@@ -21,7 +22,7 @@ def glu(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
 def swiglu(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
     if x.shape[axis] % 2:
         raise ValueError(f"the length of axis {axis} must be even")
-    if axis in (-1, x.ndim - 1) and is_served(x):
+    if axis in (-1, x.ndim - 1) and is_served(x, least=_SMALL):
         return with_adjoint(_run, _pull, _plain, x)
     return _plain(x, axis)
 

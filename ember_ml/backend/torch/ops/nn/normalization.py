@@ -62,7 +62,7 @@ def rms_norm(
     fits = isinstance(eps, (int, float)) and (
         len(shape) == 1 if weight is None else weight.shape == shape
     )
-    if not fits or not is_served(x, weight):
+    if not fits or not is_served(x, weight, least=1):
         return torch.rms_norm(x, shape, weight, eps)
     plain = functools.partial(torch.rms_norm, normalized_shape=shape, eps=eps)
     return with_adjoint(

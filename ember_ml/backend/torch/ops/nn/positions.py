@@ -7,10 +7,6 @@ from collections.abc import Sequence
 
 import torch
 
-from ember_ml._native.calls import Kernel
-from ember_ml.backend.torch.ops._kernel_calls import call, is_served, threads, with_adjoint
-
-_ROPE = Kernel("rope", "ppppiiiiiiiiiii")
 _SHORTEST = 64
 """Smallest number of positions of a table."""
 
@@ -37,14 +33,10 @@ def rope(
     if is_plain and not torch.compiler.is_compiling():
         end = offset + x.shape[-2]
         count = max(_SHORTEST, 1 << (end - 1).bit_length())
-        cos, sin = (t[offset:end] for t in _table(base, speeds, pairs, count, wide, x.device))
-        plain = functools.partial(_turned, cos, sin)
-        if not is_served(x):
-            return plain(x)
-        run = functools.partial(
-            _by_kernel, cos[:, pairs:].contiguous(), sin[:, pairs:].contiguous()
-        )
-        return with_adjoint(run, lambda g, x: [run(g, -1)], plain, x)
+        cos, sin = _table(base, speeds, pairs, count, wide, x.device)
+        wide_x = x.to(wide)
+        turned = torch.roll(wide_x, pairs, -1) * sin[offset:end]
+        return torch.addcmul(turned, wide_x, cos[offset:end]).to(x.dtype)
     if positions is None:
         positions = torch.arange(x.shape[-2], device=x.device)
     angles = (positions + offset).to(wide)[..., None] * _speeds(base, speeds, pairs, wide, x.device)
@@ -58,26 +50,6 @@ def rope(
         first, second = x.to(wide).split(pairs, -1) if pairs else (x.to(wide), x.to(wide))
         turned = torch.cat([first * cos - second * sin, first * sin + second * cos], -1)
     return turned.to(x.dtype)
-
-
-def _turned(cos: torch.Tensor, sin: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    wide_x = x.to(cos.dtype)
-    turned = torch.roll(wide_x, x.shape[-1] // 2, -1) * sin
-    return torch.addcmul(turned, wide_x, cos).to(x.dtype)
-
-
-def _by_kernel(
-    cos: torch.Tensor, sin: torch.Tensor, x: torch.Tensor, sign: int = 1
-) -> torch.Tensor:
-    """Rotate the pairs of x; sign -1 rotates back."""
-    if x.ndim != 4 or x.stride(-1) != 1:
-        x = x.contiguous()
-    out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    rows = x if x.ndim == 4 else x.reshape(1, -1, *x.shape[-2:])
-    sizes = (*rows.shape[:3], x.shape[-1] // 2, 0)
-    tensors = (rows, cos, sin if sign > 0 else -sin, out)
-    call(_ROPE, tensors, *sizes, *rows.stride()[:3], 0, 0, threads(x.numel()))
-    return out
 
 
 def _speeds(
