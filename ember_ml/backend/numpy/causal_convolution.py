@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
+from ember_ml._native.frame import Frame
+from ember_ml.backend import native_convolution as columns
 from ember_ml.backend.numpy import kernel_calls as native
+from ember_ml.backend.numpy.native import frame
 
-_CONV = Kernel("causal_conv", "ppppiiiiiiii")
-_ADJOINT = Kernel("causal_conv_adjoint", "ppppppiiiiiiii")
+_ROWS = Kernel("causal_rows", "ppppiiiiiii")
+_ROWS_ADJOINT = Kernel("causal_rows_adjoint", "ppppppiiiiiii")
 
 
 def _is_served(x: np.ndarray, weight: np.ndarray, *others: np.ndarray | None) -> bool:
@@ -24,28 +27,30 @@ def _is_served(x: np.ndarray, weight: np.ndarray, *others: np.ndarray | None) ->
 
 
 def _in_rows(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Return x with rows of time or of channels, an empty array like it, and its strides."""
+    """Return x with contiguous rows of time, an empty array like it, and its first strides."""
     x, out = native.dense(x)
-    if x.itemsize not in x.strides[1:]:
+    if x.strides[2] != x.itemsize:
         x = np.ascontiguousarray(x)
         out = np.empty_like(x)
-    strides = [step // x.itemsize for step in x.strides]
-    if strides[2] != 1 and x.shape[2] == 1:  # one position: any stride is right
-        strides[2] = 1
-    return x, out, strides
+    return x, out, [step // x.itemsize for step in x.strides[:2]]
 
 
 def run(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray | None:
     """Return `causal_conv1d`; None if the kernel does not take the operands."""
-    if not _is_served(x, weight, bias) or (bias is not None and bias.shape != weight.shape[:1]):
+    if not _is_served(x, weight, bias) or not _fits(bias, weight):
         return None
+    taps = weight.shape[1]
+    access = _columns(x, weight, bias)
+    if access is not None:
+        return columns.forward(access, x, weight, bias, silu=False)
     x, out, strides = _in_rows(x)
-    weight = np.ascontiguousarray(weight if strides[2] == 1 else weight.T)
-    bias = None if bias is None else np.ascontiguousarray(bias)
+    weight, bias = (
+        np.ascontiguousarray(weight),
+        None if bias is None else np.ascontiguousarray(bias),
+    )
     addresses = [native.address(array) for array in (x, weight, bias, out)]
-    sizes, taps = x.shape, weight.size // x.shape[1]
     threads = min(threads_for(x.size * taps), x.shape[1])
-    _CONV(SUFFIXES[x.dtype.char], *addresses, *sizes, taps, *strides, threads)
+    _ROWS(SUFFIXES[x.dtype.char], *addresses, *x.shape, taps, *strides, threads)
     return out
 
 
@@ -53,13 +58,48 @@ def adjoint(g: np.ndarray, x: np.ndarray, weight: np.ndarray) -> tuple[Any, ...]
     """Return `causal_conv1d_adjoint`; None if the kernel does not take the operands."""
     if not _is_served(x, weight, g) or g.shape != x.shape:
         return None
+    access = _columns(x, weight, g)
+    if access is not None:
+        return columns.adjoint(access, g, x, weight, None, silu=False)
+    taps = weight.shape[1]
     x, of_x, strides = _in_rows(x)
-    g, of_bias, by_time = native.in_layout(g, x), np.empty(len(weight), x.dtype), strides[2] == 1
-    weight = np.ascontiguousarray(weight if by_time else weight.T)
-    of_weight = np.empty_like(weight)
-    arrays = (g, x, weight, of_x, of_weight, of_bias)
-    taps = weight.size // x.shape[1]
+    g, weight = native.in_layout(g, x), np.ascontiguousarray(weight)
+    of_weight, of_bias = np.empty_like(weight), np.empty(len(weight), x.dtype)
     threads = min(threads_for(2 * x.size * taps), x.shape[1])
-    addresses = [pointer(array) for array in arrays]
-    _ADJOINT(SUFFIXES[x.dtype.char], *addresses, *x.shape, taps, *strides, threads)
-    return of_x, of_weight if by_time else of_weight.T, of_bias
+    addresses = [pointer(array) for array in (g, x, weight, of_x, of_weight, of_bias)]
+    _ROWS_ADJOINT(SUFFIXES[x.dtype.char], *addresses, *x.shape, taps, *strides, threads)
+    return of_x, of_weight, of_bias
+
+
+def run_silu(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None
+) -> np.ndarray | None:
+    """Return `causal_conv1d_silu`; None if the kernel does not take the operands."""
+    access = frame(x, weight, bias)
+    served = _is_served(x, weight, bias) and _fits(bias, weight)
+    if access is None or not served or weight.shape[1] > columns.MOST_TAPS:
+        return None
+    return columns.forward(access, x, weight, bias, silu=True)
+
+
+def adjoint_silu(
+    g: np.ndarray, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None
+) -> tuple[Any, ...] | None:
+    """Return `causal_conv1d_silu_adjoint`; None if the kernel does not take the operands."""
+    access = frame(g, x, weight, bias)
+    served = _is_served(x, weight, bias, g) and _fits(bias, weight) and g.shape == x.shape
+    if access is None or not served or weight.shape[1] > columns.MOST_TAPS:
+        return None
+    return columns.adjoint(access, g, x, weight, bias, silu=True)
+
+
+def _fits(bias: np.ndarray | None, weight: np.ndarray) -> bool:
+    return bias is None or bias.shape == weight.shape[:1]
+
+
+def _columns(x: np.ndarray, weight: np.ndarray, *others: np.ndarray | None) -> Frame | None:
+    """Return the access to the operands if the channels of x are neighbors in memory."""
+    access = frame(x, weight, *others)
+    if access is None or not columns.fits(access.strides(x), weight.shape[1]):
+        return None
+    return access

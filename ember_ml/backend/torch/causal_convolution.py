@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import torch
 from torch.nn import functional as F
 
 from ember_ml._core.errors import ShapeError
 from ember_ml._native.calls import Kernel
+from ember_ml._native.frame import Frame
+from ember_ml.backend import native_convolution as native
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
+from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.ops._kernel_calls import call, is_served, threads, with_adjoint
 
 _BLOCK = 1 << 18  # elements of x and of y that fit a cache
 _LARGE = 1 << 18
 TAPS = 8
-_CONV = Kernel("causal_conv", "ppppiiiiiiii")
-_ADJOINT = Kernel("causal_conv_adjoint", "ppppppiiiiiiii")
+_ROWS = Kernel("causal_rows", "ppppiiiiiii")
+_ROWS_ADJOINT = Kernel("causal_rows_adjoint", "ppppppiiiiiii")
 
 
 def causal_conv1d(
@@ -43,6 +47,8 @@ def causal_conv1d_silu(
     _check(x, weight, bias)
     if kernels.serves(x, weight, bias) and kernels.causal_conv1d.takes(x, weight):
         return kernels.causal_conv1d.apply(x, weight, bias, silu=True)
+    if x.shape[2] and weight.shape[1] <= native.MOST_TAPS and is_served(x, weight, bias):
+        return with_adjoint(_run_silu, _pull_silu, _plain_silu, x, weight, bias)
     return F.silu(causal_conv1d(x, weight, bias))
 
 
@@ -62,6 +68,10 @@ def _plain(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.T
     return F.conv1d(
         F.pad(x, (weight.shape[1] - 1, 0)), weight.unsqueeze(1), bias, groups=len(weight)
     )
+
+
+def _plain_silu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return F.silu(_plain(x, weight, bias))
 
 
 def _blocks(*arrays: Any) -> Iterator[Any]:
@@ -122,38 +132,55 @@ def _pull(operands: Any, saved: Any, g: torch.Tensor) -> list[Any]:
     return [into, products, sums]
 
 
-def _in_rows(x: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    """Return x with rows of time or of channels, and whether they are of time."""
-    if x.transpose(1, 2).is_contiguous() and not x.is_contiguous():
-        return x, False
-    if x.transpose(0, 1).is_contiguous():
-        return x, True
-    return x.contiguous(), True
-
-
-def _arranged(weight: torch.Tensor, by_time: bool) -> torch.Tensor:
-    return weight.contiguous() if by_time else weight.t().contiguous()
-
-
-def _strides(x: torch.Tensor, by_time: bool) -> list[int]:
-    return [*x.stride()[:2], 1] if by_time else [x.stride(0), 1, x.stride(2)]
+def _in_rows(x: torch.Tensor) -> torch.Tensor:
+    """Return x with contiguous rows of time, copied if it has others."""
+    return x if x.transpose(0, 1).is_contiguous() else x.contiguous()
 
 
 def _by_kernel(x: torch.Tensor, weight: torch.Tensor, bias: Any) -> torch.Tensor:
-    x, by_time = _in_rows(x)
-    out, taps = torch.empty_like(x), weight.shape[1]
-    tensors = (x, _arranged(weight, by_time), None if bias is None else bias.contiguous(), out)
+    taps = weight.shape[1]
+    if native.fits(x.stride(), taps):
+        return _by_columns(x, weight, bias, silu=False)
+    x = _in_rows(x)
+    out = torch.empty_like(x)
+    tensors = (x, weight.contiguous(), None if bias is None else bias.contiguous(), out)
     workers = min(threads(x.numel() * taps), x.shape[1])
-    call(_CONV, tensors, *x.shape, taps, *_strides(x, by_time), workers)
+    call(_ROWS, tensors, *x.shape, taps, *x.stride()[:2], workers)
     return out
 
 
 def _pull_by_kernel(g: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, bias: Any) -> Any:
-    x, by_time = _in_rows(x)
+    taps = weight.shape[1]
+    if native.fits(x.stride(), taps):
+        return _pull_by_columns(g, x, weight, bias, silu=False)
+    x, weight = _in_rows(x), weight.contiguous()
     g = torch.empty_like(x).copy_(g) if g.stride() != x.stride() else g
-    of_x, taps, arranged = torch.empty_like(x), weight.shape[1], _arranged(weight, by_time)
-    of_weight, of_bias = torch.empty_like(arranged), x.new_empty(len(weight))
+    of_x, of_weight, of_bias = (
+        torch.empty_like(x),
+        torch.empty_like(weight),
+        x.new_empty(len(weight)),
+    )
     workers = min(threads(2 * x.numel() * taps), x.shape[1])
-    tensors = (g, x, arranged, of_x, of_weight, of_bias)
-    call(_ADJOINT, tensors, *x.shape, taps, *_strides(x, by_time), workers)
-    return of_x, of_weight if by_time else of_weight.t(), None if bias is None else of_bias
+    tensors = (g, x, weight, of_x, of_weight, of_bias)
+    call(_ROWS_ADJOINT, tensors, *x.shape, taps, *x.stride()[:2], workers)
+    return of_x, of_weight, None if bias is None else of_bias
+
+
+def _by_columns(x: torch.Tensor, weight: torch.Tensor, bias: Any, silu: bool) -> torch.Tensor:
+    return native.forward(_access(x, weight, bias), x, weight, bias, silu)
+
+
+def _pull_by_columns(
+    g: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, bias: Any, silu: bool
+) -> Any:
+    access = _access(g, x, weight, bias)
+    of_x, of_weight, of_bias = native.adjoint(access, g, x, weight, bias, silu)
+    return of_x, of_weight, None if bias is None else of_bias
+
+
+def _access(*tensors: torch.Tensor | None) -> Frame:
+    return cast("Frame", frame(*tensors))  # `is_served` has accepted them
+
+
+_run_silu = partial(_by_columns, silu=True)
+_pull_silu = partial(_pull_by_columns, silu=True)

@@ -86,6 +86,21 @@ def swiglu_adjoint(g: TensorLike, x: TensorLike, axis: int = -1) -> Tensor:
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
+def silu_gate_adjoint(g: TensorLike, x: TensorLike, gate: TensorLike) -> tuple[Tensor, Tensor]:
+    """Return the gradients of `silu_gate` for operands of one shape: of x and gate.
+
+    Args:
+        g: Gradient of the result.
+        x: Gated operand.
+        gate: Input of the gate.
+    """
+    s = ops.sigmoid(gate)
+    opened = gate * s
+    return g * opened, g * x * (s + opened * (1 - s))
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
 def softmax_adjoint(g: TensorLike, out: TensorLike, axis: int = -1) -> Tensor:
     """Return the gradient of `softmax`.
 

@@ -12,7 +12,7 @@ from ember_ml.ops._composite import along, in_float32
 from ember_ml.ops.nn.activations import silu
 from ember_ml.ops.nn.normalization import rms_norm
 
-__all__ = ["gated_rms_norm", "glu", "prelu", "swiglu"]
+__all__ = ["gated_rms_norm", "glu", "prelu", "silu_gate", "swiglu"]
 
 
 def _halves(op: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
@@ -48,6 +48,18 @@ def swiglu(x: TensorLike, axis: int = -1) -> Tensor:
     """
     first, second = _halves("swiglu", x, axis)
     return silu(first) * second
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
+def silu_gate(x: TensorLike, gate: TensorLike) -> Tensor:
+    """Return `x * silu(gate)`, in one kernel where a backend has it.
+
+    Args:
+        x: Input tensor.
+        gate: Input of the gate; its shape broadcasts with that of x.
+    """
+    return x * silu(gate)
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -89,5 +101,5 @@ def gated_rms_norm(
             f"gated_rms_norm: x has shape {x.shape} and gate {gate.shape}; expected one shape"
         )
     if gate_first:
-        return rms_norm(x * silu(gate), weight, eps)
-    return rms_norm(x, weight, eps) * silu(gate)
+        return rms_norm(silu_gate(x, gate), weight, eps)
+    return silu_gate(rms_norm(x, weight, eps), gate)

@@ -11,6 +11,7 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import MaskLike, composite
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops.fft import irfft, rfft
+from ember_ml.ops.nn.adjoints import silu_adjoint
 from ember_ml.ops.signal._geometry import CONVOLUTION
 from ember_ml.ops.signal.filtering import causal_conv1d, fast_fft_length
 from ember_ml.ops.signal.long_convolution import (
@@ -44,6 +45,22 @@ def causal_conv1d_adjoint(
         into = into + factor * later[:, :, back : back + length]
         products.append(ops.sum(g * past[:, :, tap : tap + length], (0, 2)))
     return into, ops.stack(products, 1), ops.sum(g, (0, 2))
+
+
+@composite(rule=rules.REAL_FLOAT)
+def causal_conv1d_silu_adjoint(
+    g: TensorLike, x: TensorLike, weight: TensorLike, bias: TensorLike | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of `causal_conv1d_silu`: of x, weight and bias.
+
+    Args:
+        g: Gradient of the result.
+        x: (batch, channels, length).
+        weight: (channels, taps).
+        bias: (channels,). Default: none.
+    """
+    of_filtered = silu_adjoint(g, causal_conv1d(x, weight, bias))
+    return causal_conv1d_adjoint(of_filtered, x, weight)
 
 
 @composite(rule=rules.REAL_FLOAT)

@@ -119,6 +119,7 @@ CASES = {
     "gelu_tanh": Case(lambda x: ops.gelu(x, True), lambda x: F.gelu(x, approximate="tanh"), _row),
     "glu": Case(ops.glu, F.glu, _pairs),
     "swiglu": Case(ops.swiglu, _swiglu, _pairs),
+    "silu_gate": Case(ops.silu_gate, lambda x, gate: x * F.silu(gate), lambda n: ((3, n), (3, n))),
     "softmax": Case(ops.softmax, lambda x: F.softmax(x, -1), _row),
     "softmax_axis": Case(
         lambda x: ops.softmax(x, 0), lambda x: F.softmax(x, 0), lambda n: ((n, 3),)
@@ -144,6 +145,12 @@ CASES = {
     **{
         f"causal_conv1d_{taps}": Case(ops.causal_conv1d, _causal_conv, _conv(taps))
         for taps in (1, 3, 4, 6, 20)
+    },
+    **{
+        f"causal_conv1d_silu_{taps}": Case(
+            ops.causal_conv1d_silu, lambda *x: F.silu(_causal_conv(*x)), _conv(taps)
+        )
+        for taps in (1, 4, 7, 20)
     },
     "gated_long_conv": Case(ops.gated_long_conv, _gated_long_conv, _gates),
 }

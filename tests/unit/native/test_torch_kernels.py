@@ -6,13 +6,14 @@ import torch
 
 from ember_ml import _native
 from ember_ml._native.calls import Kernel
+from ember_ml._native.frame import Frame
 from ember_ml.backend.torch.ops import _kernel_calls as kernel_calls
 from ember_ml.backend.torch.ops import special
 from ember_ml.backend.torch.ops.nn import gating
 from tests.unit.native.cases import CASES, SIZES, check, operands, run_torch
 
 NAMES = [name for name in sorted(CASES) if name.startswith(("causal_conv", "gated_long"))]
-NAMES += ["rms_norm", "softplus", "swiglu"]
+NAMES += ["rms_norm", "silu_gate", "softplus", "swiglu"]
 
 
 @pytest.fixture
@@ -25,7 +26,13 @@ def called(every_size):
         names.add(self.names[suffix])
         original(self, suffix, *arguments)
 
+    def call_frame(self, name, *arguments):
+        names.add(name)
+        original_frame(self, name, *arguments)
+
+    original_frame = Frame.call
     every_size.setattr(Kernel, "__call__", call)
+    every_size.setattr(Frame, "call", call_frame)
     every_size.setattr(kernel_calls, "SMALL", 1)
     every_size.setattr(gating, "_SMALL", 1)
     every_size.setattr(special, "_LARGE", 1)
@@ -71,7 +78,17 @@ def test_switched_off_between_passes(called, name):
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("name", ["swiglu", "rms_norm", "gated_long_conv", "causal_conv1d_4"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "swiglu",
+        "silu_gate",
+        "rms_norm",
+        "gated_long_conv",
+        "causal_conv1d_4",
+        "causal_conv1d_silu_4",
+    ],
+)
 def test_compilers_transforms_and_modes_see_torch_ops(called, name):
     from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -13,7 +13,7 @@ from ember_ml.ops.indexing import getitem
 from ember_ml.ops.signal import adjoints
 from ember_ml.ops.signal._geometry import Pairs
 from ember_ml.ops.signal.convolution import conv_general
-from ember_ml.ops.signal.filtering import causal_conv1d, convolve, correlate
+from ember_ml.ops.signal.filtering import causal_conv1d, causal_conv1d_silu, convolve, correlate
 from ember_ml.ops.signal.long_convolution import gated_long_conv, long_conv
 from ember_ml.ops.signal.transposed import conv_transpose_general
 
@@ -122,6 +122,14 @@ def _(
     g: Tensor, out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None
 ) -> tuple[Tensor | None, ...]:
     of_x, of_weight, of_bias = adjoints.causal_conv1d_adjoint(g, x, weight)
+    return of_x, of_weight, None if bias is None else of_bias
+
+
+@vjp_rule(causal_conv1d_silu)
+def _(
+    g: Tensor, out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None
+) -> tuple[Tensor | None, ...]:
+    of_x, of_weight, of_bias = adjoints.causal_conv1d_silu_adjoint(g, x, weight, bias)
     return of_x, of_weight, None if bias is None else of_bias
 
 

@@ -24,7 +24,7 @@ from ember_ml.backend.torch.ops._kernel_calls import call, dense, is_served, thr
 from ember_ml.backend.torch.ops._scalars import left, right
 
 _SOFTPLUS = Kernel("softplus", "ppii")
-_LARGE = 1 << 17
+_LARGE = 1 << 15
 """Number of elements from which the kernel of softplus is faster."""
 
 

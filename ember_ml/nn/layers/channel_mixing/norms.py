@@ -95,8 +95,9 @@ class RMSNorm(Layer):
             return self._normalize(x)
         if self.region.size == 1:
             return ops.gated_rms_norm(x, gate, self.weight, self.eps, gate_first)
-        gate = ops.silu(gate)
-        return self._normalize(x * gate) if gate_first else self._normalize(x) * gate
+        if gate_first:
+            return self._normalize(ops.silu_gate(x, gate))
+        return ops.silu_gate(self._normalize(x), gate)
 
     def _normalize(self, x: Tensor) -> Tensor:
         if self.region.size == 1:

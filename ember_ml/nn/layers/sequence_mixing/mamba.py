@@ -134,9 +134,9 @@ class Mamba(SequenceMixer):
         dt = mask_padding(dt, mask)  # a step of size 0 leaves the state unchanged
         operands = (u, dt, self._rates(), write, read, self.D)
         if window is None or states is None:
-            return self.out_proj(ops.selective_scan(*operands) * ops.silu(gate)), None
+            return self.out_proj(ops.silu_gate(ops.selective_scan(*operands), gate)), None
         y, states = ops.selective_scan_with_state(*operands, states)
-        return self.out_proj(ops.cast(y, x.dtype) * ops.silu(gate)), (window, states)
+        return self.out_proj(ops.silu_gate(ops.cast(y, x.dtype), gate)), (window, states)
 
     def _rates(self) -> Tensor:
         """Return A."""
@@ -167,4 +167,4 @@ class Mamba(SequenceMixer):
         update = dt * ops.expand_dims(u, -1) * ops.expand_dims(write, 1)
         states = ops.exp(dt * self._rates()) * state[1] + update
         y = ops.cast(ops.sum(states * ops.expand_dims(read, 1), axis=-1), x.dtype) + self.D * u
-        return self.out_proj(y * ops.silu(gate)), (window, states)
+        return self.out_proj(ops.silu_gate(y, gate)), (window, states)

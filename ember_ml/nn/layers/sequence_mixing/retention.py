@@ -150,4 +150,4 @@ class Retention(SequenceMixer):
     def _read_out(self, y: Tensor, gate: Tensor) -> Tensor:
         """Normalize, gate and project the heads, (..., heads, head features)."""
         y = ops.astype(ops.rms_norm(y, eps=self.eps), gate.dtype)
-        return self.out(ops.reshape(y, gate.shape) * ops.silu(gate))
+        return self.out(ops.silu_gate(ops.reshape(y, gate.shape), gate))

@@ -155,7 +155,7 @@ class TimeMixer(SequenceMixer):
     def _read_out(self, y: Tensor, gate: Tensor) -> Tensor:
         """Normalize, gate and project the heads, (..., heads, head features)."""
         y = self.norm(ops.reshape(ops.astype(y, gate.dtype), (-1, self.norm.features)))
-        return self.out(ops.reshape(y, gate.shape) * ops.silu(gate))
+        return self.out(ops.silu_gate(ops.reshape(y, gate.shape), gate))
 
 
 @register("layers/rwkv5_time_mixer", aliases=["rwkv5-time-mixer"])

@@ -36,6 +36,14 @@ for axis in (-1, 0):
     case(f"{A}glu_adjoint", *pair, reference=glu, axis=axis)
 
 
+case(
+    f"{A}silu_gate_adjoint",
+    *(real(5, 7), real(5, 7), real(5, 7)),
+    reference=by_adjoint(lambda x, gate: x * F.silu(gate), 2),
+    result=TWO,
+)
+
+
 def softmax_adjoint(g: Any, out: Any, axis: int = -1) -> Any:
     return out * g - out * np.sum(g * out, axis, keepdims=True)
 

@@ -31,6 +31,14 @@ case("nn.gating.prelu", real(5), real(1), reference=prelu)
 case("nn.gating.prelu", real(2, 0), real(), reference=prelu)
 
 
+def silu_gate(x, gate):
+    return x * gate / (1 + np.exp(-gate))
+
+
+for shapes in (((2, 3, 4), (2, 3, 4)), ((3, 1), (2, 1, 4)), ((), ()), ((0, 4), (0, 4))):
+    case("nn.gating.silu_gate", *(real(*shape) for shape in shapes), reference=silu_gate)
+
+
 def gated_rms_norm(x, gate, weight=None, eps=1e-6, gate_first=False):
     opened = gate / (1 + np.exp(-gate))
     x = x * opened if gate_first else x

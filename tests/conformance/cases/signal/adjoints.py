@@ -23,6 +23,11 @@ def causal_conv_adjoint(g: Any, x: Any, weight: Any) -> Any:
     return by_adjoint(causal_conv, 3)(g, x, weight, weight[:, 0] * 0)
 
 
+def causal_conv_silu_adjoint(g: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+    bias = weight[:, 0] * 0 if bias is None else bias
+    return by_adjoint(lambda *operands: F.silu(causal_conv(*operands)), 3)(g, x, weight, bias)
+
+
 def long_conv(x: Any, kernel: Any) -> torch.Tensor:
     padded = F.pad(x, (kernel.shape[1] - 1, 0))
     return F.conv1d(padded, kernel.flip(1)[:, None], groups=len(kernel))
@@ -40,6 +45,15 @@ for length, taps in ((7, 3), (2, 4), (1, 1)):
         f"{A}causal_conv1d_adjoint",
         *(real(2, 3, length), real(2, 3, length), real(3, taps)),
         reference=causal_conv_adjoint,
+        result=("same",) * 3,
+        rtol=8.0,
+        dtypes=EXACT,
+    )
+for bias in ((real(3),), ()):
+    case(
+        f"{A}causal_conv1d_silu_adjoint",
+        *(real(2, 3, 7), real(2, 3, 7), real(3, 4), *bias),
+        reference=causal_conv_silu_adjoint,
         result=("same",) * 3,
         rtol=8.0,
         dtypes=EXACT,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
+from ember_ml.backend.numpy import gates
 from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.ops.nn.attention import attend_adjoint as attend_adjoint
 from ember_ml.backend.numpy.ops.nn.classification import classes_of
@@ -14,7 +15,6 @@ from ember_ml.backend.numpy.ops.nn.classification import classes_of
 _SOFTMAX, _LOG_SOFTMAX = (
     Kernel(f"{name}_adjoint", "pppiii") for name in ("softmax", "log_softmax")
 )
-_GLU, _SWIGLU = (Kernel(f"{name}_adjoint", "pppiii") for name in ("glu", "swiglu"))
 _LAYER_NORM = Kernel("layer_norm_adjoint", "ppppppiiri")
 _RMS_NORM = Kernel("rms_norm_adjoint", "ppppppiiri")
 _CROSS_ENTROPY = Kernel("cross_entropy_adjoint", "ppppiiiri")
@@ -28,22 +28,36 @@ def gelu_adjoint(g: np.ndarray, x: np.ndarray, approximate: bool = False) -> np.
     return (_gelu_by_tanh if approximate in (True, "tanh") else _gelu_by_erf)(g, x)
 
 
-def _gated(kernel: Kernel, g: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray | None:
+def _gated(
+    name: str, g: np.ndarray, x: np.ndarray, axis: int, gate_first: bool
+) -> np.ndarray | None:
     if not (native.is_served(x, g) and -x.ndim <= axis < x.ndim and 2 * g.size == x.size):
         return None
     (g, _), (x, moved) = native.as_rows(g, axis), native.as_rows(x, axis)
     out, half = np.empty_like(x), g.shape[-1]
-    suffix, threads = SUFFIXES[x.dtype.char], threads_for(x.size)
-    kernel(suffix, pointer(g), pointer(x), pointer(out), g.size // half, half, threads)
+    first, second = ((m[:, :half], m[:, half:]) for m in (gates.as_rows(x), gates.as_rows(out)))
+    parts = (*first, *second) if gate_first else (*first[::-1], *second[::-1])
+    gates.pull(name, gates.as_rows(g), *parts)
     return np.moveaxis(out, -1, axis) if moved else out
 
 
 def glu_adjoint(g: np.ndarray, x: np.ndarray, axis: int = -1) -> np.ndarray | None:
-    return _gated(_GLU, g, x, axis)
+    return _gated("sigmoid", g, x, axis, gate_first=False)
 
 
 def swiglu_adjoint(g: np.ndarray, x: np.ndarray, axis: int = -1) -> np.ndarray | None:
-    return _gated(_SWIGLU, g, x, axis)
+    return _gated("silu", g, x, axis, gate_first=True)
+
+
+def silu_gate_adjoint(
+    g: np.ndarray, x: np.ndarray, gate: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    if not (native.is_served(x, gate, g) and g.shape == x.shape == gate.shape):
+        return None
+    g, rows = np.ascontiguousarray(g).reshape(-1, x.shape[-1]), gates.as_rows(x)
+    of_gate, of_x = np.empty_like(g), np.empty_like(g)
+    gates.pull("silu", g, gates.as_rows(gate), rows, of_gate, of_x)
+    return of_x.reshape(x.shape), of_gate.reshape(x.shape)
 
 
 def _of_rows(kernel: Kernel, g: np.ndarray, out: np.ndarray, axis: int) -> np.ndarray | None:

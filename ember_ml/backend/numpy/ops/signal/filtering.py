@@ -6,8 +6,9 @@ import numpy as np
 
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml.backend.numpy.causal_convolution import run as causal_conv1d
+from ember_ml.backend.numpy.causal_convolution import run_silu as causal_conv1d_silu
 
-__all__ = ["causal_conv1d", "correlate"]
+__all__ = ["causal_conv1d", "causal_conv1d_silu", "correlate"]
 
 
 def correlate(x, y, mode="valid"):

@@ -11,7 +11,7 @@ from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.ops._kernel_calls import call, is_served, threads, with_adjoint
 from ember_ml.backend.torch.ops.nn.normalization import rms_norm
 
-_SWIGLU, _ADJOINT = Kernel("swiglu", "ppiii"), Kernel("swiglu_adjoint", "pppiii")
+_GATE, _ADJOINT = Kernel("silu_gate", "pppiiiii"), Kernel("silu_gate_adjoint", "pppppiiiiii")
 _SMALL = 1 << 12
 
 
@@ -33,18 +33,61 @@ def _plain(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
 
 
 def _run(x: torch.Tensor) -> torch.Tensor:
-    x = x.contiguous()
-    half = x.shape[-1] // 2
-    out = x.new_empty(*x.shape[:-1], half)
-    call(_SWIGLU, (x, out), out.numel() // half, half, threads(x.numel()))
-    return out
+    return _gated(*_as_rows(x).chunk(2, -1)).view(*x.shape[:-1], -1)
 
 
 def _pull(g: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
-    g, x = g.contiguous(), x.contiguous()
-    out, half = torch.empty_like(x), g.shape[-1]
-    call(_ADJOINT, (g, x, out), g.numel() // half, half, threads(x.numel()))
+    out = torch.empty(x.shape, dtype=x.dtype)
+    _pull_gated(g, *_as_rows(x).chunk(2, -1), *out.view(-1, x.shape[-1]).chunk(2, -1))
     return [out]
+
+
+def silu_gate(x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+    if x.shape == gate.shape and x.ndim and is_served(x, gate, least=_SMALL):
+        return with_adjoint(_run_gate, _pull_gate, _plain_gate, x, gate)
+    return _plain_gate(x, gate)
+
+
+def _plain_gate(x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+    return x * F.silu(gate)
+
+
+def _run_gate(x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+    return _gated(_as_rows(gate), _as_rows(x)).view(x.shape)
+
+
+def _pull_gate(g: torch.Tensor, x: torch.Tensor, gate: torch.Tensor) -> list[torch.Tensor]:
+    of_x, of_gate = torch.empty(x.shape, dtype=x.dtype), torch.empty(x.shape, dtype=x.dtype)
+    grads = (each.view(-1, x.shape[-1]) for each in (of_gate, of_x))
+    _pull_gated(g, _as_rows(gate), _as_rows(x), *grads)
+    return [of_x, of_gate]
+
+
+def _as_rows(x: torch.Tensor) -> torch.Tensor:
+    """Return the tensor as a matrix with contiguous rows, copied if the memory has no such rows."""
+    rows = x.reshape(-1, x.shape[-1])
+    return rows if rows.stride(1) == 1 else rows.contiguous()
+
+
+def _gated(gate: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Return silu(gate) * value of matrices with contiguous rows."""
+    out = torch.empty(gate.shape, dtype=gate.dtype)
+    sizes = (*gate.shape, gate.stride(0), value.stride(0))
+    call(_GATE, (gate, value, out), *sizes, threads(2 * gate.numel()))
+    return out
+
+
+def _pull_gated(
+    g: torch.Tensor,
+    gate: torch.Tensor,
+    value: torch.Tensor,
+    of_gate: torch.Tensor,
+    of_value: torch.Tensor,
+) -> None:
+    """Write the gradients of the gate and the value, which have the same strides."""
+    sizes = (*gate.shape, gate.stride(0), value.stride(0), of_gate.stride(0))
+    arrays = (g.contiguous(), gate, value, of_gate, of_value)
+    call(_ADJOINT, arrays, *sizes, threads(2 * gate.numel()))
 
 
 def gated_rms_norm(
@@ -62,5 +105,5 @@ def gated_rms_norm(
     if kernels.serves(x, gate, weight) and kernels.gated_rms_norm.takes(x, weight):
         return kernels.gated_rms_norm.apply(x, gate, weight, float(eps), gate_first)
     if gate_first:
-        return rms_norm(x * F.silu(gate), weight, eps)
-    return rms_norm(x, weight, eps) * F.silu(gate)
+        return rms_norm(silu_gate(x, gate), weight, eps)
+    return silu_gate(rms_norm(x, weight, eps), gate)
