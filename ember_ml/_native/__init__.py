@@ -20,7 +20,9 @@ THREADS_VARIABLE = "EMBER_ML_NUM_THREADS"
 KEPT_BYTES = 512 << 20
 """Most freed memory that `keep_freed_memory` keeps."""
 SERVES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("causal_conv1d", "causal_conv1d_silu", "gated_long_conv"), ("numpy", "torch")),
+    **dict.fromkeys(
+        ("causal_conv1d", "causal_conv1d_silu", "gated_long_conv", "long_conv"), ("numpy", "torch")
+    ),
     **dict.fromkeys(("rms_norm", "silu_gate", "softplus", "swiglu"), ("numpy", "torch")),
     **dict.fromkeys(
         ("softmax", "log_softmax", "cross_entropy", "layer_norm", "attend"), ("numpy",)

@@ -1,8 +1,12 @@
-/* Depthwise causal convolutions with few taps, and the gates of Hyena. */
+/* Depthwise causal convolutions with few and with many taps, and the gates of Hyena. */
+#include "product.h"
 #include "real_math.h"
 
 #define KERNEL "convolution.inc"
 #include "both.h"
 
 #define KERNEL "columns.inc"
+#include "both.h"
+
+#define KERNEL "long_filters.inc"
 #include "both.h"

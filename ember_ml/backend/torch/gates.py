@@ -9,47 +9,12 @@ import torch
 
 from ember_ml import _native
 from ember_ml._native.calls import Kernel
+from ember_ml.backend import native_long_convolution as native
 from ember_ml.backend.torch import long_convolution as long
 from ember_ml.backend.torch.ops import _kernel_calls as kernel_calls
 
 _PARTS = Kernel("gate_parts", "pppppppiiiiii")
 _ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")
-_TOEPLITZ, _DIAGONALS = Kernel("toeplitz", "ppiiiii"), Kernel("diagonal_sums", "ppiiiii")
-
-
-class Products:
-    """Convolution with a Toeplitz matrix per channel, like `long_convolution.Products`."""
-
-    def __init__(self, channels: int, length: int, taps: int, like: torch.Tensor) -> None:
-        self.length, self.taps = length, taps
-        self.matrices = like.new_empty(channels, length, length)
-
-    def load(self, kernel: torch.Tensor) -> None:
-        """Set the filters, (channels, at least taps)."""
-        self._call(_TOEPLITZ, kernel[:, : self.taps].contiguous(), self.matrices)
-
-    def convolve(self, x: torch.Tensor) -> torch.Tensor:
-        """Convolve (channels, batch, time)."""
-        return torch.bmm(x, self.matrices)
-
-    def pull(self, x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the gradients of x and of the filters."""
-        sums = x.new_empty(len(x), self.taps)
-        self._call(_DIAGONALS, torch.bmm(x.mT, g), sums)
-        return torch.bmm(g, self.matrices.mT), sums
-
-    def _call(self, kernel: Kernel, first: torch.Tensor, second: torch.Tensor) -> None:
-        sizes = (len(self.matrices), self.length, self.taps, self.taps)
-        threads = min(kernel_calls.threads(self.matrices.numel()), len(self.matrices))
-        kernel_calls.call(kernel, (first, second), *sizes, threads)
-
-
-def _method(channels: int, x: torch.Tensor, kernel: torch.Tensor) -> Any:
-    """Return the faster convolution for blocks of channels of x (batch, channels, time)."""
-    batch, _, length = x.shape
-    if not long.is_direct(batch, length):
-        return long.method(channels, x, kernel)
-    return Products(channels, length, min(length, kernel.shape[1]), x)
 
 
 def _whole(blocks: list[torch.Tensor]) -> torch.Tensor:
@@ -76,8 +41,7 @@ class Gates:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the result, and that of the long convolution."""
         query, joined = self._parts(x, weight, bias)
-        way = _method(self.size, x, kernel)
-        mixed = _whole([way.convolve(joined[here]) for here in self._loaded(way, kernel)])
+        mixed = self._convolve(joined, kernel)
         return query.mul_(mixed).transpose(0, 1), mixed
 
     def pull(self, operands: Any, mixed: torch.Tensor, g: torch.Tensor) -> list[Any]:
@@ -86,14 +50,34 @@ class Gates:
             return kernel_calls.gradients(self.plain, operands, g)
         x, weight, bias, kernel = operands
         query, joined = self._parts(x, weight, bias)
-        g, way = g.transpose(0, 1), _method(self.size, x, kernel)
+        g = g.transpose(0, 1)
         of_query, of_mixed = g * mixed, query.mul_(g)
-        pulled = [way.pull(joined[at], of_mixed[at]) for at in self._loaded(way, kernel)]
-        of_joined, taps = (_whole(list(parts)) for parts in zip(*pulled, strict=True))
+        of_joined, taps = self._pull_convolution(joined, of_mixed, kernel)
         of_kernel = torch.constant_pad_nd(taps, (0, kernel.shape[1] - taps.shape[1]))
         return [*self._pull_parts(x, weight, bias, of_query, of_joined.contiguous()), of_kernel]
 
-    def _loaded(self, way: Any, kernel: torch.Tensor) -> Iterator[slice]:
+    def _convolve(self, x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+        """Convolve (channels, batch, time)."""
+        if (access := long.direct_access(x, kernel)) is not None:
+            return native.convolve(access, x, kernel)
+        way = self._transforms(x, kernel)
+        return _whole([way.convolve(x[here]) for here in self._loaded(way, kernel)])
+
+    def _pull_convolution(
+        self, x: torch.Tensor, g: torch.Tensor, kernel: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gradients of x and of the filters."""
+        if (access := long.direct_access(x, kernel)) is not None:
+            return native.pull(access, x, g, kernel)
+        way = self._transforms(x, kernel)
+        pulled = [way.pull(x[here], g[here]) for here in self._loaded(way, kernel)]
+        into, taps = (_whole(list(parts)) for parts in zip(*pulled, strict=True))
+        return into, taps
+
+    def _transforms(self, x: torch.Tensor, kernel: torch.Tensor) -> long.Transforms:
+        return long.Transforms(self.size, x.shape[2], min(x.shape[2], kernel.shape[1]), x)
+
+    def _loaded(self, way: long.Transforms, kernel: torch.Tensor) -> Iterator[slice]:
         """Iterate over blocks of channels, with their filters set."""
         for at in range(0, len(kernel), self.size):
             way.load(kernel[at : at + self.size])

@@ -7,18 +7,24 @@ matrices without a copy.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
+from torch.nn import functional as F
 
 from ember_ml._core.errors import ShapeError
+from ember_ml._native.frame import Frame
+from ember_ml.backend import native_long_convolution as native
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
+from ember_ml.backend.torch.native import frame
+from ember_ml.backend.torch.ops._kernel_calls import is_served, with_adjoint
 from ember_ml.backend.torch.ops.fft import irfft, rfft
 
 BLOCK = 1 << 18  # elements of a block that fit a cache
 _LARGE = 1 << 21  # number of elements from which blocks are faster
 DIRECT = 256
+_SHORT = 512  # positions up to which a C kernel is faster than FFTs
 
 
 class Products:
@@ -120,6 +126,8 @@ def long_conv(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         )
     if kernels.serves(x, kernel) and kernels.long_conv.takes(x, kernel):
         return kernels.long_conv.apply(plain, x, kernel)
+    if _is_served(x, kernel):
+        return with_adjoint(_by_kernel, _pull_by_kernel, plain, x, kernel)
     if x.numel() >= _LARGE and fusible(x, kernel):
         return fused(_run, _pull, plain, x, kernel)
     return plain(x, kernel)
@@ -141,6 +149,31 @@ def toeplitz(kernel: torch.Tensor, length: int) -> torch.Tensor:
     row = torch.constant_pad_nd(kernel, (0, 2 * length - kernel.shape[1])).unsqueeze(1)
     flat = row.expand(-1, length, -1).flatten(1)[:, : length * (2 * length - 1)]
     return flat.unflatten(1, (length, -1))[..., :length]
+
+
+def direct_access(x: torch.Tensor, kernel: torch.Tensor) -> Frame | None:
+    """Return the access of the C kernels to x (channels, batch, time); None for FFTs.
+
+    A kernel takes less time than FFTs for short sequences.
+    """
+    return frame(x, kernel) if x.shape[2] <= _SHORT else None
+
+
+def _is_served(x: torch.Tensor, kernel: torch.Tensor) -> bool:
+    return x.shape[2] <= _SHORT and is_served(x, kernel)
+
+
+def _by_kernel(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+    access = cast("Frame", frame(x, kernel))  # `is_served` has accepted them
+    return native.convolve(access, x.transpose(0, 1), kernel).transpose(0, 1)
+
+
+def _pull_by_kernel(
+    g: torch.Tensor, x: torch.Tensor, kernel: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    access = cast("Frame", frame(g, x, kernel))
+    into, taps = native.pull(access, x.transpose(0, 1), g.transpose(0, 1), kernel)
+    return into.transpose(0, 1), F.pad(taps, (0, kernel.shape[1] - taps.shape[1]))
 
 
 def _run(x: torch.Tensor, kernel: torch.Tensor) -> tuple[Any, None]:

@@ -65,13 +65,15 @@ def _causal_conv(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> t
     return F.conv1d(padded, weight[:, None], bias, groups=len(weight))
 
 
+def _long_conv(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+    padded = F.pad(x, (kernel.shape[1] - 1, 0))
+    return F.conv1d(padded, kernel.flip(1)[:, None], groups=len(kernel))
+
+
 def _gated_long_conv(x: Any, weight: Any, bias: Any, kernel: Any) -> torch.Tensor:
     filtered = _causal_conv(x.repeat(1, len(weight) // x.shape[1], 1), weight, bias)
     query, key, value = filtered.chunk(3, 1)
-    taps, length = kernel.shape[1], x.shape[2]
-    padded = F.pad(key * value, (taps - 1, 0))
-    mixed = F.conv1d(padded, kernel.flip(1)[:, None], groups=len(kernel))
-    return query * mixed[..., :length]
+    return query * _long_conv(key * value, kernel)
 
 
 def _attention(query: Any, key: Any, value: Any) -> torch.Tensor:
@@ -152,6 +154,9 @@ CASES = {
         )
         for taps in (1, 4, 7, 20)
     },
+    "long_conv": Case(ops.long_conv, _long_conv, lambda n: ((3, 4, n), (4, n))),
+    "long_conv_short": Case(ops.long_conv, _long_conv, lambda n: ((9, 4, n), (4, min(n, 5)))),
+    "long_conv_more_taps": Case(ops.long_conv, _long_conv, lambda n: ((2, 4, n), (4, n + 3))),
     "gated_long_conv": Case(ops.gated_long_conv, _gated_long_conv, _gates),
 }
 

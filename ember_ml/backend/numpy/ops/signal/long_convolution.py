@@ -71,7 +71,7 @@ def gated_long_conv(x, weight, bias, kernel, mask=None):
     if not _is_served(x, weight, bias, kernel, mask):
         return None
     query, joined = _Gates(x, weight, bias, kernel, mask).run()
-    query *= method(kernel, x.shape[0], x.shape[2]).convolve(joined)
+    query *= method(kernel, x.shape[2]).convolve(joined)
     return query.transpose(1, 0, 2)
 
 
@@ -81,7 +81,7 @@ def gated_long_conv_adjoint(g, x, weight, bias, kernel, mask=None):
         return None
     gates, g = _Gates(x, weight, bias, kernel, mask), channels_first(g)
     query, joined = gates.run()
-    way = method(kernel, x.shape[0], x.shape[2])
+    way = method(kernel, x.shape[2])
     of_query = way.convolve(joined)
     of_query *= g
     query *= g
@@ -90,3 +90,30 @@ def gated_long_conv_adjoint(g, x, weight, bias, kernel, mask=None):
     of_kernel[:, : taps.shape[1]] = taps
     of_x, of_weight, of_bias = gates.pull(of_query, of_joined)
     return of_x.transpose(1, 0, 2), of_weight, of_bias, of_kernel
+
+
+def _has_filters(x: Any, kernel: Any) -> bool:
+    return (
+        native.is_served(x, kernel)
+        and (x.ndim, kernel.ndim) == (3, 2)
+        and len(kernel) == x.shape[1]
+        and kernel.size > 0
+    )
+
+
+def long_conv(x, kernel):
+    if not _has_filters(x, kernel):
+        return None
+    mixed = method(kernel, x.shape[2]).convolve(x.transpose(1, 0, 2))
+    return mixed.transpose(1, 0, 2)
+
+
+def long_conv_adjoint(g, x, kernel):
+    """Return the gradients of x and kernel; None if the kernels do not serve."""
+    if not _has_filters(x, kernel) or g.dtype != x.dtype or g.shape != x.shape:
+        return None
+    way = method(kernel, x.shape[2])
+    into, taps = way.pull(x.transpose(1, 0, 2), g.transpose(1, 0, 2))
+    of_kernel = np.zeros_like(kernel)
+    of_kernel[:, : taps.shape[1]] = taps
+    return into.transpose(1, 0, 2), of_kernel
