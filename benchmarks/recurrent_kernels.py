@@ -7,6 +7,7 @@ parameters.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -129,9 +130,9 @@ def cell(layer: Callable[[], nn.Module], peer: Callable[[], torch.nn.Module], na
     return step, peer_step, name
 
 
-def mamba(backend: str) -> Row:
-    """Return a training step of Mamba at the size of MAD's mini runs, and one of attention."""
-    tokens = np.random.default_rng(0).integers(0, 16, (64, 64))
+def mamba(backend: str, length: int) -> Row:
+    """Return a training step of Mamba on 4096 tokens, and one of attention."""
+    tokens = np.random.default_rng(0).integers(0, 16, (4096 // length, length))
 
     def step(mixer: str) -> Call:
         with use_backend(backend):
@@ -166,6 +167,11 @@ ROWS: dict[str, Callable[[], Row]] = {
     "torch GRU(64)": lambda: cell(
         lambda: recurrent.GRU(16, 64), lambda: torch.nn.GRU(16, 64, batch_first=True), "torch.nn"
     ),
-    "torch Mamba's training step, width 64": lambda: mamba("torch"),
-    "numpy Mamba's training step, width 64": lambda: mamba("numpy"),
+    **{
+        f"{backend} Mamba's training step, length {length}": functools.partial(
+            mamba, backend, length
+        )
+        for backend in ("torch", "numpy")
+        for length in (64, 512, 2048)
+    },
 }
