@@ -142,6 +142,12 @@ def _run(
         return tuple(out.to(dtype) for out in _run(kernel, stepwise, passes, wide))
     if not arrays[0].shape[1] or torch.compiler.is_compiling():
         return stepwise(*arrays)
+    if torch.is_autocast_enabled("cpu") and x.device.type == "cpu":
+        # oneDNN has no LSTM in bfloat16 for many processors, so the layer runs in float32.
+        with torch.autocast("cpu", enabled=False):
+            outs = _run(kernel, stepwise, passes, arrays)
+        narrow = torch.get_autocast_dtype("cpu") if dtype is torch.float32 else dtype
+        return tuple(out.to(narrow) for out in outs)
     single = x.shape[1] == 1 and not is_tracked(*arrays)  # torch's own step is as fast
     access = None if single else _access(arrays)
     if access is not None:
