@@ -41,7 +41,7 @@ def fits(gates: int, x: Any, states: Any, weight_ih: Any, weight_hh: Any, *biase
         return False
     (batch, _, features), hidden = x.shape, states[0].shape[1]
     width = gates * hidden
-    shapes = [(batch, hidden)] * len(states) + [(width, features), (width, hidden)]
+    shapes: list[Any] = [(batch, hidden)] * len(states) + [(width, features), (width, hidden)]
     shapes += [(width,)] * len(biases)
     return have_shapes((*states, weight_ih, weight_hh, *biases), shapes)
 

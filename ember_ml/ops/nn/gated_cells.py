@@ -36,7 +36,7 @@ def _lstm_steps(
     entered = ops.concat([ops.stack(states[:-1]), ops.swapaxes(x, 0, 1)], axis=-1)
     saved = entered, ops.stack(cells), _joined(gates)
     y = ops.stack(states[1:], axis=1)
-    return y, states[-1], cells[-1], *map(ops.stop_gradient, saved)  # type: ignore[return-value]
+    return y, states[-1], cells[-1], *map(ops.stop_gradient, saved)
 
 
 def _lstm_loop(

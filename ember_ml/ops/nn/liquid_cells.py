@@ -33,7 +33,7 @@ def _closed_form_steps(
     """
     states, gates, inner = _closed_form_loop(x, h0, weight_hh, weight, bias, timespans, gated)
     saved = ops.stack(states), _joined(gates), ops.stack(inner)
-    return ops.stack(states[1:], axis=1), *map(ops.stop_gradient, saved)  # type: ignore[return-value]
+    return ops.stack(states[1:], axis=1), *map(ops.stop_gradient, saved)
 
 
 def _closed_form_loop(
@@ -103,10 +103,10 @@ def _closed_form_adjoint(
     grads.append(zero if weight is None else _products(outer, ops.stack(inner_steps, axis=1)))
     grads.append(zero if bias is None else ops.sum(outer, axis=(0, 1)))
     if timespans is None:
-        return *grads, zero  # type: ignore[return-value]
+        return *grads, zero
     by_example = ops.stack(spans[::-1], axis=1)
     shared = timespans.shape[0] != x.shape[0]
-    return *grads, ops.sum(by_example, axis=0, keepdims=True) if shared else by_example  # type: ignore[return-value]
+    return *grads, ops.sum(by_example, axis=0, keepdims=True) if shared else by_example
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -126,7 +126,7 @@ def _liquid_steps(
     """
     steps = _liquid_loop(x, v0, capacity, slopes, offsets, weights)
     saved = [ops.stop_gradient(ops.stack(each)) for each in steps]
-    return ops.stack(steps[0][1:], axis=1), *saved  # type: ignore[return-value]
+    return ops.stack(steps[0][1:], axis=1), *saved
 
 
 def _liquid_loop(

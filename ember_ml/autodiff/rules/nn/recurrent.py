@@ -8,12 +8,14 @@ from ember_ml.autodiff.rules import vjp_rule
 from ember_ml.ops.nn import gated_cells, liquid_cells
 
 Tensors = tuple[Tensor, ...]
+Four = tuple[Tensor, Tensor, Tensor, Tensor]
+Six = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 @vjp_rule(gated_cells._lstm_steps, native_only=True)
 def _(
-    g: Tensors,
-    out: Tensors,
+    g: Six,
+    out: Six,
     x: Tensor,
     h0: Tensor,
     c0: Tensor,
@@ -27,8 +29,8 @@ def _(
 
 @vjp_rule(gated_cells._gru_steps, native_only=True)
 def _(
-    g: Tensors,
-    out: Tensors,
+    g: Four,
+    out: Four,
     x: Tensor,
     h0: Tensor,
     weight_ih: Tensor,
@@ -42,8 +44,8 @@ def _(
 
 @vjp_rule(liquid_cells._closed_form_steps, native_only=True)
 def _(
-    g: Tensors,
-    out: Tensors,
+    g: Four,
+    out: Four,
     x: Tensor,
     h0: Tensor,
     weight_hh: Tensor,
@@ -60,8 +62,8 @@ def _(
 
 @vjp_rule(liquid_cells._liquid_steps, native_only=True)
 def _(
-    g: Tensors,
-    out: Tensors,
+    g: Four,
+    out: Four,
     x: Tensor,
     v0: Tensor,
     capacity: Tensor,

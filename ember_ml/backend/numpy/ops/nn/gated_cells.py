@@ -26,12 +26,12 @@ def _lstm_adjoint(x, h0, c0, weight_ih, weight_hh, entered, cells, gates, g, g_h
     if access is None or not native.fits(4, x, states, weight_ih, weight_hh, bias):
         return None
     (batch, time, features), hidden = x.shape, h0.shape[1]
-    shapes = ((time, batch, hidden + features), (time + 1, batch, hidden))
-    shapes = (*shapes, (time, batch, 4 * hidden), (batch, time, hidden))
+    shapes = [(time, batch, hidden + features), (time + 1, batch, hidden)]
+    shapes += [(time, batch, 4 * hidden), (batch, time, hidden)]
     if not native.have_shapes((*saved, g), shapes):
         return None
-    saved = [np.ascontiguousarray(each) for each in saved]
-    return native.lstm_adjoint(access, x, weight_ih, weight_hh, saved, cotangents)
+    dense = [np.ascontiguousarray(each) for each in saved]
+    return native.lstm_adjoint(access, x, weight_ih, weight_hh, dense, cotangents)
 
 
 def _gru_steps(x, h0, weight_ih, weight_hh, bias_ih=None, bias_hh=None):
@@ -52,5 +52,5 @@ def _gru_adjoint(x, h0, weight_ih, weight_hh, states, gates, g, g_h, bias_ih=Non
     shapes = (time + 1, batch, hidden), (time, batch, 4 * hidden), (batch, time, hidden)
     if not native.have_shapes((*saved, g), shapes):
         return None
-    saved = [np.ascontiguousarray(each) for each in saved]
-    return native.gru_adjoint(access, x, weight_ih, weight_hh, saved, cotangents)
+    dense = [np.ascontiguousarray(each) for each in saved]
+    return native.gru_adjoint(access, x, weight_ih, weight_hh, dense, cotangents)

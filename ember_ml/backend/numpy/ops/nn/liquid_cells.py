@@ -78,5 +78,5 @@ def _synapses_adjoint(v, slopes, offsets, weights, g, sources, destinations, siz
         return None
     if g.shape != (*v.shape[:-1], len(weights) * size):
         return None
-    places = [np.ascontiguousarray(each, np.int64) for each in (sources, destinations)]
-    return native_synapses.adjoint(access, operands, *places, size, g)
+    index = [np.ascontiguousarray(each, np.int64) for each in (sources, destinations)]
+    return native_synapses.adjoint(access, operands, index[0], index[1], size, g)

@@ -13,5 +13,5 @@ def synapses(v, slopes, offsets, weights, sources, destinations, size):
     access = frame(*operands)
     if access is None or not native_synapses.fits(operands, sources, destinations, size):
         return None
-    places = [np.ascontiguousarray(each, np.int64) for each in (sources, destinations)]
-    return native_synapses.forward(access, operands, *places, size)
+    index = [np.ascontiguousarray(each, np.int64) for each in (sources, destinations)]
+    return native_synapses.forward(access, operands, index[0], index[1], size)
