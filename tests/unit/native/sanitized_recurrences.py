@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from ember_ml import GradientTape, _native, ops, use_backend
-from ember_ml._native import frame as frames
+from ember_ml._native import calls
 from ember_ml.nn import tensor
 from tests.unit.native.recurrence_cases import CASES
 
@@ -26,7 +26,7 @@ def ops_with_gradients(name: str, arrays: list) -> None:
 def main() -> None:
     """Run all cases."""
     _native.library = ctypes.CDLL(sys.argv[1])
-    frames.GRAIN = 1
+    calls.GRAIN = 1
     with use_backend("numpy"):
         for name, case in CASES.items():
             for batch, time, threads in ((1, 1, 1), (3, 7, 4), (9, 33, 2)):

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from ember_ml import GradientTape, _native, ops, use_backend
-from ember_ml._native import build, frame
+from ember_ml._native import build, calls
 from ember_ml.backend.torch import synapses
 from ember_ml.backend.torch.ops import recurrence, selective_scan
 from ember_ml.backend.torch.ops.nn import spiking
@@ -32,7 +32,7 @@ def threads(monkeypatch):
     """Return a function that sets the number of threads, also for little work."""
     if _native.library is None:
         pytest.fail(f"the tests need the C kernels: {_native.status()}")
-    monkeypatch.setattr(frame, "GRAIN", 1)
+    monkeypatch.setattr(calls, "GRAIN", 1)
     monkeypatch.setattr(synapses, "_SMALL", 1)
     before = torch.get_num_threads()
 
