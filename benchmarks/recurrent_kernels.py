@@ -114,10 +114,12 @@ def spiking_scan(backend: str) -> Row:
     return call, torch_call(peer, x), "snnTorch"
 
 
-def cell(layer: Callable[[], nn.Module], peer: Callable[[], torch.nn.Module], name: str) -> Row:
-    """Return the training step of a recurrent layer on torch, and that of a peer."""
+def cell(
+    backend: str, layer: Callable[[], nn.Module], peer: Callable[[], torch.nn.Module], name: str
+) -> Row:
+    """Return the training step of a recurrent layer on a backend, and that of a peer in torch."""
     x = _normal(32, 64, 16)
-    with use_backend("torch"):
+    with use_backend(backend):
         built, entry = layer(), tensor.array(x)
         step = nn.value_and_grad(built, lambda: ops.sum(built(entry)))
     module, given = peer(), torch.from_numpy(x)
@@ -144,6 +146,25 @@ def mamba(backend: str, length: int) -> Row:
     return step("mamba"), step("attention"), "attention"
 
 
+CELLS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.nn.Module], str]] = {
+    "LTC, AutoNCP(64, 4)": (
+        lambda: recurrent.LTC(16, wirings.AutoNCP(64, 4)),
+        lambda: ncps.torch.LTC(16, ncps.wirings.AutoNCP(64, 4)),
+        "ncps",
+    ),
+    "CfC(64)": (lambda: recurrent.CfC(16, 64), lambda: ncps.torch.CfC(16, 64), "ncps"),
+    "LSTM(64)": (
+        lambda: recurrent.LSTM(16, 64),
+        lambda: torch.nn.LSTM(16, 64, batch_first=True),
+        "torch.nn",
+    ),
+    "GRU(64)": (
+        lambda: recurrent.GRU(16, 64),
+        lambda: torch.nn.GRU(16, 64, batch_first=True),
+        "torch.nn",
+    ),
+}
+
 ROWS: dict[str, Callable[[], Row]] = {
     "torch linear_recurrence (32, 1024, 64)": lambda: linear_recurrence("torch"),
     "numpy linear_recurrence (32, 1024, 64)": lambda: linear_recurrence("numpy"),
@@ -151,22 +172,11 @@ ROWS: dict[str, Callable[[], Row]] = {
     "numpy selective_scan (64, 64, 128, 4)": lambda: selective_scan("numpy"),
     "torch spiking_scan (32, 256, 64)": lambda: spiking_scan("torch"),
     "numpy spiking_scan (32, 256, 64)": lambda: spiking_scan("numpy"),
-    "torch LTC, AutoNCP(64, 4)": lambda: cell(
-        lambda: recurrent.LTC(16, wirings.AutoNCP(64, 4)),
-        lambda: ncps.torch.LTC(16, ncps.wirings.AutoNCP(64, 4)),
-        "ncps",
-    ),
-    "torch CfC(64)": lambda: cell(
-        lambda: recurrent.CfC(16, 64), lambda: ncps.torch.CfC(16, 64), "ncps"
-    ),
-    "torch LSTM(64)": lambda: cell(
-        lambda: recurrent.LSTM(16, 64),
-        lambda: torch.nn.LSTM(16, 64, batch_first=True),
-        "torch.nn",
-    ),
-    "torch GRU(64)": lambda: cell(
-        lambda: recurrent.GRU(16, 64), lambda: torch.nn.GRU(16, 64, batch_first=True), "torch.nn"
-    ),
+    **{
+        f"{backend} {title}": functools.partial(cell, backend, *parts)
+        for title, parts in CELLS.items()
+        for backend in ("torch", "numpy")
+    },
     **{
         f"{backend} Mamba's training step, length {length}": functools.partial(
             mamba, backend, length

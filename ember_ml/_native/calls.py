@@ -16,7 +16,7 @@ from ember_ml import _native
 _TYPES = {"p": ctypes.c_void_p, "i": ctypes.c_int64, "r": ctypes.c_double}
 SUFFIXES = {"f": "f32", "d": "f64"}
 """Suffix of the functions for a NumPy dtype, by its `char`."""
-_GRAIN = 1 << 15
+GRAIN = 1 << 15
 """Least work of a thread, in operations of a few nanoseconds: a thread costs some 20 us."""
 
 
@@ -61,4 +61,4 @@ def threads_for(work: int, most: int | None = None) -> int:
         work: Number of operations.
         most: Largest number of threads. Default: `ember_ml._native.threads`.
     """
-    return 1 if work < 2 * _GRAIN else min(most or _native.threads, work // _GRAIN)
+    return 1 if work < 2 * GRAIN else min(most or _native.threads, work // GRAIN)

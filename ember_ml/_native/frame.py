@@ -6,8 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-GRAIN = 1 << 15
-"""Least work of a thread, in operations of a few nanoseconds: a thread costs some 20 us."""
+from ember_ml._native.calls import threads_for
 
 
 class Frame(NamedTuple):
@@ -15,7 +14,7 @@ class Frame(NamedTuple):
 
     Attributes:
         library: The loaded library.
-        itemsize: Size of an element in bytes: 4 or 8.
+        suffix: Suffix of the functions for the dtype: "f32" or "f64".
         pointer: Function that returns the address of an array.
         strides: Function that returns the strides of an array, in elements.
         copy: Function of an array and a shape that returns a contiguous array of this shape.
@@ -25,7 +24,7 @@ class Frame(NamedTuple):
     """
 
     library: ctypes.CDLL
-    itemsize: int
+    suffix: str
     pointer: Callable[[Any], int]
     strides: Callable[[Any], Sequence[int]]
     copy: Callable[[Any, tuple[int, ...]], Any]
@@ -35,7 +34,7 @@ class Frame(NamedTuple):
 
     def threads_for(self, work: int) -> int:
         """Return the number of threads for a number of operations."""
-        return max(1, min(self.threads, work // GRAIN))
+        return threads_for(work, self.threads)
 
     def rows(self, x: Any) -> tuple[Any, int, int]:
         """Return an array with contiguous rows, and its strides of batch and time.
@@ -52,7 +51,7 @@ class Frame(NamedTuple):
 
     def kernel(self, name: str) -> Any:
         """Return the function of the library for the dtype of the arrays."""
-        return getattr(self.library, name + ("_f32" if self.itemsize == 4 else "_f64"))
+        return getattr(self.library, f"{name}_{self.suffix}")
 
     def call_arrays(self, name: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
         """Call a kernel with arrays instead of their addresses; None for one that is not given."""

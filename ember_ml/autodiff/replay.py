@@ -45,18 +45,17 @@ class ReplayLog(ProgramLog):
         recorded = [like(self.values.get(id(x._data), x._data), x) for x in targets]
         sources = [like(self.values[id(x._data)], x) for x in sources]
         dependent, numbers = self.dependents(sources)
-        pairs = [
-            (x, g)
-            for x, g in zip(recorded, cotangents, strict=True)
-            if id(x._data) in dependent and id(x._data) in self.values
-        ]
-        steps, reached = self._leading_to([x for x, _ in pairs], numbers)
+        pairs: dict[int, tuple[Tensor, Tensor]] = {}
+        for x, g in zip(recorded, cotangents, strict=True):
+            key = id(x._data)
+            if key in dependent and key in self.values:  # MLX ignores a second cotangent of a value
+                pairs[key] = (x, pairs[key][1] + g) if key in pairs else (x, g)
+        outputs, given = [x for x, _ in pairs.values()], [g for _, g in pairs.values()]
+        steps, reached = self._leading_to(outputs, numbers)
         connected = {id(x._data): x for x in sources if id(x._data) in reached}
         if not connected:
             return [None] * len(sources)
-        outputs = [x for x, _ in pairs]
         program, primals, constants = extract(steps, list(connected.values()), outputs, self.since)
-        given = [g for _, g in pairs]
         if recording.tapes() or self._native.differentiates_by_rules():
             parts = _sweep(program, primals, constants, given)
         else:

@@ -15,6 +15,37 @@ _JOINT_BATCH = 8
 below it, the weights would be read from memory in every step for few rows."""
 
 
+def have_shapes(arrays: Any, shapes: Any) -> bool:
+    """Return whether arrays have these shapes, and are not empty; None has any shape.
+
+    Args:
+        arrays: Arrays, or None.
+        shapes: Expected shape of each array.
+    """
+    pairs = zip(arrays, shapes, strict=True)
+    return all(x is None or (tuple(x.shape) == shape and 0 not in shape) for x, shape in pairs)
+
+
+def fits(gates: int, x: Any, states: Any, weight_ih: Any, weight_hh: Any, *biases: Any) -> bool:
+    """Return whether shapes agree, and no array is empty; the kernels would read beyond others.
+
+    Args:
+        gates: 4 for an LSTM, 3 for a GRU.
+        x: Input.
+        states: Initial states, and other arrays of this shape.
+        weight_ih: Weights of the input.
+        weight_hh: Weights of the hidden state.
+        biases: Biases, or None.
+    """
+    if len(x.shape) != 3 or len(states[0].shape) != 2 or 0 in x.shape:
+        return False
+    (batch, _, features), hidden = x.shape, states[0].shape[1]
+    width = gates * hidden
+    shapes: list[Any] = [(batch, hidden)] * len(states) + [(width, features), (width, hidden)]
+    shapes += [(width,)] * len(biases)
+    return have_shapes((*states, weight_ih, weight_hh, *biases), shapes)
+
+
 def sequence(states: Any) -> Any:
     """Return the states after each step, (batch, time, hidden)."""
     return states[1:].swapaxes(0, 1)
@@ -102,7 +133,7 @@ def lstm(
     start = bias if joint else None
     arrays = [rows, matrix(frame, weight), workspace, start, states, cells, gates, y]
     frame.call_arrays("ember_lstm", arrays, [*numbers, depth])
-    return (y, states[-1, :, :size], cells[-1]), (states, cells, gates)
+    return (y, states[-1, :, :size], cells[-1]), (states[:-1], cells, gates)
 
 
 def lstm_adjoint(
@@ -125,7 +156,7 @@ def lstm_adjoint(
         cotangents: Gradients of the three results.
         needs_x: Whether the gradient of x is needed.
     """
-    states, cells, gates = saved
+    entered, cells, gates = saved
     size = cells.shape[2]
     (rows, workspace), numbers = scale(frame, cotangents[0], size, 4 * size)
     dz, dh = frame.empty(tuple(gates.shape)), frame.empty(tuple(cells.shape[1:]))
@@ -133,10 +164,10 @@ def lstm_adjoint(
     last = matrix(frame, cotangents[1])
     arrays = [rows, matrix(frame, weight_hh), workspace, cells, gates, last, dz, dh, dc]
     frame.call_arrays("ember_lstm_adjoint", arrays, numbers)
-    products = flat(dz).T @ flat(states[:-1])
+    products = flat(dz).T @ flat(entered)
     bias = flat(dz).sum(0)
     dx = _input_gradient(x, weight_ih, dz) if needs_x else None
-    if states.shape[2] == size:
+    if entered.shape[2] == size:
         return [dx, dh, dc, flat(dz).T @ in_time(frame, x), products, bias]
     return [dx, dh, dc, products[:, size:], products[:, :size], bias]
 

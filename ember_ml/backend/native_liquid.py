@@ -17,7 +17,7 @@ def closed_form_fits(operands: Any) -> bool:
         operands: Arrays of `ops.closed_form`.
     """
     x, h0, weight_hh, weight, bias, timespans = operands
-    if len(x.shape) != 3 or len(h0.shape) != 2:
+    if len(x.shape) != 3 or len(h0.shape) != 2 or 0 in (*x.shape, h0.shape[1]):
         return False
     (batch, length, width), hidden = x.shape, h0.shape[1]
     heads = (3 if timespans is None else 4) * hidden
@@ -25,7 +25,7 @@ def closed_form_fits(operands: Any) -> bool:
     if timespans is not None:
         fits = fits and tuple(timespans.shape) in ((batch, length, 1), (1, length, 1))
     if weight is None:
-        return fits and width == heads
+        return fits and bias is None and width == heads
     fits = fits and tuple(weight.shape) == (heads, width)
     return fits and (bias is None or tuple(bias.shape) == (heads,))
 
@@ -39,10 +39,17 @@ def liquid_fits(operands: Any) -> bool:
     x, v0, capacity, slopes, offsets, weights = operands
     if len(x.shape) != 3 or len(v0.shape) != 2 or len(slopes.shape) != 2:
         return False
+    if 0 in (*x.shape, len(slopes)):
+        return False
     (batch, size), synapses = v0.shape, slopes.shape[0]
     shapes = [(batch, x.shape[1], 2 * size), (size,), (synapses, size), (synapses,)]
     given = [tuple(each.shape) for each in (x, capacity, slopes, offsets)]
     return given == shapes and tuple(weights.shape) == (2 * size, synapses)
+
+
+def spans_in_time(frame: Frame, timespans: Any, length: int, batch: int) -> Any:
+    """Return timespans, (batch or 1, time, 1), as a contiguous (time, batch)."""
+    return frame.copy(timespans[:, :, 0].swapaxes(0, 1), (length, batch))
 
 
 def closed_form(frame: Frame, operands: Any, gated: bool) -> tuple[Any, tuple[Any, ...]]:
@@ -58,9 +65,7 @@ def closed_form(frame: Frame, operands: Any, gated: bool) -> tuple[Any, tuple[An
     (batch, length, width), size = x.shape, h0.shape[1]
     heads = 0 if weight is None else weight.shape[0]
     (rows, workspace), numbers = scale(frame, x, size, width, heads)
-    spans = None
-    if timespans is not None:
-        spans = frame.copy(timespans[:, :, 0].swapaxes(0, 1), (length, batch))
+    spans = None if timespans is None else spans_in_time(frame, timespans, length, batch)
     states, gates = with_first(frame, h0, length), frame.empty((length, batch, heads or width))
     inner = frame.empty((length, batch, width)) if heads else None
     optional = [None if each is None else matrix(frame, each) for each in (weight, bias)]

@@ -62,7 +62,7 @@ class _Arguments:
     def _add(self, x: Any, strides: Strides) -> None:
         pointer, (outer, time, inner) = self.frame.pointer(x), strides
         if self.reverse and time:
-            pointer += (self.shape[self.axis] - 1) * time * self.frame.itemsize
+            pointer += (self.shape[self.axis] - 1) * time * x.itemsize
             time = -time
         self.arrays.append(x)
         self.pointers.append(pointer)

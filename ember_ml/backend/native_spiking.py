@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Container
 from typing import Any
 
 from ember_ml._native.frame import Frame
@@ -63,7 +65,7 @@ def adjoint(
     mask: Any,
     outputs: Any,
     cotangents: Any,
-    learn: bool = True,
+    needed: Container[str] = _PARAMETERS,
 ) -> Operands:
     """Return the gradients of the operands.
 
@@ -74,24 +76,26 @@ def adjoint(
         mask: Contiguous mask of bytes, or None.
         outputs: Spikes and voltages of the scan.
         cotangents: Gradients of spikes, voltages and the next state.
-        learn: Whether the gradient of beta is needed.
+        needed: Names of the parameters whose gradients are needed; the others get None.
     """
     shape, rows = tuple(operands.x.shape), tuple(operands.state.shape)
     batch, time, size = shape
     arrays, numbers = _arguments(frame, operands, options, mask)
     arrays += [frame.copy(x, shape) for x in outputs[:2]]
     given = [frame.rows(g) for g in cotangents[:2]]
-    numbers += [SURROGATES.index(options.surrogate), int(learn)]
+    learned = [at for at, name in enumerate(_PARAMETERS) if name in needed]
+    numbers += [SURROGATES.index(options.surrogate), int("beta" in needed)]
     numbers += [stride for _, *strides in given for stride in strides]
-    slope = frame.empty((1,))
-    slope[0] = options.slope
+    numbers += struct.unpack("q", struct.pack("d", options.slope))
     trace = 2 * time * frame.kernel("ember_spiking_scan_block")() if rows[1] > 1 else 0
     workspace = frame.empty((numbers[3] * trace,))
-    grads = frame.empty(shape), frame.empty(rows), frame.empty((batch, 5, size))
-    arrays += [*[g for g, *_ in given], frame.copy(cotangents[2], rows), slope, workspace, *grads]
-    frame.call_arrays("ember_spiking_scan_adjoint", arrays, numbers)
-    sums = grads[2].sum(0)
-    present = [
-        None if getattr(operands, p) is None else sums[at] for at, p in enumerate(_PARAMETERS)
-    ]
-    return Operands(grads[0], grads[1], *present)
+    grads = frame.empty(shape), frame.empty(rows)
+    by_example = frame.empty((batch, 5, size)) if learned else None
+    arrays += [*[g for g, *_ in given], frame.copy(cotangents[2], rows), workspace, *grads]
+    frame.call_arrays("ember_spiking_scan_adjoint", [*arrays, by_example], numbers)
+    sums: list[Any] = [None] * len(_PARAMETERS)
+    if by_example is not None:
+        total = by_example.sum(0)
+        for at in learned:
+            sums[at] = None if operands[2 + at] is None else total[at]
+    return Operands(*grads, *sums)

@@ -18,6 +18,8 @@ def fits(operands: Any, sources: Any, targets: Any, size: int) -> bool:
         size: Number of destinations.
     """
     v, slopes, offsets, weights = operands
+    if type(size) is not int or not v.shape or len(weights.shape) != 2 or len(sources.shape) != 1:
+        return False
     count = sources.shape[0]
     shapes = [tuple(x.shape) for x in (slopes, offsets, targets)]
     if 0 in v.shape or not count or shapes != [(count,)] * 3 or weights.shape[1] != count:

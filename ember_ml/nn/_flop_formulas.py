@@ -120,7 +120,8 @@ def _lstm(
     batch, time, features = x.shape
     hidden = h0.shape[-1]
     biases = (b_ih is not None) + (b_hh is not None)
-    return batch * time * hidden * (8 * (features + hidden) + 4 * biases + 13)
+    summed = 4 * hidden if biases == 2 else 0
+    return batch * time * hidden * (8 * (features + hidden) + 4 * min(biases, 1) + 13) + summed
 
 
 @formula("nn.recurrent.gru")

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ember_ml import _native
+from ember_ml._native.calls import SUFFIXES, pointer
 from ember_ml._native.frame import Frame
-
-_ITEMSIZES = {np.dtype(np.float32): 4, np.dtype(np.float64): 8}
 
 
 def frame(*arrays: np.ndarray | None) -> Frame | None:
@@ -24,18 +23,14 @@ def frame(*arrays: np.ndarray | None) -> Frame | None:
         return None
     present = [x for x in arrays if x is not None]
     dtype = present[0].dtype
-    itemsize = _ITEMSIZES.get(dtype)
-    if itemsize is None:
+    suffix = SUFFIXES.get(dtype.char)
+    if suffix is None:
         return None
     for x in present:
         if (x.dtype is not dtype and x.dtype != dtype) or not x.flags.aligned:
             return None
     empty = functools.partial(np.empty, dtype=dtype)
-    return Frame(library, itemsize, _pointer, _strides, _copy, empty, _linear, _native.threads)
-
-
-def _pointer(x: np.ndarray) -> int:
-    return x.__array_interface__["data"][0]
+    return Frame(library, suffix, pointer, _strides, _copy, empty, _linear, _native.threads)
 
 
 def _strides(x: np.ndarray) -> Sequence[int]:

@@ -16,7 +16,8 @@ from ember_ml.backend.torch import causal_convolution as short
 from ember_ml.backend.torch import long_convolution as long
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.gates import Gates
-from ember_ml.backend.torch.ops._kernel_calls import is_plain_tensor, is_served
+from ember_ml.backend.torch.native import is_plain_tensor
+from ember_ml.backend.torch.ops._kernel_calls import is_served
 
 _LARGE = 1 << 17
 

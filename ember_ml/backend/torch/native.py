@@ -7,7 +7,7 @@ import torch
 from ember_ml import _native
 from ember_ml._native.frame import Frame
 
-_ITEMSIZES = {torch.float32: 4, torch.float64: 8}
+SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -27,28 +27,37 @@ def frame(*tensors: torch.Tensor | None) -> Frame | None:
         if x is None:
             continue
         first = x if first is None else first
-        if x.dtype is not first.dtype or not _is_dense(x):
+        if not is_dense(x, first.dtype):
             return None
-    if first is None or first.dtype not in _ITEMSIZES:
+    if first is None or first.dtype not in SUFFIXES:
         return None
     dtype = first.dtype
     return Frame(
         library,
-        _ITEMSIZES[dtype],
+        SUFFIXES[dtype],
         torch.Tensor.data_ptr,
         torch.Tensor.stride,
-        lambda x, shape: x.expand(shape).contiguous(),
+        _copy,
         lambda shape: torch.empty(shape, dtype=dtype, device="cpu"),
         torch.nn.functional.linear,
         torch.get_num_threads(),
     )
 
 
-def _is_dense(x: torch.Tensor) -> bool:
+def _copy(x: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    return (x if x.shape == shape else x.expand(shape)).contiguous()
+
+
+def is_plain_tensor(x: torch.Tensor) -> bool:
+    """Return whether a tensor's values are in memory."""
+    return type(x) in _PLAIN and x.is_cpu and x.layout is torch.strided
+
+
+def is_dense(x: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Return whether a tensor has its values in memory, of a dtype, and as they are stored."""
     return (
-        type(x) in _PLAIN
-        and x.device.type == "cpu"
-        and x.layout is torch.strided
+        is_plain_tensor(x)
+        and x.dtype is dtype
         and not x.is_neg()
         and not torch._C._functorch.is_legacy_batchedtensor(x)
         and not torch._C._functorch.is_functorch_wrapped_tensor(x)

@@ -6,7 +6,9 @@ from ember_ml.ops.nn.adjoints import *  # noqa: F403
 from ember_ml.ops.nn.attention import *  # noqa: F403
 from ember_ml.ops.nn.classification import *  # noqa: F403
 from ember_ml.ops.nn.ctc import *  # noqa: F403
+from ember_ml.ops.nn.gated_cells import *  # noqa: F403
 from ember_ml.ops.nn.gating import *  # noqa: F403
+from ember_ml.ops.nn.liquid_cells import *  # noqa: F403
 from ember_ml.ops.nn.losses import *  # noqa: F403
 from ember_ml.ops.nn.normalization import *  # noqa: F403
 from ember_ml.ops.nn.positions import *  # noqa: F403

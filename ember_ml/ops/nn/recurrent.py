@@ -9,6 +9,8 @@ from ember_ml._core.rules import DTypeRule
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._arguments import as_integer
 from ember_ml.ops._composite import in_float32
+from ember_ml.ops.nn.gated_cells import _gru_steps, _lstm_steps
+from ember_ml.ops.nn.liquid_cells import _closed_form_steps, _liquid_steps
 
 __all__ = ["closed_form", "gru", "liquid", "lstm", "synapses"]
 
@@ -46,14 +48,11 @@ def lstm(
         The hidden states of all steps, (batch, time, hidden), and the last h and c.
     """
     _check_states("lstm", x, h0, c0)
-    h, c = h0, c0
-    states = []
-    for entry in ops.unstack(ops.linear(x, weight_ih, bias_ih), 1):
-        i, f, g, o = ops.split(entry + ops.linear(h, weight_hh, bias_hh), 4, axis=-1)
-        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-        h = ops.sigmoid(o) * ops.tanh(c)
-        states.append(h)
-    return _sequence(states, x, h), h, c
+    if not x.shape[1]:
+        return _no_steps(h0), h0, c0
+    bias = bias_ih if bias_hh is None else bias_hh if bias_ih is None else bias_ih + bias_hh
+    y, h, c, *_ = _lstm_steps(x, h0, c0, weight_ih, weight_hh, bias)
+    return y, h, c
 
 
 @composite(rule=_RULE)
@@ -86,15 +85,10 @@ def gru(
         The hidden states of all steps, (batch, time, hidden), and the last one.
     """
     _check_states("gru", x, h0)
-    h = h0
-    states = []
-    for entry in ops.unstack(ops.linear(x, weight_ih, bias_ih), 1):
-        r, z, n = ops.split(entry, 3, axis=-1)
-        hr, hz, hn = ops.split(ops.linear(h, weight_hh, bias_hh), 3, axis=-1)
-        n = ops.tanh(n + ops.sigmoid(r + hr) * hn)
-        h = n + ops.sigmoid(z + hz) * (h - n)
-        states.append(h)
-    return _sequence(states, x, h), h
+    if not x.shape[1]:
+        return _no_steps(h0), h0
+    y, h, *_ = _gru_steps(x, h0, weight_ih, weight_hh, bias_ih, bias_hh)
+    return y, h
 
 
 def _check_states(op: str, x: Tensor, *states: Tensor) -> None:
@@ -108,9 +102,8 @@ def _check_states(op: str, x: Tensor, *states: Tensor) -> None:
         )
 
 
-def _sequence(states: list[Tensor], x: Tensor, h: Tensor) -> Tensor:
-    if states:
-        return ops.stack(states, axis=1)
+def _no_steps(h: Tensor) -> Tensor:
+    """Return the states of no steps, (batch, 0, hidden)."""
     return ops.broadcast_to(ops.expand_dims(h, 1), (h.shape[0], 0, h.shape[1]))
 
 
@@ -146,18 +139,10 @@ def closed_form(
         The hidden states of all steps, (batch, time, hidden).
     """
     _check_states("closed_form", x, h0)
-    h, size = h0, h0.shape[-1]
-    spans = [None] * x.shape[1] if timespans is None else ops.unstack(timespans, 1)
-    states = []
-    for entry, span in zip(ops.unstack(x, 1), spans, strict=True):
-        z = entry + ops.linear(h, weight_hh)
-        if weight is not None:
-            z = ops.linear(ops.tanh(z), weight, bias)
-        f1, f2 = ops.split(ops.tanh(z[:, : 2 * size]), 2, axis=-1)
-        gate = z[:, 2 * size :] if span is None else z[:, 2 * size : -size] * span + z[:, -size:]
-        h = f1 + ops.sigmoid(gate) * (f2 - f1 if gated else f2)
-        states.append(h)
-    return _sequence(states, x, h)
+    if not x.shape[1]:
+        return _no_steps(h0)
+    bias = None if weight is None else bias
+    return _closed_form_steps(x, h0, weight_hh, weight, bias, timespans, gated)[0]
 
 
 @composite(rule=_RULE)
@@ -188,13 +173,9 @@ def liquid(
         The potentials of all steps, (batch, time, neurons).
     """
     _check_states("liquid", x, v0)
-    v, size = v0, v0.shape[-1]
-    states = []
-    for entry in ops.unstack(x, 1):
-        sums = entry + ops.linear(ops.sigmoid(ops.linear(v, slopes, offsets)), weights)
-        v = (capacity * v + sums[:, :size]) / (capacity + sums[:, size:])
-        states.append(v)
-    return _sequence(states, x, v)
+    if not x.shape[1]:
+        return _no_steps(v0)
+    return _liquid_steps(x, v0, capacity, slopes, offsets, weights)[0]
 
 
 @composite(rule=_RULE)

@@ -22,6 +22,8 @@ GROUPS = {
     "selective_scan": "scan",
     "cumulative": "scan",
     "nn.recurrent": "scan",
+    "nn.gated_cells": "scan",
+    "nn.liquid_cells": "scan",
     "nn.spiking": "scan",
     "nn.normalization": "normalization",
     "nn.losses": "loss",

@@ -54,6 +54,15 @@ def test_an_intermediate_source_does_not_cut_the_graph():
     assert values(*tape.gradient(b, [a, x])) == [3, 18]
 
 
+def test_cotangents_of_a_target_that_is_given_twice_are_summed():
+    x = tensor.array([1.0, 2.0])
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    grads = tape.gradient([y, y], x, [tensor.array([1.0, 1.0]), tensor.array([10.0, 10.0])])
+    assert grads.tolist() == [22.0, 44.0]
+
+
 def test_output_gradients():
     x = tensor.array([1.0, 2.0])
     with GradientTape(persistent=True) as tape:

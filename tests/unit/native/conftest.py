@@ -13,7 +13,7 @@ def every_size(monkeypatch):
     if _native.library is None:
         pytest.fail(f"the tests need the C kernels: {_native.status()}")
     monkeypatch.setattr(kernel_calls, "SMALL", 1)
-    monkeypatch.setattr(calls, "_GRAIN", 1)
+    monkeypatch.setattr(calls, "GRAIN", 1)
     monkeypatch.setattr(_native, "threads", 1)
     return monkeypatch
 

@@ -13,7 +13,7 @@ from tests.unit.native.cases import CASES, operands, run
 def main():
     library = ctypes.CDLL(str(Path(sys.argv[1], build.library_name(build.levels()[-1]))))
     _native.library = library
-    kernel_calls.SMALL = calls._GRAIN = 1
+    kernel_calls.SMALL = calls.GRAIN = 1
     for threads in (1, 3):
         _native.threads = threads
         for case in CASES.values():

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from ember_ml import GradientTape, _native, ops, use_backend
-from ember_ml._native import build, frame
+from ember_ml._native import build, calls
 from ember_ml.backend.torch import synapses
 from ember_ml.backend.torch.ops import recurrence, selective_scan
 from ember_ml.backend.torch.ops.nn import spiking
@@ -32,7 +32,7 @@ def threads(monkeypatch):
     """Return a function that sets the number of threads, also for little work."""
     if _native.library is None:
         pytest.fail(f"the tests need the C kernels: {_native.status()}")
-    monkeypatch.setattr(frame, "GRAIN", 1)
+    monkeypatch.setattr(calls, "GRAIN", 1)
     monkeypatch.setattr(synapses, "_SMALL", 1)
     before = torch.get_num_threads()
 
@@ -122,10 +122,11 @@ def test_without_the_kernels(backend_name, name):
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_threads(threads, count):
+@pytest.mark.parametrize("backend_name", ["numpy", "torch"])
+def test_threads(threads, backend_name, count):
     """Any number of threads computes the same."""
     for name in CASES:
-        with use_backend("torch"):
+        with use_backend(backend_name):
             arrays = drawn(CASES[name], 5, 20, "float64")
             threads(1)
             one = computed(CASES[name], arrays)
@@ -365,21 +366,23 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize("backend_name", ["numpy", "torch"])
 @pytest.mark.parametrize("name", BAD)
-def test_shapes_that_disagree(name):
+def test_shapes_that_disagree(backend_name, name):
     position, shape = BAD[name]
     arrays = drawn(CASES[name], 2, 3, "float32")
     arrays[position] = np.zeros(shape, np.float32)
-    with use_backend("torch"):
+    with use_backend(backend_name):
         operands = [None if x is None else tensor.array(x) for x in arrays]
-        with pytest.raises(ValueError, match="shape"):
+        with pytest.raises(ValueError, match=r"shape|mismatch"):
             getattr(ops, CASES[name].op)(*operands, **CASES[name].options)
 
 
-def test_synapses_out_of_range(threads):
+@pytest.mark.parametrize("backend_name", ["numpy", "torch"])
+def test_synapses_out_of_range(threads, backend_name):
     threads(1)
     arrays = drawn(CASES["synapses"], 2, 3, "float32")
-    with use_backend("torch"):
+    with use_backend(backend_name):
         for position, index in ((4, 6), (4, -1), (5, 4), (5, -1)):
             changed = [x.copy() for x in arrays]
             changed[position][3] = index

@@ -10,11 +10,10 @@ import torch
 from ember_ml import _native
 from ember_ml._native.calls import Kernel, threads_for
 from ember_ml.backend.torch.fusion import fused, fusible
+from ember_ml.backend.torch.native import SUFFIXES, is_dense
 
-SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
 SMALL = 1 << 13
 """Number of elements below which torch's own functions are as fast as most kernels."""
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def is_served(x: torch.Tensor, *others: torch.Tensor | None, least: int | None = None) -> bool:
@@ -32,21 +31,7 @@ def is_served(x: torch.Tensor, *others: torch.Tensor | None, least: int | None =
         return False
     if torch._C._len_torch_dispatch_stack() or torch._C._get_tracing_state():
         return False
-    return all(y is None or _is_dense(y, x.dtype) for y in (x, *others))
-
-
-def is_plain_tensor(x: torch.Tensor) -> bool:
-    """Return whether a tensor's values are in memory."""
-    return type(x) in _PLAIN and x.device.type == "cpu" and x.layout is torch.strided
-
-
-def _is_dense(x: torch.Tensor, dtype: torch.dtype) -> bool:
-    return (
-        is_plain_tensor(x)
-        and x.dtype is dtype
-        and not x.is_neg()
-        and not torch._C._functorch.is_legacy_batchedtensor(x)
-    )
+    return all(y is None or is_dense(y, x.dtype) for y in (x, *others))
 
 
 def call(kernel: Kernel, tensors: Sequence[torch.Tensor | None], *numbers: float) -> None:

@@ -95,8 +95,7 @@ def _gradients(
         access = frame(*operands[:7], *outputs, *given)
         if access is not None:
             mask = _bytes(operands.mask)
-            learn = "beta" in needed
-            return native_spiking.adjoint(access, operands, options, mask, outputs, given, learn)
+            return native_spiking.adjoint(access, operands, options, mask, outputs, given, needed)
     if _lacks(saved, operands, options):
         saved = _run_steps(operands, options, save=True)[1]
     return Adjoint(operands, options, outputs[1], saved, cotangents, needed).gradients()
