@@ -104,7 +104,8 @@ def adjoint(xp: Any, operands: Any, state: Any, grad: Any, grad_last: Any) -> li
             grad_bonus = grad_bonus + xp.sum(own * q * k, 0)
             into = into + _outer(q, g)
         rows.append((grad_q, grad_k, grad_v, grad_decay, grad_rate))
-    grads = [None if part[0] is None else xp.stack(part[::-1], 2) for part in zip(*rows)]
+    parts = zip(*rows[::-1], strict=True)
+    grads = [None if part[0] is None else xp.stack(part, 2) for part in parts]
     if decay is not None and decay.shape[0] != query.shape[0]:
         grads[3] = xp.sum(grads[3], 0)[None]
     return [*grads, grad_bonus, into]

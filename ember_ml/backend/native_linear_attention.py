@@ -10,12 +10,16 @@ from typing import Any
 
 from ember_ml._native.frame import Frame
 
+MOST = 1 << 14
+"""Elements of a state above which matrix products of chunks are faster, with a decay per head."""
+MOST_CORRECTED = 1 << 16
+"""The same for the delta rule and for decays per key feature, whose chunks take more steps."""
 _NONE = (None, 0, 0, 0)
 _COST = 2  # of an element of a state and a step, in operations of a thread's work
 
 
 def fits(operands: Any, *states: Any, errors: Any = None, grad: Any = None) -> bool:
-    """Return whether the arrays have the shapes that the kernels read, and are not empty.
+    """Return whether the kernels take these arrays: in shapes that agree, not empty, not too large.
 
     Args:
         operands: The operands.
@@ -27,6 +31,9 @@ def fits(operands: Any, *states: Any, errors: Any = None, grad: Any = None) -> b
     if len(query.shape) != 4 or len(value.shape) != 4 or 0 in (*query.shape, *value.shape):
         return False
     batch, heads, time, keys = query.shape
+    features = decay is not None and decay.shape[-1] > 1
+    if keys * value.shape[3] > (MOST if rate is None and not features else MOST_CORRECTED):
+        return False
     sequence = (batch, heads, time, value.shape[3])
     expected = [(key, query.shape), (rate, (*sequence[:3], 1)), (bonus, (heads, keys))]
     expected += [(x, sequence) for x in (value, errors, grad)]
@@ -113,7 +120,7 @@ def adjoint(
         grad: Gradient of the output.
         grad_last: Contiguous gradient of the last state, or None.
     """
-    query, _, value, decay, rate, bonus = operands
+    query, _, _, decay, rate, bonus = operands
     batch, heads, time, keys = query.shape
     lead = (batch, heads, time)
     grad_decay = None if decay is None else frame.empty((*lead, decay.shape[3]))

@@ -63,7 +63,12 @@ def plain(
 
 
 def attend(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, decay: Any, strict: bool, state: Any
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    decay: Any,
+    strict: bool,
+    state: Any,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Return linear attention in plain ops, like `backend.linear_attention.attend`."""
     return shared.attend(_ARRAYS, query, key, value, _clamped(decay), strict, state)
@@ -116,9 +121,7 @@ def _pull(given: Any, errors: Any, g: torch.Tensor, g_last: torch.Tensor) -> lis
 def _run_steps(operands: Any, state: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], Any]:
     query, key, value, decay, rate, bonus = operands
     start = _zeros(query, value) if state is None else state
-    steps = attention_steps.forward(
-        torch, (query, key, value, _clamped(decay), rate, bonus), start
-    )
+    steps = attention_steps.forward(torch, (query, key, value, _clamped(decay), rate, bonus), start)
     last = torch.empty_like(value[:, :, :0]) if state is None else steps[1]
     return (steps[0], last), None if rate is None else steps[2]
 
@@ -146,7 +149,11 @@ _SCHEMA = (
 
 def _run_opaque(*operands: Any) -> tuple[torch.Tensor, ...]:
     (y, last), errors = _run(*operands)
-    return y.contiguous(), last.contiguous(), y.new_empty(0) if errors is None else errors.contiguous()
+    return (
+        y.contiguous(),
+        last.contiguous(),
+        y.new_empty(0) if errors is None else errors.contiguous(),
+    )
 
 
 def _pull_opaque(*args: Any) -> list[torch.Tensor]:
@@ -171,7 +178,15 @@ _opaque_pull = torch.library.custom_op(
 
 
 @_opaque.register_fake
-def _(query, key, value, decay, rate, bonus, state):
+def _(
+    query: torch.Tensor,
+    key: Any,
+    value: torch.Tensor,
+    decay: Any,
+    rate: Any,
+    bonus: Any,
+    state: Any,
+) -> tuple[torch.Tensor, ...]:
     return (
         value.new_empty(value.shape),
         value.new_empty((*value.shape[:2], 0, value.shape[3]) if state is None else state.shape),
@@ -180,7 +195,7 @@ def _(query, key, value, decay, rate, bonus, state):
 
 
 @_opaque_pull.register_fake
-def _(*args):
+def _(*args: Any) -> list[torch.Tensor]:
     return [args[0].new_empty(0 if x is None else x.shape) for x in args[:7]]
 
 

@@ -15,7 +15,7 @@ def _attend(query, key, value, decay=None, rate=None, bonus=None, state=None):
         return None
     start = None if state is None else np.ascontiguousarray(state)
     y, last, errors = native.forward(access, operands, start)
-    empty = np.zeros((0,), y.dtype)
+    empty = np.empty_like(y[:, :, :0])
     return y, empty if last is None else last, empty if errors is None else errors
 
 

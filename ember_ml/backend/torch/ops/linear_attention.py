@@ -21,7 +21,7 @@ def gated_linear_attention(query, key, value, decay=None, bonus=None):
         strict = bonus is not None
         y = kernels.gated_linear_attention.apply(_plain_attention, *operands, strict=strict)
         return y if bonus is None else add_own(y, query, key, value, bonus)
-    return _apply(*operands, None, bonus)
+    return _apply(query, key, value, decay, None, bonus)
 
 
 def gated_delta_rule(query, key, value, rate, decay=None):
@@ -36,12 +36,16 @@ def gated_delta_rule(query, key, value, rate, decay=None):
 
 def _attend(query, key, value, decay=None, rate=None, bonus=None, state=None):
     results = served(query, key, value, decay, rate, bonus, state)
-    return None if results is None else (*results, value.new_empty(0))
+    return None if results is None else (*results, torch.empty_like(value[:, :, :0]))
 
 
-def _apply(*operands: Any) -> torch.Tensor:
-    results = served(*operands, None)
-    return (plain(*operands, None) if results is None else results)[0]
+def _apply(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, decay: Any, rate: Any, bonus: Any
+) -> torch.Tensor:
+    results = served(query, key, value, decay, rate, bonus, None)
+    if results is None:
+        results = plain(query, key, value, decay, rate, bonus, None)
+    return results[0]
 
 
 def _plain_attention(
