@@ -1,5 +1,6 @@
-"""Rows of `benchmarks/kernels.py` for recurrences: scans, linear attention, spiking neurons, recurrent cells, Mamba.
+"""Rows of `benchmarks/kernels.py` for recurrences.
 
+These are scans, linear attention, spiking neurons, recurrent cells and Mamba.
 Each row is a function that returns a call with Ember ML, the same with a peer, and the peer's name.
 Scans are measured with the gradients of all operands, cells and models with those of all
 parameters.

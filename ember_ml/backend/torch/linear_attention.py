@@ -177,8 +177,7 @@ _opaque_pull = torch.library.custom_op(
 )
 
 
-@_opaque.register_fake
-def _(
+def _fake(
     query: torch.Tensor,
     key: Any,
     value: torch.Tensor,
@@ -194,8 +193,7 @@ def _(
     )
 
 
-@_opaque_pull.register_fake
-def _(*args: Any) -> list[torch.Tensor]:
+def _fake_pull(*args: Any) -> list[torch.Tensor]:
     return [args[0].new_empty(0 if x is None else x.shape) for x in args[:7]]
 
 
@@ -210,4 +208,6 @@ def _backward(ctx: Any, g: Any, g_last: Any, _: Any) -> tuple[Any, ...]:
     )
 
 
+_opaque.register_fake(_fake)
+_opaque_pull.register_fake(_fake_pull)
 _opaque.register_autograd(_backward, setup_context=_save)
