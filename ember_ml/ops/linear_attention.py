@@ -176,5 +176,8 @@ def _attend_adjoint(
     grads = attention_steps.adjoint(ops, operands, start, g, into)
     if decay is not None:
         grads[3] = ops.where(decay < shared.MIN_LOG_DECAY, 0.0, grads[3])
-    q, k, v, d, r, u, s = (ops.zeros_like(start) if x is None else x for x in grads)
+    if state is None:
+        grads[6] = None
+    none = ops.sum(zeros)
+    q, k, v, d, r, u, s = (none if x is None else x for x in grads)
     return q, k, v, d, r, u, s
