@@ -43,6 +43,22 @@ def fits(operands: Any, *states: Any, errors: Any = None, grad: Any = None) -> b
     return right and all(x is None or tuple(x.shape) == tuple(shape) for x, shape in expected)
 
 
+def has_heads(frame: Frame, operands: Any) -> bool:
+    """Return whether at least half of the threads have a head to compute; the others are idle.
+
+    Args:
+        frame: Access to the arrays.
+        operands: The operands.
+    """
+    query, value = operands[0], operands[2]
+    return 2 * query.shape[0] * query.shape[1] >= frame.threads_for(_work(query, value))
+
+
+def _work(query: Any, value: Any) -> int:
+    batch, heads, time, keys = query.shape
+    return batch * heads * time * keys * value.shape[3] * _COST
+
+
 def _rows(frame: Frame, x: Any, batch: int) -> tuple[Any, int, int, int]:
     """Return an array with contiguous rows, and its strides of batch, heads and time."""
     if x is None:
@@ -80,7 +96,7 @@ def _call(
     query, value, decay = rows[0], rows[2], rows[3]
     (batch, heads, time, keys), values = query.shape, value.shape[3]
     decays = 0 if decay is None else decay.shape[3]
-    slots = min(batch * heads, frame.threads_for(batch * heads * time * keys * values * _COST))
+    slots = min(batch * heads, frame.threads_for(_work(query, value)))
     size = frame.kernel("ember_linear_attention_workspace")(time, keys, values, decays)
     numbers = [batch, heads, time, keys, values, decays, slots, size]
     series = [_rows(frame, x, batch) for x in (*rows, grad, *results)]

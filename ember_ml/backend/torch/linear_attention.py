@@ -30,9 +30,12 @@ def served(*operands: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
     """
     if torch.compiler.is_compiling():
         return _opaque(*operands)[:2] if _is_opaque(*operands) else None
-    if not fusible(*operands) or frame(*operands) is None:
+    if not fusible(*operands) or not native.fits(operands[:6], operands[6]):
         return None
-    return fused(_run, _pull, plain, *operands) if native.fits(operands[:6], operands[6]) else None
+    access = frame(*operands)
+    if access is None or not native.has_heads(access, operands):
+        return None
+    return fused(_run, _pull, plain, *operands)
 
 
 def _is_opaque(*operands: Any) -> bool:

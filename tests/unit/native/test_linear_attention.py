@@ -151,6 +151,21 @@ def test_large_states_use_matrix_products(name):
     assert not fits(wide)
 
 
+@pytest.mark.parametrize("backend_name", BACKENDS)
+def test_few_heads_for_many_threads(threads, backend_name, monkeypatch):  # noqa: F811
+    """The backend's own code uses the threads that would be idle."""
+    names = []
+    call = native.Frame.call
+    monkeypatch.setattr(native.Frame, "call", lambda *args: (names.append(args[1]), call(*args)))
+    arrays = drawn(CASES["attention"], 1, 40, "float32")
+    for count, is_served in ((4, True), (5, False)):
+        threads(count)
+        names.clear()
+        with use_backend(backend_name):
+            ops.gated_linear_attention(*map(tensor.array, arrays))
+        assert ("ember_linear_attention" in names) == is_served
+
+
 def given_to(name: str, with_state: bool, dtype: str) -> list[Any]:
     """Return the operands of the custom op, with gradients."""
     arrays = leaves(name, dtype)
