@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 
 class _Step(NamedTuple):
-    """A step: the decayed state, what the delta rule corrects, what is written, the next state."""
+    """A step: what the delta rule corrects, what is written, and the state after it."""
 
-    faded: Any
     error: Any
     write: Any
     state: Any
@@ -20,6 +19,10 @@ class _Step(NamedTuple):
 
 def _outer(x: Any, y: Any) -> Any:
     return x[..., None] * y[..., None, :]
+
+
+def _fade(xp: Any, decay: Any, t: int, state: Any) -> Any:
+    return state if decay is None else xp.exp(decay[:, :, t])[..., None] * state
 
 
 def _walk(xp: Any, operands: Any, state: Any) -> list[_Step]:
@@ -34,11 +37,11 @@ def _walk(xp: Any, operands: Any, state: Any) -> list[_Step]:
     steps = []
     for t in range(key.shape[2]):
         k, v = key[:, :, t], value[:, :, t]
-        faded = state if decay is None else xp.exp(decay[:, :, t])[..., None] * state
+        faded = _fade(xp, decay, t, state)
         error = v if rate is None else v - xp.sum(k[..., None] * faded, -2)
         write = v if rate is None else rate[:, :, t] * error
         state = faded + _outer(k, write)
-        steps.append(_Step(faded, error, write, state))
+        steps.append(_Step(error, write, state))
     return steps
 
 
@@ -77,26 +80,28 @@ def adjoint(xp: Any, operands: Any, state: Any, grad: Any, grad_last: Any) -> li
     rows: list[tuple[Any, ...]] = []
     grad_bonus = None if bonus is None else xp.zeros_like(bonus)
     for t in reversed(range(len(steps))):
-        faded, error, write, after = steps[t]
+        error, write, read = steps[t]
+        before = steps[t - 1].state if t else state
         q, k, g = query[:, :, t], key[:, :, t], grad[:, :, t]
         if bonus is None:
             into = into + _outer(q, g)
         else:
-            after = steps[t - 1].state if t else state
+            read = before
         grad_write = xp.sum(k[..., None] * into, -2)
-        grad_q = xp.sum(after * g[..., None, :], -1)
+        grad_q = xp.sum(read * g[..., None, :], -1)
         grad_k = xp.sum(into * write[..., None, :], -1)
         grad_v, grad_rate, grad_decay = grad_write, None, None
         if rate is not None:
             grad_rate = xp.sum(grad_write * error, -1)[..., None]
             grad_v = rate[:, :, t] * grad_write
+            faded = _fade(xp, decay, t, before)
             grad_k = grad_k - xp.sum(faded * grad_v[..., None, :], -1)
             into = into - _outer(k, grad_v)
         if decay is not None:
-            grad_decay = xp.sum(into * faded, -1)
+            into = _fade(xp, decay, t, into)
+            grad_decay = xp.sum(into * before, -1)
             if decay.shape[3] == 1:
                 grad_decay = xp.sum(grad_decay, -1)[..., None]
-            into = xp.exp(decay[:, :, t])[..., None] * into
         if bonus is not None:
             own = xp.sum(g * write, -1)[..., None]
             grad_v = grad_v + xp.sum(q * bonus * k, -1)[..., None] * g

@@ -170,14 +170,15 @@ def _attend_adjoint(
     The body does not use the saved values, which have no gradient.
     """
     clipped = None if decay is None else ops.maximum(decay, shared.MIN_LOG_DECAY)
-    zeros = ops.zeros_like(query[:, :, 0, :, None] * value[:, :, 0, None])
-    start, into = (zeros, zeros) if state is None else (state, g_last)
+    start, into = state, g_last
+    if state is None:
+        start = into = ops.zeros_like(query[:, :, 0, :, None] * value[:, :, 0, None])
     operands = (query, key, value, clipped, rate, bonus)
     grads = attention_steps.adjoint(ops, operands, start, g, into)
     if decay is not None:
         grads[3] = ops.where(decay < shared.MIN_LOG_DECAY, 0.0, grads[3])
     if state is None:
         grads[6] = None
-    none = ops.sum(zeros)
+    none = ops.sum(value[:, :, :0])  # zero
     q, k, v, d, r, u, s = (none if x is None else x for x in grads)
     return q, k, v, d, r, u, s
