@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define MIN_LOG_DECAY -20
+#define MIN_LOG_DECAY (-20) /* as in backend/linear_attention.py */
 
 enum { QUERY, KEY, VALUE, DECAY, RATE, GRAD, OPERANDS };
 enum { Y, ERROR, GRAD_QUERY, GRAD_KEY, GRAD_VALUE, RESULTS };
