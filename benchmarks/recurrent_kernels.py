@@ -1,5 +1,6 @@
-"""Rows of `benchmarks/kernels.py` for recurrences: scans, spiking neurons, recurrent cells, Mamba.
+"""Rows of `benchmarks/kernels.py` for recurrences.
 
+These are scans, linear attention, spiking neurons, recurrent cells and Mamba.
 Each row is a function that returns a call with Ember ML, the same with a peer, and the peer's name.
 Scans are measured with the gradients of all operands, cells and models with those of all
 parameters.
@@ -94,6 +95,47 @@ def selective_scan(backend: str) -> Row:
     return call, torch_call(_selective_loop, *arrays), "loop in torch"
 
 
+def _attention_loop(q: Any, k: Any, v: Any, decay: Any) -> torch.Tensor:
+    state, outputs = torch.zeros(*q.shape[:2], q.shape[3], v.shape[3]), []
+    factors = decay.exp().unsqueeze(4)
+    for read, key, value, factor in zip(*(x.unbind(2) for x in (q, k, v, factors)), strict=True):
+        state = factor * state + key.unsqueeze(3) * value.unsqueeze(2)
+        outputs.append((read.unsqueeze(2) @ state).squeeze(2))
+    return torch.stack(outputs, 2)
+
+
+def _delta_loop(q: Any, k: Any, v: Any, rate: Any, decay: Any) -> torch.Tensor:
+    state, outputs = torch.zeros(*q.shape[:2], q.shape[3], v.shape[3]), []
+    series = (q, k, v, rate, decay.exp().unsqueeze(4))
+    for read, key, value, step, factor in zip(*(x.unbind(2) for x in series), strict=True):
+        state = factor * state
+        error = value - (key.unsqueeze(2) @ state).squeeze(2)
+        state = state + (step * key).unsqueeze(3) * error.unsqueeze(2)
+        outputs.append((read.unsqueeze(2) @ state).squeeze(2))
+    return torch.stack(outputs, 2)
+
+
+def linear_attention(backend: str, batch: int, heads: int, time: int, features: int) -> Row:
+    """Return linear attention with a decay per key feature, and a loop in torch."""
+    shape = (batch, heads, time, features)
+    arrays = _normal(*shape), _uniform(-1, 1, *shape), _normal(*shape), -_uniform(0.01, 0.2, *shape)
+    call = ember_call(backend, lambda *x: (ops.gated_linear_attention(*x),), *arrays)
+    return call, torch_call(_attention_loop, *arrays), "loop in torch"
+
+
+def delta_rule(backend: str, batch: int, heads: int, time: int, features: int) -> Row:
+    """Return the gated delta rule, and a loop in torch."""
+    lead = (batch, heads, time)
+    key = _uniform(-1, 1, *lead, features)
+    key /= np.linalg.norm(key, axis=-1, keepdims=True)
+    arrays = (
+        *(_normal(*lead, features), key, _normal(*lead, features)),
+        *(_uniform(0.1, 0.9, *lead, 1), -_uniform(0.01, 0.2, *lead, 1)),
+    )
+    call = ember_call(backend, lambda *x: (ops.gated_delta_rule(*x),), *arrays)
+    return call, torch_call(_delta_loop, *arrays), "loop in torch"
+
+
 def spiking_scan(backend: str) -> Row:
     """Return leaky integrate-and-fire neurons, and snnTorch's."""
     batch, time, neurons = 32, 256, 64
@@ -164,8 +206,16 @@ CELLS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.nn.Module], s
         "torch.nn",
     ),
 }
+_SIZES = ((64, 4, 64, 16), (8, 8, 512, 64))
+_MATRIX_STATES = {"gated_linear_attention": linear_attention, "gated_delta_rule": delta_rule}
 
 ROWS: dict[str, Callable[[], Row]] = {
+    **{
+        f"{backend} {name} {size}": functools.partial(make, backend, *size)
+        for name, make in _MATRIX_STATES.items()
+        for size in _SIZES
+        for backend in ("torch", "numpy")
+    },
     "torch linear_recurrence (32, 1024, 64)": lambda: linear_recurrence("torch"),
     "numpy linear_recurrence (32, 1024, 64)": lambda: linear_recurrence("numpy"),
     "torch selective_scan (64, 64, 128, 4)": lambda: selective_scan("torch"),

@@ -31,6 +31,7 @@ SERVES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("embedding", "segment_sum"), ("numpy",)),
     **dict.fromkeys(("linear_recurrence", "selective_scan"), ("numpy", "torch")),
     **dict.fromkeys(("selective_scan_with_state", "spiking_scan"), ("numpy", "torch")),
+    **dict.fromkeys(("gated_linear_attention", "gated_delta_rule"), ("numpy", "torch")),
     **dict.fromkeys(("closed_form", "gru", "liquid", "lstm", "synapses"), ("numpy", "torch")),
 }
 """Backends of each op that has a C kernel."""

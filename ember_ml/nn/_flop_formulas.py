@@ -192,6 +192,24 @@ def _selective_scan(
     return u.size * (7 * a.shape[1] + 1 + 2 * (d is not None))
 
 
+@formula("linear_attention._attend_adjoint")
+def _attend_adjoint(
+    out: tuple[Tensor, ...],
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    g: Tensor,
+    g_last: Tensor,
+    saved: Tensor,
+    decay: Tensor | None,
+    rate: Tensor | None,
+    *_: Tensor | None,
+) -> int:
+    """Count the operations on states, step by step."""
+    corrected = (rate is not None) * (6 + (decay is not None))
+    return query.size * value.shape[-1] * (10 + 4 * (decay is not None) + corrected)
+
+
 def _transform(places: int, length: int) -> float:
     """Return 5 n log2 n: the cost of a transform of n complex numbers."""
     return 5.0 * places * math.log2(max(length, 1))

@@ -6,7 +6,7 @@ from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import composite
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.backend import delta_rule
+from ember_ml.backend import attention_steps, delta_rule
 from ember_ml.backend import linear_attention as shared
 
 __all__ = ["gated_delta_rule", "gated_linear_attention"]
@@ -58,13 +58,8 @@ def chunked_attention(
     shared.check("gated_linear_attention", query, key, value, decay, bonus)
     if not query.shape[2]:
         return value, state
-    decay = None if decay is None else ops.maximum(decay, shared.MIN_LOG_DECAY)
-    strict = bonus is not None
-    y, state = shared.attend(ARRAYS, query, key, value, decay, strict, state)
-    if bonus is None:
-        return y, state
-    own = ops.sum(query * key * ops.expand_dims(bonus, 1), axis=-1, keepdims=True)
-    return y + own * value, state
+    y, last, _ = _attend(query, key, value, decay, None, bonus, state)
+    return y, None if state is None else last
 
 
 def _pad(x: Tensor, count: int) -> Tensor:
@@ -126,5 +121,64 @@ def chunked_delta_rule(
     delta_rule.check(query, key, value, rate, decay)
     if not query.shape[2]:
         return value, state
-    decay = None if decay is None else ops.maximum(decay, shared.MIN_LOG_DECAY)
-    return delta_rule.apply(ARRAYS, query, key, value, rate, decay, state)
+    y, last, _ = _attend(query, key, value, decay, rate, None, state)
+    return y, None if state is None else last
+
+
+@composite(rule=rules.REAL_FLOAT)
+def _attend(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    decay: TensorLike | None = None,
+    rate: TensorLike | None = None,
+    bonus: TensorLike | None = None,
+    state: TensorLike | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the outputs, the last state, and what kernels store for the gradient.
+
+    With rates, this is the delta rule, without bonus. Without a state, the last one is empty. The
+    third result is empty if no kernel computes it; it has no gradient.
+    """
+    empty = ops.stop_gradient(value[:, :, :0])
+    clipped = None if decay is None else ops.maximum(decay, shared.MIN_LOG_DECAY)
+    if rate is not None:
+        y, last = delta_rule.apply(ARRAYS, query, key, value, rate, clipped, state)
+        return y, empty if last is None else last, empty
+    y, last = shared.attend(ARRAYS, query, key, value, clipped, bonus is not None, state)
+    if bonus is not None:
+        own = ops.sum(query * key * ops.expand_dims(bonus, 1), axis=-1, keepdims=True)
+        y = y + own * value
+    return y, empty if last is None else last, empty
+
+
+@composite(rule=rules.REAL_FLOAT)
+def _attend_adjoint(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    g: TensorLike,
+    g_last: TensorLike,
+    saved: TensorLike,
+    decay: TensorLike | None = None,
+    rate: TensorLike | None = None,
+    bonus: TensorLike | None = None,
+    state: TensorLike | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of the operands of `_attend`; zeros for what is None.
+
+    The body does not use the saved values, which have no gradient.
+    """
+    clipped = None if decay is None else ops.maximum(decay, shared.MIN_LOG_DECAY)
+    start, into = state, g_last
+    if state is None:
+        start = into = ops.zeros_like(query[:, :, 0, :, None] * value[:, :, 0, None])
+    operands = (query, key, value, clipped, rate, bonus)
+    grads = attention_steps.adjoint(ops, operands, start, g, into)
+    if decay is not None:
+        grads[3] = ops.where(decay < shared.MIN_LOG_DECAY, 0.0, grads[3])
+    if state is None:
+        grads[6] = None
+    none = ops.sum(value[:, :, :0])  # zero
+    q, k, v, d, r, u, s = (none if x is None else x for x in grads)
+    return q, k, v, d, r, u, s

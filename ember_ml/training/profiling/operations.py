@@ -20,6 +20,7 @@ GROUPS = {
     "fft": "FFT",
     "recurrence": "scan",
     "selective_scan": "scan",
+    "linear_attention": "scan",
     "cumulative": "scan",
     "nn.recurrent": "scan",
     "nn.gated_cells": "scan",

@@ -44,6 +44,35 @@ def selective(u: Any, dt: Any, a: Any, b: Any, c: Any, d: Any = None, state: Any
     return y if state is None else (y, h)
 
 
+def attention(
+    q: Any, k: Any, v: Any, decay: Any = None, bonus: Any = None, state: Any = None
+) -> Any:
+    s = torch.zeros(*q.shape[:2], q.shape[3], v.shape[3], dtype=q.dtype) if state is None else state
+    ys = []
+    for t in range(q.shape[2]):
+        update, before = k[:, :, t, :, None] * v[:, :, t, None], s
+        if decay is not None:
+            s = decay[:, :, t].clamp(min=-20.0).exp()[..., None] * s
+        s = s + update
+        read = s if bonus is None else before + bonus[..., None] * update
+        ys.append((q[:, :, t, :, None] * read).sum(2))
+    y = torch.stack(ys, 2)
+    return y if state is None else (y, s)
+
+
+def delta_rule(q: Any, k: Any, v: Any, rate: Any, decay: Any = None, state: Any = None) -> Any:
+    s = torch.zeros(*q.shape[:2], q.shape[3], v.shape[3], dtype=q.dtype) if state is None else state
+    ys = []
+    for t in range(q.shape[2]):
+        if decay is not None:
+            s = decay[:, :, t].clamp(min=-20.0).exp()[..., None] * s
+        error = v[:, :, t] - (k[:, :, t, :, None] * s).sum(2)
+        s = s + (rate * k)[:, :, t, :, None] * error[:, :, None]
+        ys.append((q[:, :, t, :, None] * s).sum(2))
+    y = torch.stack(ys, 2)
+    return y if state is None else (y, s)
+
+
 def surrogate(u: Any, kind: str, k: float) -> Any:
     """Return spikes with a surrogate derivative."""
     smooth = {
@@ -178,6 +207,32 @@ def _wide_selective(rng: Any, batch: int, time: int) -> list[Any]:
     ]
 
 
+def _attention(
+    decays: str = "", bonus: bool = False, sizes: tuple[int, int] = (6, 11)
+) -> Callable[..., list[Any]]:
+    """Return operands of linear attention; `decays` names the axes: b(atch), h(eads), t, k(eys)."""
+
+    def operands(rng: Any, batch: int, time: int) -> list[Any]:
+        lead, (keys, values) = (batch, 2, time), sizes
+        arrays = [_some(rng, *lead, n) for n in (keys, keys, values)]
+        lengths = {"b": batch, "h": 2, "t": time, "k": keys, "1": 1}
+        if decays:
+            arrays.append(-_unit(rng, *(lengths[axis] for axis in decays)))
+        return [*arrays, _some(rng, 2, keys)] if bonus else arrays
+
+    return operands
+
+
+def _delta(gated: bool, sizes: tuple[int, int] = (6, 11)) -> Callable[..., list[Any]]:
+    def operands(rng: Any, batch: int, time: int) -> list[Any]:
+        query, key, value = _attention(sizes=sizes)(rng, batch, time)
+        key = key / np.linalg.norm(key, axis=-1, keepdims=True)
+        lead = (batch, 2, time, 1)
+        return [query, key, value, _unit(rng, *lead), *([-_unit(rng, *lead)] if gated else [])]
+
+    return operands
+
+
 def _spiking(rows: int, neurons: int = 9, masked: bool = False) -> Callable[..., list[Any]]:
     def operands(rng: Any, batch: int, time: int) -> list[Any]:
         x = 0.2 + _some(rng, batch, time, neurons)
@@ -263,6 +318,21 @@ CASES = {
         lambda rng, batch, time: [*_selective(rng, batch, time), _some(rng, batch, 5, 3)],
         selective,
     ),
+    "attention": Case("gated_linear_attention", _attention(), attention),
+    "attention, features": Case("gated_linear_attention", _attention("bhtk"), attention),
+    "attention, heads": Case("gated_linear_attention", _attention("bht1"), attention),
+    "attention, shared decays": Case("gated_linear_attention", _attention("1ht1"), attention),
+    "attention, shared features": Case("gated_linear_attention", _attention("1htk"), attention),
+    "attention, bonus": Case("gated_linear_attention", _attention("bhtk", bonus=True), attention),
+    "attention, heads, bonus": Case(
+        "gated_linear_attention", _attention("bht1", bonus=True), attention
+    ),
+    "attention, wide": Case(
+        "gated_linear_attention", _attention("bhtk", sizes=(37, 71)), attention
+    ),
+    "delta rule": Case("gated_delta_rule", _delta(gated=False), delta_rule),
+    "delta rule, gated": Case("gated_delta_rule", _delta(gated=True), delta_rule),
+    "delta rule, wide": Case("gated_delta_rule", _delta(True, (71, 37)), delta_rule),
     "lif": Case("spiking_scan", _spiking(1), spiking, exact=True),
     "lif wide, hard": Case(
         "spiking_scan",

@@ -239,7 +239,11 @@ def test_nan_and_infinity(backend_name):
 
 @pytest.mark.parametrize("backend_name", ["numpy", "torch"])
 @pytest.mark.parametrize(
-    "name", ["linear", "selective", "adaptive", "lstm", "closed form", "liquid"]
+    "name",
+    [
+        *("linear", "selective", "attention, bonus", "delta rule, gated"),
+        *("adaptive", "lstm", "closed form", "liquid"),
+    ],
 )
 def test_switched_off_between_the_passes(backend_name, name):
     case, outs = CASES[name], []
@@ -298,7 +302,13 @@ def test_compiled(name):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["selective", "lstm", "gru", "closed form", "liquid", "synapses"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("selective", "attention, bonus", "attention, heads", "delta rule, gated"),
+        *("lstm", "gru", "closed form", "liquid", "synapses"),
+    ],
+)
 def test_second_derivatives(name):
     case = CASES[name]
     arrays = [
@@ -399,6 +409,7 @@ def test_synapses_out_of_range(threads, backend_name):
 def test_clean_under_sanitizers(tmp_path):
     """Every kernel with all shapes, on NumPy arrays, under AddressSanitizer and UBSan."""
     names = ("library", "parallel", "recurrence", "selective_scan", "spiking", "cells", "synapses")
+    names += ("linear_attention",)
     sources = [str(build.SOURCES / f"{name}.c") for name in names]
     compiler, path = build.find_compiler(), tmp_path / "kernels.so"
     command = [compiler] if isinstance(compiler, str) else [*compiler]

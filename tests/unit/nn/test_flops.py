@@ -159,6 +159,10 @@ def arguments(key: str) -> tuple[Any, ...]:
             ops.ones((states, hidden)), ops.ones(states), ops.ones((2 * hidden, states)),
         ),
         "recurrence.linear_recurrence": (ops.ones((1, time, 1)), sequence),
+        "linear_attention._attend_adjoint": (
+            *[heads] * 4, ops.ones((batch, 2, 64, 64)), heads[:, :, :0],
+            heads[..., :1], heads[..., :1], None, ops.ones((batch, 2, 64, 64)),
+        ),
         "selective_scan.selective_scan": (
             sequence, sequence, ops.ones((hidden, states)), ops.ones((batch, time, states)),
             ops.ones((batch, time, states)), ops.ones(hidden),

@@ -9,22 +9,19 @@ import torch
 from ember_ml.backend import delta_rule
 from ember_ml.backend import linear_attention as shared
 from ember_ml.backend.torch import kernels
-from ember_ml.backend.torch.ops.linearalg.solving import solve_triangular
-from ember_ml.backend.torch.ops.recurrence import linear_recurrence
+from ember_ml.backend.torch.linear_attention import add_own, attend, plain, served
 
 
 def gated_linear_attention(query, key, value, decay=None, bonus=None):
     shared.check("gated_linear_attention", query, key, value, decay, bonus)
     if not query.shape[2]:
         return value
-    operands, strict = (query, key, value, decay), bonus is not None
+    operands = (query, key, value, decay)
     if kernels.serves(*operands) and kernels.gated_linear_attention.takes(query, value):
-        y = kernels.gated_linear_attention.apply(_attend, *operands, strict=strict)
-    else:
-        y = _attend(*operands, strict=strict)
-    if bonus is None:
-        return y
-    return y + (query * key * bonus.unsqueeze(1)).sum(-1, keepdim=True) * value
+        strict = bonus is not None
+        y = kernels.gated_linear_attention.apply(_plain_attention, *operands, strict=strict)
+        return y if bonus is None else add_own(y, query, key, value, bonus)
+    return _apply(query, key, value, decay, None, bonus)
 
 
 def gated_delta_rule(query, key, value, rate, decay=None):
@@ -33,34 +30,31 @@ def gated_delta_rule(query, key, value, rate, decay=None):
         return value
     operands = query, key, value, rate, decay
     if kernels.serves(*operands) and kernels.gated_delta_rule.takes(query, value):
-        return kernels.gated_delta_rule.apply(_correct, *operands)
-    return _correct(*operands)
+        return kernels.gated_delta_rule.apply(_plain_delta_rule, *operands)
+    return _apply(query, key, value, decay, rate, None)
 
 
-def _attend(
+def _attend(query, key, value, decay=None, rate=None, bonus=None, state=None):
+    results = served(query, key, value, decay, rate, bonus, state)
+    return None if results is None else (*results, torch.empty_like(value[:, :, :0]))
+
+
+def _apply(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, decay: Any, rate: Any, bonus: Any
+) -> torch.Tensor:
+    results = served(query, key, value, decay, rate, bonus, None)
+    if results is None:
+        results = plain(query, key, value, decay, rate, bonus, None)
+    return results[0]
+
+
+def _plain_attention(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, decay: Any, strict: bool
 ) -> torch.Tensor:
-    """Compute in plain ops."""
-    return shared.attend(_ARRAYS, query, key, value, _clamped(decay), strict, None)[0]
+    return attend(query, key, value, decay, strict, None)[0]
 
 
-def _correct(
+def _plain_delta_rule(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, rate: torch.Tensor, decay: Any
 ) -> torch.Tensor:
-    """Compute in plain ops."""
-    return delta_rule.apply(_ARRAYS, query, key, value, rate, _clamped(decay), None)[0]
-
-
-def _clamped(decay: Any) -> Any:
-    return None if decay is None else torch.clamp(decay, min=shared.MIN_LOG_DECAY)
-
-
-def _pad(x: torch.Tensor, count: int) -> torch.Tensor:
-    return torch.nn.functional.pad(x, (0, 0, 0, count))
-
-
-def _solve(system: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    return solve_triangular(system, right, unit_diagonal=True)
-
-
-_ARRAYS = shared.Arrays(torch, _pad, linear_recurrence, _solve)
+    return plain(query, key, value, decay, rate, None, None)[0]

@@ -1,0 +1,216 @@
+"""Linear attention and the delta rule on the CPU by the C kernels, and in plain ops.
+
+Operands are query, key, value, decay, rate, bonus and state. With rates, this is the delta rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ember_ml import _native
+from ember_ml.backend import attention_steps, delta_rule
+from ember_ml.backend import linear_attention as shared
+from ember_ml.backend import native_linear_attention as native
+from ember_ml.backend.torch.fusion import fused, fusible
+from ember_ml.backend.torch.native import frame
+from ember_ml.backend.torch.nesting import tracing
+from ember_ml.backend.torch.ops.linearalg.solving import solve_triangular
+from ember_ml.backend.torch.ops.recurrence import is_exporting, linear_recurrence
+
+_DTYPES = (torch.float32, torch.float64)
+
+
+def served(*operands: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return the outputs and the last state, empty without a first one; None if not served.
+
+    Args:
+        operands: The operands, in shapes that agree.
+    """
+    if torch.compiler.is_compiling():
+        return _opaque(*operands)[:2] if _is_opaque(*operands) else None
+    if not fusible(*operands) or not native.fits(operands[:6], operands[6]):
+        return None
+    access = frame(*operands)
+    if access is None or not native.has_heads(access, operands):
+        return None
+    return fused(_run, _pull, plain, *operands)
+
+
+def _is_opaque(*operands: Any) -> bool:
+    """Return whether a compiler sees the call as one op."""
+    if _native.library is None or tracing.gradients or is_exporting():
+        return False
+    dtype = operands[0].dtype
+    alike = all(x is None or (x.dtype is dtype and x.device.type == "cpu") for x in operands)
+    return alike and dtype in _DTYPES and native.fits(operands[:6], operands[6])
+
+
+def plain(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    decay: torch.Tensor | None,
+    rate: torch.Tensor | None,
+    bonus: torch.Tensor | None,
+    state: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the same in ops that torch differentiates any number of times."""
+    if rate is not None:
+        y, last = delta_rule.apply(_ARRAYS, query, key, value, rate, _clamped(decay), state)
+        return y, y[:, :, :0] if last is None else last
+    y, last = attend(query, key, value, decay, bonus is not None, state)
+    y = y if bonus is None else add_own(y, query, key, value, bonus)
+    return y, y[:, :, :0] if last is None else last
+
+
+def attend(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    decay: Any,
+    strict: bool,
+    state: Any,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return linear attention in plain ops, like `backend.linear_attention.attend`."""
+    return shared.attend(_ARRAYS, query, key, value, _clamped(decay), strict, state)
+
+
+def add_own(
+    y: torch.Tensor, query: Any, key: torch.Tensor, value: torch.Tensor, bonus: torch.Tensor
+) -> torch.Tensor:
+    """Add what each position reads from itself by the bonus."""
+    return y + (query * key * bonus.unsqueeze(1)).sum(-1, keepdim=True) * value
+
+
+def _clamped(decay: Any) -> Any:
+    return None if decay is None else torch.clamp(decay, min=shared.MIN_LOG_DECAY)
+
+
+def _pad(x: torch.Tensor, count: int) -> torch.Tensor:
+    return torch.nn.functional.pad(x, (0, 0, 0, count))
+
+
+def _solve(system: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    return solve_triangular(system, right, unit_diagonal=True)
+
+
+_ARRAYS = shared.Arrays(torch, _pad, linear_recurrence, _solve)
+
+
+def _run(*given: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], Any]:
+    """Return the outputs and the last state, and what the gradient needs besides the operands."""
+    *operands, state = given
+    access = frame(*given)
+    if access is None:
+        return _run_steps(operands, state)
+    start = None if state is None else state.contiguous()
+    y, last, errors = native.forward(access, operands, start)
+    return (y, torch.empty_like(y[:, :, :0]) if last is None else last), errors
+
+
+def _pull(given: Any, errors: Any, g: torch.Tensor, g_last: torch.Tensor) -> list[Any]:
+    """Return the gradients of the operands; None for what is None."""
+    *operands, state = given
+    into = None if state is None else g_last.contiguous()
+    access = frame(*given, errors, g, into)
+    if access is None:
+        return _pull_steps(operands, state, g, into)
+    start = None if state is None else state.contiguous()
+    return native.adjoint(access, operands, start, errors, g, into)
+
+
+def _run_steps(operands: Any, state: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], Any]:
+    query, key, value, decay, rate, bonus = operands
+    start = _zeros(query, value) if state is None else state
+    steps = attention_steps.forward(torch, (query, key, value, _clamped(decay), rate, bonus), start)
+    last = torch.empty_like(value[:, :, :0]) if state is None else steps[1]
+    return (steps[0], last), None if rate is None else steps[2]
+
+
+def _pull_steps(operands: Any, state: Any, g: torch.Tensor, into: Any) -> list[Any]:
+    query, key, value, decay, rate, bonus = operands
+    zeros = _zeros(query, value)
+    start, into = (zeros, zeros) if state is None else (state, into)
+    clamped = (query, key, value, _clamped(decay), rate, bonus)
+    grads = attention_steps.adjoint(torch, clamped, start, g, into)
+    if decay is not None:
+        grads[3] = torch.where(decay < shared.MIN_LOG_DECAY, 0.0, grads[3])
+    return [*grads[:6], None if state is None else grads[6]]
+
+
+def _zeros(query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    return value.new_zeros((*query.shape[:2], query.shape[3], value.shape[3]))
+
+
+_SCHEMA = (
+    "Tensor query, Tensor key, Tensor value, Tensor? decay, Tensor? rate, Tensor? bonus, "
+    "Tensor? state"
+)
+
+
+def _run_opaque(*operands: Any) -> tuple[torch.Tensor, ...]:
+    (y, last), errors = _run(*operands)
+    return (
+        y.contiguous(),
+        last.contiguous(),
+        y.new_empty(0) if errors is None else errors.contiguous(),
+    )
+
+
+def _pull_opaque(*args: Any) -> list[torch.Tensor]:
+    operands, errors, g, g_last = args[:7], *args[7:]
+    grads = _pull(operands, None if operands[4] is None else errors, g, g_last)
+    return [g.new_empty(0) if x is None else x.contiguous() for x in grads]
+
+
+# A compiler would trace many small ops, so it sees the walk and its adjoint as two.
+_opaque = torch.library.custom_op(
+    "ember_ml::linear_attention",
+    _run_opaque,
+    mutates_args=(),
+    schema=f"({_SCHEMA}) -> (Tensor, Tensor, Tensor)",
+)
+_opaque_pull = torch.library.custom_op(
+    "ember_ml::linear_attention_adjoint",
+    _pull_opaque,
+    mutates_args=(),
+    schema=f"({_SCHEMA}, Tensor errors, Tensor g, Tensor g_last) -> Tensor[]",
+)
+
+
+def _fake(
+    query: torch.Tensor,
+    key: Any,
+    value: torch.Tensor,
+    decay: Any,
+    rate: Any,
+    bonus: Any,
+    state: Any,
+) -> tuple[torch.Tensor, ...]:
+    return (
+        value.new_empty(value.shape),
+        value.new_empty((*value.shape[:2], 0, value.shape[3]) if state is None else state.shape),
+        value.new_empty(0 if rate is None else value.shape),
+    )
+
+
+def _fake_pull(*args: Any) -> list[torch.Tensor]:
+    return [args[0].new_empty(0 if x is None else x.shape) for x in args[:7]]
+
+
+def _save(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*inputs, output[2])
+
+
+def _backward(ctx: Any, g: Any, g_last: Any, _: Any) -> tuple[Any, ...]:
+    grads = _opaque_pull(*ctx.saved_tensors, g, g_last)
+    return tuple(
+        None if x is None else grad for x, grad in zip(ctx.saved_tensors[:7], grads, strict=True)
+    )
+
+
+_opaque.register_fake(_fake)
+_opaque_pull.register_fake(_fake_pull)
+_opaque.register_autograd(_backward, setup_context=_save)
