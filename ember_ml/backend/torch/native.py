@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ctypes import CDLL
+
 import torch
 
 from ember_ml import _native
@@ -11,15 +13,16 @@ SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-def frame(*tensors: torch.Tensor | None) -> Frame | None:
+def frame(*tensors: torch.Tensor | None, library: CDLL | None = None) -> Frame | None:
     """Return the access to tensors of one dtype; None if the kernels do not serve them.
 
     They serve dense tensors in memory. A dispatch mode or a tracer must see torch's own ops.
 
     Args:
         tensors: Operands of a kernel; None for an operand that is not given.
+        library: Library of the kernels. Default: the one in use.
     """
-    library = _native.library
+    library = _native.library if library is None else library
     if library is None or torch._C._len_torch_dispatch_stack() or torch._C._get_tracing_state():
         return None
     first: torch.Tensor | None = None

@@ -16,7 +16,7 @@ import torch
 
 from ember_ml import GradientTape, _native, ops, use_backend
 from ember_ml._native import build, calls
-from ember_ml.backend.torch import synapses
+from ember_ml.backend.torch import opaque_cells, synapses
 from ember_ml.backend.torch.ops import recurrence, selective_scan
 from ember_ml.backend.torch.ops.nn import spiking
 from ember_ml.nn import tensor
@@ -273,6 +273,12 @@ OPAQUE = {
     "selective": (selective_scan._opaque, (None,)),
     "adaptive": (spiking._opaque, ("soft", 0, "atan", 2.0)),
     "synaptic, masked": (spiking._opaque, ("hard", 0, "sigmoid", 2.0)),
+    "lstm": (opaque_cells.lstm.run, (False,)),
+    "gru": (opaque_cells.gru.run, (False,)),
+    "closed form": (opaque_cells.closed_form.run, (True,)),
+    "gru without biases": (opaque_cells.gru.run, (None, None, False)),
+    "closed form with timespans": (opaque_cells.closed_form.run, (True,)),
+    "liquid": (opaque_cells.liquid.run, (False,)),
 }
 
 

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from ember_ml._core.errors import ShapeError
 from ember_ml._native.frame import Frame
 from ember_ml.backend import native_liquid
-from ember_ml.backend.torch import loops, native_loops
+from ember_ml.backend.torch import loops, native_loops, opaque_cells
 from ember_ml.backend.torch.custom import custom_vjp, fused_once
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
@@ -32,7 +32,7 @@ def lstm(
     bias_hh: torch.Tensor | None = None,
 ) -> tuple[Any, Any, Any]:
     arrays = x, h0, c0, weight_ih, weight_hh, bias_ih, bias_hh
-    return _run(_fused_lstm, _stepwise_lstm, native_loops.lstm, arrays)
+    return _run(_fused_lstm, _stepwise_lstm, native_loops.lstm, opaque_cells.lstm, arrays)
 
 
 def gru(
@@ -44,7 +44,7 @@ def gru(
     bias_hh: torch.Tensor | None = None,
 ) -> tuple[Any, Any]:
     arrays = x, h0, weight_ih, weight_hh, bias_ih, bias_hh
-    return _run(_fused_gru, _stepwise_gru, native_loops.gru, arrays)
+    return _run(_fused_gru, _stepwise_gru, native_loops.gru, opaque_cells.gru, arrays)
 
 
 def closed_form(
@@ -59,6 +59,8 @@ def closed_form(
     stepwise = functools.partial(_stepwise_closed_form, gated=gated)
     arrays = x, h0, weight_hh, weight, bias, timespans
     passes = functools.partial(native_loops.closed_form, gated=gated)
+    if torch.compiler.is_compiling() and _is_opaque(native_liquid.closed_form_fits, arrays):
+        return opaque_cells.closed_form(arrays, gated)
     fits = native_liquid.closed_form_fits
     return _by_hand(loops.ClosedForm(gated), stepwise, passes, fits, arrays)
 
@@ -72,8 +74,14 @@ def liquid(
     weights: torch.Tensor,
 ) -> torch.Tensor:
     arrays = x, v0, capacity, slopes, offsets, weights
+    if torch.compiler.is_compiling() and _is_opaque(native_liquid.liquid_fits, arrays):
+        return opaque_cells.liquid(arrays)
     fits = native_liquid.liquid_fits
     return _by_hand(loops.Liquid(), _stepwise_liquid, native_loops.liquid, fits, arrays)
+
+
+def _is_opaque(fits: Callable[[Sequence[Any]], bool], arrays: Sequence[Any]) -> bool:
+    return opaque_cells.serves(arrays) and fits(arrays)
 
 
 def _by_hand(
@@ -131,6 +139,7 @@ def _run(
     kernel: Callable[..., Any],
     stepwise: Callable[..., Any],
     passes: Callable[..., native_loops.Pair],
+    opaque: opaque_cells.OpaqueCell,
     arrays: Sequence[Any],
 ) -> tuple[torch.Tensor, ...]:
     """Use the C kernels or torch's fused kernel where possible; half precision in float32."""
@@ -139,13 +148,15 @@ def _run(
     dtype = x.dtype
     if dtype in _HALVES:
         wide = [None if x is None else x.float() for x in arrays]
-        return tuple(out.to(dtype) for out in _run(kernel, stepwise, passes, wide))
-    if not arrays[0].shape[1] or torch.compiler.is_compiling():
+        return tuple(out.to(dtype) for out in _run(kernel, stepwise, passes, opaque, wide))
+    if torch.compiler.is_compiling():
+        return opaque(arrays) if opaque_cells.serves(arrays) else stepwise(*arrays)
+    if not arrays[0].shape[1]:
         return stepwise(*arrays)
     if torch.is_autocast_enabled("cpu") and x.device.type == "cpu":
         # oneDNN has no LSTM in bfloat16 for many processors, so the layer runs in float32.
         with torch.autocast("cpu", enabled=False):
-            outs = _run(kernel, stepwise, passes, arrays)
+            outs = _run(kernel, stepwise, passes, opaque, arrays)
         narrow = torch.get_autocast_dtype("cpu") if dtype is torch.float32 else dtype
         return tuple(out.to(narrow) for out in outs)
     single = x.shape[1] == 1 and not is_tracked(*arrays)  # torch's own step is as fast
