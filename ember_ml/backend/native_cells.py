@@ -74,7 +74,7 @@ def scale(
     rows, *strides = frame.rows(x)
     work = batch * length * (hidden * width + width * heads) // 8
     slots = min(batch, frame.threads_for(work))
-    size = frame.kernel("ember_cell_workspace")(batch, hidden, width, heads, slots)
+    size = frame.size("ember_cell_workspace", batch, hidden, width, heads, slots)
     return [rows, frame.empty((size,))], [batch, length, hidden, width, heads, slots, *strides]
 
 

@@ -38,6 +38,8 @@ def fits(operands: Any, *states: Any, errors: Any = None, grad: Any = None) -> b
     expected = [(key, query.shape), (rate, (*sequence[:3], 1)), (bonus, (heads, keys))]
     expected += [(x, sequence) for x in (value, errors, grad)]
     expected += [(x, (batch, heads, keys, value.shape[3])) for x in states]
+    if rate is not None and (features or bonus is not None):  # not for the delta rule
+        return False
     decays = [(b, heads, time, n) for b in (1, batch) for n in (1, keys)]
     right = decay is None or tuple(decay.shape) in decays
     return right and all(x is None or tuple(x.shape) == tuple(shape) for x, shape in expected)
@@ -97,7 +99,7 @@ def _call(
     (batch, heads, time, keys), values = query.shape, value.shape[3]
     decays = 0 if decay is None else decay.shape[3]
     slots = min(batch * heads, frame.threads_for(_work(query, value)))
-    size = frame.kernel("ember_linear_attention_workspace")(time, keys, values, decays)
+    size = frame.size("ember_linear_attention_workspace", time, keys, values, decays)
     numbers = [batch, heads, time, keys, values, decays, slots, size]
     series = [_rows(frame, x, batch) for x in (*rows, grad, *results)]
     for _, *strides in series:
