@@ -16,6 +16,7 @@ from ember_ml.backend import native_linear_attention as native
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import tracing
+from ember_ml.backend.torch.opaque import opaque_scan
 from ember_ml.backend.torch.ops.linearalg.solving import solve_triangular
 from ember_ml.backend.torch.ops.recurrence import is_exporting, linear_recurrence
 
@@ -113,6 +114,7 @@ def _run(*given: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], Any]:
 def _pull(given: Any, errors: Any, g: torch.Tensor, g_last: torch.Tensor) -> list[Any]:
     """Return the gradients of the operands; None for what is None."""
     *operands, state = given
+    errors = None if operands[4] is None else errors  # without rates, the custom op saves nothing
     into = None if state is None else g_last.contiguous()
     access = frame(*given, errors, g, into)
     if access is None:
@@ -150,36 +152,6 @@ _SCHEMA = (
 )
 
 
-def _run_opaque(*operands: Any) -> tuple[torch.Tensor, ...]:
-    (y, last), errors = _run(*operands)
-    return (
-        y.contiguous(),
-        last.contiguous(),
-        y.new_empty(0) if errors is None else errors.contiguous(),
-    )
-
-
-def _pull_opaque(*args: Any) -> list[torch.Tensor]:
-    operands, errors, g, g_last = args[:7], *args[7:]
-    grads = _pull(operands, None if operands[4] is None else errors, g, g_last)
-    return [g.new_empty(0) if x is None else x.contiguous() for x in grads]
-
-
-# A compiler would trace many small ops, so it sees the walk and its adjoint as two.
-_opaque = torch.library.custom_op(
-    "ember_ml::linear_attention",
-    _run_opaque,
-    mutates_args=(),
-    schema=f"({_SCHEMA}) -> (Tensor, Tensor, Tensor)",
-)
-_opaque_pull = torch.library.custom_op(
-    "ember_ml::linear_attention_adjoint",
-    _pull_opaque,
-    mutates_args=(),
-    schema=f"({_SCHEMA}, Tensor errors, Tensor g, Tensor g_last) -> Tensor[]",
-)
-
-
 def _fake(
     query: torch.Tensor,
     key: Any,
@@ -196,21 +168,5 @@ def _fake(
     )
 
 
-def _fake_pull(*args: Any) -> list[torch.Tensor]:
-    return [args[0].new_empty(0 if x is None else x.shape) for x in args[:7]]
-
-
-def _save(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.save_for_backward(*inputs, output[2])
-
-
-def _backward(ctx: Any, g: Any, g_last: Any, _: Any) -> tuple[Any, ...]:
-    grads = _opaque_pull(*ctx.saved_tensors, g, g_last)
-    return tuple(
-        None if x is None else grad for x, grad in zip(ctx.saved_tensors[:7], grads, strict=True)
-    )
-
-
-_opaque.register_fake(_fake)
-_opaque_pull.register_fake(_fake_pull)
-_opaque.register_autograd(_backward, setup_context=_save)
+# A compiler would trace many small ops.
+_opaque = opaque_scan("linear_attention", _SCHEMA, _run, _pull, _fake)
