@@ -105,10 +105,12 @@ def _run(*given: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], Any]:
     *operands, state = given
     access = frame(*given)
     if access is None:
-        return _run_steps(operands, state)
-    start = None if state is None else state.contiguous()
-    y, last, errors = native.forward(access, operands, start)
-    return (y, torch.empty_like(y[:, :, :0]) if last is None else last), errors
+        y, last, errors = attention_steps.forward(torch, operands, state)
+    else:
+        start = None if state is None else state.contiguous()
+        y, last, errors = native.forward(access, operands, start)
+    last = torch.empty_like(y[:, :, :0]) if state is None else last
+    return (y, last), None if operands[4] is None else errors
 
 
 def _pull(given: Any, errors: Any, g: torch.Tensor, g_last: torch.Tensor) -> list[Any]:
@@ -118,32 +120,9 @@ def _pull(given: Any, errors: Any, g: torch.Tensor, g_last: torch.Tensor) -> lis
     into = None if state is None else g_last.contiguous()
     access = frame(*given, errors, g, into)
     if access is None:
-        return _pull_steps(operands, state, g, into)
+        return attention_steps.adjoint(torch, operands, state, g, into)
     start = None if state is None else state.contiguous()
     return native.adjoint(access, operands, start, errors, g, into)
-
-
-def _run_steps(operands: Any, state: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], Any]:
-    query, key, value, decay, rate, bonus = operands
-    start = _zeros(query, value) if state is None else state
-    steps = attention_steps.forward(torch, (query, key, value, _clamped(decay), rate, bonus), start)
-    last = torch.empty_like(value[:, :, :0]) if state is None else steps[1]
-    return (steps[0], last), None if rate is None else steps[2]
-
-
-def _pull_steps(operands: Any, state: Any, g: torch.Tensor, into: Any) -> list[Any]:
-    query, key, value, decay, rate, bonus = operands
-    zeros = _zeros(query, value)
-    start, into = (zeros, zeros) if state is None else (state, into)
-    clamped = (query, key, value, _clamped(decay), rate, bonus)
-    grads = attention_steps.adjoint(torch, clamped, start, g, into)
-    if decay is not None:
-        grads[3] = torch.where(decay < shared.MIN_LOG_DECAY, 0.0, grads[3])
-    return [*grads[:6], None if state is None else grads[6]]
-
-
-def _zeros(query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    return value.new_zeros((*query.shape[:2], query.shape[3], value.shape[3]))
 
 
 _SCHEMA = (
