@@ -12,7 +12,7 @@ from ember_ml.backend.linear_attention import MIN_LOG_DECAY
 
 
 class _Step(NamedTuple):
-    """A step: what the delta rule corrects, what is written, and the state after it."""
+    """A step: error of the delta rule, value that is written, and the state after it."""
 
     error: Any
     write: Any
@@ -62,7 +62,7 @@ def _walk(xp: Any, operands: Any, state: Any) -> list[_Step]:
 
 
 def forward(xp: Any, operands: Any, state: Any) -> tuple[Any, Any, Any]:
-    """Return the outputs, the last state, and what the delta rule corrects: v - s' k.
+    """Return the outputs, the last state, and the errors of the delta rule: v - s' k.
 
     Args:
         xp: Array module.
@@ -83,7 +83,7 @@ def forward(xp: Any, operands: Any, state: Any) -> tuple[Any, Any, Any]:
 
 
 def adjoint(xp: Any, operands: Any, state: Any, grad: Any, grad_last: Any) -> list[Any]:
-    """Return the gradients of the operands and of the state; None for what is None.
+    """Return the gradients of the operands and of the state; None for missing operands.
 
     Args:
         xp: Array module.

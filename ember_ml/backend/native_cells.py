@@ -27,7 +27,7 @@ def have_shapes(arrays: Any, shapes: Any) -> bool:
 
 
 def fits(gates: int, x: Any, states: Any, weight_ih: Any, weight_hh: Any, *biases: Any) -> bool:
-    """Return whether shapes agree, and no array is empty; the kernels would read beyond others.
+    """Return whether shapes agree and no array is empty; the kernels do not check them.
 
     Args:
         gates: 4 for an LSTM, 3 for a GRU.

@@ -165,7 +165,7 @@ def _attend_adjoint(
     bonus: TensorLike | None = None,
     state: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of the operands of `_attend`; zeros for what is None.
+    """Return the gradients of the operands of `_attend`; zeros for missing operands.
 
     The body does not use the saved values, which have no gradient.
     """

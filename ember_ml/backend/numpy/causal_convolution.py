@@ -101,7 +101,7 @@ def _silu_access(
 
 
 def _columns(x: np.ndarray, weight: np.ndarray, *others: np.ndarray | None) -> Frame | None:
-    """Return the access to the operands if the channels of x are neighbors in memory."""
+    """Return the access to the operands if the channels of x are contiguous."""
     access = frame(x, weight, *others)
     if access is None or not columns.fits(access.strides(x), weight.shape[1]):
         return None

@@ -14,7 +14,7 @@ from ember_ml.backend import native_long_convolution as native
 from ember_ml.backend.fft_lengths import fast_fft_length
 from ember_ml.backend.numpy.native import frame
 
-_DIRECT = native.MOST_LENGTH  # the C kernel is faster than NumPy's FFT for all that it takes
+_DIRECT = native.MOST_LENGTH  # the C kernel is faster than NumPy's FFT up to there
 
 
 class Filters:

@@ -34,7 +34,7 @@ def served(*operands: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
     if not fusible(*operands) or not native.fits(operands[:6], operands[6]):
         return None
     access = frame(*operands)
-    if access is None or not native.has_heads(access, operands):
+    if access is None or not native.has_enough_heads(access, operands):
         return None
     return fused(_run, _pull, plain, *operands)
 
@@ -114,7 +114,7 @@ def _run(*given: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], Any]:
 
 
 def _pull(given: Any, errors: Any, g: torch.Tensor, g_last: torch.Tensor) -> list[Any]:
-    """Return the gradients of the operands; None for what is None."""
+    """Return the gradients of the operands; None for missing operands."""
     *operands, state = given
     errors = None if operands[4] is None else errors  # without rates, the custom op saves nothing
     into = None if state is None else g_last.contiguous()

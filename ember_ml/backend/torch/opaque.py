@@ -23,14 +23,14 @@ def opaque_scan(
         run: Function of the operands that returns the outputs and the last state as a tuple, and
             the saved values or None, as for `fusion.fused`.
         pull: Function of the operands, the saved values (empty for None) and the gradients of the
-            outputs and of the last state; returns the operands' gradients, None for what is None.
+            outputs and of the last state; returns the operands' gradients, None for missing ones.
         fake: Function of the operands that returns the results without values.
     """
 
     def forward(*operands: Any) -> tuple[torch.Tensor, ...]:
         (y, last), saved = run(*operands)
-        kept = y.new_empty(0) if saved is None else saved.contiguous()
-        return y.contiguous(), last.contiguous(), kept
+        saved = y.new_empty(0) if saved is None else saved.contiguous()
+        return y.contiguous(), last.contiguous(), saved
 
     def gradients(*args: Any) -> list[torch.Tensor]:
         *operands, saved, g, g_last = args

@@ -31,7 +31,7 @@ def gelu_adjoint(g: np.ndarray, x: np.ndarray, approximate: bool = False) -> np.
 def _gated(
     name: str, g: np.ndarray, x: np.ndarray, axis: int, gate_first: bool
 ) -> np.ndarray | None:
-    """Return the gradient of x, of which one half of the axis is the gate."""
+    """Return the gradient of x; one half of the axis is the gate, the other one the value."""
     if not (native.is_served(x, g) and -x.ndim <= axis < x.ndim and g.ndim == x.ndim):
         return None
     (g, _), (x, moved) = native.as_rows(g, axis), native.as_rows(x, axis)
