@@ -130,7 +130,7 @@ def lstm(
     states, cells = frame.empty((length + 1, batch, depth)), with_first(frame, c0, length)
     states[0, :, :size] = h0
     gates, y = frame.empty((length, batch, 4 * size)), frame.empty((batch, length, size))
-    start = bias if joint else None
+    start = matrix(frame, bias) if joint else None
     arrays = [rows, matrix(frame, weight), workspace, start, states, cells, gates, y]
     frame.call_arrays("ember_lstm", arrays, [*numbers, depth])
     return (y, states[-1, :, :size], cells[-1]), (states[:-1], cells, gates)
