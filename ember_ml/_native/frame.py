@@ -49,8 +49,18 @@ class Frame(NamedTuple):
             return self.copy(x[0, 0], (x.shape[2],)), 0, 0
         return self.copy(x, tuple(x.shape)), x.shape[1] * x.shape[2], x.shape[2]
 
-    def kernel(self, name: str) -> Any:
-        """Return the function of the library for the dtype of the arrays."""
+    def size(self, name: str, *numbers: int) -> int:
+        """Return the result of a function of sizes, such as the elements of a workspace.
+
+        Args:
+            name: Name without the suffix of the dtype.
+            numbers: Arguments of the function.
+        """
+        function = self._function(name)
+        function.restype = ctypes.c_int64
+        return int(function(*map(ctypes.c_int64, numbers)))
+
+    def _function(self, name: str) -> Any:
         return getattr(self.library, f"{name}_{self.suffix}")
 
     def call_arrays(self, name: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
@@ -66,4 +76,4 @@ class Frame(NamedTuple):
             numbers: Sizes, strides and options.
         """
         arrays = (ctypes.c_void_p * len(pointers))(*pointers)
-        self.kernel(name)(arrays, (ctypes.c_int64 * len(numbers))(*numbers))
+        self._function(name)(arrays, (ctypes.c_int64 * len(numbers))(*numbers))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ember_ml.backend.linear_attention import MIN_LOG_DECAY
+
 
 class _Step(NamedTuple):
-    """A step: what the delta rule corrects, what is written, and the state after it."""
+    """A step: error of the delta rule, value that is written, and the state after it."""
 
     error: Any
     write: Any
@@ -23,6 +25,20 @@ def _outer(x: Any, y: Any) -> Any:
 
 def _fade(xp: Any, decay: Any, t: int, state: Any) -> Any:
     return state if decay is None else xp.exp(decay[:, :, t])[..., None] * state
+
+
+def _clipped(xp: Any, operands: Any) -> tuple[Any, ...]:
+    """Return the operands with log decays not below `MIN_LOG_DECAY`."""
+    query, key, value, decay, rate, bonus = operands
+    if decay is not None:
+        decay = xp.where(decay < MIN_LOG_DECAY, MIN_LOG_DECAY, decay)
+    return query, key, value, decay, rate, bonus
+
+
+def _zeros(xp: Any, operands: Any) -> Any:
+    """Return a state of zeros."""
+    query, _, value, *_ = operands
+    return xp.zeros_like(_outer(query[:, :, 0], value[:, :, 0]))
 
 
 def _walk(xp: Any, operands: Any, state: Any) -> list[_Step]:
@@ -46,14 +62,15 @@ def _walk(xp: Any, operands: Any, state: Any) -> list[_Step]:
 
 
 def forward(xp: Any, operands: Any, state: Any) -> tuple[Any, Any, Any]:
-    """Return the outputs, the last state, and what the delta rule corrects: v - s' k.
+    """Return the outputs, the last state, and the errors of the delta rule: v - s' k.
 
     Args:
         xp: Array module.
-        operands: Query, key, value, decay, rate and bonus; the last three may be None. Log decays
-            are not below `MIN_LOG_DECAY`. There is at least one step.
-        state: State before the first step.
+        operands: Query, key, value, decay, rate and bonus; the last three may be None. There is at
+            least one step.
+        state: State before the first step, or None for zeros.
     """
+    operands, state = _clipped(xp, operands), _zeros(xp, operands) if state is None else state
     query, key, bonus = operands[0], operands[1], operands[5]
     steps, outputs = _walk(xp, operands, state), []
     for t, step in enumerate(steps):
@@ -66,15 +83,19 @@ def forward(xp: Any, operands: Any, state: Any) -> tuple[Any, Any, Any]:
 
 
 def adjoint(xp: Any, operands: Any, state: Any, grad: Any, grad_last: Any) -> list[Any]:
-    """Return the gradients of the operands and of the state; None for operands that are None.
+    """Return the gradients of the operands and of the state; None for missing operands.
 
     Args:
         xp: Array module.
         operands: As in `forward`.
-        state: State before the first step.
+        state: State before the first step, or None for zeros.
         grad: Gradient of the outputs.
-        grad_last: Gradient of the last state.
+        grad_last: Gradient of the last state; not used without a state.
     """
+    if state is None:
+        zeros = _zeros(xp, operands)
+        return [*adjoint(xp, operands, zeros, grad, zeros)[:6], None]
+    given, operands = operands[3], _clipped(xp, operands)
     query, key, _, decay, rate, bonus = operands
     steps, into = _walk(xp, operands, state), grad_last
     rows: list[tuple[Any, ...]] = []
@@ -113,4 +134,6 @@ def adjoint(xp: Any, operands: Any, state: Any, grad: Any, grad_last: Any) -> li
     grads = [None if part[0] is None else xp.stack(part, 2) for part in parts]
     if decay is not None and decay.shape[0] != query.shape[0]:
         grads[3] = xp.sum(grads[3], 0)[None]
+    if decay is not None:
+        grads[3] = xp.where(given < MIN_LOG_DECAY, 0.0, grads[3])
     return [*grads, grad_bonus, into]

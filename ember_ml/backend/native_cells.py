@@ -27,7 +27,7 @@ def have_shapes(arrays: Any, shapes: Any) -> bool:
 
 
 def fits(gates: int, x: Any, states: Any, weight_ih: Any, weight_hh: Any, *biases: Any) -> bool:
-    """Return whether shapes agree, and no array is empty; the kernels would read beyond others.
+    """Return whether shapes agree and no array is empty; the kernels do not check them.
 
     Args:
         gates: 4 for an LSTM, 3 for a GRU.
@@ -74,7 +74,7 @@ def scale(
     rows, *strides = frame.rows(x)
     work = batch * length * (hidden * width + width * heads) // 8
     slots = min(batch, frame.threads_for(work))
-    size = frame.kernel("ember_cell_workspace")(batch, hidden, width, heads, slots)
+    size = frame.size("ember_cell_workspace", batch, hidden, width, heads, slots)
     return [rows, frame.empty((size,))], [batch, length, hidden, width, heads, slots, *strides]
 
 
@@ -130,7 +130,7 @@ def lstm(
     states, cells = frame.empty((length + 1, batch, depth)), with_first(frame, c0, length)
     states[0, :, :size] = h0
     gates, y = frame.empty((length, batch, 4 * size)), frame.empty((batch, length, size))
-    start = bias if joint else None
+    start = matrix(frame, bias) if joint else None
     arrays = [rows, matrix(frame, weight), workspace, start, states, cells, gates, y]
     frame.call_arrays("ember_lstm", arrays, [*numbers, depth])
     return (y, states[-1, :, :size], cells[-1]), (states[:-1], cells, gates)

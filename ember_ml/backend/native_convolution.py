@@ -1,4 +1,4 @@
-"""Arguments of the C kernels of short causal filters, for channels that are neighbors in memory."""
+"""Arguments of the C kernels of short causal filters, of arrays with contiguous channels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_TAPS = 16
 
 
 def fits(strides: Sequence[int], taps: int) -> bool:
-    """Return whether the channels of an array (batch, channels, time) are neighbors in memory.
+    """Return whether an array (batch, channels, time) has contiguous channels, and few taps.
 
     Args:
         strides: Strides of the array, in elements.
@@ -22,7 +22,7 @@ def fits(strides: Sequence[int], taps: int) -> bool:
 
 
 def forward(frame: Frame, x: Any, weight: Any, bias: Any, silu: bool) -> Any:
-    """Return the filtered x, (batch, channels, time), with the channels as neighbors in memory.
+    """Return the filtered x, (batch, channels, time), with contiguous channels.
 
     Args:
         frame: Access to the arrays.
@@ -69,9 +69,9 @@ def adjoint(frame: Frame, g: Any, x: Any, weight: Any, bias: Any, silu: bool) ->
 def _operands(frame: Frame, x: Any, weight: Any, bias: Any) -> tuple[list[Any], tuple[int, ...]]:
     """Return the weight, (taps, channels), the bias, and batch, channels, length and taps."""
     channels, taps = weight.shape
-    turned = frame.copy(weight.swapaxes(0, 1), (taps, channels))
-    shift = None if bias is None else frame.copy(bias, (channels,))
-    return [turned, shift], (x.shape[0], channels, x.shape[2], taps)
+    taps_first = frame.copy(weight.swapaxes(0, 1), (taps, channels))
+    bias = None if bias is None else frame.copy(bias, (channels,))
+    return [taps_first, bias], (x.shape[0], channels, x.shape[2], taps)
 
 
 def _threads(frame: Frame, sizes: Sequence[int], cost: int) -> int:

@@ -38,13 +38,15 @@ def fits(operands: Any, *states: Any, errors: Any = None, grad: Any = None) -> b
     expected = [(key, query.shape), (rate, (*sequence[:3], 1)), (bonus, (heads, keys))]
     expected += [(x, sequence) for x in (value, errors, grad)]
     expected += [(x, (batch, heads, keys, value.shape[3])) for x in states]
+    if rate is not None and (features or bonus is not None):  # the delta rule has neither
+        return False
     decays = [(b, heads, time, n) for b in (1, batch) for n in (1, keys)]
     right = decay is None or tuple(decay.shape) in decays
     return right and all(x is None or tuple(x.shape) == tuple(shape) for x, shape in expected)
 
 
-def has_heads(frame: Frame, operands: Any) -> bool:
-    """Return whether at least half of the threads have a head to compute; the others are idle.
+def has_enough_heads(frame: Frame, operands: Any) -> bool:
+    """Return whether at least half of the threads have a head to compute.
 
     Args:
         frame: Access to the arrays.
@@ -89,7 +91,7 @@ def _call(
         operands: The operands.
         state: Initial state, or None.
         grad: Gradient of the output, or None.
-        results: Output, errors, gradients of query, key and value; None for what is not computed.
+        results: Output, errors, gradients of query, key and value; None for missing ones.
         others: Further arrays of the kernel.
     """
     *rows, bonus = operands
@@ -97,7 +99,7 @@ def _call(
     (batch, heads, time, keys), values = query.shape, value.shape[3]
     decays = 0 if decay is None else decay.shape[3]
     slots = min(batch * heads, frame.threads_for(_work(query, value)))
-    size = frame.kernel("ember_linear_attention_workspace")(time, keys, values, decays)
+    size = frame.size("ember_linear_attention_workspace", time, keys, values, decays)
     numbers = [batch, heads, time, keys, values, decays, slots, size]
     series = [_rows(frame, x, batch) for x in (*rows, grad, *results)]
     for _, *strides in series:
@@ -108,7 +110,7 @@ def _call(
 
 
 def forward(frame: Frame, operands: Any, state: Any) -> tuple[Any, Any, Any]:
-    """Return the output, the last state, and what the delta rule corrects: v - s' k.
+    """Return the output, the last state, and the errors of the delta rule: v - s' k.
 
     Args:
         frame: Access to the arrays.
@@ -126,13 +128,13 @@ def forward(frame: Frame, operands: Any, state: Any) -> tuple[Any, Any, Any]:
 def adjoint(
     frame: Frame, operands: Any, state: Any, errors: Any, grad: Any, grad_last: Any
 ) -> list[Any]:
-    """Return the gradients of the operands and of the initial state; None for what is None.
+    """Return the gradients of the operands and of the initial state; None for missing operands.
 
     Args:
         frame: Access to the arrays.
         operands: The operands, not empty.
         state: Contiguous initial state, or None.
-        errors: What the delta rule corrects, or None.
+        errors: Errors of the delta rule, or None.
         grad: Gradient of the output.
         grad_last: Contiguous gradient of the last state, or None.
     """

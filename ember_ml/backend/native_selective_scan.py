@@ -38,7 +38,7 @@ def _arguments(
     u, dt, a, b, c, d = operands
     (batch, time, channels), states = u.shape, a.shape[1]
     slots = min(batch, frame.threads_for(batch * time * channels * states * _COST))
-    size = frame.kernel("ember_selective_scan_workspace")(states, CHUNK, int(backward))
+    size = frame.size("ember_selective_scan_workspace", states, CHUNK, int(backward))
     rows = [frame.rows(x) for x in (u, dt, b, c)]
     numbers = [batch, time, channels, states, CHUNK, slots, size]
     for _, batch_stride, time_stride in rows:

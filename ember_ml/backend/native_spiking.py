@@ -87,7 +87,7 @@ def adjoint(
     numbers += [SURROGATES.index(options.surrogate), int("beta" in needed)]
     numbers += [stride for _, *strides in given for stride in strides]
     numbers += struct.unpack("q", struct.pack("d", options.slope))
-    trace = 2 * time * frame.kernel("ember_spiking_scan_block")() if rows[1] > 1 else 0
+    trace = 2 * time * frame.size("ember_spiking_scan_block") if rows[1] > 1 else 0
     workspace = frame.empty((numbers[3] * trace,))
     grads = frame.empty(shape), frame.empty(rows)
     by_example = frame.empty((batch, 5, size)) if learned else None

@@ -36,7 +36,7 @@ def _arguments(
     neurons = operands[0].shape[-1]
     positions = math.prod(operands[0].shape[:-1])
     slots = min(positions, frame.threads_for(positions * synapses * 4))
-    room = (2 * neurons + kinds * size) * frame.kernel("ember_synapses_block")()
+    room = (2 * neurons + kinds * size) * frame.size("ember_synapses_block")
     workspace = frame.empty((slots * room,))
     return [*arrays, sources, targets, workspace], [
         positions,

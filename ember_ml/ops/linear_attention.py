@@ -165,20 +165,12 @@ def _attend_adjoint(
     bonus: TensorLike | None = None,
     state: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of the operands of `_attend`; zeros for what is None.
+    """Return the gradients of the operands of `_attend`; zeros for missing operands.
 
     The body does not use the saved values, which have no gradient.
     """
-    clipped = None if decay is None else ops.maximum(decay, shared.MIN_LOG_DECAY)
-    start, into = state, g_last
-    if state is None:
-        start = into = ops.zeros_like(query[:, :, 0, :, None] * value[:, :, 0, None])
-    operands = (query, key, value, clipped, rate, bonus)
-    grads = attention_steps.adjoint(ops, operands, start, g, into)
-    if decay is not None:
-        grads[3] = ops.where(decay < shared.MIN_LOG_DECAY, 0.0, grads[3])
-    if state is None:
-        grads[6] = None
+    operands = (query, key, value, decay, rate, bonus)
+    grads = attention_steps.adjoint(ops, operands, state, g, g_last)
     none = ops.sum(value[:, :, :0])  # zero
     q, k, v, d, r, u, s = (none if x is None else x for x in grads)
     return q, k, v, d, r, u, s

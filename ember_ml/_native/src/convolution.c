@@ -1,6 +1,6 @@
 /* Depthwise causal convolutions with few and with many taps, and the gates of Hyena. */
-#include "product.h"
 #include "real_math.h"
+#include "vectors.h"
 
 #define KERNEL "convolution.inc"
 #include "both.h"

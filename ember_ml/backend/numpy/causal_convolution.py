@@ -75,30 +75,33 @@ def run_silu(
     x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None
 ) -> np.ndarray | None:
     """Return `causal_conv1d_silu`; None if the kernel does not take the operands."""
-    access = frame(x, weight, bias)
-    served = _is_served(x, weight, bias) and _fits(bias, weight)
-    if access is None or not served or weight.shape[1] > columns.MOST_TAPS:
-        return None
-    return columns.forward(access, x, weight, bias, silu=True)
+    access = _silu_access(x, weight, bias)
+    return None if access is None else columns.forward(access, x, weight, bias, silu=True)
 
 
 def adjoint_silu(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None
 ) -> tuple[Any, ...] | None:
     """Return `causal_conv1d_silu_adjoint`; None if the kernel does not take the operands."""
-    access = frame(g, x, weight, bias)
-    served = _is_served(x, weight, bias, g) and _fits(bias, weight) and g.shape == x.shape
-    if access is None or not served or weight.shape[1] > columns.MOST_TAPS:
-        return None
-    return columns.adjoint(access, g, x, weight, bias, silu=True)
+    access = _silu_access(x, weight, bias, g) if g.shape == x.shape else None
+    return None if access is None else columns.adjoint(access, g, x, weight, bias, silu=True)
 
 
 def _fits(bias: np.ndarray | None, weight: np.ndarray) -> bool:
     return bias is None or bias.shape == weight.shape[:1]
 
 
+def _silu_access(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, *others: np.ndarray
+) -> Frame | None:
+    """Return the access to operands that the kernels with SiLU take, in any memory layout."""
+    if not _is_served(x, weight, bias, *others) or not _fits(bias, weight):
+        return None
+    return frame(x, weight, bias, *others) if weight.shape[1] <= columns.MOST_TAPS else None
+
+
 def _columns(x: np.ndarray, weight: np.ndarray, *others: np.ndarray | None) -> Frame | None:
-    """Return the access to the operands if the channels of x are neighbors in memory."""
+    """Return the access to the operands if the channels of x are contiguous."""
     access = frame(x, weight, *others)
     if access is None or not columns.fits(access.strides(x), weight.shape[1]):
         return None

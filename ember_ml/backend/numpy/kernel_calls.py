@@ -15,12 +15,13 @@ SMALL = 512
 
 
 def is_served(x: np.ndarray, *others: np.ndarray | None) -> bool:
-    """Return whether the kernels take these arrays: one dtype, and not too small."""
+    """Return whether the kernels take these arrays: aligned, of one dtype, and not too small."""
     return (
         _native.library is not None
         and x.size >= SMALL
         and x.dtype.char in SUFFIXES
-        and all(y is None or y.dtype == x.dtype for y in others)
+        and x.flags.aligned
+        and all(y is None or (y.dtype == x.dtype and y.flags.aligned) for y in others)
     )
 
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from ember_ml._native.frame import Frame
 from ember_ml.backend import native_long_convolution as native
+from ember_ml.backend.fft_lengths import fast_fft_length
 from ember_ml.backend.numpy.native import frame
 
-_DIRECT = 1024  # positions up to which the C kernel is faster than NumPy's FFT
+_DIRECT = native.MOST_LENGTH  # the C kernel is faster than NumPy's FFT up to there
 
 
 class Filters:
@@ -43,7 +44,7 @@ class Transforms:
 
     def __init__(self, kernel: np.ndarray, length: int) -> None:
         self.length, self.taps = length, kernel.shape[1]
-        self.size = fast_length(length + self.taps - 1)
+        self.size = fast_fft_length(length + self.taps - 1)
         self.spectrum = np.fft.rfft(kernel[:, None], self.size)
 
     def convolve(self, x: np.ndarray) -> np.ndarray:
@@ -68,17 +69,3 @@ def method(kernel: np.ndarray, length: int) -> Method:
     """Return the faster convolution for sequences of a length."""
     kernel = kernel[:, :length]
     return Filters(kernel) if length <= _DIRECT else Transforms(kernel, length)
-
-
-def fast_length(length: int) -> int:
-    """Return the smallest even number >= `length` without a prime factor above 5."""
-    size = length + length % 2
-    while _without(_without(_without(size, 2), 3), 5) > 1:
-        size += 2
-    return size
-
-
-def _without(number: int, prime: int) -> int:
-    while number % prime == 0:
-        number //= prime
-    return number

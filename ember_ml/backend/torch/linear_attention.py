@@ -16,6 +16,7 @@ from ember_ml.backend import native_linear_attention as native
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import tracing
+from ember_ml.backend.torch.opaque import opaque_scan
 from ember_ml.backend.torch.ops.linearalg.solving import solve_triangular
 from ember_ml.backend.torch.ops.recurrence import is_exporting, linear_recurrence
 
@@ -33,7 +34,7 @@ def served(*operands: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
     if not fusible(*operands) or not native.fits(operands[:6], operands[6]):
         return None
     access = frame(*operands)
-    if access is None or not native.has_heads(access, operands):
+    if access is None or not native.has_enough_heads(access, operands):
         return None
     return fused(_run, _pull, plain, *operands)
 
@@ -104,79 +105,29 @@ def _run(*given: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], Any]:
     *operands, state = given
     access = frame(*given)
     if access is None:
-        return _run_steps(operands, state)
-    start = None if state is None else state.contiguous()
-    y, last, errors = native.forward(access, operands, start)
-    return (y, torch.empty_like(y[:, :, :0]) if last is None else last), errors
+        y, last, errors = attention_steps.forward(torch, operands, state)
+    else:
+        start = None if state is None else state.contiguous()
+        y, last, errors = native.forward(access, operands, start)
+    last = torch.empty_like(y[:, :, :0]) if state is None else last
+    return (y, last), None if operands[4] is None else errors
 
 
 def _pull(given: Any, errors: Any, g: torch.Tensor, g_last: torch.Tensor) -> list[Any]:
-    """Return the gradients of the operands; None for what is None."""
+    """Return the gradients of the operands; None for missing operands."""
     *operands, state = given
+    errors = None if operands[4] is None else errors  # without rates, the custom op saves nothing
     into = None if state is None else g_last.contiguous()
     access = frame(*given, errors, g, into)
     if access is None:
-        return _pull_steps(operands, state, g, into)
+        return attention_steps.adjoint(torch, operands, state, g, into)
     start = None if state is None else state.contiguous()
     return native.adjoint(access, operands, start, errors, g, into)
-
-
-def _run_steps(operands: Any, state: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], Any]:
-    query, key, value, decay, rate, bonus = operands
-    start = _zeros(query, value) if state is None else state
-    steps = attention_steps.forward(torch, (query, key, value, _clamped(decay), rate, bonus), start)
-    last = torch.empty_like(value[:, :, :0]) if state is None else steps[1]
-    return (steps[0], last), None if rate is None else steps[2]
-
-
-def _pull_steps(operands: Any, state: Any, g: torch.Tensor, into: Any) -> list[Any]:
-    query, key, value, decay, rate, bonus = operands
-    zeros = _zeros(query, value)
-    start, into = (zeros, zeros) if state is None else (state, into)
-    clamped = (query, key, value, _clamped(decay), rate, bonus)
-    grads = attention_steps.adjoint(torch, clamped, start, g, into)
-    if decay is not None:
-        grads[3] = torch.where(decay < shared.MIN_LOG_DECAY, 0.0, grads[3])
-    return [*grads[:6], None if state is None else grads[6]]
-
-
-def _zeros(query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    return value.new_zeros((*query.shape[:2], query.shape[3], value.shape[3]))
 
 
 _SCHEMA = (
     "Tensor query, Tensor key, Tensor value, Tensor? decay, Tensor? rate, Tensor? bonus, "
     "Tensor? state"
-)
-
-
-def _run_opaque(*operands: Any) -> tuple[torch.Tensor, ...]:
-    (y, last), errors = _run(*operands)
-    return (
-        y.contiguous(),
-        last.contiguous(),
-        y.new_empty(0) if errors is None else errors.contiguous(),
-    )
-
-
-def _pull_opaque(*args: Any) -> list[torch.Tensor]:
-    operands, errors, g, g_last = args[:7], *args[7:]
-    grads = _pull(operands, None if operands[4] is None else errors, g, g_last)
-    return [g.new_empty(0) if x is None else x.contiguous() for x in grads]
-
-
-# A compiler would trace many small ops, so it sees the walk and its adjoint as two.
-_opaque = torch.library.custom_op(
-    "ember_ml::linear_attention",
-    _run_opaque,
-    mutates_args=(),
-    schema=f"({_SCHEMA}) -> (Tensor, Tensor, Tensor)",
-)
-_opaque_pull = torch.library.custom_op(
-    "ember_ml::linear_attention_adjoint",
-    _pull_opaque,
-    mutates_args=(),
-    schema=f"({_SCHEMA}, Tensor errors, Tensor g, Tensor g_last) -> Tensor[]",
 )
 
 
@@ -196,21 +147,5 @@ def _fake(
     )
 
 
-def _fake_pull(*args: Any) -> list[torch.Tensor]:
-    return [args[0].new_empty(0 if x is None else x.shape) for x in args[:7]]
-
-
-def _save(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.save_for_backward(*inputs, output[2])
-
-
-def _backward(ctx: Any, g: Any, g_last: Any, _: Any) -> tuple[Any, ...]:
-    grads = _opaque_pull(*ctx.saved_tensors, g, g_last)
-    return tuple(
-        None if x is None else grad for x, grad in zip(ctx.saved_tensors[:7], grads, strict=True)
-    )
-
-
-_opaque.register_fake(_fake)
-_opaque_pull.register_fake(_fake_pull)
-_opaque.register_autograd(_backward, setup_context=_save)
+# A compiler would trace many small ops.
+_opaque = opaque_scan("linear_attention", _SCHEMA, _run, _pull, _fake)

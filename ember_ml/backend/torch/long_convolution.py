@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from ember_ml._core.errors import ShapeError
 from ember_ml._native.frame import Frame
 from ember_ml.backend import native_long_convolution as native
+from ember_ml.backend.fft_lengths import fast_fft_length
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
@@ -61,7 +62,7 @@ class Transforms:
 
     def __init__(self, channels: int, length: int, taps: int, like: torch.Tensor) -> None:
         self.length, self.taps = length, taps
-        self.size = fast_length(length + taps - 1)
+        self.size = fast_fft_length(length + taps - 1)
 
     def load(self, kernel: torch.Tensor) -> None:
         """Set the filters, (channels, at least taps)."""
@@ -96,20 +97,6 @@ def is_direct(batch: int, length: int) -> bool:
     return length <= DIRECT and 2 * batch >= length
 
 
-def fast_length(length: int) -> int:
-    """Return the smallest even number >= `length` without a prime factor above 5."""
-    size = length + length % 2
-    while _without(_without(_without(size, 2), 3), 5) > 1:
-        size += 2
-    return size
-
-
-def _without(number: int, prime: int) -> int:
-    while number % prime == 0:
-        number //= prime
-    return number
-
-
 def block_size(x: torch.Tensor, *channels: int) -> int:
     """Return the number of channels that fit the cache and divide all these numbers."""
     common = math.gcd(*channels)
@@ -139,7 +126,7 @@ def plain(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
     kernel = kernel[:, :length]
     if is_direct(batch, length):
         return (x.transpose(0, 1) @ toeplitz(kernel, length)).transpose(0, 1)
-    size = fast_length(length + kernel.shape[1] - 1)
+    size = fast_fft_length(length + kernel.shape[1] - 1)
     y = irfft(rfft(x, size) * rfft(kernel, size), size)
     return y[..., :length].to(x.dtype)
 

@@ -34,7 +34,7 @@ def _lstm_steps(
     """
     states, cells, gates = _lstm_loop(x, h0, c0, weight_ih, weight_hh, bias)
     entered = ops.concat([ops.stack(states[:-1]), ops.swapaxes(x, 0, 1)], axis=-1)
-    saved = entered, ops.stack(cells), _joined(gates)
+    saved = entered, ops.stack(cells), joined(gates)
     y = ops.stack(states[1:], axis=1)
     return y, states[-1], cells[-1], *map(ops.stop_gradient, saved)
 
@@ -81,7 +81,7 @@ def _lstm_adjoint(
         steps.append(ops.concat([*parts, dh * squashed * o * (1 - o)], axis=-1))
         dh, dc = ops.matmul(steps[-1], weight_hh), dc * f
     dz = ops.stack(steps[::-1], axis=1)
-    weights = _products(dz, x), _products(dz, ops.stack(states[:-1], axis=1))
+    weights = products(dz, x), products(dz, ops.stack(states[:-1], axis=1))
     return ops.matmul(dz, weight_ih), dh, dc, *weights, ops.sum(dz, axis=(0, 1))
 
 
@@ -100,7 +100,7 @@ def _gru_steps(
     gates r, z and n, and the recurrent part of n, (time, batch, 4 hidden). At least one step.
     """
     states, gates = _gru_loop(x, h0, weight_ih, weight_hh, bias_ih, bias_hh)
-    saved = ops.stop_gradient(ops.stack(states)), ops.stop_gradient(_joined(gates))
+    saved = ops.stop_gradient(ops.stack(states)), ops.stop_gradient(joined(gates))
     return ops.stack(states[1:], axis=1), states[-1], *saved
 
 
@@ -150,16 +150,16 @@ def _gru_adjoint(
         inner_steps.append(ops.concat([*both, dn * r], axis=-1))
         dh = dh * z + ops.matmul(inner_steps[-1], weight_hh)
     outer, inner = (ops.stack(each[::-1], axis=1) for each in (outer_steps, inner_steps))
-    weights = _products(outer, x), _products(inner, ops.stack(state_steps[:-1], axis=1))
+    weights = products(outer, x), products(inner, ops.stack(state_steps[:-1], axis=1))
     biases = ops.sum(outer, axis=(0, 1)), ops.sum(inner, axis=(0, 1))
     return ops.matmul(outer, weight_ih), dh, *weights, *biases
 
 
-def _joined(steps: Parts) -> Tensor:
+def joined(steps: Parts) -> Tensor:
     """Return the parts of all steps as one tensor, (time, batch, features)."""
     return ops.concat([ops.stack(part) for part in zip(*steps, strict=True)], axis=-1)
 
 
-def _products(dz: Tensor, rows: Tensor) -> Tensor:
+def products(dz: Tensor, rows: Tensor) -> Tensor:
     """Return the gradient of the weights that multiply the rows."""
     return ops.tensordot(dz, rows, axes=([0, 1], [0, 1]))

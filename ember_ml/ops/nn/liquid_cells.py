@@ -10,7 +10,7 @@ from ember_ml import ops
 from ember_ml._core import rules
 from ember_ml._core.dispatch import IndexLike, composite
 from ember_ml._core.tensor import Tensor, TensorLike
-from ember_ml.ops.nn.gated_cells import Parts, Steps, _joined, _products
+from ember_ml.ops.nn.gated_cells import Parts, Steps, joined, products
 
 __all__: list[str] = []
 
@@ -32,7 +32,7 @@ def _closed_form_steps(
     after tanh, (time, batch, inner features), or none without `weight`. At least one step.
     """
     states, gates, inner = _closed_form_loop(x, h0, weight_hh, weight, bias, timespans, gated)
-    saved = ops.stack(states), _joined(gates), ops.stack(inner)
+    saved = ops.stack(states), joined(gates), ops.stack(inner)
     return ops.stack(states[1:], axis=1), *map(ops.stop_gradient, saved)
 
 
@@ -78,7 +78,7 @@ def _closed_form_adjoint(
     timespans: TensorLike | None = None,
     gated: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of the tensors of `closed_form`; zeros for what is None."""
+    """Return the gradients of the tensors of `closed_form`; zeros for missing operands."""
     dh, zero = ops.zeros_like(h0), ops.zeros_like(h0[0, 0])
     operands = x, h0, weight_hh, weight, bias, timespans
     state_steps, gate_steps, inner_steps = _closed_form_loop(*operands, gated)
@@ -99,8 +99,8 @@ def _closed_form_adjoint(
         entries.append(dz)
         dh = ops.matmul(dz, weight_hh)
     dx, outer = (ops.stack(each[::-1], axis=1) for each in (entries, heads))
-    grads = [dx, dh, _products(dx, ops.stack(state_steps[:-1], axis=1))]
-    grads.append(zero if weight is None else _products(outer, ops.stack(inner_steps, axis=1)))
+    grads = [dx, dh, products(dx, ops.stack(state_steps[:-1], axis=1))]
+    grads.append(zero if weight is None else products(outer, ops.stack(inner_steps, axis=1)))
     grads.append(zero if bias is None else ops.sum(outer, axis=(0, 1)))
     if timespans is None:
         return *grads, zero
@@ -172,9 +172,9 @@ def _liquid_adjoint(
         dx,
         dv,
         ops.sum(current * before + conductance, axis=(0, 1)),
-        _products(dz, before),
+        products(dz, before),
         ops.sum(dz, axis=(0, 1)),
-        _products(dx, ops.stack(open_steps, axis=1)),
+        products(dx, ops.stack(open_steps, axis=1)),
     )
 
 

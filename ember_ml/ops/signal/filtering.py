@@ -7,6 +7,7 @@ from ember_ml._core import rules
 from ember_ml._core.dispatch import composite, op
 from ember_ml._core.errors import ArgumentError, AxisError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.backend.fft_lengths import fast_fft_length
 from ember_ml.ops._composite import narrowed
 from ember_ml.ops.fft import fft, ifft, irfft, rfft
 from ember_ml.ops.signal._geometry import CONVOLUTION
@@ -47,26 +48,6 @@ def convolve(x: TensorLike, y: TensorLike, mode: str = "full") -> Tensor:
         raise ShapeError(f"convolve: x has shape {x.shape} and y {y.shape}; expected two vectors")
     longer, shorter = (x, y) if len(x) >= len(y) else (y, x)
     return correlate(longer, ops.flip(ops.conj(shorter)), mode)
-
-
-def fast_fft_length(length: int) -> int:
-    """Return the smallest even number from `length` up without a prime factor above 5.
-
-    The FFT of such a length is fast.
-
-    Args:
-        length: Minimum length.
-    """
-    best = 1 << max(length - 1, 1).bit_length()
-    five = 1
-    while five < best:
-        odd = five
-        while odd < best:
-            rest = -(-length // odd)
-            best = min(best, odd << max((rest - 1).bit_length(), 1))
-            odd *= 3
-        five *= 5
-    return best
 
 
 def _span(mode: str, length: int, taps: int) -> slice:

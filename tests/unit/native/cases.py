@@ -46,6 +46,10 @@ def _conv(taps: int) -> Callable[[int], tuple[tuple[int, ...], ...]]:
     return lambda n: ((2, 5, n), (5, taps), (5,))
 
 
+def _wide_conv(n: int) -> tuple[tuple[int, ...], ...]:
+    return ((2, 256 + n, 9), (256 + n, 4), (256 + n,))
+
+
 def _gates(n: int) -> tuple[tuple[int, ...], ...]:
     return ((20, 6, n), (12, 3), (12,), (4, min(n, 40)))
 
@@ -154,6 +158,9 @@ CASES = {
         )
         for taps in (1, 4, 7, 20)
     },
+    "causal_conv1d_silu_wide": Case(  # more channels than the kernel filters at a time
+        ops.causal_conv1d_silu, lambda *x: F.silu(_causal_conv(*x)), _wide_conv
+    ),
     "long_conv": Case(ops.long_conv, _long_conv, lambda n: ((3, 4, n), (4, n))),
     "long_conv_short": Case(ops.long_conv, _long_conv, lambda n: ((9, 4, n), (4, min(n, 5)))),
     "long_conv_more_taps": Case(ops.long_conv, _long_conv, lambda n: ((2, 4, n), (4, n + 3))),

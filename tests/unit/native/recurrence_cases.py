@@ -246,11 +246,11 @@ def _spiking(rows: int, neurons: int = 9, masked: bool = False) -> Callable[...,
     return operands
 
 
-def _gates(gates: int, states: int, biases: bool = True) -> Callable[..., list[Any]]:
+def _gates(gates: int, states: int, biases: int = 2) -> Callable[..., list[Any]]:
     def operands(rng: Any, batch: int, time: int) -> list[Any]:
         hidden, features = 7, 4
         weights = [_some(rng, gates * hidden, n, scale=0.4) for n in (features, hidden)]
-        extra = [_some(rng, gates * hidden) for _ in range(2)] if biases else []
+        extra = [_some(rng, gates * hidden) for _ in range(biases)]
         first = [_some(rng, batch, hidden) for _ in range(states)]
         return [_some(rng, batch, time, features), *first, *weights, *extra]
 
@@ -360,9 +360,10 @@ CASES = {
         exact=True,
     ),
     "lstm": Case("lstm", _gates(4, 2), lstm),
-    "lstm without biases": Case("lstm", _gates(4, 2, biases=False), lstm),
+    "lstm with one bias": Case("lstm", _gates(4, 2, biases=1), lstm),
+    "lstm without biases": Case("lstm", _gates(4, 2, biases=0), lstm),
     "gru": Case("gru", _gates(3, 1), gru),
-    "gru without biases": Case("gru", _gates(3, 1, biases=False), gru),
+    "gru without biases": Case("gru", _gates(3, 1, biases=0), gru),
     "closed form": Case("closed_form", _closed_form(False, None), closed_form),
     "closed form with timespans": Case("closed_form", _closed_form(False, 1), closed_form),
     "closed form with a backbone": Case("closed_form", _closed_form(True, 0), closed_form),

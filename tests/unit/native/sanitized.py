@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ember_ml import _native
 from ember_ml._native import build, calls
+from ember_ml.backend.native_long_convolution import MOST_LENGTH
 from ember_ml.backend.numpy import kernel_calls
 from tests.unit.native.cases import CASES, operands, run
 
@@ -16,8 +17,8 @@ def main():
     kernel_calls.SMALL = calls.GRAIN = 1
     for threads in (1, 3):
         _native.threads = threads
-        for case in CASES.values():
-            for n in (1, 7, 65):
+        for name, case in CASES.items():
+            for n in (1, 7, 65, MOST_LENGTH) if "long_conv" in name else (1, 7, 65):
                 for dtype in ("float32", "float64"):
                     run(case, [x.astype(dtype) for x in operands(case, n)])
     sys.stdout.write("clean\n")

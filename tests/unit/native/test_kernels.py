@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ember_ml import _native
+from ember_ml.backend.native_long_convolution import MOST_LENGTH
 from tests.unit.native.cases import CASES, SIZES, check, operands
 from tests.unit.native.conftest import supported_levels
 
@@ -23,6 +24,9 @@ def layouts(x):
     read_only = x.copy()
     read_only.setflags(write=False)
     yield read_only
+    unaligned = np.zeros(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    unaligned[...] = x
+    yield unaligned
 
 
 @pytest.mark.parametrize("name", CASE_NAMES)
@@ -30,6 +34,13 @@ def test_sizes_and_dtypes(every_size, name):
     for n in SIZES:
         for dtype in ("float32", "float64"):
             check(CASES[name], [x.astype(dtype) for x in operands(CASES[name], n)])
+
+
+@pytest.mark.parametrize("name", ["long_conv", "long_conv_more_taps", "gated_long_conv"])
+def test_longest_filters(every_size, name):
+    """The longest sequence of the kernel, and the first one for FFTs."""
+    for n in (MOST_LENGTH, MOST_LENGTH + 1):
+        check(CASES[name], operands(CASES[name], n))
 
 
 @pytest.mark.parametrize("name", CASE_NAMES)

@@ -151,6 +151,17 @@ def test_large_states_use_matrix_products(name):
     assert not fits(wide)
 
 
+def test_delta_rule_of_other_operands():
+    """The kernel of the delta rule takes decays per head, and no bonus."""
+    query, key, value, decay, rate, *_ = operands_of(
+        "delta rule, gated", drawn(CASES["delta rule, gated"], 1, 2, "float32"), None
+    )
+    bonus = np.zeros((2, query.shape[3]), np.float32)
+    assert native.fits((query, key, value, decay, rate, None))
+    assert not native.fits((query, key, value, np.zeros_like(key), rate, None))
+    assert not native.fits((query, key, value, decay, rate, bonus))
+
+
 @pytest.mark.parametrize("backend_name", BACKENDS)
 def test_few_heads_for_many_threads(threads, backend_name, monkeypatch):  # noqa: F811
     """The backend's own code uses the threads that would be idle."""

@@ -76,7 +76,7 @@ def expected(case: Case, arrays: list[Any]) -> tuple[list[Any], list[Any], list[
 
 def computed(case: Case, arrays: list[Any], cotangents: list[Any] | None = None) -> Any:
     """Return the results of the op, and the gradients of the operands."""
-    operands = [None if x is None else tensor.array(x) for x in arrays]
+    operands = [None if x is None else tensor.convert_to_tensor(x) for x in arrays]
     sources = [x for x, a in zip(operands, arrays, strict=True) if is_real(a)]
     op = getattr(ops, case.op)
     with GradientTape() as tape:
@@ -148,18 +148,21 @@ def layouts(x: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("backend_name", "name"), SERVED)
 def test_strides(backend_name, name):
-    arrays = drawn(CASES[name], 3, 17, "float64")
-    with use_backend(backend_name):
-        want = computed(CASES[name], arrays)
-        if backend_name == "numpy":
-            found = [
-                computed(CASES[name], list(x)) for x in zip(*map(layouts, arrays), strict=True)
-            ]
-        else:
-            found = [computed_native(CASES[name], list(map(change, arrays))) for change in CHANGES]
-        for got in found:
-            for one, other in zip(chain(*got), chain(*want), strict=True):
-                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    for batch in (3, 9):  # the kernel of the LSTM differs from a batch of 8 on
+        arrays = drawn(CASES[name], batch, 17, "float64")
+        with use_backend(backend_name):
+            want = computed(CASES[name], arrays)
+            if backend_name == "numpy":
+                found = [
+                    computed(CASES[name], list(x)) for x in zip(*map(layouts, arrays), strict=True)
+                ]
+            else:
+                found = [
+                    computed_native(CASES[name], list(map(change, arrays))) for change in CHANGES
+                ]
+            for got in found:
+                for one, other in zip(chain(*got), chain(*want), strict=True):
+                    np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
 def transposed(x: Any) -> Any:

@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ember_ml import _native
+from ember_ml._core.tensor import Tensor
 from ember_ml._native.calls import Kernel
 from ember_ml._native.frame import Frame
 from ember_ml.backend.torch.ops import _kernel_calls as kernel_calls
 from ember_ml.backend.torch.ops import special
 from ember_ml.backend.torch.ops.nn import gating
-from tests.unit.native.cases import CASES, SIZES, check, operands, run_torch
+from tests.unit.native.cases import CASES, SIZES, check, expected, operands, run_torch
 
 NAMES = [name for name in sorted(CASES) if "_conv" in name]
 NAMES += ["rms_norm", "silu_gate", "softplus", "swiglu"]
@@ -63,18 +65,39 @@ def test_layouts_and_threads(called, name):
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_switched_off_between_passes(called, name):
-    from ember_ml._core.tensor import Tensor
+class _Mode(TorchDispatchMode):
+    """Mode that sees every op, and changes none."""
 
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("context", [_native.switched_off, _Mode])
+def test_backward_pass_without_kernels(called, name, context):
+    """Kernels that are switched off, or a dispatch mode that starts, after the forward pass."""
     case = CASES[name]
     leaves = [torch.from_numpy(x).requires_grad_() for x in operands(case, 20)]
     out = case.function(*[Tensor.from_native(x, "torch") for x in leaves]).native
-    with _native.switched_off():
-        grads = torch.autograd.grad(out.sum(), leaves)
+    total = out.sum()
+    called.clear()
+    with context():
+        grads = torch.autograd.grad(total, leaves)
+    assert not called
     reference = torch.autograd.grad(case.reference(*leaves).sum(), leaves)
     for got, wanted in zip(grads, reference, strict=True):
         torch.testing.assert_close(got, wanted)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_default_device(called, name):
+    """Results are where the operands are, whatever the default device is."""
+    arrays = operands(CASES[name], 20)
+    with torch.device("meta"):
+        results = run_torch(CASES[name], arrays)
+    assert called
+    for got, wanted in zip(results, expected(CASES[name], arrays), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
@@ -91,8 +114,6 @@ def test_switched_off_between_passes(called, name):
 )
 def test_compilers_transforms_and_modes_see_torch_ops(called, name):
     from torch._subclasses.fake_tensor import FakeTensorMode
-
-    from ember_ml._core.tensor import Tensor
 
     case = CASES[name]
     leaves = [torch.from_numpy(x) for x in operands(case, 20)]

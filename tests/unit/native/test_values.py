@@ -9,6 +9,7 @@ from ember_ml import _native, autodiff, ops
 from ember_ml._native.calls import SUFFIXES, Kernel, pointer
 from ember_ml.backend import use_backend
 from ember_ml.nn import tensor
+from ember_ml.ops.nn import adjoints
 from tests.unit.native.cases import CASES, check, cotangent, expected, operands, run
 from tests.unit.native.conftest import supported_levels
 
@@ -101,6 +102,13 @@ def test_empty_arrays(every_size, name):
     arrays = operands(CASES[name], 4)
     count = len(arrays) if name in ("attention", "silu_gate") else 1  # arrays with a batch
     check(CASES[name], [x[:0] if at < count else x for at, x in enumerate(arrays)])
+
+
+@pytest.mark.parametrize("adjoint", [adjoints.glu_adjoint, adjoints.swiglu_adjoint])
+def test_gate_gradient_of_another_shape(every_size, adjoint):
+    """The kernels would read beyond a gradient of the right size in another shape."""
+    with use_backend("numpy"), pytest.raises(ValueError, match=r"shape|broadcast"):
+        adjoint(ops.ones((2, 6)), ops.ones((4, 6)))
 
 
 DIFFERENTIABLE_TWICE = sorted(set(CASES) - {"rope", "embedding", "causal_conv1d_20"})

@@ -11,7 +11,9 @@ from ember_ml.backend.numpy.native import frame
 def _attend(query, key, value, decay=None, rate=None, bonus=None, state=None):
     operands = (query, key, value, decay, rate, bonus)
     access = frame(*operands, state)
-    if access is None or not (native.fits(operands, state) and native.has_heads(access, operands)):
+    if access is None or not native.fits(operands, state):
+        return None
+    if not native.has_enough_heads(access, operands):
         return None
     start = None if state is None else np.ascontiguousarray(state)
     y, last, errors = native.forward(access, operands, start)

@@ -70,7 +70,7 @@ def with_adjoint(
     """
 
     def pullback(saved: Sequence[torch.Tensor | None], _: None, g: torch.Tensor) -> Any:
-        if _native.library is None:  # switched off since the forward pass
+        if not is_served(g, *saved, least=1):  # a mode since the forward pass, or switched off
             return gradients(plain, saved, g)
         return pull(g, *saved)
 

@@ -14,6 +14,7 @@ from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import tracing
+from ember_ml.backend.torch.opaque import opaque_scan
 from ember_ml.backend.torch.ops.recurrence import is_exporting, linear_recurrence
 
 _HALVES = (torch.float16, torch.bfloat16)
@@ -230,35 +231,9 @@ def _back(into: Any, decays: Any, later: Any) -> torch.Tensor:
 _SCHEMA = "Tensor u, Tensor dt, Tensor a, Tensor b, Tensor c, Tensor? d, Tensor? state"
 
 
-def _run_opaque(*operands: Any) -> tuple[torch.Tensor, ...]:
-    (y, last), saved = _run(*operands)
-    return y.contiguous(), last.contiguous(), saved.contiguous()
-
-
-def _pull_opaque(*args: Any) -> list[torch.Tensor]:
-    operands, saved, g, g_last = args[:7], *args[7:]
-    return [
-        g.new_empty(0) if x is None else x.contiguous() for x in _pull(operands, saved, g, g_last)
-    ]
-
-
-# A compiler would unroll the steps, so it sees the scan and its adjoint as two ops.
-_opaque = torch.library.custom_op(
-    "ember_ml::selective_scan",
-    _run_opaque,
-    mutates_args=(),
-    schema=f"({_SCHEMA}) -> (Tensor, Tensor, Tensor)",
-)
-_opaque_pull = torch.library.custom_op(
-    "ember_ml::selective_scan_adjoint",
-    _pull_opaque,
-    mutates_args=(),
-    schema=f"({_SCHEMA}, Tensor saved, Tensor g, Tensor g_last) -> Tensor[]",
-)
-
-
-@_opaque.register_fake
-def _(u, dt, a, b, c, d, state):
+def _fake(
+    u: torch.Tensor, dt: Any, a: torch.Tensor, b: Any, c: Any, d: Any, state: Any
+) -> tuple[torch.Tensor, ...]:
     model = (a.shape[1], a.shape[0])
     return (
         u.new_empty(u.shape),
@@ -267,20 +242,5 @@ def _(u, dt, a, b, c, d, state):
     )
 
 
-@_opaque_pull.register_fake
-def _(*args):
-    return [args[0].new_empty(0 if x is None else x.shape) for x in args[:7]]
-
-
-def _save(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.save_for_backward(*inputs, output[2])
-
-
-def _backward(ctx: Any, g: Any, g_last: Any, _: Any) -> tuple[Any, ...]:
-    grads = _opaque_pull(*ctx.saved_tensors, g, g_last)
-    return tuple(
-        None if x is None else grad for x, grad in zip(ctx.saved_tensors[:7], grads, strict=True)
-    )
-
-
-_opaque.register_autograd(_backward, setup_context=_save)
+# A compiler would unroll the steps.
+_opaque = opaque_scan("selective_scan", _SCHEMA, _run, _pull, _fake)

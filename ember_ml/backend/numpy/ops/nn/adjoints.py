@@ -31,13 +31,17 @@ def gelu_adjoint(g: np.ndarray, x: np.ndarray, approximate: bool = False) -> np.
 def _gated(
     name: str, g: np.ndarray, x: np.ndarray, axis: int, gate_first: bool
 ) -> np.ndarray | None:
-    if not (native.is_served(x, g) and -x.ndim <= axis < x.ndim and 2 * g.size == x.size):
+    """Return the gradient of x; one half of the axis is the gate, the other one the value."""
+    if not (native.is_served(x, g) and -x.ndim <= axis < x.ndim and g.ndim == x.ndim):
         return None
     (g, _), (x, moved) = native.as_rows(g, axis), native.as_rows(x, axis)
-    out, half = np.empty_like(x), g.shape[-1]
-    first, second = ((m[:, :half], m[:, half:]) for m in (gates.as_rows(x), gates.as_rows(out)))
-    parts = (*first, *second) if gate_first else (*first[::-1], *second[::-1])
-    gates.pull(name, gates.as_rows(g), *parts)
+    half = g.shape[-1]
+    if x.shape != (*g.shape[:-1], 2 * half):
+        return None
+    out = np.empty_like(x)
+    parts, grads = ((m[:, :half], m[:, half:]) for m in (gates.as_rows(x), gates.as_rows(out)))
+    order = 1 if gate_first else -1
+    gates.pull(name, gates.as_rows(g), *parts[::order], *grads[::order])
     return np.moveaxis(out, -1, axis) if moved else out
 
 

@@ -77,7 +77,9 @@ def gated_long_conv(x, weight, bias, kernel, mask=None):
 
 def gated_long_conv_adjoint(g, x, weight, bias, kernel, mask=None):
     """Return the gradients of x, weight, bias and kernel; None if the kernels do not serve."""
-    if not _is_served(x, weight, bias, kernel, mask) or g.dtype != x.dtype:
+    if not _is_served(x, weight, bias, kernel, mask):
+        return None
+    if g.dtype != x.dtype or g.shape != (len(x), len(kernel), x.shape[2]):
         return None
     gates, g = _Gates(x, weight, bias, kernel, mask), channels_first(g)
     query, joined = gates.run()
@@ -85,16 +87,21 @@ def gated_long_conv_adjoint(g, x, weight, bias, kernel, mask=None):
     of_query = way.convolve(joined)
     of_query *= g
     query *= g
-    of_joined, taps = way.pull(joined, query)
-    of_kernel = np.zeros_like(kernel)
-    of_kernel[:, : taps.shape[1]] = taps
+    of_joined, of_taps = way.pull(joined, query)
     of_x, of_weight, of_bias = gates.pull(of_query, of_joined)
-    return of_x.transpose(1, 0, 2), of_weight, of_bias, of_kernel
+    return of_x.transpose(1, 0, 2), of_weight, of_bias, _padded(of_taps, kernel)
 
 
-def _has_filters(x: Any, kernel: Any) -> bool:
+def _padded(of_taps: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """Return the gradient of the kernel; taps after the last position have none."""
+    of_kernel = np.zeros_like(kernel)
+    of_kernel[:, : of_taps.shape[1]] = of_taps
+    return of_kernel
+
+
+def _has_filters(x: Any, kernel: Any, *others: Any) -> bool:
     return (
-        native.is_served(x, kernel)
+        native.is_served(x, kernel, *others)
         and (x.ndim, kernel.ndim) == (3, 2)
         and len(kernel) == x.shape[1]
         and kernel.size > 0
@@ -110,10 +117,8 @@ def long_conv(x, kernel):
 
 def long_conv_adjoint(g, x, kernel):
     """Return the gradients of x and kernel; None if the kernels do not serve."""
-    if not _has_filters(x, kernel) or g.dtype != x.dtype or g.shape != x.shape:
+    if not _has_filters(x, kernel, g) or g.shape != x.shape:
         return None
     way = method(kernel, x.shape[2])
-    into, taps = way.pull(x.transpose(1, 0, 2), g.transpose(1, 0, 2))
-    of_kernel = np.zeros_like(kernel)
-    of_kernel[:, : taps.shape[1]] = taps
-    return into.transpose(1, 0, 2), of_kernel
+    into, of_taps = way.pull(x.transpose(1, 0, 2), g.transpose(1, 0, 2))
+    return into.transpose(1, 0, 2), _padded(of_taps, kernel)

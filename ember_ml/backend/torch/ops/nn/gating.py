@@ -37,7 +37,7 @@ def _run(x: torch.Tensor) -> torch.Tensor:
 
 
 def _pull(g: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
-    out = torch.empty(x.shape, dtype=x.dtype)
+    out = x.new_empty(x.shape)
     _pull_gated(g, *_as_rows(x).chunk(2, -1), *out.view(-1, x.shape[-1]).chunk(2, -1))
     return [out]
 
@@ -57,7 +57,7 @@ def _run_gate(x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
 
 
 def _pull_gate(g: torch.Tensor, x: torch.Tensor, gate: torch.Tensor) -> list[torch.Tensor]:
-    of_x, of_gate = torch.empty(x.shape, dtype=x.dtype), torch.empty(x.shape, dtype=x.dtype)
+    of_x, of_gate = x.new_empty(x.shape), x.new_empty(x.shape)
     grads = (each.view(-1, x.shape[-1]) for each in (of_gate, of_x))
     _pull_gated(g, _as_rows(gate), _as_rows(x), *grads)
     return [of_x, of_gate]
@@ -71,7 +71,7 @@ def _as_rows(x: torch.Tensor) -> torch.Tensor:
 
 def _gated(gate: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """Return silu(gate) * value of matrices with contiguous rows."""
-    out = torch.empty(gate.shape, dtype=gate.dtype)
+    out = gate.new_empty(gate.shape)
     sizes = (*gate.shape, gate.stride(0), value.stride(0))
     call(_GATE, (gate, value, out), *sizes, threads(2 * gate.numel()))
     return out
