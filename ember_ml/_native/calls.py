@@ -7,11 +7,12 @@ for float32 and float64. The caller passes C-contiguous arrays of the right dtyp
 from __future__ import annotations
 
 import ctypes
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ember_ml import _native
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _TYPES = {"p": ctypes.c_void_p, "i": ctypes.c_int64, "r": ctypes.c_double}
 SUFFIXES = {"f": "f32", "d": "f64"}

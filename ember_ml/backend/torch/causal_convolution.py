@@ -32,7 +32,7 @@ def causal_conv1d(
     _check(x, weight, bias)
     if kernels.serves(x, weight, bias) and kernels.causal_conv1d.takes(x, weight):
         return kernels.causal_conv1d.apply(x, weight, bias, silu=False)
-    if x.shape[2] and is_served(x, weight, bias):
+    if is_served(x, weight, bias):
         return with_adjoint(_by_kernel, _pull_by_kernel, _plain, x, weight, bias)
     few = weight.shape[1] <= min(TAPS, x.shape[2])
     if few and x.numel() >= _LARGE and fusible(x, weight, bias):
@@ -47,7 +47,7 @@ def causal_conv1d_silu(
     _check(x, weight, bias)
     if kernels.serves(x, weight, bias) and kernels.causal_conv1d.takes(x, weight):
         return kernels.causal_conv1d.apply(x, weight, bias, silu=True)
-    if x.shape[2] and weight.shape[1] <= native.MOST_TAPS and is_served(x, weight, bias):
+    if weight.shape[1] <= native.MOST_TAPS and is_served(x, weight, bias):
         return with_adjoint(_run_silu, _pull_silu, _plain_silu, x, weight, bias)
     return F.silu(causal_conv1d(x, weight, bias))
 

@@ -34,7 +34,7 @@ def gated_long_conv(
     operands = (x, weight, bias, kernel)
     padding = None if mask is None else ~mask
     plain = partial(_plain, padding)
-    if x.shape[2] and is_served(*operands) and (mask is None or is_plain_tensor(mask)):
+    if is_served(*operands) and (mask is None or is_plain_tensor(mask)):
         gates = Gates(x, len(kernel), mask, plain)
         return fused(gates.run, gates.pull, plain, *operands)
     if _is_large(x, weight) and fusible(*operands):

@@ -147,7 +147,7 @@ def direct_access(x: torch.Tensor, kernel: torch.Tensor) -> Frame | None:
 
 
 def _is_served(x: torch.Tensor, kernel: torch.Tensor) -> bool:
-    return x.shape[2] <= _SHORT and is_served(x, kernel)
+    return is_served(x, kernel) and x.shape[2] <= _SHORT
 
 
 def _by_kernel(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:

@@ -26,8 +26,9 @@ def is_served(x: torch.Tensor, *others: torch.Tensor | None, least: int | None =
         others: Other operands; None for one that is not given.
         least: Number of elements of x from which the kernel is faster. Default: `SMALL`.
     """
-    least = SMALL if least is None else least
-    if _native.library is None or x.numel() < least or not fusible(x, *others):
+    if _native.library is None or not fusible(x, *others):  # first: a tracer must not see sizes
+        return False
+    if x.numel() < (SMALL if least is None else least):
         return False
     if torch._C._len_torch_dispatch_stack() or torch._C._get_tracing_state():
         return False
