@@ -61,7 +61,7 @@ kernels: $(VENV)/.triton ## test the Triton kernels in the interpreter, and comp
 	$(BIN)/ember kernels check
 
 robustness: setup ## run the long robustness tests: kills, random resumes, damaged files, concurrent writers, compilation and export of all modules
-	EMBER_ROBUSTNESS=full $(BIN)/python -m pytest -n 2 tests/robustness tests/conformance/test_torch_modules.py tests/distributed/test_faults.py tests/distributed/test_strategies.py tests/integration/test_mad_sweep.py tests/unit/training/tuning/test_parallel.py $(ARGS)
+	EMBER_ROBUSTNESS=full $(BIN)/python -m pytest -n 2 tests/robustness tests/conformance/test_torch_modules.py tests/distributed/test_faults.py tests/distributed/test_strategies.py tests/distributed/test_tensor_parallel.py tests/integration/test_mad_sweep.py tests/unit/training/tuning/test_parallel.py $(ARGS)
 
 quick: setup ## run a sample of the tests in under 3 minutes
 	$(BIN)/python -m pytest -n 2 --quick $(ARGS)
