@@ -81,3 +81,14 @@ def test_every_op_runs_on_every_backend(key: str) -> None:
     op = OPS[key]
     missing = [name for name in BACKENDS if runtime.load(name) and name not in op.natives]
     assert op.body is not None or not missing
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_backends_define_what_they_export(backend: str) -> None:
+    """A function that is missing is not an error otherwise: the body of its op serves instead."""
+    runtime.load(backend)
+    folder = importlib.import_module(f"ember_ml.backend.{backend}.ops")
+    for found in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
+        module = importlib.import_module(found.name)
+        missing = [name for name in getattr(module, "__all__", ()) if not hasattr(module, name)]
+        assert not missing, f"{found.name}: {missing}"

@@ -17,7 +17,7 @@ from torch.nn.functional import tanhshrink as tanhshrink
 from torch.nn.functional import threshold as threshold
 
 __all__ = [
-    *("celu", "elu", "gelu", "hard_shrink", "hard_sigmoid", "hard_swish", "hardtanh"),
+    *("celu", "elu", "gelu", "hard_shrink", "hardtanh"),
     *("leaky_relu", "mish", "relu", "relu6", "selu", "silu", "soft_shrink", "softsign"),
     *("tanhshrink", "threshold"),
 ]
