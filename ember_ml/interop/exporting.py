@@ -193,6 +193,11 @@ def _difference(model: EmberModule, run: Run, x: torch.Tensor) -> float:
         expected = model(x)  # it may not accept this size
     with _failures("the program"), torch.no_grad():
         actual = run(x)
+    if actual.shape != expected.shape:
+        raise ExportError(
+            f"at the input shape {tuple(x.shape)} the program returns the shape "
+            f"{tuple(actual.shape)}, and the model {tuple(expected.shape)}"
+        )
     scale = max(float(expected.abs().max()), 1e-6)
     error = float((actual - expected).abs().max()) / scale
     if not error <= TOLERANCE:
