@@ -45,6 +45,8 @@ from ember_ml.nn.tensor import array
 from ember_ml.registry import build
 from ember_ml.training import Trainer
 from ember_ml.training.callbacks import Callback
+from ember_ml.training.trainer import batches
+from ember_ml.training.trainer.read_positions import read_parts, takes_positions
 
 ARCHITECTURES = ("attention+swiglu", "mamba+swiglu", "hyena+swiglu")
 WARM_UP = 3
@@ -179,8 +181,11 @@ def measure(run: RunConfig, backend: str, steps: int) -> Measurement:
     trainer.callbacks.append(clock)
     timed = max(2, steps // 4)
     trainer.fit(task.train, steps=WARM_UP + steps + timed, batch_size=batch_size)
-    inputs, _ = task.train.batch(list(range(batch_size)))
-    flops = BACKWARD_FACTOR * count_flops(model, array(inputs))
+    batch = tuple(map(array, task.train.batch(list(range(batch_size)))))
+    parts = batches.split(batch, True)
+    if takes_positions(model):
+        parts = read_parts(parts, trainer.loss)
+    flops = BACKWARD_FACTOR * count_flops(model, *parts.inputs, **parts.named)
     return Measurement(run, min(clock.seconds[WARM_UP : WARM_UP + steps]), flops, clock.times)
 
 

@@ -11,7 +11,7 @@ from ember_ml.nn._summary import example_input
 from ember_ml.nn.module import Module, inference_mode
 
 
-def count_flops(model: Module, *inputs: TensorLike) -> int:
+def count_flops(model: Module, *inputs: TensorLike, **options: Any) -> int:
     """Return the number of floating-point operations of one forward pass in inference mode.
 
     A multiply-add counts as two operations, an element of any other op such as exp as one, and
@@ -21,6 +21,7 @@ def count_flops(model: Module, *inputs: TensorLike) -> int:
     Args:
         model: A module.
         inputs: Arguments of the forward pass: tensors, or shapes of float tensors.
+        options: Keyword arguments of the forward pass.
 
     Example:
         >>> from ember_ml.nn.flops import count_flops
@@ -29,7 +30,7 @@ def count_flops(model: Module, *inputs: TensorLike) -> int:
     """
     counter = Counter()
     with inference_mode(model.modules()), recording.only(counter):
-        model(*[example_input(value) for value in inputs])
+        model(*[example_input(value) for value in inputs], **options)
     return counter.total
 
 

@@ -64,6 +64,9 @@ class Module:
     _hooks: ClassVar[Hooks | None] = None
     is_split: bool = False
     """Whether the module has one process's part of its parameters (tensor parallelism)."""
+    is_position_wise: bool = False
+    """Whether the output at a position depends on the input at that position alone, in training
+    too. A model may then compute the positions whose outputs are read, and leave out the others."""
     is_replacement: bool = False
     """Whether the module replaced the one that the config of the model describes."""
 

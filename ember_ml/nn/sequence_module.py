@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from ember_ml import ops
@@ -296,6 +296,37 @@ def run_all(
     for module in modules:
         x = run(module, x, mask, timespans)
     return x
+
+
+def position_wise_tail(modules: Sequence[Module]) -> int:
+    """Return the number of modules at the end that map each position by itself.
+
+    Modules with hooks do not count: hooks read all positions.
+
+    Args:
+        modules: Modules in sequence.
+    """
+    count = 0
+    for module in reversed(modules):
+        if not module.is_position_wise or _is_hooked(module):
+            break
+        count += 1
+    return count
+
+
+def _is_hooked(module: Module) -> bool:
+    """Return whether a module, or one inside it, has hooks."""
+    return any(each._hooks is not None and each._hooks.has_any for each in module.modules())
+
+
+def take_positions(x: Tensor, at: Tensor) -> Tensor:
+    """Return some positions of a sequence, (count, features).
+
+    Args:
+        x: Tensor of shape (batch, time, features).
+        at: Indices of positions, example * time + position, of shape (count,).
+    """
+    return ops.take(ops.reshape(x, (-1, x.shape[-1])), at, axis=0)
 
 
 def initial_state(module: Module, batch: int) -> State:

@@ -160,6 +160,11 @@ class Block(SequenceMixer):
         return sequence_module.any_uses_timespans(self.layers)
 
     @property
+    def is_position_wise(self) -> bool:  # type: ignore[override]
+        """Whether all layers are."""
+        return all(layer.is_position_wise for layer in self.layers)
+
+    @property
     def config(self) -> Any:
         """The config that describes the block, including layers added later."""
         if not self._has_grown or self._config is None:
@@ -215,6 +220,7 @@ class Block(SequenceMixer):
         timespans: TensorLike | None = None,
         *,
         state: State | None = None,
+        at: Tensor | None = None,
     ) -> Any:
         """Return the output of the last layer; with a state, also the states of the layers.
 
@@ -224,13 +230,26 @@ class Block(SequenceMixer):
             timespans: Time since the previous position, for layers that use it.
             state: States of the layers before the first position. Default: the start of the
                 sequence.
+            at: Indices of positions, example * time + position, of shape (count,). The output is
+                then that of these positions, (count, hidden_size), and the last layers that map
+                each position by itself run on them alone. Default: all positions.
         """
         if self._residual:
             self.check_sequence(x, mask)
+        tail = 0 if at is None else sequence_module.position_wise_tail(self.layers)
+        mixing = self.layers[: len(self.layers) - tail]
         if state is None:
-            return sequence_module.run_all(self.layers, x, mask, timespans)
+            y = sequence_module.run_all(mixing, x, mask, timespans)
+            return y if at is None else self._run_tail(y, at, tail)
         self._check_states(state)
-        return sequence_module.extend_all(self.layers, x, state, mask, timespans)
+        states = state[: len(mixing)]
+        y, states = sequence_module.extend_all(mixing, x, states, mask, timespans)
+        return y if at is None else self._run_tail(y, at, tail), (*states, *state[len(mixing) :])
+
+    def _run_tail(self, x: Tensor, at: Tensor, count: int) -> Tensor:
+        """Return the output of the last `count` layers at some positions, (positions, features)."""
+        chosen = sequence_module.take_positions(x, at)[None]
+        return sequence_module.run_all(self.layers[len(self.layers) - count :], chosen)[0]
 
     def initial_state(self, batch: int) -> State:
         """Return the states of the layers before the first position."""

@@ -91,6 +91,7 @@ class ParallelBlock(Block):
         timespans: TensorLike | None = None,
         *,
         state: State | None = None,
+        at: Tensor | None = None,
     ) -> Any:
         """Return the sum of the input and the layers' outputs; with a state, also their states.
 
@@ -100,6 +101,7 @@ class ParallelBlock(Block):
             timespans: Time since the previous position, for layers that use it.
             state: States of the layers before the first position. Default: the start of the
                 sequence.
+            at: Indices of the positions to return, as in `Block`. Default: all positions.
         """
         self.check_sequence(x, mask)
 
@@ -109,6 +111,7 @@ class ParallelBlock(Block):
             return sequence_module.extend(layer, x, before, mask, timespans)
 
         y, after = self._sum(x, [()] * len(self.layers) if state is None else state, run)
+        y = y if at is None else sequence_module.take_positions(y, at)
         return y if state is None else (y, after)
 
     def step(

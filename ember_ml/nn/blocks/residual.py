@@ -118,6 +118,11 @@ class ResidualBlock(SequenceMixer):
         """Whether the layer uses `timespans`."""
         return sequence_module.any_uses_timespans([self.layer])
 
+    @property
+    def is_position_wise(self) -> bool:  # type: ignore[override]
+        """Whether the layer is, and no example skips it."""
+        return self.layer.is_position_wise and not (self.training and self.stochastic_depth)
+
     def forward(
         self,
         x: Tensor,

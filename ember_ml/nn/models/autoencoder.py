@@ -17,7 +17,6 @@ from ember_ml.nn.layers.channel_mixing import Dense, Embedding, RMSNorm
 from ember_ml.nn.layers.sequence_mixing.base import index_range
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.base import Model
-from ember_ml.nn.models.pooling import pool
 from ember_ml.nn.sequential import Sequential
 from ember_ml.registry import register
 
@@ -94,7 +93,7 @@ class AutoEncoder(Model):
 
     def encode(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the features of the last position that is not padding: (batch, hidden_size)."""
-        return pool(self.encoder(self.embedding(tokens), mask), mask, "last")
+        return self.encoder.pooled(self.embedding(tokens), mask)
 
     def decode(self, code: Tensor, length: int) -> Tensor:
         """Return the logits of `length` tokens, (batch, length, vocab_size), for a code."""

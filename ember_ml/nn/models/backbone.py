@@ -9,7 +9,8 @@ from ember_ml.configs.fields import NormName
 from ember_ml.configs.patterns import LayersLike, items_of, longest, sized
 from ember_ml.nn.blocks import Block
 from ember_ml.nn.blocks.residual import Placement, create_norm
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, last_indices
+from ember_ml.nn.models.pooling import pool
 from ember_ml.nn.module import Module
 from ember_ml.nn.sequence_module import State
 
@@ -69,6 +70,7 @@ class Backbone(SequenceMixer):
         timespans: TensorLike | None = None,
         *,
         state: State | None = None,
+        at: Tensor | None = None,
     ) -> Any:
         """Return the features of each position, of the shape of `x`; with a state, also the states.
 
@@ -78,10 +80,12 @@ class Backbone(SequenceMixer):
             timespans: Time since the previous position, for layers that use it.
             state: States of the layers before the first position. Default: the start of the
                 sequence.
+            at: Indices of the positions that are needed, as in `Block`. The features are then
+                those of these positions, (count, hidden_size). Default: all positions.
         """
         if state is None:
-            return self.normalize(self.blocks(x, mask, timespans))
-        y, state = self.blocks(x, mask, timespans, state=state)
+            return self.normalize(self.blocks(x, mask, timespans, at=at))
+        y, state = self.blocks(x, mask, timespans, state=state, at=at)
         return self.normalize(y), state
 
     def initial_state(self, batch: int) -> State:
@@ -98,3 +102,22 @@ class Backbone(SequenceMixer):
     def normalize(self, x: Tensor) -> Tensor:
         """Return the output of the last norm, for the output of the layers."""
         return x if self.norm is None else self.norm(x)
+
+    def pooled(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        timespans: TensorLike | None = None,
+        pooling: str = "last",
+    ) -> Tensor:
+        """Return the pooled features of a sequence, (batch, hidden_size).
+
+        Args:
+            x: Tensor of shape (batch, time, hidden_size).
+            mask: Padding mask of shape (batch, time), False at padding.
+            timespans: Time since the previous position, for layers that use it.
+            pooling: "last", "mean" or "max".
+        """
+        if pooling == "last" and mask is None and x.shape[1]:
+            return self(x, None, timespans, at=last_indices(x))
+        return pool(self(x, mask, timespans), mask, pooling)

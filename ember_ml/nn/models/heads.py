@@ -82,15 +82,22 @@ class SequenceModel(Model):
         self.backbone = backbone
         self.head = Dense(hidden_size, out_features)
 
-    def features_of(self, x: Tensor, mask: Tensor | None, timespans: TensorLike | None) -> Tensor:
-        """Return the features of each position: (batch, time, hidden_size).
+    def features_of(
+        self, x: Tensor, mask: Tensor | None, timespans: TensorLike | None, pooling: str = "none"
+    ) -> Tensor:
+        """Return the features of each position, (batch, time, hidden_size), or pooled ones.
 
         Args:
             x: Tokens of shape (batch, time), or vectors of shape (batch, time, features).
             mask: Padding mask of shape (batch, time), False at padding.
             timespans: Time since the previous position, for layers that use it.
+            pooling: "last", "mean" or "max", for features of shape (batch, hidden_size); "none"
+                for those of each position.
         """
-        return self.backbone(self._embed(x), mask, timespans)
+        y = self._embed(x)
+        if pooling == "none":
+            return self.backbone(y, mask, timespans)
+        return self.backbone.pooled(y, mask, timespans, pooling)
 
     def _embed(self, x: Tensor) -> Tensor:
         """Return the input of the layers: (batch, time, hidden_size)."""
@@ -128,8 +135,7 @@ class PooledModel(StatefulCall, SequenceModel):
                 far. Default: the start of the sequence.
         """
         if state is None:
-            y = self.features_of(x, mask, timespans)
-            return self.head(y if self.pooling == "none" else pool(y, mask, self.pooling))
+            return self.head(self.features_of(x, mask, timespans, self.pooling))
         inner, pooled = state
         y, inner = self.backbone(self._embed(x), mask, timespans, state=inner)
         y, pooled = extend_pool(y, mask, self.pooling, pooled)
@@ -289,8 +295,7 @@ class Forecaster(SequenceModel):
             )
         mean = ops.expand_dims(pool(x, mask, "mean"), 1)
         deviation = ops.sqrt(ops.expand_dims(pool((x - mean) ** 2, mask, "mean"), 1) + 1e-5)
-        y = self.features_of((x - mean) / deviation, mask, timespans)
-        ahead = self.head(pool(y, mask, "last"))
+        ahead = self.head(self.features_of((x - mean) / deviation, mask, timespans, "last"))
         return ops.reshape(ahead, (x.shape[0], self.horizon, x.shape[2])) * deviation + mean
 
     def forecast(self, x: Tensor, steps: int) -> Tensor:

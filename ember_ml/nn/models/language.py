@@ -17,7 +17,7 @@ from ember_ml.nn.blocks.base import check_layers
 from ember_ml.nn.blocks.residual import Placement
 from ember_ml.nn.initializers import Normal
 from ember_ml.nn.layers.channel_mixing import Dense, Embedding
-from ember_ml.nn.layers.sequence_mixing.base import last_real, positions_after, real_lengths
+from ember_ml.nn.layers.sequence_mixing.base import last_indices, positions_after, real_lengths
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.deferred_logits import DeferredLogits, is_deferring
 from ember_ml.nn.models.generation import Generator
@@ -160,6 +160,7 @@ class LanguageModel(Generator):
         timespans: TensorLike | None = None,
         *,
         state: State | None = None,
+        at: Tensor | None = None,
     ) -> Any:
         """Return the logits of the token after each position: (batch, time, vocab_size).
 
@@ -171,11 +172,14 @@ class LanguageModel(Generator):
                 of a sequence must come last; it does not change the state.
             timespans: Time since the previous token, for layers that use it.
             state: State before the first token. Default: the start of the sequence.
+            at: Indices of the positions whose logits are needed, row * time + position, of shape
+                (count,). The logits are then of shape (count, vocab_size), and the head and the
+                last layers that map each position by itself run on these alone. Default: all.
         """
         if state is None:
             x = self._embed(tokens)
-            return self._output(self.backbone(self._drop(x), mask, timespans))
-        y, state = self.features_of(tokens, state, mask, timespans)
+            return self._output(self.backbone(self._drop(x), mask, timespans, at=at))
+        y, state = self.features_of(tokens, state, mask, timespans, at)
         return self._output(y), state
 
     def features_of(
@@ -184,6 +188,7 @@ class LanguageModel(Generator):
         state: State,
         mask: Tensor | None = None,
         timespans: TensorLike | None = None,
+        at: Tensor | None = None,
     ) -> tuple[Tensor, State]:
         """Return the features that the head reads, (batch, time, hidden_size), and the next state.
 
@@ -192,13 +197,14 @@ class LanguageModel(Generator):
             state: State before the first token.
             mask: As in `forward`.
             timespans: As in `forward`.
+            at: As in `forward`. The features are then of shape (count, hidden_size).
         """
-        at, inner = state
-        check_batch(self, tokens.shape[0], at)
-        count = tokens.shape[1] if mask is None else real_lengths(mask)
-        x = self._embed(tokens, at, at + count)
-        y, inner = self.backbone(self._drop(x), mask, timespans, state=inner)
-        return y, (at + count, inner)
+        start, inner = state
+        check_batch(self, tokens.shape[0], start)
+        end = start + (tokens.shape[1] if mask is None else real_lengths(mask))
+        x = self._embed(tokens, start, end)
+        y, inner = self.backbone(self._drop(x), mask, timespans, state=inner, at=at)
+        return y, (end, inner)
 
     def stage_parts(self) -> StageParts:
         """Return the embedding, the layers and the head, for a pipeline of processes."""
@@ -234,8 +240,8 @@ class LanguageModel(Generator):
                 f"{type(self).__name__}.prefill: each row needs at least one real token"
             )
         state = self.initial_state(tokens.shape[0]) if state is None else state
-        y, state = self.features_of(tokens, state, mask)
-        return self.logits(last_real(y, mask)), state
+        y, state = self.features_of(tokens, state, mask, at=last_indices(tokens, mask))
+        return self.logits(y), state
 
     def _embed(
         self, tokens: Tensor, position: Tensor | None = None, end: Tensor | None = None

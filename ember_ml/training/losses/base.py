@@ -59,6 +59,14 @@ class Loss:
         """Return the context in which a trainer calls the model; by default, it changes nothing."""
         return contextlib.nullcontext()
 
+    def read_targets(self, target: Tensor) -> Tensor | None:
+        """Return a mask of the targets that the loss reads; None if it reads all of them.
+
+        Args:
+            target: Expected output.
+        """
+        return None
+
     def __repr__(self) -> str:
         fields = type(self.config).model_fields if self.config is not None else {}
         given = {name: getattr(self.config, name) for name in fields}
@@ -87,6 +95,16 @@ def calling_model(loss: object) -> AbstractContextManager[None]:
     """
     own: Callable[[], AbstractContextManager[None]] | None = getattr(loss, "calling_model", None)
     return contextlib.nullcontext() if own is None else own()
+
+
+def read_targets(loss: object, target: Tensor) -> Tensor | None:
+    """Return a mask of the targets that a loss reads; None if it reads all, or may do so.
+
+    Args:
+        loss: The loss; functions may read all targets.
+        target: Expected output.
+    """
+    return loss.read_targets(target) if isinstance(loss, Loss) else None
 
 
 def wide(prediction: TensorLike) -> Tensor:

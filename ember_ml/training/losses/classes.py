@@ -169,6 +169,11 @@ class CrossEntropy(Loss):
         self.options |= {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
         self.options |= {"class_weight": class_weight, "axis": axis}
 
+    def read_targets(self, target: Tensor) -> Tensor | None:
+        """Return a mask of the targets that are not ignored; None if each has a loss of its own."""
+        is_reduced = self.options["reduction"] != "none" and self.options["axis"] == -1
+        return target != self.options["ignore_index"] if is_reduced else None
+
 
 @register("losses/categorical_cross_entropy", aliases=["soft_cross_entropy"])
 class CategoricalCrossEntropy(Loss):

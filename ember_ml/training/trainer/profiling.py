@@ -186,9 +186,9 @@ class StepProfiler(Callback):
 @contextlib.contextmanager
 def _parts(trainer: Trainer, events: Events) -> Iterator[None]:
     """Measure the forward pass, the backward pass and the update of a step within the block."""
-    own = {name: x for name, x in vars(trainer).items() if name == "compute"}
+    own = {name: x for name, x in vars(trainer).items() if name == "compute_loss"}
     optimizer = trainer.optimizer
-    compute, update = trainer.compute, optimizer.step
+    compute, update = trainer.compute_loss, optimizer.step
     begin = time.perf_counter()
     overhead, updates = events.overhead, False
 
@@ -211,14 +211,14 @@ def _parts(trainer: Trainer, events: Events) -> Iterator[None]:
         events.differentiates, updates = False, True
         return update(*args, **kwargs)
 
-    trainer.compute = timed_compute  # type: ignore[method-assign]
+    trainer.compute_loss = timed_compute  # type: ignore[method-assign]
     optimizer.step = timed_update  # type: ignore[method-assign]
     try:
         yield
         mark("update" if updates else "backward")
     finally:
         events.differentiates = False
-        del trainer.compute, optimizer.step
+        del trainer.compute_loss, optimizer.step
         vars(trainer).update(own)
 
 

@@ -72,7 +72,7 @@ class StepRunner:
         wanted = default if config.compile is None else config.compile
         compiles = wanted and not engine.COMPILE_UNAVAILABLE
         self._gradients = LossGradients(
-            lambda batch: trainer.compute(batch),
+            lambda batch: trainer.compute_loss(batch),
             self._optimizer.parameters,
             self._buffers,
             list(trainer.model.modules()),

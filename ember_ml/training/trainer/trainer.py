@@ -38,6 +38,7 @@ from ember_ml.training.trainer.nonfinite import (
     Snapshot,
 )
 from ember_ml.training.trainer.outputs import metrics_of
+from ember_ml.training.trainer.read_positions import read_parts, takes_positions
 from ember_ml.training.trainer.sources import DataLike
 from ember_ml.training.trainer.step import StepResult, StepRunner
 from ember_ml.training.trainer.train_metrics import TrainMetrics
@@ -221,7 +222,29 @@ class Trainer:
         Args:
             batch: A batch of the data.
         """
-        parts = batches.split(batch, self.loss is not None, self.takes_mask)
+        return self._compute(batches.split(batch, self.loss is not None, self.takes_mask))
+
+    def compute_loss(self, batch: object) -> tuple[Tensor, Any]:
+        """Return the loss of a batch, and outputs at the positions that it reads.
+
+        This is `compute` for steps that need no other outputs. A language model computes its last
+        layers and its head only where the loss does not ignore the target.
+
+        Args:
+            batch: A batch of the data.
+        """
+        if self._needs_outputs():
+            return self.compute(batch)
+        parts = batches.split(batch, True, self.takes_mask)
+        return self._compute(read_parts(parts, self.loss))
+
+    def _needs_outputs(self) -> bool:
+        """Return whether a step needs the outputs at all positions."""
+        can_choose = self.loss is not None and takes_positions(self.model)
+        return self.train_metrics is not None or self.overrides_compute() or not can_choose
+
+    def _compute(self, parts: batches.Parts) -> tuple[Tensor, Any]:
+        """Return the loss and the outputs of the parts of a batch."""
         with reported_losses() as reported, calling_model(self.loss):
             outputs = batches.apply(self.model, parts)
         if self.loss is None:

@@ -53,6 +53,11 @@ class Dense(Layer):
             self.bias = Parameter(initial_bias, decay=False)
         self.activation = None if activation is None else activations.get(activation)
 
+    @property
+    def is_position_wise(self) -> bool:  # type: ignore[override]
+        """Whether there is no activation, or one that maps features one by one."""
+        return self.activation is None or activations.is_elementwise(self.activation)
+
     def forward(self, x: Tensor) -> Tensor:
         """Apply the layer."""
         try:

@@ -47,6 +47,11 @@ class _TwoLayerNetwork(Layer):
     activation: Callable[..., Tensor]
     dropout: Dropout | None
 
+    @property
+    def is_position_wise(self) -> bool:  # type: ignore[override]
+        """Whether the activation maps features one by one."""
+        return activations.is_elementwise(self.activation)
+
     def forward(self, x: Tensor) -> Tensor:
         """Apply the layer."""
         self.check_features(x, self.features)

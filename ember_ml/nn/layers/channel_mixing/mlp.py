@@ -74,6 +74,11 @@ class MLP(Layer):
             shared=("activation",) if isinstance(self.activation, Module) else (),
         )
 
+    @property
+    def is_position_wise(self) -> bool:  # type: ignore[override]
+        """Whether the activation maps features one by one."""
+        return activations.is_elementwise(self.activation)
+
     def forward(self, x: Tensor) -> Tensor:
         """Apply the layers."""
         *hidden, last = self.layers

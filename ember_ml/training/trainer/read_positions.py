@@ -1,0 +1,65 @@
+"""Training on the positions that a loss reads: the others need no logits."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ember_ml import ops
+from ember_ml._core import runtime
+from ember_ml._core.tensor import EmberTensor, Tensor
+from ember_ml.nn.models.language import LanguageModel
+from ember_ml.nn.module import Module
+from ember_ml.training.losses.base import read_targets
+from ember_ml.training.trainer.batches import Parts
+
+MOST = 0.75
+"""Largest share of positions at which leaving out the others is worth a gather."""
+
+
+def takes_positions(model: Module) -> bool:
+    """Return whether a model's `forward` takes the positions whose logits are needed."""
+    is_known = isinstance(model, LanguageModel)
+    return is_known and "at" in inspect.signature(model.forward).parameters
+
+
+def read_parts(parts: Parts, loss: Any) -> Parts:
+    """Return a batch of a language model with only the targets that the loss reads.
+
+    The model gets the indices of their positions. The batch is returned as it is if the loss reads
+    most targets, and while a compiler traces: the number of positions is not known then.
+
+    Args:
+        parts: The parts of a batch.
+        loss: The loss.
+    """
+    targets = parts.targets
+    tokens = parts.inputs[0] if len(parts.inputs) == 1 else None
+    weight = parts.options.get("sample_weight")
+    if not isinstance(targets, EmberTensor) or not isinstance(tokens, EmberTensor):
+        return parts
+    if targets.shape != tokens.shape or "at" in parts.named or not _fits(weight, targets):
+        return parts
+    at = _positions(read_targets(loss, targets), weight)
+    if at is None or not 0 < at.size <= MOST * targets.size:
+        return parts
+    options = {} if weight is None else {"sample_weight": _choose(weight, at)}
+    named = {**parts.named, "at": at}
+    return parts._replace(targets=_choose(targets, at), named=named, options=options)
+
+
+def _fits(weight: Any, targets: Tensor) -> bool:
+    return weight is None or (isinstance(weight, EmberTensor) and weight.shape == targets.shape)
+
+
+def _positions(reads: Tensor | None, weight: Tensor | None) -> Tensor | None:
+    """Return the indices of the targets that are read; None if they are all, or are not known."""
+    if reads is not None and weight is not None:
+        reads = ops.logical_and(reads, weight != 0)
+    if reads is None or runtime.LOADED[reads.backend].truth(ops.any(reads).native) is None:
+        return None
+    return ops.flatnonzero(reads)
+
+
+def _choose(x: Tensor, at: Tensor) -> Tensor:
+    return ops.take(ops.reshape(x, (-1,)), at, axis=0)

@@ -1,0 +1,203 @@
+"""Training on the positions that the loss reads, compared with training on all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ember_ml import nn, ops, registry
+from ember_ml.nn.models.pooling import pool
+from ember_ml.nn.tensor import array
+from ember_ml.training import Trainer
+from ember_ml.training.losses import CrossEntropy
+from tests.examples_of import config_of, inputs_of
+
+VOCAB, BATCH, TIME = 11, 3, 8
+RNG = np.random.default_rng(0)
+TOKENS = RNG.integers(0, VOCAB, (BATCH, TIME))
+TARGETS = np.where(RNG.random((BATCH, TIME)) < 0.4, TOKENS, -100)
+WEIGHTS = (RNG.random((BATCH, TIME)) * (RNG.random((BATCH, TIME)) < 0.7)).astype("float32")
+READ = int((TARGETS >= 0).sum())
+
+LAYERS = [entry for kind in ("layers", "blocks") for entry in registry.available(kind)]
+
+
+def model(layers: Any = "gru swiglu mlp", **options: Any) -> nn.models.LanguageModel:
+    ops.random.set_seed(0)
+    return nn.models.LanguageModel(layers, VOCAB, 8, **options)
+
+
+def trainer(loss: Any = "cross_entropy", layers: Any = "gru swiglu mlp", **options: Any) -> Trainer:
+    return Trainer(model(layers), loss, learning_rate=0.01, progress=False, seed=0, **options)
+
+
+def batch(weights: bool = False) -> Any:
+    return tuple(map(array, (TOKENS, TARGETS, WEIGHTS) if weights else (TOKENS, TARGETS)))
+
+
+def test_position_wise_layers_do_not_mix_positions(on_numpy: None) -> None:
+    checked = []
+    for entry in LAYERS:
+        layer: nn.Module = config_of(entry).create()
+        if layer.is_position_wise:
+            features = inputs_of(layer).shape[-1]
+            x = RNG.standard_normal((2, 6, features)).astype("float32")
+            expected = layer(x).numpy()[:, [1, 4, 5]]
+            np.testing.assert_allclose(layer(x[:, [1, 4, 5]]).numpy(), expected, 1e-4, 1e-5)
+            checked.append(entry.name)
+    assert {"layers/dense", "layers/mlp", "layers/swiglu", "blocks/residual"} <= set(checked)
+    assert not {"layers/moe", "layers/batch_norm", "layers/attention"} & set(checked)
+
+
+@pytest.mark.parametrize("layers", ["gru swiglu mlp", "mlp swiglu", "gru", "attention moe"])
+def test_chosen_logits_are_those_of_all(backend: str, layers: str) -> None:
+    ours = model(layers)
+    at = [0, 5, 5, BATCH * TIME - 1]
+    expected = ours(TOKENS).numpy().reshape(-1, VOCAB)[at]
+    tight = {"rtol": 1e-4, "atol": 1e-5}
+    np.testing.assert_allclose(ours(TOKENS, at=array(at)).numpy(), expected, **tight)
+    logits, state = ours(TOKENS, state=ours.initial_state(BATCH), at=array(at))
+    np.testing.assert_allclose(logits.numpy(), expected, **tight)
+    after = ours(TOKENS, state=ours.initial_state(BATCH))[1]
+    following = TOKENS[:, 0]
+    np.testing.assert_allclose(
+        ours.step(following, state)[0].numpy(), ours.step(following, after)[0].numpy(), **tight
+    )
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        {"type": "cross_entropy"},
+        {"type": "cross_entropy", "reduction": "sum", "label_smoothing": 0.1},
+        {"type": "cross_entropy", "class_weight": [0.5] * 5 + [2.0] * 6},
+        {"type": "chunked_cross_entropy", "chunk_size": 4},
+    ],
+    ids=lambda loss: "-".join(map(str, loss.values())),
+)
+def test_loss_and_gradients_are_those_of_all(backend: str, loss: Any, weights: bool) -> None:
+    ours = trainer(loss)
+    data = batch(weights)
+    whole, all_gradients = nn.value_and_grad(ours.model, lambda: ours.compute(data)[0])()
+    part, gradients = nn.value_and_grad(ours.model, lambda: ours.compute_loss(data)[0])()
+    np.testing.assert_allclose(part.numpy(), whole.numpy(), rtol=1e-5)
+    for name, g in gradients.items():
+        np.testing.assert_allclose(
+            g.numpy(), all_gradients[name].numpy(), rtol=1e-3, atol=1e-6, err_msg=name
+        )
+
+
+def test_only_positions_with_a_target_have_logits(on_numpy: None) -> None:
+    assert trainer().compute(batch())[1].shape == (BATCH, TIME, VOCAB)
+    assert trainer().compute_loss(batch())[1].shape == (READ, VOCAB)
+    read = int(((TARGETS >= 0) & (WEIGHTS != 0)).sum())
+    assert trainer().compute_loss(batch(weights=True))[1].shape == (read, VOCAB)
+
+
+@pytest.mark.parametrize("options", [{}, {"accumulate": 2}, {"compile": False}], ids=str)
+def test_training_reaches_the_same_weights(backend: str, options: Any) -> None:
+    ours = trainer(**options)
+    other = trainer(CrossEntropyOfAll(), **options)
+    for each in (ours, other):
+        each.fit([batch(), batch()], epochs=2)
+    for (name, x), y in zip(ours.model.named_parameters(), other.model.parameters(), strict=True):
+        np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+class CrossEntropyOfAll(CrossEntropy):
+    """Cross-entropy that reads all targets."""
+
+    def read_targets(self, target: Any) -> None:
+        """Return None."""
+
+
+@pytest.mark.parametrize(
+    "targets", [np.full_like(TARGETS, -100), TOKENS, np.where(TOKENS > 0, TOKENS, -100)]
+)
+def test_all_or_no_targets(backend: str, targets: np.ndarray) -> None:
+    ours = trainer()
+    data = (array(TOKENS), array(targets))
+    loss, outputs = ours.compute_loss(data)
+    assert outputs.shape == (BATCH, TIME, VOCAB)
+    np.testing.assert_allclose(loss.numpy(), ours.compute(data)[0].numpy())
+
+
+class KeepsOutputs(Trainer):
+    """Trainer that keeps the outputs of its steps."""
+
+    shape: tuple[int, ...] = ()
+
+    def compute(self, batch: object) -> Any:
+        loss, outputs = super().compute(batch)
+        self.shape = outputs.shape
+        return loss, outputs
+
+
+class Doubled(nn.Module):
+    """Model that needs the logits of all positions of the language model inside."""
+
+    default_loss = "cross_entropy"
+
+    def __init__(self) -> None:
+        self.inner = model()
+
+    def forward(self, tokens: Any) -> Any:
+        return 2.0 * self.inner(tokens)
+
+
+def test_trainers_that_need_all_outputs_get_them(backend: str) -> None:
+    ours = KeepsOutputs(model(), "cross_entropy", progress=False)
+    ours.train_step(batch())
+    assert ours.shape == (BATCH, TIME, VOCAB)
+    measured = trainer(metrics=["accuracy"], train_metrics=True)
+    assert 0 <= measured.train_step(batch())["accuracy"] <= 1
+    assert Trainer(Doubled(), progress=False).compute_loss(batch())[1].ndim == 3
+
+
+def test_hooks_see_all_positions(on_numpy: None) -> None:
+    ours = trainer()
+    shapes = []
+    layer = ours.model.backbone.blocks.layers[-1].layer
+    layer.register_forward_hook(lambda module, args, output: shapes.append(output.shape))
+    loss, outputs = ours.compute_loss(batch())
+    assert shapes == [(BATCH, TIME, 8)]
+    assert outputs.shape == (READ, VOCAB)
+    np.testing.assert_allclose(loss.numpy(), trainer().compute(batch())[0].numpy(), rtol=1e-5)
+
+
+def test_examples_that_skip_a_layer_skip_it_as_a_whole(on_numpy: None) -> None:
+    ours = model("mlp", stochastic_depth=0.5)
+    block = ours.backbone.blocks.layers[-1]
+    block.stochastic_depth = 0.5
+    at = array(np.arange(BATCH * TIME))
+    ops.random.set_seed(1)
+    expected = ours(TOKENS).numpy().reshape(-1, VOCAB)
+    ops.random.set_seed(1)
+    np.testing.assert_allclose(ours(TOKENS, at=at).numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["last", "mean"])
+@pytest.mark.parametrize("layers", ["gru swiglu", "attention mlp[in_features=8] moe"])
+def test_pooled_features_are_those_of_all(backend: str, layers: str, pooling: str) -> None:
+    ops.random.set_seed(0)
+    ours = nn.models.SequenceClassifier(
+        layers, 5, vocab_size=VOCAB, hidden_size=8, pooling=pooling
+    ).eval()
+    features = pool(ours.features_of(array(TOKENS), None, None), None, pooling)
+    np.testing.assert_allclose(
+        ours(TOKENS).numpy(), ours.head(features).numpy(), rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("block", [nn.blocks.Block, nn.blocks.ParallelBlock])
+def test_blocks_return_chosen_positions(backend: str, block: type[nn.blocks.Block]) -> None:
+    ours = block("", 8, "attention swiglu")
+    x = RNG.standard_normal((BATCH, TIME, 8)).astype("float32")
+    expected = ours(x).numpy().reshape(-1, 8)[[3, 9]]
+    np.testing.assert_allclose(ours(x, at=array([3, 9])).numpy(), expected, rtol=1e-4, atol=1e-5)
+    outputs, state = ours(x, state=ours.initial_state(BATCH), at=array([3, 9]))
+    np.testing.assert_allclose(outputs.numpy(), expected, rtol=1e-4, atol=1e-5)
+    assert len(state) == 2
