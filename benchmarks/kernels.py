@@ -5,10 +5,13 @@ turns; a time is the best CPU time of many calls. The columns are:
 
 - ms: with the C kernels.
 - without: time without the kernels (`EMBER_ML_NATIVE=0`) over the time with them.
+- before: with --before, the time with the Ember ML of another source tree, such as a worktree of an
+  earlier commit, over the time with the kernels. A second process measures it by turns with the
+  others.
 - peer: time with the kernels over that of the named peer: torch's own functions, a loop in torch,
   snnTorch, ncps, or the same model with attention.
 
-    python benchmarks/kernels.py [--repeats 30] [rows ...]
+    python benchmarks/kernels.py [--repeats 30] [--before TREE] [rows ...]
 
 A row is an entry of `CASES`: a function that returns the call to measure and the call of the peer.
 """
@@ -17,8 +20,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -30,7 +36,7 @@ import torch
 from recurrent_kernels import ROWS
 from torch.nn import functional as F
 
-from ember_ml import _native, autodiff, ops
+from ember_ml import autodiff, ops
 from ember_ml.backend import use_backend
 from ember_ml.nn import tensor
 
@@ -182,15 +188,83 @@ def _time(call: Call) -> float:
     return time.process_time() - start
 
 
-def measure(case: Case, repeats: int) -> tuple[float, float, float]:
-    """Return the best times with the kernels, without them, and of the peer."""
-    best = [float("inf")] * 3
+class Times(NamedTuple):
+    """Best times of a row."""
+
+    kernels: float
+    without: float
+    peer: float
+    before: float | None
+
+    def __str__(self) -> str:
+        ratios = [f"{self.without / self.kernels:8.1f}x"]
+        if self.before is not None:
+            ratios.append(f"{self.before / self.kernels:8.1f}x")
+        return " ".join(
+            [f"{1e3 * self.kernels:8.3f}", *ratios, f"{self.kernels / self.peer:6.2f}x"]
+        )
+
+
+def measure(name: str, repeats: int, tree: Path | None) -> tuple[Times, str]:
+    """Return the times of a row, measured by turns, and the name of the peer."""
+    from ember_ml import _native
+
+    other = None if tree is None else Other(tree, name)
+    case = CASES[name]()
+    best = [float("inf")] * 4
     for _ in range(repeats):
         best[0] = min(best[0], _time(case.call))
         with _native.switched_off():
             best[1] = min(best[1], _time(case.call))
         best[2] = min(best[2], _time(case.peer))
-    return best[0], best[1], best[2]
+        best[3] = best[3] if other is None else min(best[3], other.time())
+    if other is not None:
+        other.close()
+    times = Times(best[0], best[1], best[2], None if other is None else best[3])
+    return times, case.peer_name
+
+
+class Other:
+    """Process that measures a row with the package of another source tree.
+
+    Args:
+        tree: Folder with `ember_ml`.
+        name: Name of the row.
+    """
+
+    def __init__(self, tree: Path, name: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--serve", name],
+            env={**os.environ, "PYTHONPATH": str(tree.resolve())},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def time(self) -> float:
+        """Return the CPU time of a call; NaN if the other package has no such op."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            print(file=self._process.stdin, flush=True)
+        except BrokenPipeError:
+            return float("nan")
+        return float(self._process.stdout.readline() or "nan")
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+
+
+def serve(name: str) -> None:
+    """Print the CPU time of a call of a row for each line of the standard input."""
+    try:
+        call = CASES[name]().call
+    except AttributeError:  # an op that this package does not have
+        return
+    for _ in sys.stdin:
+        print(_time(call), flush=True)
 
 
 def main() -> None:
@@ -198,18 +272,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", help="words in the names of the rows to measure")
     parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--before", type=Path, help="source tree to compare with")
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.serve:
+        serve(options.serve)
+        return
+    from ember_ml import _native
+
     _native.keep_freed_memory()
     print(f"{_native.status()}, one thread, forward and backward, CPU time\n")
-    print(f"{'':44} {'ms':>8} {'without':>9} {'peer':>7}")
-    for name, make in CASES.items():
-        if options.rows and not any(word in name for word in options.rows):
-            continue
-        case = make()
-        with_kernels, without, peer = measure(case, options.repeats)
-        ratios = f"{without / with_kernels:8.1f}x {with_kernels / peer:6.2f}x"
-        print(f"{name:44} {with_kernels * 1e3:8.3f} {ratios} {case.peer_name}", flush=True)
+    columns = ["without", "before"] if options.before else ["without"]
+    print(f"{'':44} {'ms':>8} {' '.join(f'{each:>9}' for each in columns)} {'peer':>7}")
+    for name in CASES:
+        if not options.rows or any(word in name for word in options.rows):
+            times, peer = measure(name, options.repeats, options.before)
+            print(f"{name:44} {times} {peer}", flush=True)
 
 
 if __name__ == "__main__":

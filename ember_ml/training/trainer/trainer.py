@@ -188,6 +188,7 @@ class Trainer:
         self._snapshot: Snapshot | None = None
         self._is_fitting = False
         self.takes_mask = batches.takes_mask(model)
+        self._takes_positions = takes_positions(model)
         self.remat = building.remat_of(self.config, model)
         if self.parallel is not None:
             self.parallel.adopt(self)
@@ -240,8 +241,8 @@ class Trainer:
 
     def _needs_outputs(self) -> bool:
         """Return whether a step needs the outputs at all positions."""
-        can_choose = self.loss is not None and takes_positions(self.model)
-        return self.train_metrics is not None or self.overrides_compute() or not can_choose
+        can_choose = self._takes_positions and self.loss is not None
+        return not can_choose or self.train_metrics is not None or self.overrides_compute()
 
     def _compute(self, parts: batches.Parts) -> tuple[Tensor, Any]:
         """Return the loss and the outputs of the parts of a batch."""
