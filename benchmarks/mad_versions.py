@@ -1,69 +1,98 @@
-"""Time and accuracy of the runs of `make mad` in two source trees, side by side.
+"""Time and accuracy of the runs of `make mad` in two source trees.
 
-Each run is started in both trees at the same time, in one process and one thread each, so that both
-see the same load; set-up and data are not part of the time. The other tree can be a worktree of an
-earlier commit; its C kernels are used if they were built there (`make native`).
+Each run is trained and evaluated in both trees, in a process and one thread each. The processes
+take turns: one waits while the other trains to its next evaluation, so that both see the same load.
+Times are CPU times of whole runs, with data and evaluations, without the start of the process.
 
     git worktree add ../before COMMIT
     python benchmarks/mad_versions.py ../before [--backend torch] [--tasks recall ...]
+
+The other tree's C kernels are used if they were built there (`make native`).
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import json
 import os
 import subprocess
 import sys
-import tempfile
+import time
 from pathlib import Path
-from typing import NamedTuple
 
-from ember_ml.mad.scales import task_names
-
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 HERE = Path(__file__).resolve().parents[1]
 ARCHITECTURES = ("attention+swiglu", "mamba+swiglu", "hyena+swiglu")
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-class Outcome(NamedTuple):
-    """Result of a run in a tree."""
-
-    seconds: float
-    accuracy: float
-
-
-def start(tree: Path, folder: Path, options: list[str]) -> subprocess.Popen[bytes]:
-    """Start `ember mad run` with the package of a source tree.
+class Worker:
+    """Process that trains one run with the package of a source tree.
 
     Args:
         tree: Folder with `ember_ml`.
-        folder: Folder of the results.
-        options: Arguments of the command.
+        run: Backend, scale, architecture and task of the run.
+
+    Attributes:
+        result: CPU seconds and test accuracy, once the run has ended.
     """
-    environment = os.environ | {"PYTHONPATH": str(tree)} | dict.fromkeys(ONE_THREAD, "1")
-    command = [sys.executable, "-m", "ember_ml", *options, "--workers", "1", "--out", str(folder)]
-    return subprocess.Popen(command, env=environment, cwd=tree, stdout=subprocess.DEVNULL)
+
+    def __init__(self, tree: Path, run: list[str]) -> None:
+        self.result: tuple[float, float] | None = None
+        environment = os.environ | {"PYTHONPATH": str(tree.resolve())}
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--train", *run],
+            env=environment | dict.fromkeys(THREADS, "1"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def advance(self) -> None:
+        """Train to the next evaluation, or to the end."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(file=self._process.stdin, flush=True)
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit("a run failed")
+        self.result = json.loads(line)
+        if self.result is not None:
+            self._process.wait()
 
 
-def outcome(folder: Path) -> Outcome:
-    """Return the result of the only run of a folder."""
-    with open(folder / "results.csv", newline="") as file:
-        (row,) = csv.DictReader(file)
-    return Outcome(float(row["seconds"]), float(row["accuracy"]))
+def train(backend: str, scale: str, architecture: str, task: str) -> None:
+    """Train a run; wait for a line of the standard input at each evaluation."""
+    import ember_ml
+
+    ember_ml.set_backend(backend)
+    from ember_ml.mad.architecture import architecture as parse
+    from ember_ml.mad.run import execute
+    from ember_ml.mad.scales import get_scale, make_runs, task_names
+
+    patterns = [parse(architecture)]
+    (run,) = make_runs(get_scale(scale), patterns, task_names([task]), [0])
+    started = None
+
+    def pause(*_: object) -> None:
+        nonlocal started
+        if started is not None:
+            print("null", flush=True)
+        input()
+        started = started or time.process_time()
+
+    pause()
+    accuracy = execute(run, observe=pause).accuracy
+    print(json.dumps([time.process_time() - (started or 0.0), accuracy]), flush=True)
 
 
-def compare(trees: tuple[Path, Path], options: list[str]) -> tuple[Outcome, Outcome]:
-    """Return the results of a run in both trees."""
-    with tempfile.TemporaryDirectory() as place:
-        folders = [Path(place, name) for name in ("before", "now")]
-        pairs = zip(trees, folders, strict=True)
-        processes = [start(tree.resolve(), folder, options) for tree, folder in pairs]
-        codes = [process.wait() for process in processes]
-        if any(codes):
-            raise SystemExit(f"ember {' '.join(options)} failed")
-        before, now = map(outcome, folders)
-    return before, now
+def compare(before: Path, run: list[str]) -> list[tuple[float, float]]:
+    """Return the CPU seconds and the accuracy of a run in another tree and in this one."""
+    workers = [Worker(before, run), Worker(HERE, run)]
+    while any(worker.result is None for worker in workers):
+        for worker in workers:
+            if worker.result is None:
+                worker.advance()
+    return [worker.result for worker in workers if worker.result is not None]
 
 
 def main() -> None:
@@ -74,22 +103,26 @@ def main() -> None:
     parser.add_argument("--scale", default="mini")
     parser.add_argument("--tasks", nargs="*", default=[])
     parser.add_argument("--architectures", nargs="*", default=list(ARCHITECTURES))
-    chosen = parser.parse_args()
-    print(f"{chosen.backend}: seconds of a run before and now, ratio, accuracy before and now")
+    options = parser.parse_args()
+    from ember_ml.mad.scales import task_names
+
+    print(f"{options.backend}: CPU seconds before and now, ratio, accuracy before and now")
     totals = [0.0, 0.0]
-    for architecture in chosen.architectures:
-        for task in task_names(chosen.tasks):
-            run = ["mad", "run", architecture, "--task", task, "--scale", chosen.scale]
-            before, now = compare((chosen.before, HERE), ["--backend", chosen.backend, *run])
-            totals = [totals[0] + before.seconds, totals[1] + now.seconds]
+    for architecture in options.architectures:
+        for task in task_names(options.tasks):
+            run = [options.backend, options.scale, architecture, task]
+            (before, first), (now, second) = compare(options.before, run)
+            totals = [totals[0] + before, totals[1] + now]
             print(
-                f"{architecture:18} {task:26} {before.seconds:7.1f} {now.seconds:7.1f} "
-                f"{now.seconds / before.seconds:6.2f} {100 * before.accuracy:8.1f} "
-                f"{100 * now.accuracy:6.1f}",
+                f"{architecture:18} {task:26} {before:7.1f} {now:7.1f} {now / before:6.2f} "
+                f"{100 * first:8.1f} {100 * second:6.1f}",
                 flush=True,
             )
     print(f"{'all':45} {totals[0]:7.1f} {totals[1]:7.1f} {totals[1] / totals[0]:6.2f}")
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--train"]:
+        train(*sys.argv[2:])
+    else:
+        main()
