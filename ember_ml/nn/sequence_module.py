@@ -326,6 +326,11 @@ def take_positions(x: Tensor, at: Tensor) -> Tensor:
         x: Tensor of shape (batch, time, features).
         at: Indices of positions, example * time + position, of shape (count,).
     """
+    if at.ndim != 1:
+        raise ShapeError(
+            f"at must have the shape (count,), with indices example * time + position, not "
+            f"{at.shape}"
+        )
     return ops.take(ops.reshape(x, (-1, x.shape[-1])), at, axis=0)
 
 

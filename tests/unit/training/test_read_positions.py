@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ember_ml import nn, ops, registry
+from ember_ml._core.errors import ShapeError
 from ember_ml.nn.models.pooling import pool
 from ember_ml.nn.tensor import array
 from ember_ml.training import Trainer
@@ -201,3 +202,13 @@ def test_blocks_return_chosen_positions(backend: str, block: type[nn.blocks.Bloc
     outputs, state = ours(x, state=ours.initial_state(BATCH), at=array([3, 9]))
     np.testing.assert_allclose(outputs.numpy(), expected, rtol=1e-4, atol=1e-5)
     assert len(state) == 2
+
+
+def test_wrong_indices_are_refused(on_numpy: None) -> None:
+    with pytest.raises(ShapeError, match=r"at must have the shape \(count,\).* not \(1, 2\)"):
+        model()(TOKENS, at=array([[0, 1]]))
+    with pytest.raises(IndexError, match="index 24 is out of bounds"):
+        model()(TOKENS, at=array([BATCH * TIME]))
+    with pytest.raises(TypeError, match="indices must be integers, not float32"):
+        model()(TOKENS, at=array([0.5]))
+    assert model()(TOKENS, at=array(np.zeros(0, int))).shape == (0, VOCAB)
