@@ -301,21 +301,21 @@ def run_all(
 def position_wise_tail(modules: Sequence[Module]) -> int:
     """Return the number of modules at the end that map each position by itself.
 
-    Modules with hooks do not count: hooks read all positions.
+    Modules with hooks do not count: hooks may read all positions.
 
     Args:
         modules: Modules in sequence.
     """
     count = 0
     for module in reversed(modules):
-        if not module.is_position_wise or _is_hooked(module):
+        if not module.is_position_wise or is_hooked(module):
             break
         count += 1
     return count
 
 
-def _is_hooked(module: Module) -> bool:
-    """Return whether a module, or one inside it, has hooks."""
+def is_hooked(module: Module) -> bool:
+    """Return whether a module, or one inside it, has hooks before or after its forward pass."""
     return any(each._hooks is not None and each._hooks.has_any for each in module.modules())
 
 

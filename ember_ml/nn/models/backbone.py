@@ -12,7 +12,7 @@ from ember_ml.nn.blocks.residual import Placement, create_norm
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, last_indices
 from ember_ml.nn.models.pooling import pool
 from ember_ml.nn.module import Module
-from ember_ml.nn.sequence_module import State
+from ember_ml.nn.sequence_module import State, is_hooked
 
 
 class Backbone(SequenceMixer):
@@ -118,6 +118,6 @@ class Backbone(SequenceMixer):
             timespans: Time since the previous position, for layers that use it.
             pooling: "last", "mean" or "max".
         """
-        if pooling == "last" and mask is None and x.shape[1]:
-            return self(x, None, timespans, at=last_indices(x))
+        if pooling == "last" and mask is None and x.shape[1] and not is_hooked(self):
+            return self(x, None, timespans, at=last_indices(x.shape[0], x.shape[1], x))
         return pool(self(x, mask, timespans), mask, pooling)

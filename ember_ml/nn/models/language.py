@@ -231,7 +231,8 @@ class LanguageModel(Generator):
             >>> logits.shape, model.step(tensor.array([4]), state)[0].shape
             ((1, 8), (1, 8))
         """
-        is_empty = tokens.ndim == 2 and not tokens.shape[1]
+        self._check_tokens(tokens)
+        is_empty = not tokens.shape[1]
         if mask is not None and not is_empty:
             missing = ops.any(real_lengths(mask) == 0)
             is_empty = bool(runtime.LOADED[missing.backend].truth(missing.native))
@@ -239,8 +240,10 @@ class LanguageModel(Generator):
             raise ShapeError(
                 f"{type(self).__name__}.prefill: each row needs at least one real token"
             )
-        state = self.initial_state(tokens.shape[0]) if state is None else state
-        y, state = self.features_of(tokens, state, mask, at=last_indices(tokens, mask))
+        batch, time = tokens.shape
+        state = self.initial_state(batch) if state is None else state
+        last = last_indices(batch, time, self.embedding.weight, mask)
+        y, state = self.features_of(tokens, state, mask, at=last)
         return self.logits(y), state
 
     def _embed(
@@ -253,10 +256,7 @@ class LanguageModel(Generator):
             position: Index of the first position of each row, (batch,). Default: 0.
             end: Index after the last real position of each row, (batch,).
         """
-        if tokens.ndim != 2:
-            raise ShapeError(
-                f"{type(self).__name__}: expected tokens of shape (batch, time), got {tokens.shape}"
-            )
+        self._check_tokens(tokens)
         x = self._token_embeddings(tokens)
         if self.table is None:
             return x
@@ -268,6 +268,12 @@ class LanguageModel(Generator):
             self._check_length(max(end.tolist()))
         places = ops.minimum(positions_after(position, tokens.shape[1]), self.table.shape[0] - 1)
         return x + ops.embedding(self.table, places)  # padding may be beyond the last position
+
+    def _check_tokens(self, tokens: Tensor) -> None:
+        if tokens.ndim != 2:
+            raise ShapeError(
+                f"{type(self).__name__}: expected tokens of shape (batch, time), got {tokens.shape}"
+            )
 
     def _token_embeddings(self, tokens: Tensor) -> Tensor:
         x = self.embedding(tokens)

@@ -20,6 +20,7 @@ from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
 from ember_ml.nn.models.deferred_logits import computed_logits
 from ember_ml.nn.module import Module
 from ember_ml.nn.remat import RematLike
+from ember_ml.nn.sequence_module import is_hooked
 from ember_ml.training.callbacks import Callback, Progress
 from ember_ml.training.ema import EMA
 from ember_ml.training.losses.base import calling_model
@@ -241,8 +242,9 @@ class Trainer:
 
     def _needs_outputs(self) -> bool:
         """Return whether a step needs the outputs at all positions."""
-        can_choose = self._takes_positions and self.loss is not None
-        return not can_choose or self.train_metrics is not None or self.overrides_compute()
+        if not self._takes_positions or self.loss is None or self.train_metrics is not None:
+            return True
+        return self.overrides_compute() or is_hooked(self.model)
 
     def _compute(self, parts: batches.Parts) -> tuple[Tensor, Any]:
         """Return the loss and the outputs of the parts of a batch."""

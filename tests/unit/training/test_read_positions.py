@@ -158,15 +158,25 @@ def test_trainers_that_need_all_outputs_get_them(backend: str) -> None:
     assert Trainer(Doubled(), progress=False).compute_loss(batch())[1].ndim == 3
 
 
-def test_hooks_see_all_positions(on_numpy: None) -> None:
+@pytest.mark.parametrize("place", ["", "backbone", "backbone.blocks.2.layer", "head"])
+def test_hooks_see_all_positions(on_numpy: None, place: str) -> None:
     ours = trainer()
     shapes = []
-    layer = ours.model.backbone.blocks.layers[-1].layer
-    layer.register_forward_hook(lambda module, args, output: shapes.append(output.shape))
-    loss, outputs = ours.compute_loss(batch())
+    hooked = dict(ours.model.named_modules())[place]
+    hooked.register_forward_hook(lambda module, args, output: shapes.append(output.shape[:2]))
+    loss, _ = ours.compute_loss(batch())
+    assert shapes == [(BATCH, TIME)]
+    np.testing.assert_allclose(loss.numpy(), trainer().compute_loss(batch())[0].numpy(), rtol=1e-5)
+
+
+def test_hooks_of_the_last_layers_see_prompts(on_numpy: None) -> None:
+    ours = model()
+    shapes = []
+    layer = ours.backbone.blocks.layers[-1]
+    expected = ours.prefill(TOKENS)[0].numpy()
+    layer.register_forward_hook(lambda module, args, output: shapes.append(output[0].shape))
+    np.testing.assert_allclose(ours.prefill(TOKENS)[0].numpy(), expected, rtol=1e-4, atol=1e-5)
     assert shapes == [(BATCH, TIME, 8)]
-    assert outputs.shape == (READ, VOCAB)
-    np.testing.assert_allclose(loss.numpy(), trainer().compute(batch())[0].numpy(), rtol=1e-5)
 
 
 def test_examples_that_skip_a_layer_skip_it_as_a_whole(on_numpy: None) -> None:
@@ -207,6 +217,8 @@ def test_blocks_return_chosen_positions(backend: str, block: type[nn.blocks.Bloc
 def test_wrong_indices_are_refused(on_numpy: None) -> None:
     with pytest.raises(ShapeError, match=r"at must have the shape \(count,\).* not \(1, 2\)"):
         model()(TOKENS, at=array([[0, 1]]))
+    with pytest.raises(ShapeError, match=r"expected tokens of shape \(batch, time\), got \(8,\)"):
+        model().prefill(TOKENS[0])
     with pytest.raises(IndexError, match="index 24 is out of bounds"):
         model()(TOKENS, at=array([BATCH * TIME]))
     with pytest.raises(TypeError, match="indices must be integers, not float32"):

@@ -88,17 +88,18 @@ def last_positions(before: Tensor, x: Tensor, mask: Tensor | None, axis: int = 1
     return ops.where(places < 0, old, ops.take_along_axis(x, ops.maximum(places, 0), axis=axis))
 
 
-def last_indices(x: Tensor, mask: Tensor | None = None) -> Tensor:
+def last_indices(batch: int, time: int, like: Tensor, mask: Tensor | None = None) -> Tensor:
     """Return the index of the last real position of each example, example * time + position.
 
     Args:
-        x: Sequence, (batch, time, ...), with at least one real position in each example.
+        batch: Number of examples, each with at least one real position.
+        time: Number of positions.
+        like: Tensor whose backend and device the result has.
         mask: Padding mask, (batch, time), with padding last. None: no padding.
     """
-    batch, time = x.shape[:2]
     if mask is None:
-        return index_range(1, batch + 1, x) * time - 1
-    return index_range(0, batch, x) * time + real_lengths(mask) - 1
+        return index_range(1, batch + 1, like) * time - 1
+    return index_range(0, batch, like) * time + real_lengths(mask) - 1
 
 
 class SequenceMixer(SequenceModule, Layer):
