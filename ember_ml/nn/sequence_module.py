@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from ember_ml import ops
 from ember_ml._core import runtime, tree
@@ -319,19 +319,26 @@ def is_hooked(module: Module) -> bool:
     return any(each._hooks is not None and each._hooks.has_any for each in module.modules())
 
 
-def take_positions(x: Tensor, at: Tensor) -> Tensor:
-    """Return some positions of a sequence, (count, features).
+Positions: TypeAlias = Tensor | int
+"""Some positions of a sequence: indices example * time + position, of shape (count,), or one
+position of every example, such as -1."""
+
+
+def take_positions(x: Tensor, at: Positions) -> Tensor:
+    """Return some positions of a sequence, (1, count, features), or (batch, 1, features) for one.
 
     Args:
         x: Tensor of shape (batch, time, features).
-        at: Indices of positions, example * time + position, of shape (count,).
+        at: The positions.
     """
+    if isinstance(at, int):
+        return x[:, at][:, None]
     if at.ndim != 1:
         raise ShapeError(
             f"at must have the shape (count,), with indices example * time + position, not "
             f"{at.shape}"
         )
-    return ops.take(ops.reshape(x, (-1, x.shape[-1])), at, axis=0)
+    return ops.take(ops.reshape(x, (-1, x.shape[-1])), at, axis=0)[None]
 
 
 def initial_state(module: Module, batch: int) -> State:

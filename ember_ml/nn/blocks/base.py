@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
 from pydantic import BeforeValidator
 
+from ember_ml import ops
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.errors import ConfigError, below
@@ -22,7 +23,7 @@ from ember_ml.nn import sequence_module
 from ember_ml.nn.blocks.residual import Placement, ResidualBlock
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
-from ember_ml.nn.sequence_module import State
+from ember_ml.nn.sequence_module import Positions, State
 from ember_ml.registry import build, register
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ class Block(SequenceMixer):
         timespans: TensorLike | None = None,
         *,
         state: State | None = None,
-        at: Tensor | None = None,
+        at: Positions | None = None,
     ) -> Any:
         """Return the output of the last layer; with a state, also the states of the layers.
 
@@ -230,9 +231,10 @@ class Block(SequenceMixer):
             timespans: Time since the previous position, for layers that use it.
             state: States of the layers before the first position. Default: the start of the
                 sequence.
-            at: Indices of positions, example * time + position, of shape (count,). The output is
-                then that of these positions, (count, hidden_size), and the last layers that map
-                each position by itself run on them alone. Default: all positions.
+            at: Positions whose outputs are needed: indices example * time + position, of shape
+                (count,), or one position of every example, such as -1. The output is then of shape
+                (count, hidden_size), or (batch, hidden_size), and the last layers that map each
+                position by itself run on these positions alone. Default: all positions.
         """
         if self._residual:
             self.check_sequence(x, mask)
@@ -246,10 +248,11 @@ class Block(SequenceMixer):
         y, states = sequence_module.extend_all(mixing, x, states, mask, timespans)
         return y if at is None else self._run_tail(y, at, tail), (*states, *state[len(mixing) :])
 
-    def _run_tail(self, x: Tensor, at: Tensor, count: int) -> Tensor:
+    def _run_tail(self, x: Tensor, at: Positions, count: int) -> Tensor:
         """Return the output of the last `count` layers at some positions, (positions, features)."""
-        chosen = sequence_module.take_positions(x, at)[None]
-        return sequence_module.run_all(self.layers[len(self.layers) - count :], chosen)[0]
+        tail = self.layers[len(self.layers) - count :]
+        y = sequence_module.run_all(tail, sequence_module.take_positions(x, at))
+        return ops.reshape(y, (-1, y.shape[-1]))
 
     def initial_state(self, batch: int) -> State:
         """Return the states of the layers before the first position."""

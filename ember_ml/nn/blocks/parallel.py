@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
+from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import Below1, ComponentLike, NormName, Positive, Size
@@ -14,7 +15,7 @@ from ember_ml.nn import sequence_module
 from ember_ml.nn.blocks.base import Block
 from ember_ml.nn.blocks.residual import ResidualBlock
 from ember_ml.nn.module import Module
-from ember_ml.nn.sequence_module import State
+from ember_ml.nn.sequence_module import Positions, State
 from ember_ml.registry import register
 
 
@@ -91,7 +92,7 @@ class ParallelBlock(Block):
         timespans: TensorLike | None = None,
         *,
         state: State | None = None,
-        at: Tensor | None = None,
+        at: Positions | None = None,
     ) -> Any:
         """Return the sum of the input and the layers' outputs; with a state, also their states.
 
@@ -101,7 +102,7 @@ class ParallelBlock(Block):
             timespans: Time since the previous position, for layers that use it.
             state: States of the layers before the first position. Default: the start of the
                 sequence.
-            at: Indices of the positions to return, as in `Block`. Default: all positions.
+            at: Positions to return, as in `Block`. Default: all positions.
         """
         self.check_sequence(x, mask)
 
@@ -111,7 +112,8 @@ class ParallelBlock(Block):
             return sequence_module.extend(layer, x, before, mask, timespans)
 
         y, after = self._sum(x, [()] * len(self.layers) if state is None else state, run)
-        y = y if at is None else sequence_module.take_positions(y, at)
+        if at is not None:
+            y = ops.reshape(sequence_module.take_positions(y, at), (-1, y.shape[-1]))
         return y if state is None else (y, after)
 
     def step(

@@ -9,10 +9,10 @@ from ember_ml.configs.fields import NormName
 from ember_ml.configs.patterns import LayersLike, items_of, longest, sized
 from ember_ml.nn.blocks import Block
 from ember_ml.nn.blocks.residual import Placement, create_norm
-from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer, last_indices
+from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.models.pooling import pool
 from ember_ml.nn.module import Module
-from ember_ml.nn.sequence_module import State, is_hooked
+from ember_ml.nn.sequence_module import Positions, State, is_hooked
 
 
 class Backbone(SequenceMixer):
@@ -70,7 +70,7 @@ class Backbone(SequenceMixer):
         timespans: TensorLike | None = None,
         *,
         state: State | None = None,
-        at: Tensor | None = None,
+        at: Positions | None = None,
     ) -> Any:
         """Return the features of each position, of the shape of `x`; with a state, also the states.
 
@@ -80,8 +80,7 @@ class Backbone(SequenceMixer):
             timespans: Time since the previous position, for layers that use it.
             state: States of the layers before the first position. Default: the start of the
                 sequence.
-            at: Indices of the positions that are needed, as in `Block`. The features are then
-                those of these positions, (count, hidden_size). Default: all positions.
+            at: Positions whose features are needed, as in `Block`. Default: all positions.
         """
         if state is None:
             return self.normalize(self.blocks(x, mask, timespans, at=at))
@@ -119,5 +118,5 @@ class Backbone(SequenceMixer):
             pooling: "last", "mean" or "max".
         """
         if pooling == "last" and mask is None and x.shape[1] and not is_hooked(self):
-            return self(x, None, timespans, at=last_indices(x.shape[0], x.shape[1], x))
+            return self(x, None, timespans, at=-1)
         return pool(self(x, mask, timespans), mask, pooling)

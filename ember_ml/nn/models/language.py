@@ -22,7 +22,7 @@ from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.models.deferred_logits import DeferredLogits, is_deferring
 from ember_ml.nn.models.generation import Generator
 from ember_ml.nn.parameter import Buffer, Parameter
-from ember_ml.nn.sequence_module import State, check_batch
+from ember_ml.nn.sequence_module import Positions, State, check_batch
 from ember_ml.nn.splitting import Split
 from ember_ml.nn.stages import ModelPart, StageParts
 from ember_ml.nn.tensor_split import TensorSplit
@@ -160,7 +160,7 @@ class LanguageModel(Generator):
         timespans: TensorLike | None = None,
         *,
         state: State | None = None,
-        at: Tensor | None = None,
+        at: Positions | None = None,
     ) -> Any:
         """Return the logits of the token after each position: (batch, time, vocab_size).
 
@@ -172,9 +172,10 @@ class LanguageModel(Generator):
                 of a sequence must come last; it does not change the state.
             timespans: Time since the previous token, for layers that use it.
             state: State before the first token. Default: the start of the sequence.
-            at: Indices of the positions whose logits are needed, row * time + position, of shape
-                (count,). The logits are then of shape (count, vocab_size), and the head and the
-                last layers that map each position by itself run on these alone. Default: all.
+            at: Positions whose logits are needed: indices row * time + position, of shape (count,),
+                or one position of every row, such as -1. The logits are then of shape (count,
+                vocab_size), or (batch, vocab_size), and the head and the last layers that map each
+                position by itself run on these positions alone. Default: all positions.
         """
         if state is None:
             x = self._embed(tokens)
@@ -188,7 +189,7 @@ class LanguageModel(Generator):
         state: State,
         mask: Tensor | None = None,
         timespans: TensorLike | None = None,
-        at: Tensor | None = None,
+        at: Positions | None = None,
     ) -> tuple[Tensor, State]:
         """Return the features that the head reads, (batch, time, hidden_size), and the next state.
 
@@ -197,7 +198,7 @@ class LanguageModel(Generator):
             state: State before the first token.
             mask: As in `forward`.
             timespans: As in `forward`.
-            at: As in `forward`. The features are then of shape (count, hidden_size).
+            at: As in `forward`.
         """
         start, inner = state
         check_batch(self, tokens.shape[0], start)
@@ -240,9 +241,8 @@ class LanguageModel(Generator):
             raise ShapeError(
                 f"{type(self).__name__}.prefill: each row needs at least one real token"
             )
-        batch, time = tokens.shape
-        state = self.initial_state(batch) if state is None else state
-        last = last_indices(batch, time, self.embedding.weight, mask)
+        state = self.initial_state(tokens.shape[0]) if state is None else state
+        last = -1 if mask is None else last_indices(mask)
         y, state = self.features_of(tokens, state, mask, at=last)
         return self.logits(y), state
 

@@ -59,6 +59,9 @@ def test_chosen_logits_are_those_of_all(backend: str, layers: str) -> None:
     expected = ours(TOKENS).numpy().reshape(-1, VOCAB)[at]
     tight = {"rtol": 1e-4, "atol": 1e-5}
     np.testing.assert_allclose(ours(TOKENS, at=array(at)).numpy(), expected, **tight)
+    last = ours(TOKENS).numpy()[:, -1]
+    np.testing.assert_allclose(ours(TOKENS, at=-1).numpy(), last, **tight)
+    np.testing.assert_allclose(ours.prefill(TOKENS)[0].numpy(), last, **tight)
     logits, state = ours(TOKENS, state=ours.initial_state(BATCH), at=array(at))
     np.testing.assert_allclose(logits.numpy(), expected, **tight)
     after = ours(TOKENS, state=ours.initial_state(BATCH))[1]
@@ -209,6 +212,7 @@ def test_blocks_return_chosen_positions(backend: str, block: type[nn.blocks.Bloc
     x = RNG.standard_normal((BATCH, TIME, 8)).astype("float32")
     expected = ours(x).numpy().reshape(-1, 8)[[3, 9]]
     np.testing.assert_allclose(ours(x, at=array([3, 9])).numpy(), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ours(x, at=-2).numpy(), ours(x).numpy()[:, -2], 1e-4, 1e-5)
     outputs, state = ours(x, state=ours.initial_state(BATCH), at=array([3, 9]))
     np.testing.assert_allclose(outputs.numpy(), expected, rtol=1e-4, atol=1e-5)
     assert len(state) == 2
@@ -221,6 +225,8 @@ def test_wrong_indices_are_refused(on_numpy: None) -> None:
         model().prefill(TOKENS[0])
     with pytest.raises(IndexError, match="index 24 is out of bounds"):
         model()(TOKENS, at=array([BATCH * TIME]))
+    with pytest.raises(IndexError, match="index 8 is out of range"):
+        model()(TOKENS, at=TIME)
     with pytest.raises(TypeError, match="indices must be integers, not float32"):
         model()(TOKENS, at=array([0.5]))
     assert model()(TOKENS, at=array(np.zeros(0, int))).shape == (0, VOCAB)

@@ -88,18 +88,15 @@ def last_positions(before: Tensor, x: Tensor, mask: Tensor | None, axis: int = 1
     return ops.where(places < 0, old, ops.take_along_axis(x, ops.maximum(places, 0), axis=axis))
 
 
-def last_indices(batch: int, time: int, like: Tensor, mask: Tensor | None = None) -> Tensor:
+def last_indices(mask: Tensor) -> Tensor:
     """Return the index of the last real position of each example, example * time + position.
 
     Args:
-        batch: Number of examples, each with at least one real position.
-        time: Number of positions.
-        like: Tensor whose backend and device the result has.
-        mask: Padding mask, (batch, time), with padding last. None: no padding.
+        mask: Padding mask, (batch, time), with padding last and a real position in each example.
     """
-    if mask is None:
-        return index_range(1, batch + 1, like) * time - 1
-    return index_range(0, batch, like) * time + real_lengths(mask) - 1
+    batch, time = mask.shape
+    lengths = real_lengths(mask)
+    return index_range(0, batch, lengths) * time + lengths - 1
 
 
 class SequenceMixer(SequenceModule, Layer):
