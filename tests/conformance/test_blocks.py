@@ -14,6 +14,7 @@ from ember_ml.nn.blocks import Block, ParallelBlock, ResidualBlock
 from ember_ml.nn.sequence_module import SequenceModule
 from ember_ml.nn.tensor import array
 from ember_ml.registry import Entry
+from tests.backends import compile_each
 from tests.conformance.test_layers import close
 from tests.examples_of import config_of
 
@@ -121,7 +122,7 @@ def test_config_and_state_make_the_same_block(entry: Entry, options: dict, backe
     assert close(block(x).numpy(), twin(x).numpy(), 1e-6)
 
 
-@of_each_block
+@compile_each(BLOCKS)
 def test_it_compiles(entry: Entry, backend: str, trace) -> None:
     block = make(entry)
     x = array(sequence(block, 2, 5))

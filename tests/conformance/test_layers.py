@@ -18,7 +18,7 @@ from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
 from ember_ml.nn.layers.sequence_mixing.recurrent import Recurrent
 from ember_ml.nn.tensor import Tensor, array
 from ember_ml.registry import Entry
-from tests.backends import has_dtype, other_than
+from tests.backends import compile_each, has_dtype, other_than
 from tests.examples_of import config_of, inputs_of
 
 LAYERS = registry.available("layers")
@@ -100,7 +100,7 @@ def test_config_and_state_make_the_same_layer(entry: Entry, backend: str) -> Non
     assert repr(twin) == repr(layer)
 
 
-@of_each_layer
+@compile_each(LAYERS)
 def test_it_compiles(entry: Entry, backend: str, trace) -> None:
     layer = make(entry)
     x = array(inputs_of(layer))

@@ -15,8 +15,7 @@ from ember_ml.backend import use_backend
 from ember_ml.nn import models
 from ember_ml.nn.models.decoding import compiled
 from ember_ml.nn.tensor import array
-from tests.backends import compiles
-from tests.conftest import TRACING
+from tests.backends import TRACING, compiles
 
 PROMPTS = [[1, 2, 3, 4], [5], [6, 7], [8, 9, 10, 11]]
 LAYERS = [
