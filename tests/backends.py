@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import pytest
-
 from ember_ml._core import runtime
-from ember_ml.backend import BACKENDS, available
-from ember_ml.registry import Entry
-from tests.robustness.scale import spread
+from ember_ml.backend import available
 
 TRACING = {"torch": {"backend": "eager", "fullgraph": True}}
 """Options with which a slow compiler only traces."""
-
-
-def compile_each(entries: Sequence[Entry]) -> pytest.MarkDecorator:
-    """Parametrize a test of compiled components: `backend` and `entry`.
-
-    Where the compiler is slow, the test suite runs a sample, and `make robustness` runs all.
-    """
-    rows = [
-        pytest.param(name, entry, id=f"{name}-{entry.name}")
-        for name in BACKENDS
-        for entry in (spread(entries, 4, start=1) if name in TRACING else entries)
-    ]
-    return pytest.mark.parametrize(("backend", "entry"), rows, indirect=["backend"])
 
 
 def has_dtype(backend: str, dtype: str) -> bool:

@@ -14,9 +14,9 @@ from ember_ml.nn.blocks import Block, ParallelBlock, ResidualBlock
 from ember_ml.nn.sequence_module import SequenceModule
 from ember_ml.nn.tensor import array
 from ember_ml.registry import Entry
-from tests.backends import compile_each
 from tests.conformance.test_layers import close
 from tests.examples_of import config_of
+from tests.robustness.scale import compile_each
 
 BLOCKS = [entry for entry in registry.available("blocks") if not hasattr(entry.target, "role")]
 """Blocks with a role are parts of a wiring of theirs, and are tested with it."""

@@ -18,8 +18,9 @@ from ember_ml.nn.layers.sequence_mixing.hyena import HyenaBase
 from ember_ml.nn.layers.sequence_mixing.recurrent import Recurrent
 from ember_ml.nn.tensor import Tensor, array
 from ember_ml.registry import Entry
-from tests.backends import compile_each, has_dtype, other_than
+from tests.backends import has_dtype, other_than
 from tests.examples_of import config_of, inputs_of
+from tests.robustness.scale import compile_each
 
 LAYERS = registry.available("layers")
 MIXERS = [entry for entry in LAYERS if issubclass(entry.target, SequenceMixer)]
