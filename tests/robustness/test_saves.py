@@ -299,7 +299,7 @@ def test_an_interrupted_save_is_read_from_a_read_only_folder(
         publish(folder)
         save_trainer(filled(language_model(), 0.0), folder)
     assert calls > 15
-    assert reads > 1
+    assert reads > 0
 
 
 WRITER = """
