@@ -7,6 +7,7 @@ from ember_ml import _native
 from ember_ml._native import calls
 from ember_ml.backend.native_long_convolution import MOST_LENGTH
 from ember_ml.backend.numpy import kernel_calls
+from tests.unit.native import sanitized_recurrences
 from tests.unit.native.cases import CASES, operands, run
 
 
@@ -19,6 +20,7 @@ def main():
             for n in (1, 7, 65, MOST_LENGTH) if "long_conv" in name else (1, 7, 65):
                 for dtype in ("float32", "float64"):
                     run(case, [x.astype(dtype) for x in operands(case, n)])
+    sanitized_recurrences.run_all()
     sys.stdout.write("clean\n")
 
 

@@ -16,7 +16,7 @@ from ember_ml._native import build
 from ember_ml._native.calls import Kernel
 from ember_ml._native.frame import Frame
 from ember_ml.backend import use_backend
-from tests.unit.native import sanitized, sanitized_recurrences
+from tests.unit.native import sanitized
 from tests.unit.native.cases import CASES, operands, run
 from tests.unit.native.recurrence_cases import CASES as RECURRENCES
 from tests.unit.native.sanitized_recurrences import ops_with_gradients
@@ -48,9 +48,8 @@ def test_kernels_are_clean_under_sanitizers(tmp_path, monkeypatch):
         "EMBER_ML_NATIVE": "0",
         "OMP_NUM_THREADS": "1",
     }
-    for program in (sanitized, sanitized_recurrences):
-        result = python("-m", program.__name__, library, **variables)
-        assert result.stdout.strip() == "clean", result.stderr[-3000:]
+    result = python("-m", sanitized.__name__, library, **variables)
+    assert result.stdout.strip() == "clean", result.stderr[-3000:]
 
 
 def test_every_exported_kernel_is_called(every_size):
