@@ -60,8 +60,11 @@ kernels: $(VENV)/.triton ## test the Triton kernels in the interpreter, and comp
 	$(BIN)/python -m pytest tests/kernels/compiled
 	$(BIN)/ember kernels check
 
+# Tests outside of tests/robustness that run a sample of their rows or rounds in `make test`.
+SAMPLED = $(shell grep -rl robustness.scale --include='test_*.py' tests/conformance tests/distributed tests/integration tests/unit)
+
 robustness: setup ## run the long robustness tests: kills, random resumes, damaged files, concurrent writers, compilation and export of all modules
-	EMBER_ROBUSTNESS=full $(BIN)/python -m pytest -n 2 tests/robustness tests/conformance/test_torch_modules.py tests/distributed/test_faults.py tests/distributed/test_strategies.py tests/distributed/test_tensor_parallel.py tests/integration/test_mad_sweep.py tests/unit/training/tuning/test_parallel.py $(ARGS)
+	EMBER_ROBUSTNESS=full $(BIN)/python -m pytest -n 2 tests/robustness $(SAMPLED) $(ARGS)
 
 quick: setup ## run a sample of the tests in under 3 minutes
 	$(BIN)/python -m pytest -n 2 --quick $(ARGS)

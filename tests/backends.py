@@ -5,6 +5,9 @@ from __future__ import annotations
 from ember_ml._core import runtime
 from ember_ml.backend import available
 
+TRACING = {"torch": {"backend": "eager", "fullgraph": True}}
+"""Options with which a slow compiler only traces."""
+
 
 def has_dtype(backend: str, dtype: str) -> bool:
     """Return whether the backend has the dtype."""

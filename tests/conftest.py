@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from ember_ml import autodiff
 from ember_ml.backend import BACKENDS, available, use_backend
 from ember_ml.registry import plugins
 from ember_ml.registry.components import REGISTRY
+from tests.backends import TRACING
 
 
 def pytest_configure() -> None:
@@ -46,6 +47,18 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """Exempt from garbage collection what a file of tests leaves, such as imported frameworks."""
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+    return result
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -120,10 +133,6 @@ def on_numpy() -> Iterator[None]:
     """Run the test on NumPy alone, where the backend makes no difference."""
     with use_backend("numpy"):
         yield
-
-
-TRACING = {"torch": {"backend": "eager", "fullgraph": True}}
-"""Options with which a slow compiler only traces."""
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from ember_ml.nn.tensor import array
 from ember_ml.registry import Entry
 from tests.conformance.test_layers import close
 from tests.examples_of import config_of
+from tests.robustness.scale import compile_each
 
 BLOCKS = [entry for entry in registry.available("blocks") if not hasattr(entry.target, "role")]
 """Blocks with a role are parts of a wiring of theirs, and are tested with it."""
@@ -121,7 +122,7 @@ def test_config_and_state_make_the_same_block(entry: Entry, options: dict, backe
     assert close(block(x).numpy(), twin(x).numpy(), 1e-6)
 
 
-@of_each_block
+@compile_each(BLOCKS)
 def test_it_compiles(entry: Entry, backend: str, trace) -> None:
     block = make(entry)
     x = array(sequence(block, 2, 5))

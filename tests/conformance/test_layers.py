@@ -20,6 +20,7 @@ from ember_ml.nn.tensor import Tensor, array
 from ember_ml.registry import Entry
 from tests.backends import has_dtype, other_than
 from tests.examples_of import config_of, inputs_of
+from tests.robustness.scale import compile_each
 
 LAYERS = registry.available("layers")
 MIXERS = [entry for entry in LAYERS if issubclass(entry.target, SequenceMixer)]
@@ -100,7 +101,7 @@ def test_config_and_state_make_the_same_layer(entry: Entry, backend: str) -> Non
     assert repr(twin) == repr(layer)
 
 
-@of_each_layer
+@compile_each(LAYERS)
 def test_it_compiles(entry: Entry, backend: str, trace) -> None:
     layer = make(entry)
     x = array(inputs_of(layer))

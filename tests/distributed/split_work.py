@@ -19,8 +19,8 @@ from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
 from ember_ml.training.losses import cross_entropy
 from ember_ml.training.optimizer import SGD
 
-TOKENS = np.random.default_rng(0).integers(0, 8, (2, 10))
-STEPS = 5
+TOKENS = np.random.default_rng(0).integers(0, 8, (2, 7))
+STEPS = 3
 
 
 def tensor_group() -> Group:
@@ -52,7 +52,7 @@ def train(model: nn.Module, steps: int = STEPS) -> list[float]:
 
     model.train()
     compute = nn.value_and_grad(model, loss)
-    optimizer = SGD(model, learning_rate=0.05, momentum=0.9)
+    optimizer = SGD(model, learning_rate=0.1, momentum=0.9)
     losses = []
     for _ in range(steps):
         value, gradients = compute()

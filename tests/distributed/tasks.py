@@ -58,7 +58,7 @@ def whole_parameters(trainer: Trainer) -> dict[str, Any]:
 
 
 def train(
-    pattern: Any, strategy: Any = None, steps: int = 5, kind: str = "loader", **options: Any
+    pattern: Any, strategy: Any = None, steps: int = 3, kind: str = "loader", **options: Any
 ) -> dict[str, Any]:
     """Train for some steps; return the losses, the local shapes and the whole parameters."""
     trainer = build(pattern, strategy, **options)
@@ -91,7 +91,7 @@ def alone(function: str, **arguments: Any) -> Any:
 
 
 def train_and_save(
-    pattern: str, folder: str, strategy: Any = None, steps: int = 3, **options: Any
+    pattern: str, folder: str, strategy: Any = None, steps: int = 2, **options: Any
 ) -> list[float]:
     """Train for some steps, save a checkpoint, and return the losses."""
     trainer = build(pattern, strategy, **options)
@@ -101,7 +101,7 @@ def train_and_save(
 
 
 def resume(
-    pattern: str, folder: str, strategy: Any = None, steps: int = 5, **options: Any
+    pattern: str, folder: str, strategy: Any = None, steps: int = 3, **options: Any
 ) -> dict[str, Any]:
     """Continue a saved run, and return its losses, norms and whole parameters."""
     trainer = build(pattern, strategy, **options)

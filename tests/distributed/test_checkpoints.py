@@ -23,7 +23,7 @@ TASKS = "tests.distributed.tasks:"
 
 @pytest.fixture(scope="module")
 def saved(pools, tmp_path_factory) -> Path:
-    """Return a checkpoint of four processes after three steps."""
+    """Return a checkpoint of four processes after two steps."""
     folder = tmp_path_factory.mktemp("sharded") / "checkpoint"
     pools(4).run(
         f"{TASKS}train_and_save", pattern=PATTERN, folder=str(folder), strategy=SAVED, **OPTIONS

@@ -30,12 +30,12 @@ x, y = (torch.randint(0, 11, (4, 8), generator=generator) for _ in range(2))
 
 def build():
     ops.random.set_seed(0)
-    return to_torch(nn.models.LanguageModel("attention swiglu mamba swiglu hyena swiglu", 11, 16))
+    return to_torch(nn.models.LanguageModel("attention mamba hyena swiglu", 11, 16))
 
 
 def train(model, rows):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
-    for _ in range(5):
+    for _ in range(3):
         loss = cross_entropy(model(x[rows]).flatten(0, 1), y[rows].flatten())
         optimizer.zero_grad()
         loss.backward()
@@ -102,6 +102,6 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
     assert results["fsdp"] < 1e-5
     assert results["ember"] == 0.0
     assert results["remat"] == 0.0
-    assert results["calls"] == 10  # each of the 5 backward passes computes the block again
+    assert results["calls"] == 6  # each of the 3 backward passes computes the block again
     for name, (first, *rest) in results["shapes"].items():
         assert results["local"][name] == [-(-first // 2), *rest]

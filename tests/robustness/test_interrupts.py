@@ -199,7 +199,7 @@ def test_a_training_killed_many_times_ends_as_if_undisturbed(number, tmp_path: P
     words = [sys.executable, str(script), str(folder)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as shell:
         runs = Runs(shell)
-        for _ in range(amount(5, 100)):
+        for _ in range(amount(3, 100)):
             child = runs.start(10**9)
             for _ in range(2):  # the first is saved then
                 runs.wait("step")

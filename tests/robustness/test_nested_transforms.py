@@ -14,8 +14,7 @@ from ember_ml._core.errors import UnsupportedOpError
 from ember_ml._core.tensor import EmberTensor
 from ember_ml.autodiff import grad
 from ember_ml.backend import available
-from tests.backends import has_dtype, is_lazy
-from tests.conftest import TRACING
+from tests.backends import TRACING, has_dtype, is_lazy
 from tests.robustness.programs import SHAPE, STEPS, Step, drawn, program
 from tests.robustness.scale import amount
 

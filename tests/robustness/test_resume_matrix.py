@@ -101,7 +101,7 @@ def run(options: dict[str, Any], parts: list[Callback], start: Path | None = Non
     return trainer
 
 
-DRAWS = [(backend, at) for backend in BACKENDS for at in range(amount(4, 300))]
+DRAWS = [(backend, at) for backend in BACKENDS for at in range(amount(2, 300))]
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")  # float16 overflows

@@ -14,6 +14,7 @@ from ember_ml.data import augmentation
 from ember_ml.nn.pipeline import SelfTrainingPipeline
 from ember_ml.training.callbacks import Callback
 from ember_ml.training.selection import Adaptive, Threshold
+from tests.robustness.scale import spread
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3)).astype("float32")
@@ -116,7 +117,7 @@ def test_every_write_may_be_the_last(tmp_path: Path) -> None:
     """One kill at each of several writes of a whole run, resumed at once."""
     run(tmp_path / "whole", "rounds")
     expected = content(tmp_path / "whole")
-    for write in (3, 10, 17, 24, 31):
+    for write in spread((3, 10, 17, 24, 31), 2):
         folder = tmp_path / str(write)
         assert killed(folder, "rounds", write)
         run(folder, "rounds")

@@ -81,7 +81,7 @@ def check(history: Path) -> dict[int, float]:
 def test_killed_in_trials_and_in_writes(tmp_path: Path) -> None:
     history, rng = tmp_path / "history.jsonl", random.Random(0)
     done: dict[int, float] = {}
-    for at in range(amount(4, 50)):
+    for at in range(amount(2, 50)):
         torn = rng.randint(1, 12) if at % 2 else 0
         budget = len(done) + 8  # more than 12 writes remain, however fast the machine is
         with search(tmp_path, history, budget, torn) as process:

@@ -138,7 +138,7 @@ def newton(x):
     """Return the square root, by a loop whose number of steps depends on x."""
     start = (ops.ones_like(x), tensor.array(1.0))
     body = lambda state: (0.5 * (state[0] + x / state[0]), ops.max(ops.abs(state[0] ** 2 - x)))
-    return ops.while_loop(lambda state: state[1] > 1e-3, body, start, max_iterations=20)[0]
+    return ops.while_loop(lambda state: state[1] > 1e-3, body, start, max_iterations=8)[0]
 
 
 def branches(x):

@@ -10,7 +10,7 @@ from ember_ml._core import runtime
 from ember_ml._core.dispatch import OPS
 from ember_ml.autodiff import grad
 from ember_ml.backend import BACKENDS, available
-from tests.conformance.runner import _build
+from tests.conformance.runner import build
 from tests.conformance.test_ops import CASES
 
 for name in available():
@@ -32,7 +32,7 @@ def first(result):
 @on_native_ops
 def test_value(case, backend):
     op = OPS[case.key]
-    args = _build(case, "float32")[0]
+    args = build(case, "float32")
     with np.errstate(all="ignore"):
         fast, slow = op.function(*args, **case.kwargs), op.body(*args, **case.kwargs)
     np.testing.assert_allclose(first(fast).numpy(), first(slow).numpy(), rtol=3e-5, atol=3e-5)
@@ -55,7 +55,7 @@ def gradient(function, case, args):
 @on_native_ops
 def test_gradient(case, backend):
     op = OPS[case.key]
-    args = _build(case, "float32")[0]
+    args = build(case, "float32")
     if not np.isfinite(args[0].numpy()).all():
         pytest.skip("an infinite operand has no gradient to compare")
     with np.errstate(all="ignore"):

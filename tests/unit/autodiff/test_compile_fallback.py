@@ -10,7 +10,7 @@ import pytest
 from ember_ml import GradientTape, ops
 from ember_ml._core.tensor import EmberTensor
 from ember_ml.autodiff import compile, custom_gradient, grad, hessian, jacobian
-from tests.conftest import TRACING
+from tests.backends import TRACING
 
 Function = Callable[[EmberTensor], EmberTensor]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -11,14 +12,17 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from typer.testing import CliRunner, Result
+from typer import testing
 
 from ember_ml.cli.app import app
 
+# Creating the command takes longer than most commands, and its result is always the same.
+testing._get_command = functools.cache(testing._get_command)
 
-def ember(*words: Any, code: int = 0) -> Result:
+
+def ember(*words: Any, code: int = 0) -> testing.Result:
     """Run the command in this process and check its exit code."""
-    result = CliRunner().invoke(app, [str(word) for word in words])
+    result = testing.CliRunner().invoke(app, [str(word) for word in words])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == code, result.stdout + result.stderr

@@ -1,19 +1,18 @@
-"""Run every kernel of a library that was built with sanitizers: python sanitized.py FOLDER."""
+"""Run every kernel of a library that was built with sanitizers: python sanitized.py LIBRARY."""
 
 import ctypes
 import sys
-from pathlib import Path
 
 from ember_ml import _native
-from ember_ml._native import build, calls
+from ember_ml._native import calls
 from ember_ml.backend.native_long_convolution import MOST_LENGTH
 from ember_ml.backend.numpy import kernel_calls
+from tests.unit.native import sanitized_recurrences
 from tests.unit.native.cases import CASES, operands, run
 
 
 def main():
-    library = ctypes.CDLL(str(Path(sys.argv[1], build.library_name(build.levels()[-1]))))
-    _native.library = library
+    _native.library = ctypes.CDLL(sys.argv[1])
     kernel_calls.SMALL = calls.GRAIN = 1
     for threads in (1, 3):
         _native.threads = threads
@@ -21,6 +20,7 @@ def main():
             for n in (1, 7, 65, MOST_LENGTH) if "long_conv" in name else (1, 7, 65):
                 for dtype in ("float32", "float64"):
                     run(case, [x.astype(dtype) for x in operands(case, n)])
+    sanitized_recurrences.run_all()
     sys.stdout.write("clean\n")
 
 

@@ -1,14 +1,10 @@
-"""Run the kernels of recurrences of a library built with sanitizers: python ... LIBRARY."""
+"""Run the kernels of recurrences; `sanitized.py` loads a library built with sanitizers."""
 
 from __future__ import annotations
-
-import ctypes
-import sys
 
 import numpy as np
 
 from ember_ml import GradientTape, _native, ops, use_backend
-from ember_ml._native import calls
 from ember_ml.nn import tensor
 from tests.unit.native.recurrence_cases import CASES
 
@@ -23,10 +19,8 @@ def ops_with_gradients(name: str, arrays: list) -> None:
     tape.gradient(outs, sources)
 
 
-def main() -> None:
-    """Run all cases."""
-    _native.library = ctypes.CDLL(sys.argv[1])
-    calls.GRAIN = 1
+def run_all() -> None:
+    """Run all cases with several numbers of threads."""
     with use_backend("numpy"):
         for name, case in CASES.items():
             for batch, time, threads in ((1, 1, 1), (3, 7, 4), (9, 33, 2)):
@@ -35,8 +29,3 @@ def main() -> None:
                     arrays = case.operands(np.random.default_rng(0), batch, time)
                     real = lambda x: x is not None and x.dtype == np.float64
                     ops_with_gradients(name, [x.astype(dtype) if real(x) else x for x in arrays])
-    sys.stdout.write("clean\n")
-
-
-if __name__ == "__main__":
-    main()

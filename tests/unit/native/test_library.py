@@ -34,7 +34,7 @@ def python(*arguments, **variables):
 def test_kernels_are_clean_under_sanitizers(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "levels", lambda: build.PROCESSORS.get("x86_64", ("generic",))[-1:])
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O0", "-g")
-    build.build(tmp_path, flags=flags)
+    (library,) = build.build(tmp_path, flags=flags)
     compiler = build.find_compiler()
     preload = [
         subprocess.run(
@@ -48,7 +48,7 @@ def test_kernels_are_clean_under_sanitizers(tmp_path, monkeypatch):
         "EMBER_ML_NATIVE": "0",
         "OMP_NUM_THREADS": "1",
     }
-    result = python("-m", sanitized.__name__, tmp_path, **variables)
+    result = python("-m", sanitized.__name__, library, **variables)
     assert result.stdout.strip() == "clean", result.stderr[-3000:]
 
 

@@ -13,12 +13,18 @@ from ember_ml.backend import native_linear_attention as native
 from ember_ml.backend.torch import linear_attention as on_torch
 from ember_ml.nn import tensor
 from ember_ml.ops.linear_attention import chunked_attention, chunked_delta_rule
+from tests.robustness.scale import spread
 from tests.unit.native.recurrence_cases import CASES
 from tests.unit.native.test_recurrences import TOLERANCES, drawn, leaves, threads  # noqa: F401
 
 NAMES = [name for name, case in CASES.items() if case.op.startswith("gated_")]
 DECAYED = [name for name in NAMES if name not in ("attention", "delta rule")]
 BACKENDS = ("numpy", "torch")
+COMPILED = [
+    (name, with_state)
+    for with_state in (False, True)
+    for name in ("attention", "attention, bonus", "delta rule, gated")
+]
 
 
 def operands_of(name: str, arrays: list[Any], state: Any) -> list[Any]:
@@ -192,8 +198,7 @@ def test_custom_op(name, with_state):
     torch.library.opcheck(on_torch._opaque, given_to(name, with_state, "float64"))
 
 
-@pytest.mark.parametrize("name", ["attention", "attention, bonus", "delta rule, gated"])
-@pytest.mark.parametrize("with_state", [False, True])
+@pytest.mark.parametrize(("name", "with_state"), spread(COMPILED, 2))
 def test_compiled(name, with_state):
     """As one op in a compiled graph; also if the kernels are switched off after compilation."""
     torch._dynamo.reset()

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
-import sys
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +11,7 @@ import pytest
 import torch
 
 from ember_ml import GradientTape, _native, ops, use_backend
-from ember_ml._native import build, calls
+from ember_ml._native import calls
 from ember_ml.backend.torch import opaque_cells, synapses
 from ember_ml.backend.torch.ops import recurrence, selective_scan
 from ember_ml.backend.torch.ops.nn import spiking
@@ -418,30 +414,3 @@ def test_synapses_out_of_range(threads, backend_name):
                     except (IndexError, ValueError, RuntimeError) as error:
                         results.append(type(error))
             np.testing.assert_equal(*results)
-
-
-def test_clean_under_sanitizers(tmp_path):
-    """Every kernel with all shapes, on NumPy arrays, under AddressSanitizer and UBSan."""
-    names = ("library", "parallel", "recurrence", "selective_scan", "spiking", "cells", "synapses")
-    names += ("linear_attention",)
-    sources = [str(build.SOURCES / f"{name}.c") for name in names]
-    compiler, path = build.find_compiler(), tmp_path / "kernels.so"
-    command = [compiler] if isinstance(compiler, str) else [*compiler]
-    flags = ["-std=c11", "-O0", "-g", "-fPIC", "-shared", "-fsanitize=address,undefined"]
-    flags += ["-fno-sanitize-recover=all", "-fopenmp-simd"]
-    subprocess.run([*command, *flags, *sources, "-o", str(path), "-lm", "-lpthread"], check=True)
-    preload = [
-        subprocess.run([*command, f"-print-file-name={name}"], capture_output=True, text=True)
-        for name in ("libasan.so", "libubsan.so")
-    ]
-    root = str(Path(build.__file__).parents[2])
-    environment = os.environ | {
-        "LD_PRELOAD": " ".join(each.stdout.strip() for each in preload),
-        "ASAN_OPTIONS": "detect_leaks=0",
-        "EMBER_ML_NATIVE": "0",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": root,
-    }
-    program = [sys.executable, "-m", "tests.unit.native.sanitized_recurrences", str(path)]
-    result = subprocess.run(program, env=environment, capture_output=True, text=True, cwd=root)
-    assert result.stdout.strip() == "clean", result.stderr[-3000:]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +201,26 @@ def theirs(family: str, variant: str = "", **changes: Any) -> Any:
     return model.eval()
 
 
+@functools.cache
+def reference(family: str, variant: str) -> tuple[Any, Any, list[list[int]]]:
+    """Return the model of transformers, its logits and its tokens."""
+    model = theirs(family, variant)
+    return model, logits(model), greedy(model)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+    """Return the folder of a saved model of transformers."""
+
+    @functools.cache
+    def save(family: str, variant: str) -> Path:
+        folder = tmp_path_factory.mktemp("in") / "model"
+        reference(family, variant)[0].save_pretrained(folder)
+        return folder
+
+    return save
+
+
 def logits(model: Any, tokens: list[list[int]] = TOKENS) -> Any:
     with torch.no_grad():
         return model(torch.tensor(tokens)).logits.numpy()
@@ -249,43 +271,46 @@ def test_the_guides_name_every_family(page: str) -> None:
 
 
 @pytest.mark.parametrize(("family", "variant"), VARIANTS)
-def test_logits_and_tokens(family: str, variant: str, backend: str, tmp_path: Path) -> None:
-    there = theirs(family, variant)
-    there.save_pretrained(tmp_path / "in")
-    expected = logits(there)
+def test_logits_and_tokens(
+    family: str, variant: str, backend: str, saved: Callable[[str, str], Path]
+) -> None:
+    _, expected, tokens = reference(family, variant)
     assert abs(expected).max() > 0.5
-    model = convert(tmp_path / "in").eval()
+    model = convert(saved(family, variant)).eval()
     assert abs(model(tensor.array(TOKENS)).numpy() - expected).max() < 1e-4
-    assert model.generate(TOKENS, max_new_tokens=8).tolist() == greedy(there)
+    assert model.generate(TOKENS, max_new_tokens=8).tolist() == tokens
 
 
 @pytest.mark.parametrize(("family", "variant"), VARIANTS)
-def test_weights_there_and_back(family: str, variant: str, tmp_path: Path) -> None:
-    there = theirs(family, variant)
-    there.save_pretrained(tmp_path / "in")
-    model = convert(tmp_path / "in")
+def test_weights_there_and_back(
+    family: str, variant: str, tmp_path: Path, saved: Callable[[str, str], Path]
+) -> None:
+    expected = reference(family, variant)[1]
+    model = convert(saved(family, variant))
     export(model, tmp_path / "out", family)
     before, after = (
-        safetensors.torch.load_file(tmp_path / name / "model.safetensors") for name in ("in", "out")
+        safetensors.torch.load_file(folder / "model.safetensors")
+        for folder in (saved(family, variant), tmp_path / "out")
     )
     assert before.keys() == after.keys()
     for name, value in before.items():
         torch.testing.assert_close(after[name], value, rtol=0, atol=3e-7)
     again = loaded(tmp_path / "out")
     assert again.config.model_type == family
-    assert abs(logits(again) - logits(there)).max() < 1e-5
+    assert abs(logits(again) - expected).max() < 1e-5
     export(model, tmp_path / "default")  # another family may describe the same model
-    assert abs(logits(loaded(tmp_path / "default")) - logits(there)).max() < 1e-5
+    assert abs(logits(loaded(tmp_path / "default")) - expected).max() < 1e-5
 
 
 @pytest.mark.parametrize(("family", "variant"), VARIANTS)
-def test_load_takes_both_kinds_of_folders(family: str, variant: str, tmp_path: Path) -> None:
-    there = theirs(family, variant)
-    there.save_pretrained(tmp_path / "in")
-    convert(tmp_path / "in", tmp_path / "ember")
-    for folder in ("in", "ember"):
-        model = ember_ml.load(tmp_path / folder).eval()
-        assert abs(model(tensor.array(TOKENS)).numpy() - logits(there)).max() < 1e-4
+def test_load_takes_both_kinds_of_folders(
+    family: str, variant: str, tmp_path: Path, saved: Callable[[str, str], Path]
+) -> None:
+    expected = reference(family, variant)[1]
+    convert(saved(family, variant), tmp_path / "ember")
+    for folder in (saved(family, variant), tmp_path / "ember"):
+        model = ember_ml.load(folder).eval()
+        assert abs(model(tensor.array(TOKENS)).numpy() - expected).max() < 1e-4
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from ember_ml.backend import available, use_backend
 from ember_ml.nn import models
 from ember_ml.nn.models.sampling import row_seed
 from ember_ml.nn.tensor import array
+from tests.robustness.scale import spread
 
 LAYERS = ("attention swiglu", "attention[window=3]", "gru", "mamba swiglu", "rwkv", "delta_net")
 VOCABULARY = 4
@@ -24,8 +25,9 @@ def language_model(layers: str, seed: int, vocab_size: int = 32) -> Any:
     return models.LanguageModel(layers, vocab_size, 16).eval()
 
 
-@pytest.mark.parametrize("layers", LAYERS)
-@pytest.mark.parametrize("draft_tokens", [1, 4, 20])
+@pytest.mark.parametrize(
+    ("layers", "draft_tokens"), spread(list(itertools.product(LAYERS, [1, 4, 20])), 2)
+)
 def test_greedy_is_that_of_the_model(layers: str, draft_tokens: int, backend: str) -> None:
     model = language_model(layers, 0)
     prompts = [[1, 2, 3], [4]]

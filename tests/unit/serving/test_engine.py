@@ -71,7 +71,7 @@ def run_all(model, limits, given, gap=0.0):
 @pytest.mark.parametrize("pattern", list(PATTERNS))
 def test_every_sequence_equals_generate_alone(pattern: str, backend: str) -> None:
     model = tiny(pattern)
-    given = requests(6 if backend == "mlx" else 20)
+    given = requests(6 if backend == "mlx" else 10)
     results, counts = run_all(model, Limits(max_batch=4, prefill_chunk=4), given, gap=0.002)
     for at, (prompt, count, options) in enumerate(given):
         assert results[at] == alone(model, prompt, count, options, seed=at), at
