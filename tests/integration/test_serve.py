@@ -26,7 +26,6 @@ from ember_ml.nn.tensor import array
 from tests.integration.chromium import Browser, find
 from tests.integration.serve_models import BAD, language_model
 from tests.integration.servers import ROOT, ServerProcess, serving
-from tests.unit.cli.commands import ember
 
 FOREVER = {"prompt": "to be", "max_tokens": 1500, "ignore_eos": True}
 
@@ -361,7 +360,10 @@ def test_the_page_stops_and_shows_errors(browser, server) -> None:
 
 def test_refusals_before_the_start(folder, tmp_path) -> None:
     def fails(*options: str) -> str:
-        return ember("serve", *options, "--backend", "numpy", code=2).stderr
+        command = [sys.executable, "-m", "ember_ml", "serve", *options, "--backend", "numpy"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
+        assert done.returncode == 2
+        return done.stderr
 
     assert "pass --token" in fails(str(folder), "--host", "0.0.0.0")
     assert "is not a checkpoint" in fails(str(tmp_path))

@@ -23,7 +23,7 @@ def test_a_rerun_without_a_spike(kind):
     context = tape.causal
     events = context.spikes()
     linear = 0
-    for removed in events[1::12]:
+    for removed in events[1::6]:
         changed, other = simulate(net, (0, removed.time, removed.neuron))
         for event in [one for one in events if one.time > removed.time][::8]:
             result = context.but_for(removed, event)
