@@ -85,6 +85,7 @@ def _new_store(rank: int, size: int, timeout: datetime.timedelta) -> dist.Store:
 
 def stop() -> None:
     """Leave the other processes."""
+    _meshes.clear()
     if dist.is_initialized():
         dist.destroy_process_group()
 
@@ -109,16 +110,29 @@ def connect(sizes: Mapping[str, int], device: str, timeout: float) -> Topology:
         device: Device of this process.
         timeout: Seconds after which a collective fails.
     """
-    kind = torch.device(device).type
-    mesh = init_device_mesh(kind, tuple(sizes[axis] for axis in AXES), mesh_dim_names=AXES)
+    shape = tuple(sizes[axis] for axis in AXES)
+    topology = _meshes.get((shape, device))
+    if topology is None or topology.groups["world"].handle is not dist.group.WORLD:
+        topology = _meshes[shape, device] = _new_mesh(shape, device)
+    for group in topology.groups.values():  # new groups have a default, an earlier use its own
+        dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=timeout), group.handle)
+    return topology
+
+
+_meshes: dict[tuple[tuple[int, ...], str], Topology] = {}
+"""Meshes by shape and device. The threads of a group would run until the process ends."""
+
+
+def _new_mesh(shape: tuple[int, ...], device: str) -> Topology:
+    """Return a mesh with new groups."""
+    sizes = dict(zip(AXES, shape, strict=True))
+    mesh = init_device_mesh(torch.device(device).type, shape, mesh_dim_names=AXES)
     groups = {axis: _group(mesh.get_group(axis)) for axis in AXES}
     if sizes["dp"] == 1 or sizes["fsdp"] == 1:
         groups["data"] = groups["fsdp" if sizes["dp"] == 1 else "dp"]
     else:
         groups["data"] = _group(mesh["dp", "fsdp"]._flatten("data").get_group())
     groups["world"] = _group(dist.group.WORLD)
-    for group in groups.values():  # new groups have a default, and an earlier mesh may differ
-        dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=timeout), group.handle)
     return Topology(mesh, groups, torch.device(device))
 
 
