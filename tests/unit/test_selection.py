@@ -65,6 +65,23 @@ def test_numpy_backend_loads_no_other_framework(tmp_path):
     assert out.stdout.strip() == "set()", out.stderr
 
 
+def test_torch_backend_does_not_load_the_compiler(tmp_path):
+    code = """
+import sys
+from ember_ml.training import Trainer
+from ember_ml import nn
+model = nn.models.LanguageModel("attention swiglu", 4, 8)
+Trainer(model, "cross_entropy", progress=False).fit([[0, 1]], [[1, 2]], steps=1)
+print("torch._dynamo" in sys.modules)
+import torch
+from ember_ml.backend.torch.constants import constant_result
+both = [mark(lambda: 1) for mark in (constant_result, torch.compiler.assume_constant_result)]
+print(vars(both[0]) == vars(both[1]))
+"""
+    out = run(code, tmp_path, EMBER_ML_BACKEND="torch")
+    assert out.stdout.split() == ["False", "True"], out.stderr
+
+
 def test_order_of_precedence(tmp_path):
     show = "import ember_ml as e; print(e.get_backend(), '|', e.backend.selection_reason())"
     assert "auto-detection" in run(f"{WITHOUT_TORCH}; {show}", tmp_path).stdout

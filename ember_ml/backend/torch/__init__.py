@@ -17,6 +17,7 @@ from ember_ml.backend.interface import GraphAutodiff, Memory, Optimization, Prof
 from ember_ml.backend.torch import autodiff as _autodiff
 from ember_ml.backend.torch import memory as _memory
 from ember_ml.backend.torch import profiling as _profiling
+from ember_ml.backend.torch.constants import constant_result as _constant_result
 from ember_ml.backend.torch.ops.random import native as _random
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ profiling: Profiling = _profiling
 
 # Values that a function reads from outside while it is traced are constants of the compiled code.
 for _function in (_selection.get_backend, _devices.resolve, _recording.current):
-    torch.compiler.assume_constant_result(_function)
+    _constant_result(_function)
 
 
 def devices() -> list[str]:

@@ -7,6 +7,8 @@ import os
 
 import torch
 
+from ember_ml.backend.torch.constants import constant_result
+
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 """Whether Triton's interpreter runs the kernels, on CPU tensors."""
 
@@ -63,7 +65,7 @@ def serves(*arrays: torch.Tensor | None) -> bool:
 _recent: dict[int, bool] = {}
 
 
-@torch.compiler.assume_constant_result
+@constant_result
 def _is_recent(index: int) -> bool:
     """Return whether a device is new enough. ROCm has no such numbers.
 
