@@ -143,9 +143,13 @@ class ChunkedCrossEntropy(Loss):
         self.options |= {"class_weight": class_weight, "chunk_size": chunk_size}
 
     def read_targets(self, target: Tensor) -> Tensor | None:
-        """Return a mask of the targets that are not ignored; None if each has a loss of its own."""
-        is_reduced = self.options["reduction"] != "none"
-        return target != self.options["ignore_index"] if is_reduced else None
+        """Return a mask of the targets that are not ignored; None if each has a loss of its own.
+
+        Subclasses may read all targets.
+        """
+        if type(self) is not ChunkedCrossEntropy or self.options["reduction"] == "none":
+            return None
+        return target != self.options["ignore_index"]
 
     def calling_model(self) -> AbstractContextManager[None]:
         """Return a context in which language models return deferred logits."""

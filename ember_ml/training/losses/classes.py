@@ -170,9 +170,14 @@ class CrossEntropy(Loss):
         self.options |= {"class_weight": class_weight, "axis": axis}
 
     def read_targets(self, target: Tensor) -> Tensor | None:
-        """Return a mask of the targets that are not ignored; None if each has a loss of its own."""
-        is_reduced = self.options["reduction"] != "none" and self.options["axis"] == -1
-        return target != self.options["ignore_index"] if is_reduced else None
+        """Return a mask of the targets that are not ignored; None if each has a loss of its own.
+
+        Subclasses may read all targets.
+        """
+        is_plain = type(self) is CrossEntropy and self.options["axis"] == -1
+        if not is_plain or self.options["reduction"] == "none":
+            return None
+        return target != self.options["ignore_index"]
 
 
 @register("losses/categorical_cross_entropy", aliases=["soft_cross_entropy"])
