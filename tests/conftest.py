@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) in kept]
 
 
-ROWS = 3
+ROWS = 1
 """Number of rows of a test function that --quick runs on the first backend."""
 STARTS_PROGRAMS = (
     "tests/distributed/",
