@@ -19,8 +19,8 @@ A row is an entry of `CASES`: a function that returns the call to measure and th
 from __future__ import annotations
 
 import argparse
+import math
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -34,6 +34,7 @@ os.environ["MKL_NUM_THREADS"] = "1"
 import numpy as np
 import torch
 from recurrent_kernels import ROWS
+from source_trees import TreeProcess
 from torch.nn import functional as F
 
 from ember_ml import autodiff, ops
@@ -199,7 +200,8 @@ class Times(NamedTuple):
     def __str__(self) -> str:
         ratios = [f"{self.without / self.kernels:8.1f}x"]
         if self.before is not None:
-            ratios.append(f"{self.before / self.kernels:8.1f}x")
+            known = math.isfinite(self.before)
+            ratios.append(f"{self.before / self.kernels:8.1f}x" if known else f"{'-':>9}")
         return " ".join(
             [f"{1e3 * self.kernels:8.3f}", *ratios, f"{self.kernels / self.peer:6.2f}x"]
         )
@@ -209,7 +211,7 @@ def measure(name: str, repeats: int, tree: Path | None) -> tuple[Times, str]:
     """Return the times of a row, measured by turns, and the name of the peer."""
     from ember_ml import _native
 
-    other = None if tree is None else Other(tree, name)
+    other = None if tree is None else TreeProcess(tree, __file__, "--serve", name)
     case = CASES[name]()
     best = [float("inf")] * 4
     for _ in range(repeats):
@@ -217,44 +219,12 @@ def measure(name: str, repeats: int, tree: Path | None) -> tuple[Times, str]:
         with _native.switched_off():
             best[1] = min(best[1], _time(case.call))
         best[2] = min(best[2], _time(case.peer))
-        best[3] = best[3] if other is None else min(best[3], other.time())
+        if other is not None:  # no answer: the other package has no such op
+            best[3] = min(best[3], float(other.ask() or "inf"))
     if other is not None:
         other.close()
     times = Times(best[0], best[1], best[2], None if other is None else best[3])
     return times, case.peer_name
-
-
-class Other:
-    """Process that measures a row with the package of another source tree.
-
-    Args:
-        tree: Folder with `ember_ml`.
-        name: Name of the row.
-    """
-
-    def __init__(self, tree: Path, name: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--serve", name],
-            env={**os.environ, "PYTHONPATH": str(tree.resolve())},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def time(self) -> float:
-        """Return the CPU time of a call; NaN if the other package has no such op."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            print(file=self._process.stdin, flush=True)
-        except BrokenPipeError:
-            return float("nan")
-        return float(self._process.stdout.readline() or "nan")
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.wait()
 
 
 def serve(name: str) -> None:

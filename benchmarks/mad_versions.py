@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-HERE = Path(__file__).resolve().parents[1]
+from source_trees import HERE, TreeProcess
+
 ARCHITECTURES = ("attention+swiglu", "mamba+swiglu", "hyena+swiglu")
 
 
-class Worker:
-    """Process that trains one run with the package of a source tree.
+class Run(TreeProcess):
+    """Training of one run with the package of a source tree.
 
     Args:
         tree: Folder with `ember_ml`.
@@ -37,27 +35,15 @@ class Worker:
     """
 
     def __init__(self, tree: Path, run: list[str]) -> None:
+        super().__init__(tree, __file__, "--train", *run)
         self.result: tuple[float, float] | None = None
-        environment = os.environ | {"PYTHONPATH": str(tree.resolve())}
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--train", *run],
-            env=environment | dict.fromkeys(THREADS, "1"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
 
     def advance(self) -> None:
         """Train to the next evaluation, or to the end."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(file=self._process.stdin, flush=True)
-        line = self._process.stdout.readline()
+        line = self.ask()
         if not line:
             raise SystemExit("a run failed")
         self.result = json.loads(line)
-        if self.result is not None:
-            self._process.wait()
 
 
 def train(backend: str, scale: str, architecture: str, task: str) -> None:
@@ -87,12 +73,16 @@ def train(backend: str, scale: str, architecture: str, task: str) -> None:
 
 def compare(before: Path, run: list[str]) -> list[tuple[float, float]]:
     """Return the CPU seconds and the accuracy of a run in another tree and in this one."""
-    workers = [Worker(before, run), Worker(HERE, run)]
-    while any(worker.result is None for worker in workers):
-        for worker in workers:
-            if worker.result is None:
-                worker.advance()
-    return [worker.result for worker in workers if worker.result is not None]
+    runs = [Run(before, run), Run(HERE, run)]
+    try:
+        while any(each.result is None for each in runs):
+            for each in runs:
+                if each.result is None:
+                    each.advance()
+    finally:
+        for each in runs:
+            each.close()
+    return [each.result for each in runs if each.result is not None]
 
 
 def main() -> None:
