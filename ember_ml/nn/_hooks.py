@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 if TYPE_CHECKING:
     from ember_ml.nn.module import Module
@@ -13,6 +13,7 @@ class Hooks:
     """The hooks of a module.
 
     Attributes:
+        is_used: Whether a hook was ever added to any module.
         before: Hooks before the forward.
         after: Hooks after it.
         around: Function that a call of the module goes through, such as the module's counterpart
@@ -20,6 +21,8 @@ class Hooks:
         within: Function (module, args, kwargs, run) that runs the forward and its hooks inside
             `around`, such as with rematerialization. It calls `run(module, args, kwargs)`.
     """
+
+    is_used: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.before: list[Handle] = []
@@ -91,6 +94,13 @@ def hooks_of(module: Module) -> Hooks:
     return hooks
 
 
+def is_hooked(module: Module) -> bool:
+    """Return whether a module, or one inside it, has hooks before or after its forward pass."""
+    if not Hooks.is_used:
+        return False
+    return any(each._hooks is not None and each._hooks.has_any for each in module.modules())
+
+
 def drop_unused(module: Module) -> None:
     """Remove the hooks of a module that has none left, so that its calls cost nothing."""
     hooks = module._hooks
@@ -104,6 +114,7 @@ def add_hook(
     module: Module, hook: Callable[..., object], place: Literal["before", "after"]
 ) -> Handle:
     """Register a hook before or after the module's forward, and return its handle."""
+    Hooks.is_used = True
     hooks = hooks_of(module)
     handle = Handle(module, hook, place)
     (hooks.before if place == "before" else hooks.after).append(handle)

@@ -12,6 +12,7 @@ from ember_ml._core import runtime, tree
 from ember_ml._core.dtype import bool_
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
+from ember_ml.nn._hooks import is_hooked
 from ember_ml.nn._inputs import as_tensors
 from ember_ml.nn.module import Module
 from ember_ml.nn.states import State as State
@@ -312,11 +313,6 @@ def position_wise_tail(modules: Sequence[Module]) -> int:
             break
         count += 1
     return count
-
-
-def is_hooked(module: Module) -> bool:
-    """Return whether a module, or one inside it, has hooks before or after its forward pass."""
-    return any(each._hooks is not None and each._hooks.has_any for each in module.modules())
 
 
 Positions: TypeAlias = Tensor | int

@@ -132,6 +132,12 @@ def two_trainers(strategy: str | None) -> list[list[float]]:
     return [first.history.losses, second.history.losses]
 
 
+def shared_groups() -> list[bool]:
+    """Return whether trainers share the groups of a mesh: of the same mesh, and of another."""
+    first, second, other = (build(each).parallel.world.topology for each in ("dp", "dp", "fsdp"))
+    return [first.groups["dp"] is each.groups["dp"] for each in (second, other)]
+
+
 def generate(strategy: str) -> str:
     """Return the error of generation with a model of which this process has parts."""
     trainer = tasks.build(["swiglu", "swiglu"], strategy)

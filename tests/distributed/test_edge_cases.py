@@ -47,6 +47,11 @@ def test_two_trainers_of_one_model(pools) -> None:
     assert_like_one_process(pools, "two_trainers", "dp")
 
 
+def test_trainers_of_one_mesh_share_its_groups(pools) -> None:
+    """The threads of a group run until the process ends, also without a trainer."""
+    assert pools(2).run(f"{CASES}shared_groups") == [[True, False]] * 2
+
+
 def test_mixed_precision_of_floating_point_inputs(pools) -> None:
     with ember_ml.use_backend("torch"):
         expected = edge_cases.train(None, precision="bfloat16")

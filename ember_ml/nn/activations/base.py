@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ember_ml._core.tensor import Tensor
 from ember_ml.configs.base import Config
 from ember_ml.configs.fields import ComponentLike
 from ember_ml.nn.module import Module
 from ember_ml.registry import build
+
+_elementwise: list[Callable[..., Tensor]] = []
+"""Functions of the activations that map features one by one."""
 
 
 class Activation(Module):
@@ -22,6 +25,11 @@ class Activation(Module):
     """The function with default parameters; None if the parameters are learned."""
     is_elementwise: bool = True
     """Whether each output depends on one input only, by the same function for all features."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.function is not None and cls.is_elementwise:
+            _elementwise.append(cls.function)
 
     def __init__(self) -> None:
         """Create the module; the base class has no parameters."""
@@ -71,7 +79,4 @@ def is_elementwise(activation: Callable[..., Tensor]) -> bool:
     """
     if isinstance(activation, Activation):
         return activation.is_elementwise
-    kinds = [Activation]
-    for kind in kinds:
-        kinds += kind.__subclasses__()
-    return any(kind.is_elementwise for kind in kinds if kind.function is activation)
+    return any(activation is each for each in _elementwise)

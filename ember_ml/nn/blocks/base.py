@@ -248,7 +248,7 @@ class Block(SequenceMixer):
         y, states = sequence_module.extend_all(mixing, x, states, mask, timespans)
         return y if at is None else self._run_tail(y, at, tail), (*states, *state[len(mixing) :])
 
-    def _run_tail(self, x: Tensor, at: Positions, count: int) -> Tensor:
+    def _run_tail(self, x: Tensor, at: Positions, count: int = 0) -> Tensor:
         """Return the output of the last `count` layers at some positions, (positions, features)."""
         tail = self.layers[len(self.layers) - count :]
         y = sequence_module.run_all(tail, sequence_module.take_positions(x, at))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
-from ember_ml import ops
 from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import Below1, ComponentLike, NormName, Positive, Size
@@ -113,7 +112,7 @@ class ParallelBlock(Block):
 
         y, after = self._sum(x, [()] * len(self.layers) if state is None else state, run)
         if at is not None:
-            y = ops.reshape(sequence_module.take_positions(y, at), (-1, y.shape[-1]))
+            y = self._run_tail(y, at)
         return y if state is None else (y, after)
 
     def step(

@@ -120,8 +120,11 @@ class ResidualBlock(SequenceMixer):
 
     @property
     def is_position_wise(self) -> bool:  # type: ignore[override]
-        """Whether the layer is, and no example skips it."""
-        return self.layer.is_position_wise and not (self.training and self.stochastic_depth)
+        """Whether the layer and the norm are, and no example skips them."""
+        if self.training and self.stochastic_depth:
+            return False
+        parts = (self.layer, self.norm, self.output_norm)
+        return all(each is None or each.is_position_wise for each in parts)
 
     def forward(
         self,

@@ -7,12 +7,13 @@ from typing import Any
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import NormName
 from ember_ml.configs.patterns import LayersLike, items_of, longest, sized
+from ember_ml.nn._hooks import is_hooked
 from ember_ml.nn.blocks import Block
 from ember_ml.nn.blocks.residual import Placement, create_norm
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.models.pooling import pool
 from ember_ml.nn.module import Module
-from ember_ml.nn.sequence_module import Positions, State, is_hooked
+from ember_ml.nn.sequence_module import Positions, State
 
 
 class Backbone(SequenceMixer):

@@ -60,12 +60,20 @@ class Loss:
         return contextlib.nullcontext()
 
     def read_targets(self, target: Tensor) -> Tensor | None:
-        """Return a mask of the targets that the loss reads; None if it reads all of them.
+        """Return a mask of the targets that the loss reads; None if it reads all, or may do so.
+
+        A loss with the option `ignore_index` reads the other targets, unless each target has a loss
+        of its own. Subclasses with their own `__call__` may read all targets.
 
         Args:
             target: Expected output.
         """
-        return None
+        options = self.options
+        if "ignore_index" not in options or options["reduction"] == "none":
+            return None
+        if options.get("axis", -1) != -1 or type(self).__call__ is not Loss.__call__:
+            return None
+        return target != options["ignore_index"]
 
     def __repr__(self) -> str:
         fields = type(self.config).model_fields if self.config is not None else {}
@@ -95,16 +103,6 @@ def calling_model(loss: object) -> AbstractContextManager[None]:
     """
     own: Callable[[], AbstractContextManager[None]] | None = getattr(loss, "calling_model", None)
     return contextlib.nullcontext() if own is None else own()
-
-
-def read_targets(loss: object, target: Tensor) -> Tensor | None:
-    """Return a mask of the targets that a loss reads; None if it reads all, or may do so.
-
-    Args:
-        loss: The loss; functions may read all targets.
-        target: Expected output.
-    """
-    return loss.read_targets(target) if isinstance(loss, Loss) else None
 
 
 def wide(prediction: TensorLike) -> Tensor:

@@ -142,15 +142,6 @@ class ChunkedCrossEntropy(Loss):
         self.options |= {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
         self.options |= {"class_weight": class_weight, "chunk_size": chunk_size}
 
-    def read_targets(self, target: Tensor) -> Tensor | None:
-        """Return a mask of the targets that are not ignored; None if each has a loss of its own.
-
-        Subclasses may read all targets.
-        """
-        if type(self) is not ChunkedCrossEntropy or self.options["reduction"] == "none":
-            return None
-        return target != self.options["ignore_index"]
-
     def calling_model(self) -> AbstractContextManager[None]:
         """Return a context in which language models return deferred logits."""
         return deferring_logits()

@@ -169,16 +169,6 @@ class CrossEntropy(Loss):
         self.options |= {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
         self.options |= {"class_weight": class_weight, "axis": axis}
 
-    def read_targets(self, target: Tensor) -> Tensor | None:
-        """Return a mask of the targets that are not ignored; None if each has a loss of its own.
-
-        Subclasses may read all targets.
-        """
-        is_plain = type(self) is CrossEntropy and self.options["axis"] == -1
-        if not is_plain or self.options["reduction"] == "none":
-            return None
-        return target != self.options["ignore_index"]
-
 
 @register("losses/categorical_cross_entropy", aliases=["soft_cross_entropy"])
 class CategoricalCrossEntropy(Loss):

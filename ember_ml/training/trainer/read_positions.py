@@ -10,7 +10,7 @@ from ember_ml._core import runtime
 from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.nn.models.language import LanguageModel
 from ember_ml.nn.module import Module
-from ember_ml.training.losses.base import read_targets
+from ember_ml.training.losses.base import Loss
 from ember_ml.training.trainer.batches import Parts
 
 MOST = 0.75
@@ -18,9 +18,12 @@ MOST = 0.75
 
 
 def takes_positions(model: Module) -> bool:
-    """Return whether a model's `forward` takes the positions whose logits are needed."""
-    is_known = isinstance(model, LanguageModel)
-    return is_known and "at" in inspect.signature(model.forward).parameters
+    """Return whether a model can compute the logits of some positions alone."""
+    if not isinstance(model, LanguageModel):
+        return False
+    if "at" not in inspect.signature(model.forward).parameters:
+        return False
+    return all(each is None or each.is_position_wise for each in (model.backbone.norm, model.head))
 
 
 def read_parts(parts: Parts, loss: Any) -> Parts:
@@ -36,11 +39,13 @@ def read_parts(parts: Parts, loss: Any) -> Parts:
     targets = parts.targets
     tokens = parts.inputs[0] if len(parts.inputs) == 1 else None
     weight = parts.options.get("sample_weight")
+    if not isinstance(loss, Loss):  # it may read all targets
+        return parts
     if not isinstance(targets, EmberTensor) or not isinstance(tokens, EmberTensor):
         return parts
     if targets.shape != tokens.shape or "at" in parts.named or not _fits(weight, targets):
         return parts
-    at = _positions(read_targets(loss, targets), weight)
+    at = _positions(loss.read_targets(targets), weight)
     if at is None or not 0 < at.size <= MOST * targets.size:
         return parts
     options = {} if weight is None else {"sample_weight": _choose(weight, at)}

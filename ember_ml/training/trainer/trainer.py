@@ -16,11 +16,11 @@ from ember_ml.configs.fields import ComponentLike
 from ember_ml.configs.training import TrainerConfig
 from ember_ml.data import DataLoader
 from ember_ml.data.errors import check_integer
+from ember_ml.nn._hooks import is_hooked
 from ember_ml.nn.auxiliary_losses import add_losses, reported_losses
 from ember_ml.nn.models.deferred_logits import computed_logits
 from ember_ml.nn.module import Module
 from ember_ml.nn.remat import RematLike
-from ember_ml.nn.sequence_module import is_hooked
 from ember_ml.training.callbacks import Callback, Progress
 from ember_ml.training.ema import EMA
 from ember_ml.training.losses.base import calling_model

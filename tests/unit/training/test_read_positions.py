@@ -49,6 +49,7 @@ def test_position_wise_layers_do_not_mix_positions(on_numpy: None) -> None:
             np.testing.assert_allclose(layer(x[:, [1, 4, 5]]).numpy(), expected, 1e-4, 1e-5)
             checked.append(entry.name)
     assert {"layers/dense", "layers/mlp", "layers/swiglu", "blocks/residual"} <= set(checked)
+    assert {"layers/rms_norm", "layers/layer_norm"} <= set(checked)
     assert not {"layers/moe", "layers/batch_norm", "layers/attention"} & set(checked)
 
 
@@ -160,6 +161,26 @@ def test_trainers_that_need_all_outputs_get_them(backend: str) -> None:
     measured = trainer(metrics=["accuracy"], train_metrics=True)
     assert 0 <= measured.train_step(batch())["accuracy"] <= 1
     assert Trainer(Doubled(), progress=False).compute_loss(batch())[1].ndim == 3
+
+
+@pytest.mark.parametrize("part", ["norm", "head"])
+def test_parts_that_mix_positions_run_on_all(on_numpy: None, part: str) -> None:
+    ours = model()
+    if part == "norm":
+        ours.backbone.norm = nn.layers.BatchNorm(8)
+    else:
+        ours.head = nn.Sequential(nn.layers.Dense(8, VOCAB), nn.layers.BatchNorm(VOCAB))
+    trained = Trainer(ours, "cross_entropy", progress=False)
+    assert trained.compute_loss(batch())[1].shape[:2] == (BATCH, TIME)
+
+
+def test_layers_whose_norm_mixes_positions_run_on_all(on_numpy: None) -> None:
+    ours = model()
+    ours.backbone.blocks.layers[-1].norm = nn.layers.BatchNorm(8)
+    loss, outputs = Trainer(ours, "cross_entropy", progress=False).compute_loss(batch())
+    assert outputs.shape == (READ, VOCAB)
+    expected = CrossEntropy()(ours(TOKENS), array(TARGETS))
+    np.testing.assert_allclose(loss.numpy(), expected.numpy(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("place", ["", "backbone", "backbone.blocks.2.layer", "head"])

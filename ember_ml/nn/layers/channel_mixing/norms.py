@@ -44,6 +44,8 @@ class LayerNorm(Layer):
     Reference: Ba et al., "Layer Normalization", 2016.
     """
 
+    is_position_wise = True
+
     def __init__(
         self, features: Size, eps: Positive = 1e-5, affine: bool = True, bias: bool = True
     ) -> None:
@@ -74,6 +76,7 @@ class RMSNorm(Layer):
     Reference: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
     """
 
+    is_position_wise = True
     region: Region = WHOLE
     """Processes that the features are split among."""
 
