@@ -10,3 +10,6 @@
 
 #define KERNEL "long_filters.inc"
 #include "both.h"
+
+#define KERNEL "gated_filters.inc"
+#include "both.h"

@@ -65,7 +65,12 @@ class Transforms:
 Method: TypeAlias = Filters | Transforms
 
 
+def is_direct(length: int) -> bool:
+    """Return whether the C kernel is faster than FFTs for sequences of a length."""
+    return length <= _DIRECT
+
+
 def method(kernel: np.ndarray, length: int) -> Method:
     """Return the faster convolution for sequences of a length."""
     kernel = kernel[:, :length]
-    return Filters(kernel) if length <= _DIRECT else Transforms(kernel, length)
+    return Filters(kernel) if is_direct(length) else Transforms(kernel, length)

@@ -15,7 +15,7 @@ from ember_ml._core.errors import ShapeError
 from ember_ml.backend.torch import causal_convolution as short
 from ember_ml.backend.torch import long_convolution as long
 from ember_ml.backend.torch.fusion import fused, fusible
-from ember_ml.backend.torch.gates import Gates
+from ember_ml.backend.torch.gates import DirectGates, Gates
 from ember_ml.backend.torch.native import is_plain_tensor
 from ember_ml.backend.torch.ops._kernel_calls import is_served
 
@@ -35,7 +35,8 @@ def gated_long_conv(
     padding = None if mask is None else ~mask
     plain = partial(_plain, padding)
     if is_served(*operands) and (mask is None or is_plain_tensor(mask)):
-        gates = Gates(x, len(kernel), mask, plain)
+        is_short = x.shape[2] <= long.SHORT
+        gates = DirectGates(mask, plain) if is_short else Gates(x, len(kernel), mask, plain)
         return fused(gates.run, gates.pull, plain, *operands)
     if _is_large(x, weight) and fusible(*operands):
         form = _Blocks(x, len(kernel), padding)

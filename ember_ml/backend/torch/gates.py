@@ -1,15 +1,17 @@
-"""Hyena's gates and short filters by C kernels, in the layout (channels, batch, time)."""
+"""Hyena's operator by C kernels, in the layout (channels, batch, time)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from ember_ml._native.calls import Kernel
-from ember_ml.backend import native_long_convolution as native
+from ember_ml._native.frame import Frame
+from ember_ml.backend import native_gated_filters
 from ember_ml.backend.torch import long_convolution as long
+from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.ops import _kernel_calls as kernel_calls
 
 _PARTS = Kernel("gate_parts", "pppppppiiiiii")
@@ -20,8 +22,37 @@ def _whole(blocks: list[torch.Tensor]) -> torch.Tensor:
     return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
 
+class DirectGates:
+    """Operator of `gated_long_conv` and its gradient, with direct long filters.
+
+    Args:
+        mask: (batch, length), False for padding; None if there is none.
+        plain: The same operator in ops that torch differentiates.
+    """
+
+    def __init__(self, mask: Any, plain: Any) -> None:
+        self.mask = None if mask is None else mask.contiguous()
+        self.plain = plain
+
+    def run(self, *operands: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Return the result, and that of the long filters if a gradient needs it."""
+        access = cast("Frame", frame(*operands))  # `is_served` has accepted them
+        keep = any(x.requires_grad for x in operands)
+        out, mixed = native_gated_filters.forward(access, operands, self.mask, keep)
+        return out.transpose(0, 1), mixed
+
+    def pull(self, operands: Any, mixed: torch.Tensor | None, g: torch.Tensor) -> list[Any]:
+        """Return the gradients of all operands."""
+        if not kernel_calls.is_served(g, *operands, least=1):  # as in `with_adjoint`
+            return kernel_calls.gradients(self.plain, operands, g)
+        access = cast("Frame", frame(g, *operands))
+        of_x, *grads, taps = native_gated_filters.adjoint(access, operands, self.mask, mixed, g)
+        unused = operands[3].shape[1] - taps.shape[1]
+        return [of_x.transpose(0, 1), *grads, torch.constant_pad_nd(taps, (0, unused))]
+
+
 class Gates:
-    """Operator of `gated_long_conv`, and its gradient.
+    """Operator of `gated_long_conv` and its gradient, with long filters by FFT.
 
     Args:
         x: (batch, shared, length).
@@ -57,8 +88,6 @@ class Gates:
 
     def _convolve(self, x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         """Convolve (channels, batch, time)."""
-        if (access := long.direct_access(x, kernel)) is not None:
-            return native.convolve(access, x, kernel)
         way = self._transforms(x, kernel)
         return _whole([way.convolve(x[here]) for here in self._loaded(way, kernel)])
 
@@ -66,8 +95,6 @@ class Gates:
         self, x: torch.Tensor, g: torch.Tensor, kernel: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the gradients of x and of the filters."""
-        if (access := long.direct_access(x, kernel)) is not None:
-            return native.pull(access, x, g, kernel)
         way = self._transforms(x, kernel)
         pulled = [way.pull(x[here], g[here]) for here in self._loaded(way, kernel)]
         into, taps = (_whole(list(parts)) for parts in zip(*pulled, strict=True))

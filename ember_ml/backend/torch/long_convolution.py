@@ -25,7 +25,7 @@ from ember_ml.backend.torch.ops.fft import irfft, rfft
 BLOCK = 1 << 18  # elements of a block that fit a cache
 _LARGE = 1 << 21  # number of elements from which blocks are faster
 DIRECT = 256
-_SHORT = 512  # positions up to which a C kernel is faster than FFTs
+SHORT = 512  # positions up to which a C kernel is faster than FFTs
 
 
 class Products:
@@ -138,16 +138,8 @@ def toeplitz(kernel: torch.Tensor, length: int) -> torch.Tensor:
     return flat.unflatten(1, (length, -1))[..., :length]
 
 
-def direct_access(x: torch.Tensor, kernel: torch.Tensor) -> Frame | None:
-    """Return the access of the C kernels to x (channels, batch, time); None for FFTs.
-
-    A kernel takes less time than FFTs for short sequences.
-    """
-    return frame(x, kernel) if x.shape[2] <= _SHORT else None
-
-
 def _is_served(x: torch.Tensor, kernel: torch.Tensor) -> bool:
-    return is_served(x, kernel) and x.shape[2] <= _SHORT
+    return is_served(x, kernel) and x.shape[2] <= SHORT
 
 
 def _by_kernel(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ember_ml._native.calls import SUFFIXES, Kernel, threads_for
+from ember_ml._native.frame import Frame
+from ember_ml.backend import native_gated_filters
 from ember_ml.backend.numpy import kernel_calls as native
-from ember_ml.backend.numpy.long_convolution import method
+from ember_ml.backend.numpy.long_convolution import is_direct, method
+from ember_ml.backend.numpy.native import frame
 
 _PARTS = Kernel("gate_parts", "pppppppiiiiii")
 _ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")
@@ -70,7 +73,12 @@ class _Gates:
 def gated_long_conv(x, weight, bias, kernel, mask=None):
     if not _is_served(x, weight, bias, kernel, mask):
         return None
-    query, joined = _Gates(x, weight, bias, kernel, mask).run()
+    operands = (x, weight, bias, kernel)
+    if is_direct(x.shape[2]):
+        access, mask = _access(operands, mask)
+        out, _ = native_gated_filters.forward(access, operands, mask, keep=False)
+        return out.transpose(1, 0, 2)
+    query, joined = _Gates(*operands, mask).run()
     query *= method(kernel, x.shape[2]).convolve(joined)
     return query.transpose(1, 0, 2)
 
@@ -81,7 +89,12 @@ def gated_long_conv_adjoint(g, x, weight, bias, kernel, mask=None):
         return None
     if g.dtype != x.dtype or g.shape != (len(x), len(kernel), x.shape[2]):
         return None
-    gates, g = _Gates(x, weight, bias, kernel, mask), channels_first(g)
+    operands = (x, weight, bias, kernel)
+    if is_direct(x.shape[2]):
+        access, mask = _access((g, *operands), mask)
+        into, *grads, taps = native_gated_filters.adjoint(access, operands, mask, None, g)
+        return into.transpose(1, 0, 2), *grads, _padded(taps, kernel)
+    gates, g = _Gates(*operands, mask), channels_first(g)
     query, joined = gates.run()
     way = method(kernel, x.shape[2])
     of_query = way.convolve(joined)
@@ -90,6 +103,11 @@ def gated_long_conv_adjoint(g, x, weight, bias, kernel, mask=None):
     of_joined, of_taps = way.pull(joined, query)
     of_x, of_weight, of_bias = gates.pull(of_query, of_joined)
     return of_x.transpose(1, 0, 2), of_weight, of_bias, _padded(of_taps, kernel)
+
+
+def _access(operands: Any, mask: Any) -> tuple[Frame, Any]:
+    """Return the access to operands that the kernels serve, and the mask as they read it."""
+    return cast("Frame", frame(*operands)), None if mask is None else np.ascontiguousarray(mask)
 
 
 def _padded(of_taps: np.ndarray, kernel: np.ndarray) -> np.ndarray:
