@@ -63,14 +63,18 @@ def _plain_gradients(
     return [next(grads) if needed else None for needed in needs_grad]
 
 
-def fusible(*operands: torch.Tensor | None) -> bool:
-    """Return whether a kernel that writes to preallocated memory may take these operands."""
+def is_eager() -> bool:
+    """Return whether ops run at once, outside of compilers, transforms and forward gradients."""
     return (
         not torch.compiler.is_compiling()
         and not torch._C._are_functorch_transforms_active()
         and torch.autograd.forward_ad._current_level < 0
-        and all(x is None or (x.device.type == "cpu" and x.dtype in _DTYPES) for x in operands)
     )
+
+
+def fusible(*operands: torch.Tensor | None) -> bool:
+    """Return whether a kernel that writes to preallocated memory may take these operands."""
+    return is_eager() and all(x is None or (x.is_cpu and x.dtype in _DTYPES) for x in operands)
 
 
 def fused(

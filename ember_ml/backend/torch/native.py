@@ -11,6 +11,8 @@ from ember_ml._native.frame import Frame
 
 SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_is_batched = torch._C._functorch.is_legacy_batchedtensor
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 
 def frame(*tensors: torch.Tensor | None, library: CDLL | None = None) -> Frame | None:
@@ -61,7 +63,5 @@ def is_dense(x: torch.Tensor, dtype: torch.dtype) -> bool:
     return (
         is_plain_tensor(x)
         and x.dtype is dtype
-        and not x.is_neg()
-        and not torch._C._functorch.is_legacy_batchedtensor(x)
-        and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+        and not (x.is_neg() or _is_batched(x) or _is_wrapped(x))
     )

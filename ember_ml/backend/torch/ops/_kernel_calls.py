@@ -9,7 +9,7 @@ import torch
 
 from ember_ml import _native
 from ember_ml._native.calls import Kernel, threads_for
-from ember_ml.backend.torch.fusion import fused, fusible
+from ember_ml.backend.torch.fusion import fused, is_eager
 from ember_ml.backend.torch.native import SUFFIXES, is_dense
 
 SMALL = 1 << 13
@@ -26,9 +26,9 @@ def is_served(x: torch.Tensor, *others: torch.Tensor | None, least: int | None =
         others: Other operands; None for one that is not given.
         least: Number of elements of x from which the kernel is faster. Default: `SMALL`.
     """
-    if _native.library is None or not fusible(x, *others):  # first: a tracer must not see sizes
+    if _native.library is None or not is_eager():  # first: a tracer must not see sizes
         return False
-    if x.numel() < (SMALL if least is None else least):
+    if x.dtype not in SUFFIXES or x.numel() < (SMALL if least is None else least):
         return False
     if torch._C._len_torch_dispatch_stack() or torch._C._get_tracing_state():
         return False
