@@ -7,7 +7,7 @@ use the plain expression, which torch differentiates itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -31,20 +31,33 @@ class _Fused(torch.autograd.Function):  # type: ignore[misc]
         plain: Plain[Result],
         *operands: torch.Tensor | None,
     ) -> Result:
-        out, ctx.saved = run(*operands)
+        out, saved = run(*operands)
         ctx.pullback, ctx.plain = pullback, plain
-        ctx.save_for_backward(*operands)
+        if saved is out:  # an attribute would be a reference cycle
+            ctx.save_for_backward(*operands, out)
+        else:
+            ctx.saved = saved
+            ctx.save_for_backward(*operands)
         return out
 
     @staticmethod
     def backward(
         ctx: torch.autograd.function.FunctionCtx, *g: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:
-        operands = ctx.saved_tensors
+        operands, saved = _restored(ctx)
         batched = any(torch._C._functorch.is_legacy_batchedtensor(each) for each in g)
         if torch.is_grad_enabled() or batched:
             return None, None, None, *_plain_gradients(ctx, operands, g)
-        return None, None, None, *ctx.pullback(operands, ctx.saved, *g)
+        return None, None, None, *ctx.pullback(operands, saved, *g)
+
+
+def _restored(
+    ctx: torch.autograd.function.FunctionCtx,
+) -> tuple[Sequence[torch.Tensor | None], Any]:
+    """Return the operands, and the values that `run` saved."""
+    count = len(ctx.needs_input_grad) - 3
+    operands, out = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
+    return operands, out[0] if out else ctx.saved
 
 
 def _plain_gradients(
@@ -87,7 +100,7 @@ def fused(
 
     Args:
         run: Kernel that returns the result, one tensor or a tuple, and the values that `pullback`
-            needs.
+            needs, which may be the result itself, one tensor.
         pullback: Function of the operands, these values and the result's gradients; returns the
             operands' gradients.
         plain: The same computation in ops that torch differentiates.

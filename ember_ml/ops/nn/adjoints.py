@@ -101,6 +101,26 @@ def silu_gate_adjoint(g: TensorLike, x: TensorLike, gate: TensorLike) -> tuple[T
 
 @composite(rule=rules.REAL_FLOAT)
 @in_float32
+def softplus_linear_adjoint(
+    g: TensorLike, out: TensorLike, x: TensorLike, weight: TensorLike
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of `softplus_linear`: of x, weight and bias.
+
+    Args:
+        g: Gradient of the result.
+        out: Result.
+        x: (..., in features).
+        weight: (out features, in features).
+    """
+    slopes = g * -ops.expm1(-out)  # 1 - exp(-softplus(z)) = sigmoid(z)
+    size = math.prod(x.shape[:-1])
+    rows = ops.reshape(slopes, (size, weight.shape[0]))
+    of_weight = ops.matmul(ops.matrix_transpose(rows), ops.reshape(x, (size, x.shape[-1])))
+    return ops.matmul(slopes, weight), of_weight, ops.sum(rows, 0)
+
+
+@composite(rule=rules.REAL_FLOAT)
+@in_float32
 def softmax_adjoint(g: TensorLike, out: TensorLike, axis: int = -1) -> Tensor:
     """Return the gradient of `softmax`.
 

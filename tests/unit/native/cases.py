@@ -50,6 +50,10 @@ def _wide_conv(n: int) -> tuple[tuple[int, ...], ...]:
     return ((2, 256 + n, 9), (256 + n, 4), (256 + n,))
 
 
+def _narrow(features: int) -> Callable[[int], tuple[tuple[int, ...], ...]]:
+    return lambda n: ((2, 3, features), (n, features), (n,))
+
+
 def _gates(n: int) -> tuple[tuple[int, ...], ...]:
     return ((20, 6, n), (12, 3), (12,), (4, min(n, 40)))
 
@@ -102,6 +106,10 @@ def _cross_entropy(smoothing: float) -> Case:
         return F.cross_entropy(x, targets, label_smoothing=smoothing)
 
     return Case(function, reference, _row)
+
+
+def _softplus_linear(*x: torch.Tensor) -> torch.Tensor:
+    return F.softplus(F.linear(*x), threshold=50)
 
 
 def _layer_norm(x: Any, weight: Any, bias: Any) -> torch.Tensor:
@@ -160,6 +168,24 @@ CASES = {
     },
     "causal_conv1d_silu_wide": Case(  # more channels than the kernel filters at a time
         ops.causal_conv1d_silu, lambda *x: F.silu(_causal_conv(*x)), _wide_conv
+    ),
+    **{
+        f"softplus_linear_{features}": Case(
+            ops.softplus_linear,
+            _softplus_linear,
+            _narrow(features),
+        )
+        for features in (1, 4, 7, 16, 17)
+    },
+    "softplus_linear_no_bias": Case(
+        ops.softplus_linear,
+        _softplus_linear,
+        lambda n: ((n, 4), (9, 4)),
+    ),
+    "softplus_linear_wide": Case(  # more channels than the kernel passes through softplus at a time
+        ops.softplus_linear,
+        _softplus_linear,
+        lambda n: ((5, 3), (1024 + n, 3), (1024 + n,)),
     ),
     "long_conv": Case(ops.long_conv, _long_conv, lambda n: ((3, 4, n), (4, n))),
     "long_conv_short": Case(ops.long_conv, _long_conv, lambda n: ((9, 4, n), (4, min(n, 5)))),

@@ -1,21 +1,24 @@
 """The C kernels on torch: results and gradients against torch's own functions in float64."""
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ember_ml import _native
+from ember_ml import _native, ops
 from ember_ml._core.tensor import Tensor
 from ember_ml._native.calls import Kernel
 from ember_ml._native.frame import Frame
 from ember_ml.backend.torch.ops import _kernel_calls as kernel_calls
 from ember_ml.backend.torch.ops import special
-from ember_ml.backend.torch.ops.nn import gating
+from ember_ml.backend.torch.ops.nn import gating, projection
 from tests.unit.native.cases import CASES, SIZES, check, expected, operands, run_torch
 
 NAMES = [name for name in sorted(CASES) if "_conv" in name]
 NAMES += ["rms_norm", "silu_gate", "softplus", "swiglu"]
+NAMES += [name for name in sorted(CASES) if name.startswith("softplus_linear") and "17" not in name]
 
 
 @pytest.fixture
@@ -37,6 +40,7 @@ def called(every_size):
     every_size.setattr(Frame, "call", call_frame)
     every_size.setattr(kernel_calls, "SMALL", 1)
     every_size.setattr(gating, "_SMALL", 1)
+    every_size.setattr(projection, "_SMALL", 1)
     every_size.setattr(special, "_LARGE", 1)
     return names
 
@@ -110,6 +114,7 @@ def test_default_device(called, name):
         "gated_long_conv",
         "causal_conv1d_4",
         "causal_conv1d_silu_4",
+        "softplus_linear_4",
     ],
 )
 def test_compilers_transforms_and_modes_see_torch_ops(called, name):
@@ -130,6 +135,49 @@ def test_compilers_transforms_and_modes_see_torch_ops(called, name):
     torch.testing.assert_close(
         derivative, torch.func.jvp(case.reference, tuple(leaves), tuple(leaves))[1]
     )
+    assert not called
+
+
+def _softplus_linear(*tensors):
+    return ops.softplus_linear(*[Tensor.from_native(x, "torch") for x in tensors]).native
+
+
+def test_second_derivatives_of_softplus_linear(called):
+    leaves = [torch.from_numpy(x).requires_grad_() for x in operands(CASES["softplus_linear_4"], 5)]
+    assert torch.autograd.gradcheck(_softplus_linear, leaves)
+    assert torch.autograd.gradgradcheck(_softplus_linear, leaves)
+    assert called
+
+
+def test_result_that_is_changed_before_the_backward_pass(called):
+    """The adjoint reads the result, so a change in place must be an error."""
+    leaves = [torch.from_numpy(x).requires_grad_() for x in operands(CASES["softplus_linear_4"], 5)]
+    out = _softplus_linear(*leaves)
+    with torch.no_grad():
+        out.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_result_is_freed_with_its_last_reference(called):
+    leaves = [torch.from_numpy(x).requires_grad_() for x in operands(CASES["softplus_linear_4"], 5)]
+    out = weakref.ref(_softplus_linear(*leaves))
+    assert out() is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_uses_torch_ops(called, dtype):
+    leaves = [torch.from_numpy(x).to(dtype) for x in operands(CASES["softplus_linear_4"], 20)]
+    out = _softplus_linear(*leaves)
+    assert out.dtype is dtype
+    assert not called
+    assert torch.equal(out, CASES["softplus_linear_4"].reference(*leaves))
+
+
+def test_autocast_chooses_the_precision(called):
+    leaves = [torch.from_numpy(x).float() for x in operands(CASES["softplus_linear_4"], 20)]
+    with torch.autocast("cpu", torch.bfloat16):
+        assert _softplus_linear(*leaves).dtype is torch.bfloat16
     assert not called
 
 

@@ -56,7 +56,9 @@ def test_elementary_functions_at_special_values(every_size, dtype):
 FINITE = ("sigmoid", "softplus", "erf", "silu", "gelu", "gelu_tanh", "softmax", "log_softmax")
 
 
-@pytest.mark.parametrize("name", [*FINITE, "swiglu", "glu", "cross_entropy", "layer_norm"])
+@pytest.mark.parametrize(
+    "name", [*FINITE, "swiglu", "glu", "cross_entropy", "layer_norm", "softplus_linear_4"]
+)
 @pytest.mark.parametrize("scale", [1e-30, 1e3, 1e6])
 def test_large_and_small_values_do_not_overflow(every_size, name, scale):
     arrays = [x.astype("float32") for x in operands(CASES[name], 65, scale)]
@@ -92,6 +94,30 @@ def test_a_query_without_keys_attends_to_nothing(every_size):
     assert not np.asarray(out.numpy())[:, :, 4].any()
     assert not np.asarray(grads[0].numpy())[:, :, 4].any()
     assert all(np.isfinite(g.numpy()).all() for g in grads)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_slope_of_softplus_without_cancellation(every_size, dtype):
+    """Far below zero, 1 - exp(-softplus(z)) must keep its relative precision."""
+    info = np.finfo(dtype)
+    low = np.log(info.smallest_normal) + 1
+    z = np.concatenate([np.linspace(low, 40, 1000), [np.inf, -np.inf]]).astype(dtype)
+    zero = [np.zeros((3, 2), dtype), np.zeros((z.size, 2), dtype), z]
+    with use_backend("numpy"):
+        out, pull = autodiff.vjp(ops.softplus_linear, *[tensor.array(x) for x in zero])
+        of_bias = pull(ops.ones_like(out))[2].numpy()
+    wide = z.astype(np.float64)
+    np.testing.assert_allclose(out.numpy()[0], np.logaddexp(wide, 0), rtol=8 * info.eps)
+    np.testing.assert_allclose(of_bias, 3 * special.expit(wide), rtol=8 * info.eps)
+
+
+def test_nan_stays_in_its_row(every_size):
+    x, *others = operands(CASES["softplus_linear_4"], 20)
+    x[1, 2, 3] = np.nan
+    out, of_x, *_ = run(CASES["softplus_linear_4"], [x, *others])
+    for array in (out, of_x):
+        assert np.isnan(array[1, 2]).all()
+        assert np.isnan(array).sum() == array.shape[-1]
 
 
 WITH_EMPTY = [n for n in sorted(CASES) if not n.startswith(("cross_entropy", "embedding"))]

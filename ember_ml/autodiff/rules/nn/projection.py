@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ember_ml import ops
-from ember_ml.autodiff.rules import vjps
+from ember_ml._core.tensor import Tensor
+from ember_ml.autodiff.rules import vjp_rule, vjps
 from ember_ml.autodiff.rules.helpers import conj, flat_rows
+from ember_ml.ops.nn import adjoints
 
 vjps(
     ops.nn.linear,
@@ -14,6 +16,16 @@ vjps(
     ),
     bias=lambda g, out, x, weight, bias=None: g,
 )
+
+
+@vjp_rule(ops.nn.softplus_linear)
+def _(
+    g: Tensor, out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None
+) -> tuple[Tensor | None, ...]:
+    of_x, of_weight, of_bias = adjoints.softplus_linear_adjoint(g, out, x, weight)
+    return of_x, of_weight, None if bias is None else of_bias
+
+
 vjps(
     ops.nn.embedding,
     weight=lambda g, out, weight, indices: ops.segment_sum(

@@ -149,7 +149,7 @@ class Mamba(SequenceMixer):
         if self.select_norm != "none":
             low_rank, write = self.dt_norm(low_rank), self.write_norm(write)
             read = self.read_norm(read)
-        return ops.softplus(ops.linear(low_rank, self.dt_weight, self.dt_bias)), write, read
+        return ops.softplus_linear(low_rank, self.dt_weight, self.dt_bias), write, read
 
     def initial_state(self, batch: int) -> TensorPair:
         """Return the inputs of the convolution and the states, (batch, inner, d_state): zeros."""

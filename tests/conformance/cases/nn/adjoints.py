@@ -44,6 +44,23 @@ case(
 )
 
 
+def softplus_linear_adjoint(g: Any, out: Any, x: Any, weight: Any) -> Any:
+    slopes = g * (1 - np.exp(-out))
+    rows = slopes.reshape(-1, weight.shape[0])
+    return slopes @ weight, rows.T @ x.reshape(-1, x.shape[-1]), rows.sum(0)
+
+
+for shape in ((3,), (4,), (2, 4)):
+    out = real(*shape[:-1], 5), real(*shape[:-1], 5, low=0.1, high=4.0)
+    case(
+        f"{A}softplus_linear_adjoint",
+        *(*out, real(*shape), real(5, shape[-1])),
+        reference=softplus_linear_adjoint,
+        result=THREE,
+        rtol=8.0,
+    )
+
+
 def softmax_adjoint(g: Any, out: Any, axis: int = -1) -> Any:
     return out * g - out * np.sum(g * out, axis, keepdims=True)
 

@@ -34,6 +34,21 @@ case(
 )
 
 
+def softplus_linear(x, weight, bias=None):
+    return np.logaddexp(linear(x, weight, bias), 0)
+
+
+S = P + "softplus_linear"
+for shape in ((4,), (3, 4), (2, 3, 4), (0, 4), (2, 0, 4)):
+    case(S, real(*shape), real(5, 4), reference=softplus_linear, rtol=4.0)
+    case(S, real(*shape), real(5, 4), real(5), reference=softplus_linear, rtol=4.0)
+transposed = real(3, 4, transposed=True), real(5, 4, transposed=True)
+case(S, *transposed, real(5), reference=softplus_linear, rtol=4.0)
+case(S, real(3, 0), real(2, 0), real(2), reference=softplus_linear)
+many = real(160, 4), real(128, 4)  # for the kernels of every backend
+case(S, *many, real(128), reference=softplus_linear, rtol=4.0, dtypes=("float32", "float64"))
+
+
 def embedding(weight, indices):
     return weight[indices]
 

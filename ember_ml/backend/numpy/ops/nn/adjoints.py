@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from ember_ml._native.calls import SUFFIXES, Kernel, pointer, threads_for
+from ember_ml.backend import native_softplus_linear
 from ember_ml.backend.numpy import gates
 from ember_ml.backend.numpy import kernel_calls as native
+from ember_ml.backend.numpy.native import frame
 from ember_ml.backend.numpy.ops.nn.attention import attend_adjoint as attend_adjoint
 from ember_ml.backend.numpy.ops.nn.classification import classes_of
 
@@ -62,6 +64,17 @@ def silu_gate_adjoint(
     of_gate, of_x = np.empty_like(g), np.empty_like(g)
     gates.pull("silu", g, gates.as_rows(gate), rows, of_gate, of_x)
     return of_x.reshape(x.shape), of_gate.reshape(x.shape)
+
+
+def softplus_linear_adjoint(
+    g: np.ndarray, out: np.ndarray, x: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, ...] | None:
+    if not native_softplus_linear.fits(x, weight, None, native.SMALL):
+        return None
+    if not g.shape == out.shape == (*x.shape[:-1], len(weight)):
+        return None
+    access = frame(x, weight, g, out)
+    return None if access is None else native_softplus_linear.adjoint(access, g, out, x, weight)
 
 
 def _of_rows(kernel: Kernel, g: np.ndarray, out: np.ndarray, axis: int) -> np.ndarray | None:

@@ -8,6 +8,9 @@ import operator
 import numpy as np
 
 from ember_ml._core.errors import ArgumentTypeError, IndexOutOfRangeError
+from ember_ml.backend import native_softplus_linear
+from ember_ml.backend.numpy import kernel_calls
+from ember_ml.backend.numpy.native import frame
 from ember_ml.backend.numpy.ops.nn._kernel import kernel
 
 
@@ -20,6 +23,15 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     if bias is not None:
         out += bias
     return out.reshape(*x.shape[:-1], weight.shape[0])
+
+
+def softplus_linear(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None
+) -> np.ndarray | None:
+    if not native_softplus_linear.fits(x, weight, bias, kernel_calls.SMALL):
+        return None
+    access = frame(x, weight, bias)
+    return None if access is None else native_softplus_linear.forward(access, x, weight, bias)
 
 
 def embedding(weight: np.ndarray, indices: np.ndarray) -> np.ndarray:

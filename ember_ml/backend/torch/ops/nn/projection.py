@@ -3,12 +3,58 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from typing import Any, cast
 
 import torch
 from torch.nn import functional as F
 from torch.nn.functional import linear as linear
 
 from ember_ml._core.errors import ArgumentTypeError
+from ember_ml._native.frame import Frame
+from ember_ml.backend import native_softplus_linear as native
+from ember_ml.backend.torch.fusion import fused
+from ember_ml.backend.torch.native import frame
+from ember_ml.backend.torch.ops._kernel_calls import gradients, is_served
+from ember_ml.backend.torch.ops.special import softplus
+
+_SMALL = 1 << 14
+"""Number of elements of the result from which the kernel of `softplus_linear` is faster."""
+
+
+def softplus_linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor | None:
+    """Return None for operands that the kernel does not take.
+
+    `torch.autocast` would change the precision of the product.
+    """
+    if torch.is_autocast_enabled("cpu") or not is_served(x, weight, bias, least=1):
+        return None
+    if not native.fits(x, weight, bias, _SMALL):
+        return None
+    return fused(_run, _pull, _plain, x, weight, bias)
+
+
+def _plain(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    return softplus(linear(x, weight, bias))
+
+
+def _run(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    access = cast("Frame", frame(x, weight, bias))  # `is_served` has accepted them
+    out = native.forward(access, x, weight, bias)
+    return out, out
+
+
+def _pull(operands: Sequence[Any], out: torch.Tensor, g: torch.Tensor) -> Sequence[Any]:
+    if not is_served(g, *operands, least=1):  # a mode since the forward pass, or switched off
+        return gradients(_plain, operands, g)
+    x, weight, bias = operands
+    access = cast("Frame", frame(g, out, x, weight))
+    of_x, of_weight, of_bias = native.adjoint(access, g, out, x, weight)
+    return of_x, of_weight, None if bias is None else of_bias
 
 
 def embedding(weight: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
