@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from ember_ml import autodiff, ops
 from ember_ml._core import runtime
+from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.tensor import Tensor
 from ember_ml.backend import use_backend
 
@@ -82,6 +83,23 @@ def _gated_long_conv(x: Any, weight: Any, bias: Any, kernel: Any) -> torch.Tenso
     filtered = _causal_conv(x.repeat(1, len(weight) // x.shape[1], 1), weight, bias)
     query, key, value = filtered.chunk(3, 1)
     return query * _long_conv(key * value, kernel)
+
+
+def _is_real(batch: int, length: int) -> np.ndarray:
+    """Return a padding mask; some examples are all padding."""
+    return np.random.default_rng(0).random((batch, length)) < np.linspace(0, 1, batch)[:, None]
+
+
+def _masked_long_conv(x: Any, weight: Any, bias: Any, kernel: Any) -> Any:
+    mask = convert_to_tensor(_is_real(x.shape[0], x.shape[2]), backend=x.backend)
+    return ops.gated_long_conv(x, weight, bias, kernel, mask)
+
+
+def _masked_reference(x: Any, weight: Any, bias: Any, kernel: Any) -> torch.Tensor:
+    filtered = _causal_conv(x.repeat(1, len(weight) // x.shape[1], 1), weight, bias)
+    query, key, value = filtered.chunk(3, 1)
+    mask = torch.from_numpy(_is_real(x.shape[0], x.shape[2]))[:, None]
+    return query * _long_conv(key * value * mask, kernel)
 
 
 def _attention(query: Any, key: Any, value: Any) -> torch.Tensor:
@@ -191,6 +209,7 @@ CASES = {
     "long_conv_short": Case(ops.long_conv, _long_conv, lambda n: ((9, 4, n), (4, min(n, 5)))),
     "long_conv_more_taps": Case(ops.long_conv, _long_conv, lambda n: ((2, 4, n), (4, n + 3))),
     "gated_long_conv": Case(ops.gated_long_conv, _gated_long_conv, _gates),
+    "gated_long_conv_masked": Case(_masked_long_conv, _masked_reference, _gates),
 }
 
 

@@ -10,6 +10,8 @@ from ember_ml.backend.numpy import kernel_calls
 from tests.unit.native import sanitized_recurrences
 from tests.unit.native.cases import CASES, operands, run
 
+LONG = (1, 7, 65, MOST_LENGTH, MOST_LENGTH + 1)
+
 
 def main():
     _native.library = ctypes.CDLL(sys.argv[1])
@@ -17,7 +19,7 @@ def main():
     for threads in (1, 3):
         _native.threads = threads
         for name, case in CASES.items():
-            for n in (1, 7, 65, MOST_LENGTH) if "long_conv" in name else (1, 7, 65):
+            for n in LONG if "long_conv" in name else (1, 7, 65):
                 for dtype in ("float32", "float64"):
                     run(case, [x.astype(dtype) for x in operands(case, n)])
     sanitized_recurrences.run_all()

@@ -5,6 +5,7 @@ import pytest
 
 from ember_ml import _native
 from ember_ml.backend.native_long_convolution import MOST_LENGTH
+from ember_ml.backend.numpy import long_convolution
 from tests.unit.native.cases import CASES, SIZES, check, operands
 from tests.unit.native.conftest import supported_levels
 
@@ -41,6 +42,16 @@ def test_longest_filters(every_size, name):
     """The longest sequence of the kernel, and the first one for FFTs."""
     for n in (MOST_LENGTH, MOST_LENGTH + 1):
         check(CASES[name], operands(CASES[name], n))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_gates_of_long_sequences(every_size, threads):
+    """Kernels of the gates, for filters by FFT."""
+    every_size.setattr(long_convolution, "_DIRECT", 0)
+    every_size.setattr(_native, "threads", threads)
+    for name in ("gated_long_conv", "gated_long_conv_masked"):
+        for n in (1, 7, 65):
+            check(CASES[name], operands(CASES[name], n))
 
 
 @pytest.mark.parametrize("name", CASE_NAMES)

@@ -16,6 +16,7 @@ from ember_ml._native import build
 from ember_ml._native.calls import Kernel
 from ember_ml._native.frame import Frame
 from ember_ml.backend import use_backend
+from ember_ml.backend.native_long_convolution import MOST_LENGTH
 from tests.unit.native import sanitized
 from tests.unit.native.cases import CASES, operands, run
 from tests.unit.native.recurrence_cases import CASES as RECURRENCES
@@ -68,6 +69,8 @@ def test_every_exported_kernel_is_called(every_size):
     every_size.setattr(Frame, "call", frame)
     for case in CASES.values():
         run(case, operands(case, 65))
+    case = CASES["gated_long_conv"]
+    run(case, operands(case, MOST_LENGTH + 1))
     with use_backend("numpy"):
         for name, case in RECURRENCES.items():
             ops_with_gradients(name, case.operands(np.random.default_rng(0), 3, 7))

@@ -11,6 +11,7 @@ from ember_ml import _native, ops
 from ember_ml._core.tensor import Tensor
 from ember_ml._native.calls import Kernel
 from ember_ml._native.frame import Frame
+from ember_ml.backend.torch import long_convolution
 from ember_ml.backend.torch.ops import _kernel_calls as kernel_calls
 from ember_ml.backend.torch.ops import special
 from ember_ml.backend.torch.ops.nn import gating, projection
@@ -91,6 +92,17 @@ def test_backward_pass_without_kernels(called, name, context):
     reference = torch.autograd.grad(case.reference(*leaves).sum(), leaves)
     for got, wanted in zip(grads, reference, strict=True):
         torch.testing.assert_close(got, wanted)
+
+
+@pytest.mark.parametrize("name", ["gated_long_conv", "gated_long_conv_masked"])
+def test_gates_of_long_sequences(called, name):
+    """Kernels of the gates, for filters by FFT."""
+    kernels = {f"ember_gate_parts{part}_f64" for part in ("", "_adjoint")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(long_convolution, "SHORT", 0)
+        for n in (1, 7, 65):
+            check(CASES[name], operands(CASES[name], n), run_torch)
+    assert kernels <= called
 
 
 @pytest.mark.parametrize("name", NAMES)
