@@ -23,8 +23,10 @@ SERVES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("causal_conv1d", "causal_conv1d_silu", "gated_long_conv", "long_conv"), ("numpy", "torch")
     ),
-    **dict.fromkeys(("rms_norm", "silu_gate", "softplus", "swiglu"), ("numpy", "torch")),
-    "softplus_linear": ("numpy", "torch"),
+    **dict.fromkeys(
+        ("rms_norm", "rotary_heads", "silu_gate", "softplus", "softplus_linear", "swiglu"),
+        ("numpy", "torch"),
+    ),
     **dict.fromkeys(
         ("softmax", "log_softmax", "cross_entropy", "layer_norm", "attend"), ("numpy",)
     ),

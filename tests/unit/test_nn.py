@@ -35,6 +35,10 @@ SHAPE_ERRORS = [
     lambda: ops.cross_entropy(some(4, 3), some(4, 2)),
     lambda: ops.nll_loss(some(4, 3), ops.array([0, 1, 2, 0]), some(2)),
     lambda: ops.rope(some(2, 3)),
+    lambda: ops.rotary_heads(some(2, 12), 1),
+    lambda: ops.rotary_heads(some(2, 3, 9), 1),
+    lambda: ops.rotary_heads(some(2, 3, 12), 0),
+    lambda: ops.rotary_heads(some(2, 3, 12), 4, 0),
     lambda: ops.linear(some(2, 3), some(4, 2)),
     lambda: ops.scaled_dot_product_attention(some(3, 4, 8), some(2, 4, 8), some(2, 4, 8)),
     lambda: ops.scaled_dot_product_attention(some(1, 2, 4, 8), some(2, 4, 8), some(2, 4, 8)),
@@ -51,6 +55,8 @@ VALUE_ERRORS = [
     lambda: ops.scaled_dot_product_attention(some(2, 4), some(2, 4), some(2, 4), window=0),
     lambda: ops.scaled_dot_product_attention(some(2, 4), some(2, 4), some(2, 4), dropout=2.0),
     lambda: ops.alibi_bias(0, 3),
+    lambda: ops.rotary_heads(some(2, 3, 12), 2, base=0.0),
+    lambda: ops.rotary_heads(some(2, 3, 12), 2, frequencies=(1.0, 2.0)),
 ]
 AXIS_ERRORS = [
     lambda: ops.softmax(some(2, 3), axis=2),

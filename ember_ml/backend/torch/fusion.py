@@ -60,6 +60,26 @@ def _restored(
     return operands, out[0] if out else ctx.saved
 
 
+class _Linear(torch.autograd.Function):  # type: ignore[misc]
+    """`run(*operands)` with the gradients `transpose(*g)`. Stores no operands."""
+
+    @staticmethod
+    def forward(
+        ctx: torch.autograd.function.FunctionCtx,
+        run: Plain[Result],
+        transpose: Pullback,
+        *operands: torch.Tensor,
+    ) -> Result:
+        ctx.transpose = transpose
+        return run(*operands)
+
+    @staticmethod
+    def backward(
+        ctx: torch.autograd.function.FunctionCtx, *g: torch.Tensor
+    ) -> tuple[torch.Tensor | None, ...]:
+        return None, None, *ctx.transpose(*g)
+
+
 def _plain_gradients(
     ctx: torch.autograd.function.FunctionCtx,
     operands: Sequence[torch.Tensor | None],
@@ -109,3 +129,17 @@ def fused(
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in operands):
         return _Fused.apply(run, pullback, plain, *operands)
     return run(*operands)[0]
+
+
+def linear(run: Plain[Result], transpose: Pullback, *operands: torch.Tensor) -> Result:
+    """Return the result of a linear function, differentiated by its transpose.
+
+    Args:
+        run: Kernel that returns the result, one tensor or a tuple.
+        transpose: Function of the result's gradients that returns the operands' gradients. It must
+            take any tensors, and be differentiable itself.
+        operands: Arguments of `run`.
+    """
+    if torch.is_grad_enabled() and any(x.requires_grad for x in operands):
+        return _Linear.apply(run, transpose, *operands)
+    return run(*operands)

@@ -7,6 +7,7 @@ in them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ember_ml import ops
 from ember_ml._core import rules
@@ -15,6 +16,7 @@ from ember_ml._core.dtype import DEFAULT_INT
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.ops._composite import in_float32
 from ember_ml.ops.nn.attention import ATTENTION, attention_weights, spread_heads
+from ember_ml.ops.nn.positions import rope
 
 __all__: list[str] = []
 
@@ -285,3 +287,32 @@ def _shared(x: Tensor, like: Tensor) -> Tensor:
         return x
     groups = x.shape[-3] // like.shape[-3]
     return ops.sum(ops.reshape(x, (*like.shape[:-2], groups, *like.shape[-2:])), -3)
+
+
+@composite(rule=rules.REAL_FLOAT)
+def rotary_heads_adjoint(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    *,
+    base: float = 10000.0,
+    offset: int = 0,
+    frequencies: Sequence[float] | None = None,
+) -> Tensor:
+    """Return the gradient of `rotary_heads`, (batch, time, features).
+
+    Args:
+        query: Gradient of the queries, (batch, heads, time, head features).
+        key: Gradient of the keys.
+        value: Gradient of the values.
+        base: As in `rope`.
+        offset: As in `rope`.
+        frequencies: As in `rope`.
+    """
+    pairs = query.shape[-1] // 2
+    if frequencies is None:
+        frequencies = [base ** (-pair / pairs) for pair in range(pairs)]
+    back = [-frequency for frequency in frequencies]
+    rotated = [rope(part, offset=offset, frequencies=back) for part in (query, key)]
+    heads = ops.permute_dims(ops.concat([*rotated, value], axis=1), (0, 2, 1, 3))
+    return ops.reshape(heads, (*heads.shape[:2], heads.shape[2] * heads.shape[3]))

@@ -14,7 +14,7 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from ember_ml._core.tensor import DTypeLike, Tensor, TensorLike
 from ember_ml.ops._composite import check_real, in_float32
 
-__all__ = ["alibi_bias", "rope"]
+__all__ = ["alibi_bias", "rope", "rotary_heads"]
 
 
 @composite(rule=rules.REAL_FLOAT)
@@ -79,6 +79,43 @@ def _turns(
         list(frequencies), dtype=dtype, backend=x.backend
     )
     return ops.cos(angles), ops.sin(angles)
+
+
+@composite(rule=rules.REAL_FLOAT)
+def rotary_heads(
+    x: TensorLike,
+    num_heads: int,
+    num_kv_heads: int | None = None,
+    *,
+    base: float = 10000.0,
+    offset: int = 0,
+    frequencies: Sequence[float] | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return queries, keys and values by head; queries and keys have rotary position embedding.
+
+    The results are (batch, heads, time, head features), and pair the two halves of a head.
+
+    Args:
+        x: Projections, (batch, time, (num_heads + 2 * num_kv_heads) * head features): the heads of
+            the queries, then of the keys, then of the values.
+        num_heads: Number of query heads.
+        num_kv_heads: Number of key and value heads. Default: `num_heads`.
+        base: As in `rope`.
+        offset: As in `rope`.
+        frequencies: As in `rope`.
+    """
+    num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+    count = num_heads + 2 * num_kv_heads
+    if x.ndim != 3 or num_heads < 1 or num_kv_heads < 1 or x.shape[-1] % (2 * count):
+        raise ShapeError(
+            f"rotary_heads: x has shape {x.shape}; expected (batch, time, features), where each of "
+            f"{num_heads} + 2 * {num_kv_heads} heads has an even number of features"
+        )
+    heads = ops.reshape(x, (*x.shape[:2], count, x.shape[-1] // count))
+    rotated, value = ops.split(ops.permute_dims(heads, (0, 2, 1, 3)), [count - num_kv_heads], 1)
+    rotated = rope(rotated, base=base, offset=offset, frequencies=frequencies)
+    query, key = ops.split(rotated, [num_heads], axis=1)
+    return query, key, value
 
 
 def alibi_bias(

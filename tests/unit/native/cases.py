@@ -107,12 +107,28 @@ def _attention(query: Any, key: Any, value: Any) -> torch.Tensor:
     return F.scaled_dot_product_attention(query, key, value, is_causal=True)
 
 
-def _rope(x: torch.Tensor) -> torch.Tensor:
+def _rope(x: torch.Tensor, offset: int = 0) -> torch.Tensor:
     pairs = x.shape[-1] // 2
     speeds = 10000.0 ** (-torch.arange(pairs, dtype=x.dtype) / pairs)
-    angles = torch.arange(x.shape[-2], dtype=x.dtype)[:, None] * speeds
+    angles = (torch.arange(x.shape[-2], dtype=x.dtype) + offset)[:, None] * speeds
     turned = torch.complex(*x.chunk(2, -1)) * torch.polar(torch.ones_like(angles), angles)
     return torch.cat([turned.real, turned.imag], -1)
+
+
+def _rotary_heads(heads: int, size: int | None = None) -> Case:
+    """Return a case of `heads` query heads and two key heads; n is the length or the head size."""
+
+    def function(x: Any) -> Any:
+        return ops.concat(ops.rotary_heads(x, heads, 2, offset=3), axis=1)
+
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        parts = x.unflatten(2, (heads + 4, -1)).transpose(1, 2)
+        return torch.cat([_rope(parts[:, :-2], 3), parts[:, -2:]], 1)
+
+    def shapes(n: int) -> tuple[tuple[int, ...], ...]:
+        return ((2, 3, (heads + 4) * 2 * n),) if size is None else ((2, n, (heads + 4) * size),)
+
+    return Case(function, reference, shapes)
 
 
 def _cross_entropy(smoothing: float) -> Case:
@@ -169,6 +185,8 @@ CASES = {
         lambda *x: ops.scaled_dot_product_attention(*x, causal=True), _attention, _heads
     ),
     "rope": Case(ops.rope, _rope, lambda n: ((2, 3, n, 8),)),
+    "rotary_heads": _rotary_heads(2),
+    **{f"rotary_heads_{size}": _rotary_heads(4, size) for size in (2, 4, 6, 8, 16, 32, 64)},
     "embedding": Case(
         lambda w: ops.embedding(w, ROWS),
         lambda w: F.embedding(torch.from_numpy(ROWS), w),

@@ -17,7 +17,7 @@ from ember_ml.backend.torch.ops import special
 from ember_ml.backend.torch.ops.nn import gating, projection
 from tests.unit.native.cases import CASES, SIZES, check, expected, operands, run_torch
 
-NAMES = [name for name in sorted(CASES) if "_conv" in name]
+NAMES = [name for name in sorted(CASES) if "_conv" in name or name.startswith("rotary_heads")]
 NAMES += ["rms_norm", "silu_gate", "softplus", "swiglu"]
 NAMES += [name for name in sorted(CASES) if name.startswith("softplus_linear") and "17" not in name]
 
@@ -123,6 +123,7 @@ def test_default_device(called, name):
         "swiglu",
         "silu_gate",
         "rms_norm",
+        "rotary_heads",
         "gated_long_conv",
         "causal_conv1d_4",
         "causal_conv1d_silu_4",
@@ -191,6 +192,50 @@ def test_autocast_chooses_the_precision(called):
     with torch.autocast("cpu", torch.bfloat16):
         assert _softplus_linear(*leaves).dtype is torch.bfloat16
     assert not called
+
+
+def _heads(x, *, offset=3):
+    parts = ops.rotary_heads(Tensor.from_native(x, "torch"), 4, 2, offset=offset)
+    return [part.native for part in parts]
+
+
+def test_derivatives_of_rotary_heads_of_any_order(called):
+    """The transpose of the kernel is differentiated by the kernel."""
+    x = torch.randn(2, 5, 48, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(_heads, (x,))
+    assert torch.autograd.gradgradcheck(_heads, (x,))
+    assert called == {"ember_rotary_heads", "ember_rotary_heads_adjoint"}
+    called.clear()
+    with _native.switched_off():
+        assert torch.autograd.gradgradcheck(_heads, (x,))
+    assert not called
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_gradient_of_one_part_of_rotary_heads(called, at):
+    x = torch.randn(2, 5, 48, requires_grad=True)
+    (got,) = torch.autograd.grad(_heads(x)[at].square().sum(), x)
+    assert "ember_rotary_heads_adjoint" in called
+    with _native.switched_off():
+        (wanted,) = torch.autograd.grad(_heads(x)[at].square().sum(), x)
+    torch.testing.assert_close(got, wanted)
+
+
+def test_layout_and_memory_of_rotary_heads(called):
+    """Attention returns the layout of the queries; x is not kept for the backward pass."""
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(saved.append, lambda x: x):
+        parts = _heads(torch.randn(2, 5, 48, requires_grad=True))
+    assert all(part.transpose(1, 2).is_contiguous() and part._base is None for part in parts)
+    assert not saved
+
+
+def test_rotary_heads_before_the_first_position(called):
+    x = torch.randn(2, 5, 48)
+    parts = _heads(x, offset=-2)
+    assert not called
+    for part, later in zip(parts, _heads(x[:, 2:], offset=0), strict=True):
+        torch.testing.assert_close(part[:, :, 2:], later)
 
 
 class _Module(torch.nn.Module):

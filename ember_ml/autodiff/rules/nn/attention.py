@@ -8,7 +8,7 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.autodiff.rules import vjp_rule
 from ember_ml.ops.nn import adjoints
 from ember_ml.ops.nn.attention import attend
-from ember_ml.ops.nn.positions import rope
+from ember_ml.ops.nn.positions import rope, rotary_heads
 
 
 @vjp_rule(attend)
@@ -49,3 +49,18 @@ def _(
         frequencies = [base ** (-pair / pairs) for pair in range(pairs)]
     back = [-frequency for frequency in frequencies]
     return rope(g, positions, offset=offset, interleaved=interleaved, frequencies=back), None
+
+
+@vjp_rule(rotary_heads)
+def _(
+    g: tuple[Tensor, Tensor, Tensor],
+    out: tuple[Tensor, Tensor, Tensor],
+    x: Tensor,
+    num_heads: int,
+    num_kv_heads: int | None = None,
+    *,
+    base: float = 10000.0,
+    offset: int = 0,
+    frequencies: Sequence[float] | None = None,
+) -> Tensor:
+    return adjoints.rotary_heads_adjoint(*g, base=base, offset=offset, frequencies=frequencies)

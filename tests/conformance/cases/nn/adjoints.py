@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from tests.conformance.cases.nn.positions import rope
 from tests.conformance.table import FLOATS, case, integers, mask, real
 from tests.conformance.torch_reference import by_adjoint
 
@@ -144,5 +145,29 @@ for extra, options in (
         result=THREE,
         rtol=8.0,
         dtypes=("float32", "float64"),
+        **options,
+    )
+
+
+def rotary_heads_adjoint(query, key, value, **rotation):
+    """Rotate the other way: the second half of each head is negated before and after."""
+
+    def turned_back(x: Any) -> Any:
+        sign = np.repeat([1.0, -1.0], x.shape[-1] // 2)
+        return sign * rope(sign * x, **rotation)
+
+    heads = np.concatenate([turned_back(query), turned_back(key), value], 1)
+    return np.concatenate(np.moveaxis(heads, 1, 0), -1)
+
+
+for shapes, options in (
+    (((2, 2, 5, 4),) * 3, {}),
+    (((2, 4, 7, 6), (2, 2, 7, 6), (2, 2, 7, 6)), {"offset": 3, "base": 100.0}),
+    (((1, 3, 1, 4), (1, 1, 1, 4), (1, 1, 1, 4)), {"offset": 2, "frequencies": (1.0, 0.3)}),
+):
+    case(
+        f"{A}rotary_heads_adjoint",
+        *(real(*shape) for shape in shapes),
+        reference=rotary_heads_adjoint,
         **options,
     )

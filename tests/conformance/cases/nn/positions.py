@@ -46,3 +46,36 @@ for interleaved in (False, True):
         **speeds,
     )
 case("nn.positions.rope", real(3, 4), real(3, dtype="float32"), dtypes=FLOATS, reference=rope)
+
+
+def rotary_heads(x, num_heads, num_kv_heads=None, **rotation):
+    """Slice the features of each head, and rotate those of queries and keys."""
+    num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+    sizes = num_heads, num_kv_heads, num_kv_heads
+    heads = np.stack(np.split(x, sum(sizes), -1), 1)
+    query, key, value = np.split(heads, np.cumsum(sizes)[:2], 1)
+    return rope(query, **rotation), rope(key, **rotation), value
+
+
+for shape, heads in (
+    ((2, 5, 12), (2,)),
+    ((2, 7, 48), (4, 2)),
+    ((1, 1, 10), (3, 1)),
+    ((3, 9, 24), (1, None)),
+    ((2, 0, 12), (2,)),
+    ((0, 3, 12), (2,)),
+):
+    case(
+        "nn.positions.rotary_heads",
+        *(real(*shape), *heads),
+        reference=rotary_heads,
+        result=("same",) * 3,
+    )
+for options in ({"offset": 3, "base": 100.0}, {"offset": 2, "frequencies": (1.0, 0.3, 0.0)}):
+    case(
+        "nn.positions.rotary_heads",
+        *(real(2, 5, 24, transposed=True), 2, 1),
+        reference=rotary_heads,
+        result=("same",) * 3,
+        **options,
+    )

@@ -13,6 +13,7 @@ from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.native import frame
 from ember_ml.backend.numpy.ops.nn.attention import attend_adjoint as attend_adjoint
 from ember_ml.backend.numpy.ops.nn.classification import classes_of
+from ember_ml.backend.numpy.ops.nn.positions import rotary_heads_adjoint as rotary_heads_adjoint
 
 _SOFTMAX, _LOG_SOFTMAX = (
     Kernel(f"{name}_adjoint", "pppiii") for name in ("softmax", "log_softmax")

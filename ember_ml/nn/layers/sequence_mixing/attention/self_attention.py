@@ -309,6 +309,9 @@ class SelfAttention(BaseAttention):
         """
         num_queries, num_keys = self.num_heads, self.num_kv_heads
         projected = self.qkv(x)
+        if position is None and self._rotates_all:
+            rotation = self._rotation(offset + x.shape[1])
+            return ops.rotary_heads(projected, num_queries, num_keys, offset=offset, **rotation)
         if self.qk_norm == "all":
             projected = self._normalize(projected, self.head_features, axis=-1)
         heads = self.split_heads(projected)
@@ -336,12 +339,27 @@ class SelfAttention(BaseAttention):
         return self._rotate_all(heads, position, offset)
 
     def _rotate_all(self, heads: Tensor, position: Tensor | None, offset: int) -> Tensor:
-        scaling, start = self.rope_scaling, offset if position is None else 0
-        if scaling is None:
-            return ops.rope(heads, position, base=self.rope_base, offset=start)
-        speeds = scaling.scale(self.rope_base, self.rope_features, offset + heads.shape[2])
-        rotated = ops.rope(heads, position, offset=start, frequencies=speeds)
-        return rotated if scaling.attention_factor == 1 else rotated * scaling.attention_factor
+        start = offset if position is None else 0
+        rotation = self._rotation(offset + heads.shape[2])
+        rotated = ops.rope(heads, position, offset=start, **rotation)
+        factor = 1 if self.rope_scaling is None else self.rope_scaling.attention_factor
+        return rotated if factor == 1 else rotated * factor
+
+    def _rotation(self, length: int) -> dict[str, Any]:
+        """Return the arguments of `ops.rope` for sequences of a length."""
+        if self.rope_scaling is None:
+            return {"base": self.rope_base}
+        return {"frequencies": self.rope_scaling.scale(self.rope_base, self.rope_features, length)}
+
+    @property
+    def _rotates_all(self) -> bool:
+        """Whether queries and keys are only rotated, in all features."""
+        return (
+            self.positions == "rope"
+            and self.qk_norm == "none"
+            and self.rope_features == self.head_features
+            and (self.rope_scaling is None or self.rope_scaling.attention_factor == 1)
+        )
 
 
 Attention = SelfAttention
