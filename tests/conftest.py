@@ -63,7 +63,7 @@ def pytest_runtest_protocol(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --quick, which `make quick` uses."""
-    help_text = "run a sample: every test function on the first backend, and one row on another"
+    help_text = "run a sample: a row of every test function on the first backend, and on another"
     parser.addoption("--quick", action="store_true", help=help_text)
 
 
@@ -79,8 +79,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) in kept]
 
 
-ROWS = 1
-"""Number of rows of a test function that --quick runs on the first backend."""
 STARTS_PROGRAMS = (
     "tests/distributed/",
     "tests/kernels/",
@@ -103,7 +101,7 @@ out."""
 
 
 def _sample(name: str, rows: list[pytest.Item]) -> list[pytest.Item]:
-    """Return rows spread over the first backend's, and one row of another backend."""
+    """Return one row of the first backend, and one of another backend."""
     backends = [getattr(item, "callspec", None) for item in rows]
     names = [spec.params.get("backend") if spec is not None else None for spec in backends]
     if name.startswith(STARTS_PROGRAMS):
@@ -111,9 +109,8 @@ def _sample(name: str, rows: list[pytest.Item]) -> list[pytest.Item]:
     first = next(iter(BACKENDS))
     near = [item for item, each in zip(rows, names, strict=True) if each in (None, first)]
     far = [item for item, each in zip(rows, names, strict=True) if each not in (None, first)]
-    step = -(-len(near) // ROWS) or 1
     at = zlib.crc32(name.encode())
-    return near[at % step :: step] + (far[at % len(far) :][:1] if far else [])
+    return [group[at % len(group)] for group in (near, far) if group]
 
 
 @pytest.fixture(params=list(BACKENDS))
