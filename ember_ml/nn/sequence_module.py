@@ -70,9 +70,24 @@ class SequenceModule(StatefulCall):
         super().__init_subclass__(**options)
         if "step" in vars(cls):
             cls.step = _with_tensors(vars(cls)["step"])  # type: ignore[method-assign]
+        if "forward_at" not in vars(cls) and not vars(cls).keys().isdisjoint(("forward", "mix")):
+            cls.forward_at = SequenceModule.forward_at  # type: ignore[method-assign]
         forward = vars(cls).get("forward")
         if forward is not None and "state" not in inspect.signature(forward).parameters:
             cls.forward = _with_state(forward)  # type: ignore[method-assign]
+
+    def forward_at(self, x: Tensor, at: Positions, mask: Tensor | None = None) -> Tensor:
+        """Return the outputs of some positions, (1, count, features), or (batch, 1, features).
+
+        Layers override it that need not compute the outputs of the others. It is called by
+        `run_at`, and not inherited by a class that defines `forward` or `mix`.
+
+        Args:
+            x: Tensor of shape (batch, time, features), not empty.
+            at: The positions.
+            mask: As in `forward`.
+        """
+        return take_positions(run(self, x, mask), at)
 
     def initial_state(self, batch: int) -> State:
         """Return the state before the first position.
@@ -237,6 +252,29 @@ def run(
     return module(x, mask, timespans)
 
 
+def run_at(
+    module: Module,
+    x: Tensor,
+    at: Positions,
+    mask: Tensor | None = None,
+    timespans: TensorLike | None = None,
+) -> Tensor:
+    """Return a module's outputs at some positions, (1, count, features), or (batch, 1, features).
+
+    Args:
+        module: Any module. One with hooks or `timespans` computes the outputs of all positions.
+        x: The sequence.
+        at: The positions.
+        mask: Padding mask, passed to sequence modules only.
+        timespans: Time between positions, passed to modules that use it only.
+    """
+    if isinstance(module, SequenceModule) and x.size:
+        is_plain = module._hooks is None and "forward" not in vars(module)
+        if is_plain and not is_hooked(module) and (timespans is None or not module.uses_timespans):
+            return module.forward_at(x, at, mask)
+    return take_positions(run(module, x, mask, timespans), at)
+
+
 def extend(
     module: Module,
     x: Tensor,
@@ -299,20 +337,33 @@ def run_all(
     return x
 
 
-def position_wise_tail(modules: Sequence[Module]) -> int:
-    """Return the number of modules at the end that map each position by itself.
+def run_all_at(
+    modules: Sequence[Module],
+    x: Tensor,
+    at: Positions,
+    mask: Tensor | None = None,
+    timespans: TensorLike | None = None,
+) -> Tensor:
+    """Return the outputs of modules in sequence at some positions; the arguments of `run_at`."""
+    mixing, tail = split_tail(modules)
+    if not mixing:
+        return run_all(tail, take_positions(x, at))
+    x = run_all(mixing[:-1], x, mask, timespans)
+    return run_all(tail, run_at(mixing[-1], x, at, mask, timespans))
 
-    Modules with hooks do not count: hooks may read all positions.
+
+def split_tail(modules: Sequence[Module]) -> tuple[Sequence[Module], Sequence[Module]]:
+    """Return the modules up to the last one that mixes positions, and those after it.
+
+    A module with hooks counts as one that mixes positions: hooks may read all of them.
 
     Args:
         modules: Modules in sequence.
     """
-    count = 0
-    for module in reversed(modules):
-        if not module.is_position_wise or is_hooked(module):
-            break
-        count += 1
-    return count
+    count = len(modules)
+    while count and modules[count - 1].is_position_wise and not is_hooked(modules[count - 1]):
+        count -= 1
+    return modules[:count], modules[count:]
 
 
 Positions: TypeAlias = Tensor | int

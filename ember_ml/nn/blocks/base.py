@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from ember_ml.configs import Config
 
 
+def flat_positions(x: Tensor) -> Tensor:
+    """Return chosen positions, (1, count, features) or (batch, 1, features), as rows."""
+    return ops.reshape(x, (-1, x.shape[-1]))
+
+
 class NormOption(TypedDict, total=False):
     """The normalization layer; see `Block`."""
 
@@ -238,21 +243,29 @@ class Block(SequenceMixer):
         """
         if self._residual:
             self.check_sequence(x, mask)
-        tail = 0 if at is None else sequence_module.position_wise_tail(self.layers)
-        mixing = self.layers[: len(self.layers) - tail]
-        if state is None:
-            y = sequence_module.run_all(mixing, x, mask, timespans)
-            return y if at is None else self._run_tail(y, at, tail)
-        self._check_states(state)
-        states = state[: len(mixing)]
-        y, states = sequence_module.extend_all(mixing, x, states, mask, timespans)
-        return y if at is None else self._run_tail(y, at, tail), (*states, *state[len(mixing) :])
+        if state is not None:
+            self._check_states(state)
+            return self._extend(x, state, mask, timespans, at)
+        if at is None:
+            return sequence_module.run_all(self.layers, x, mask, timespans)
+        return flat_positions(sequence_module.run_all_at(self.layers, x, at, mask, timespans))
 
-    def _run_tail(self, x: Tensor, at: Positions, count: int = 0) -> Tensor:
-        """Return the output of the last `count` layers at some positions, (positions, features)."""
-        tail = self.layers[len(self.layers) - count :]
-        y = sequence_module.run_all(tail, sequence_module.take_positions(x, at))
-        return ops.reshape(y, (-1, y.shape[-1]))
+    def _extend(
+        self,
+        x: Tensor,
+        state: State,
+        mask: Tensor | None,
+        timespans: TensorLike | None,
+        at: Positions | None,
+    ) -> tuple[Tensor, State]:
+        """Return the output of the last layer, and the states of the layers."""
+        if at is None:
+            return sequence_module.extend_all(self.layers, x, state, mask, timespans)
+        mixing, tail = sequence_module.split_tail(self.layers)
+        states, rest = state[: len(mixing)], state[len(mixing) :]
+        y, states = sequence_module.extend_all(mixing, x, states, mask, timespans)
+        y = sequence_module.run_all(tail, sequence_module.take_positions(y, at))
+        return flat_positions(y), (*states, *rest)
 
     def initial_state(self, batch: int) -> State:
         """Return the states of the layers before the first position."""

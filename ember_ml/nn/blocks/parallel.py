@@ -11,7 +11,7 @@ from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.configs.fields import Below1, ComponentLike, NormName, Positive, Size
 from ember_ml.configs.patterns import LayersField
 from ember_ml.nn import sequence_module
-from ember_ml.nn.blocks.base import Block
+from ember_ml.nn.blocks.base import Block, flat_positions
 from ember_ml.nn.blocks.residual import ResidualBlock
 from ember_ml.nn.module import Module
 from ember_ml.nn.sequence_module import Positions, State
@@ -112,7 +112,7 @@ class ParallelBlock(Block):
 
         y, after = self._sum(x, [()] * len(self.layers) if state is None else state, run)
         if at is not None:
-            y = self._run_tail(y, at)
+            y = flat_positions(sequence_module.take_positions(y, at))
         return y if state is None else (y, after)
 
     def step(

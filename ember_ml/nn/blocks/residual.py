@@ -14,7 +14,7 @@ from ember_ml.configs.patterns import sized
 from ember_ml.nn import sequence_module
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
 from ember_ml.nn.module import Module
-from ember_ml.nn.sequence_module import State
+from ember_ml.nn.sequence_module import Positions, State
 from ember_ml.registry import build, create, register
 
 Placement = Literal["pre", "post", "output", "sandwich"]
@@ -120,11 +120,15 @@ class ResidualBlock(SequenceMixer):
 
     @property
     def is_position_wise(self) -> bool:  # type: ignore[override]
-        """Whether the layer and the norm are, and no example skips them."""
+        """Whether the layer and the norms are, and no example skips them."""
+        return self.layer.is_position_wise and self._adds_by_position()
+
+    def _adds_by_position(self) -> bool:
+        """Return whether all but the layer maps each position by itself."""
         if self.training and self.stochastic_depth:
             return False
-        parts = (self.layer, self.norm, self.output_norm)
-        return all(each is None or each.is_position_wise for each in parts)
+        norms = (self.norm, self.output_norm)
+        return all(norm is None or norm.is_position_wise for norm in norms)
 
     def forward(
         self,
@@ -149,6 +153,14 @@ class ResidualBlock(SequenceMixer):
         extend = sequence_module.extend
         return self._add_residual(x, lambda x: extend(self.layer, x, state, mask, timespans))
 
+    def forward_at(self, x: Tensor, at: Positions, mask: Tensor | None = None) -> Tensor:
+        """Return the residual sums of some positions; the layer may leave out the others."""
+        if not self._adds_by_position():
+            return super().forward_at(x, at, mask)
+        self.check_sequence(x, mask)
+        y = sequence_module.run_at(self.layer, self._normalized(x), at, mask)
+        return self._sum(sequence_module.take_positions(x, at), self._finish(y))
+
     def initial_state(self, batch: int) -> State:
         """Return the layer's state before the first position."""
         return sequence_module.initial_state(self.layer, batch)
@@ -164,8 +176,12 @@ class ResidualBlock(SequenceMixer):
     ) -> tuple[Tensor, State]:
         """Return the residual sum, and the state that the layer returns."""
         y, state = self.branch(x, layer)
+        return self._sum(x, y), state
+
+    def _sum(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return x + y, normalized if the norm is after the sum."""
         y = x + y
-        return self.norm(y) if self.norm is not None and self.placement == "post" else y, state
+        return self.norm(y) if self.norm is not None and self.placement == "post" else y
 
     def branch(
         self, x: Tensor, layer: Callable[[Tensor], tuple[Tensor, State]]
@@ -178,16 +194,24 @@ class ResidualBlock(SequenceMixer):
             x: Tensor of shape (batch, time, hidden_size) or (batch, hidden_size).
             layer: Function that calls the layer, and returns its output and state.
         """
-        has_input_norm = self.placement == "pre" or self.placement == "sandwich"
-        y, state = layer(self.norm(x) if self.norm is not None and has_input_norm else x)
+        y, state = layer(self._normalized(x))
         if y.shape != x.shape:
             raise ShapeError(
                 f"{type(self).__name__}: {type(self.layer).__name__} maps {x.shape} to {y.shape}; "
                 "a layer with a residual connection must preserve the shape"
             )
+        return self._finish(y), state
+
+    def _normalized(self, x: Tensor) -> Tensor:
+        """Return the input of the layer."""
+        has_input_norm = self.placement == "pre" or self.placement == "sandwich"
+        return self.norm(x) if self.norm is not None and has_input_norm else x
+
+    def _finish(self, y: Tensor) -> Tensor:
+        """Apply the norm and dropout after the layer."""
         after = self.norm if self.placement == "output" else self.output_norm
         y = y if after is None else after(y)
-        return self._drop(y) if self.training else y, state
+        return self._drop(y) if self.training else y
 
     def _drop(self, y: Tensor) -> Tensor:
         """Apply dropout, and skip the layer for some examples."""

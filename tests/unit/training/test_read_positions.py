@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ember_ml import nn, ops, registry
+from ember_ml import GradientTape, nn, ops, registry
 from ember_ml._core.errors import ShapeError
 from ember_ml.nn.models.pooling import pool
+from ember_ml.nn.sequence_module import SequenceModule, run, run_at
 from ember_ml.nn.tensor import array
 from ember_ml.training import Trainer
 from ember_ml.training.losses import CrossEntropy
@@ -53,6 +54,69 @@ def test_position_wise_layers_do_not_mix_positions(on_numpy: None) -> None:
     assert not {"layers/moe", "layers/batch_norm", "layers/attention"} & set(checked)
 
 
+AT = [np.array([7, 0, 7, 11]), -1, 2]
+"""Positions of sequences of 2 x 6."""
+
+
+def sequence_layers() -> list[registry.Entry]:
+    layers = registry.available("layers")
+    return [entry for entry in layers if issubclass(entry.target, SequenceModule)]
+
+
+@pytest.mark.parametrize("entry", sequence_layers(), ids=lambda entry: entry.name)
+def test_outputs_at_positions_are_those_of_all(entry: registry.Entry, backend: str) -> None:
+    """With and without a mask, in the layer and in a residual block around it."""
+    layer = config_of(entry).create().eval()
+    x = RNG.standard_normal((2, 6, inputs_of(layer).shape[-1])).astype("float32")
+    real = np.arange(6) < np.array([[6], [5]])
+    for mask in (None, array(real)):
+        for module in (layer, residual(layer, x.shape[-1])):
+            expected = run(module, array(x), mask).numpy()
+            for at in AT:
+                is_one = isinstance(at, int)
+                rows = expected[:, [at]] if is_one else expected.reshape(1, 12, -1)[:, at]
+                y = run_at(module, array(x), at if is_one else array(at), mask)
+                np.testing.assert_allclose(y.numpy(), rows, rtol=1e-3, atol=1e-4)
+
+
+def residual(layer: nn.Module, features: int) -> nn.Module:
+    """Return a block whose layer has a residual connection if it preserves the shape."""
+    block = nn.blocks.ResidualBlock("swiglu", features).eval()
+    out = run(layer, ops.ones((1, 2, features)))
+    if out.shape == (1, 2, features):
+        block.layer = layer
+    return block
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"window": 2}, {"positions": "alibi"}, {"num_kv_heads": 1}]
+)
+@pytest.mark.parametrize("causal", [True, False])
+def test_last_query_of_attention(options: Any, causal: bool, backend: str) -> None:
+    layer = nn.layers.SelfAttention(8, num_heads=2, causal=causal, **options)
+    x = array(RNG.standard_normal((2, 6, 8)).astype("float32"))
+    mask = array(np.arange(6) < np.array([[6], [4]]))
+    for given in (None, mask):
+        expected = layer(x, given)[:, -1:].numpy()
+        np.testing.assert_allclose(run_at(layer, x, -1, given).numpy(), expected, 1e-4, 1e-5)
+
+
+class Shifted(nn.layers.Mamba):
+    """Layer whose outputs differ from those of its base class."""
+
+    def mix(self, x: Any, mask: Any, state: Any) -> Any:
+        y, state = super().mix(x, mask, state)
+        return y + 1.0, state
+
+
+def test_overridden_layers_are_used(on_numpy: None) -> None:
+    layer, x = Shifted(8), array(RNG.standard_normal((2, 6, 8)).astype("float32"))
+    np.testing.assert_allclose(run_at(layer, x, -1).numpy(), layer(x)[:, -1:].numpy(), rtol=1e-5)
+    plain = nn.layers.Mamba(8)
+    plain.forward = lambda x, mask=None: x * 2.0
+    np.testing.assert_allclose(run_at(plain, x, -1).numpy(), 2.0 * x.numpy()[:, -1:])
+
+
 @pytest.mark.parametrize("layers", ["gru swiglu mlp", "mlp swiglu", "gru", "attention moe"])
 def test_chosen_logits_are_those_of_all(backend: str, layers: str) -> None:
     ours = model(layers)
@@ -70,6 +134,21 @@ def test_chosen_logits_are_those_of_all(backend: str, layers: str) -> None:
     np.testing.assert_allclose(
         ours.step(following, state)[0].numpy(), ours.step(following, after)[0].numpy(), **tight
     )
+
+
+@pytest.mark.parametrize("layers", ["attention swiglu", "mamba", "hyena mlp", "mlp hyena"])
+def test_gradients_through_layers_that_mix(backend: str, layers: str) -> None:
+    ours = trainer(layers=layers)
+    names, parameters = zip(*ours.model.named_parameters(), strict=True)
+    for compute in (ours.compute_loss, ours.compute):
+        with GradientTape() as tape:
+            loss, outputs = compute(batch())
+        gradients = [g.numpy() for g in tape.gradient(loss, list(parameters))]
+        if compute == ours.compute_loss:
+            assert outputs.shape == (READ, VOCAB)
+            expected = gradients
+    for name, g, want in zip(names, gradients, expected, strict=True):
+        np.testing.assert_allclose(g, want, rtol=1e-3, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("weights", [False, True])

@@ -27,6 +27,9 @@ def take(x: torch.Tensor, indices: torch.Tensor, axis: int | None = None) -> tor
         x, axis = x.reshape(-1), 0
     if axis < -x.ndim:
         raise IndexError(f"axis={axis} is out of range")
+    if indices.ndim == 1 and x.ndim:  # a faster gradient than that of x[indices]
+        places = indices.long()
+        return x.index_select(axis, torch.where(places < 0, places + x.shape[axis], places))
     before = (slice(None),) * (axis + x.ndim if axis < 0 else axis)
     if indices.ndim:
         return x[(*before, indices.long())]

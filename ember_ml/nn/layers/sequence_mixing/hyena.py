@@ -20,6 +20,7 @@ from ember_ml.nn.layers.sequence_mixing.fft_conv import device_kernel, with_skip
 from ember_ml.nn.layers.sequence_mixing.online_conv import ConvState
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.sequence_module import Positions
 from ember_ml.nn.splitting import Split
 from ember_ml.nn.tensor_split import WHOLE, Region, TensorSplit
 from ember_ml.registry import register
@@ -265,6 +266,15 @@ class Hyena(HyenaBase):
         """Mix the sequence."""
         y, state = self.convolve(x, mask, state)
         return self.read_out(y), state
+
+    def forward_at(self, x: Tensor, at: Positions, mask: Tensor | None = None) -> Tensor:
+        """Return the outputs of some positions; others are not projected."""
+        self.check_sequence(x, mask)
+        y, _ = self.convolve(x, mask, None)
+        if isinstance(at, int):
+            return self.read_out(y[:, :, at][:, :, None])
+        columns = ops.reshape(ops.swapaxes(y, 0, 1), (y.shape[1], -1))
+        return self.read_out(ops.take(columns, at, axis=1)[None])
 
     def step(self, x: Tensor, state: HyenaState) -> tuple[Tensor, HyenaState]:
         """Return the output at one position and the states of the filters."""

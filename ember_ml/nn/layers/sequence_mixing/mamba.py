@@ -21,6 +21,7 @@ from ember_ml.nn.layers.sequence_mixing.base import (
 )
 from ember_ml.nn.layers.sequence_mixing.short_conv import Taps
 from ember_ml.nn.parameter import Parameter
+from ember_ml.nn.sequence_module import Positions, take_positions
 from ember_ml.nn.splitting import Split
 from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
@@ -127,16 +128,28 @@ class Mamba(SequenceMixer):
         self, x: Tensor, mask: Tensor | None, state: TensorPair | None
     ) -> tuple[Tensor, TensorPair | None]:
         """Mix the sequence."""
-        window, states = state or (None, None)
+        operands, gate, window = self._operands(x, mask, None if state is None else state[0])
+        if state is None or window is None:
+            return self.out_proj(ops.silu_gate(ops.selective_scan(*operands), gate)), None
+        y, states = ops.selective_scan_with_state(*operands, state[1])
+        return self.out_proj(ops.silu_gate(ops.cast(y, x.dtype), gate)), (window, states)
+
+    def forward_at(self, x: Tensor, at: Positions, mask: Tensor | None = None) -> Tensor:
+        """Return the outputs of some positions; others are not gated and projected."""
+        self.check_sequence(x, mask)
+        operands, gate, _ = self._operands(x, mask, None)
+        y = take_positions(ops.selective_scan(*operands), at)
+        return self.out_proj(ops.silu_gate(y, take_positions(gate, at)))
+
+    def _operands(
+        self, x: Tensor, mask: Tensor | None, window: Tensor | None
+    ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor, Tensor | None]:
+        """Return the operands of the scan, the gate, and the next inputs of the convolution."""
         u, gate = ops.split(self.in_proj(x), 2, axis=-1)
         u, window = self.conv.run(mask_padding(u, mask), mask, window, silu=True)
         dt, write, read = self._select(u)
         dt = mask_padding(dt, mask)  # a step of size 0 leaves the state unchanged
-        operands = (u, dt, self._rates(), write, read, self.D)
-        if window is None or states is None:
-            return self.out_proj(ops.silu_gate(ops.selective_scan(*operands), gate)), None
-        y, states = ops.selective_scan_with_state(*operands, states)
-        return self.out_proj(ops.silu_gate(ops.cast(y, x.dtype), gate)), (window, states)
+        return (u, dt, self._rates(), write, read, self.D), gate, window
 
     def _rates(self) -> Tensor:
         """Return A."""

@@ -11,6 +11,7 @@ from ember_ml._core.tensor import Tensor
 from ember_ml.nn._checks import require_divisible
 from ember_ml.nn.layers.channel_mixing.dense import Dense
 from ember_ml.nn.layers.sequence_mixing.base import SequenceMixer
+from ember_ml.nn.sequence_module import Positions, take_positions
 
 
 class BaseAttention(SequenceMixer):
@@ -60,10 +61,16 @@ class BaseAttention(SequenceMixer):
         shape = (*x.shape[:-1], x.shape[-1] // self.head_features, self.head_features)
         return ops.permute_dims(ops.reshape(x, shape), (0, 2, 1, 3))
 
-    def merge_heads(self, y: Tensor) -> Tensor:
-        """Project (batch, heads, time, head features) to (batch, time, features)."""
+    def merge_heads(self, y: Tensor, at: Positions | None = None) -> Tensor:
+        """Project (batch, heads, time, head features) to (batch, time, features).
+
+        Args:
+            y: Outputs of the heads.
+            at: Positions to project. Default: all positions.
+        """
         y = ops.permute_dims(y, (0, 2, 1, 3))
-        return self.out(ops.reshape(y, (*y.shape[:2], self.out.in_features)))
+        y = ops.reshape(y, (*y.shape[:2], self.out.in_features))
+        return self.out(y if at is None else take_positions(y, at))
 
     def attend(
         self,

@@ -28,7 +28,7 @@ from ember_ml.nn.layers.sequence_mixing.attention.base import (
 from ember_ml.nn.layers.sequence_mixing.attention.cache import KVCache
 from ember_ml.nn.layers.sequence_mixing.attention.fixed_cache import FixedCache
 from ember_ml.nn.layers.sequence_mixing.base import new_zeros
-from ember_ml.nn.sequence_module import check_batch
+from ember_ml.nn.sequence_module import Positions, check_batch
 from ember_ml.nn.splitting import Split
 from ember_ml.nn.tensor_split import TensorSplit, split_between
 from ember_ml.registry import register
@@ -221,6 +221,14 @@ class SelfAttention(BaseAttention):
         y = self._attend_causally(query, read.keys, read.values, filled, attention_mask)
         return y, after if self.window is None else after.keep(self.window)
 
+    def forward_at(self, x: Tensor, at: Positions, mask: Tensor | None = None) -> Tensor:
+        """Return the outputs of some positions; of the last position, only its query attends."""
+        self.check_sequence(x, mask)
+        query, key, value = self._project(x, None, 0)
+        if isinstance(at, int) and at in (-1, x.shape[1] - 1):
+            return self._attend_causally(query[:, :, -1:], key, value, mask, None)
+        return self._attend_causally(query, key, value, mask, None, at)
+
     def _attend_causally(
         self,
         query: Tensor,
@@ -228,6 +236,7 @@ class SelfAttention(BaseAttention):
         value: Tensor,
         filled: Tensor | None,
         attention_mask: Tensor | None,
+        at: Positions | None = None,
     ) -> Tensor:
         """Return the output, (batch, queries, features); the last query is at the last key.
 
@@ -237,6 +246,7 @@ class SelfAttention(BaseAttention):
             value: Values, in the shape of the keys.
             filled: (batch, keys), False for keys that are not attended to. Default: none.
             attention_mask: As in `forward`.
+            at: Queries whose outputs are returned. Default: all queries.
         """
         queries, keys = query.shape[2], key.shape[2]
         bias = None
@@ -251,7 +261,7 @@ class SelfAttention(BaseAttention):
             causal=self.is_causal and not is_last,
             window=None if self.window is None or self.window + 1 >= keys else self.window + 1,
         )
-        return self.merge_heads(y)
+        return self.merge_heads(y, at)
 
     def _alibi_bias(self, queries: int, keys: int, like: Tensor) -> Tensor:
         """Return the biases of this layer's heads, (heads, queries, keys)."""
