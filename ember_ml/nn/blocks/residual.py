@@ -159,7 +159,9 @@ class ResidualBlock(SequenceMixer):
             return super().forward_at(x, at, mask)
         self.check_sequence(x, mask)
         y = sequence_module.run_at(self.layer, self._normalized(x), at, mask)
-        return self._sum(sequence_module.take_positions(x, at), self._finish(y))
+        taken = sequence_module.take_positions(x, at)
+        self._check_shapes(taken, y)
+        return self._sum(taken, self._finish(y))
 
     def initial_state(self, batch: int) -> State:
         """Return the layer's state before the first position."""
@@ -195,12 +197,16 @@ class ResidualBlock(SequenceMixer):
             layer: Function that calls the layer, and returns its output and state.
         """
         y, state = layer(self._normalized(x))
+        self._check_shapes(x, y)
+        return self._finish(y), state
+
+    def _check_shapes(self, x: Tensor, y: Tensor) -> None:
+        """Raise a ShapeError unless the layer preserves the shape."""
         if y.shape != x.shape:
             raise ShapeError(
                 f"{type(self).__name__}: {type(self.layer).__name__} maps {x.shape} to {y.shape}; "
                 "a layer with a residual connection must preserve the shape"
             )
-        return self._finish(y), state
 
     def _normalized(self, x: Tensor) -> Tensor:
         """Return the input of the layer."""
