@@ -24,6 +24,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ os.environ["MKL_NUM_THREADS"] = "1"
 
 import numpy as np
 import torch
-from recurrent_kernels import ROWS
+from recurrent_kernels import ROWS, ember_call
 from source_trees import TreeProcess
 from torch.nn import functional as F
 
@@ -174,6 +175,49 @@ def _attention() -> Case:
         numpy_call(lambda *x: ops.scaled_dot_product_attention(*x, causal=True), *arrays),
         torch_call(lambda *x: F.scaled_dot_product_attention(*x, is_causal=True), *arrays),
     )
+
+
+def _softplus_linear(backend: str) -> Case:
+    arrays = _normal(32, 48, 4), _normal(128, 4), _normal(128)
+    return Case(
+        ember_call(backend, lambda *x: (ops.softplus_linear(*x),), *arrays),
+        torch_call(lambda *x: F.softplus(F.linear(*x)), *arrays),
+    )
+
+
+def _rotary_heads(backend: str) -> Case:
+    angles = torch.arange(48)[:, None] * 10000.0 ** (-torch.arange(8) / 8)
+    cos, sin = angles.cos(), angles.sin()
+
+    def peer(x: torch.Tensor) -> torch.Tensor:
+        heads = x.unflatten(2, (12, 16)).transpose(1, 2)
+        first, second = heads[:, :8].chunk(2, -1)
+        turned = torch.cat([first * cos - second * sin, first * sin + second * cos], -1)
+        return torch.cat([turned, heads[:, 8:]], 1)
+
+    x = _normal(32, 48, 192)
+    call = ember_call(backend, lambda x: (ops.concat(ops.rotary_heads(x, 4), axis=1),), x)
+    return Case(call, torch_call(peer, x))
+
+
+def _gated_long_conv(backend: str) -> Case:
+    def filtered(x: torch.Tensor, weight: torch.Tensor, bias: Any = None) -> torch.Tensor:
+        padded = F.pad(x, (weight.shape[1] - 1, 0))
+        return F.conv1d(padded, weight.unsqueeze(1), bias, groups=len(weight))
+
+    def peer(x: torch.Tensor, weight: Any, bias: Any, kernel: torch.Tensor) -> torch.Tensor:
+        query, key, value = filtered(x.repeat(1, 4, 1), weight, bias).chunk(3, 1)
+        return query * filtered(key * value, kernel.flip(1))
+
+    arrays = _normal(32, 192, 48), _normal(768, 3), _normal(768), _normal(256, 48)
+    call = ember_call(backend, lambda *x: (ops.gated_long_conv(*x),), *arrays)
+    return Case(call, torch_call(peer, *arrays))
+
+
+for _backend in ("torch", "numpy"):
+    CASES[f"{_backend} softplus_linear (1536, 4 -> 128)"] = partial(_softplus_linear, _backend)
+    CASES[f"{_backend} rotary_heads (32, 48, 192), 4 heads"] = partial(_rotary_heads, _backend)
+    CASES[f"{_backend} gated_long_conv (32, 192, 48)"] = partial(_gated_long_conv, _backend)
 
 
 def _recurrent(make: Callable[[], tuple[Call, Call, str]]) -> Callable[[], Case]:
