@@ -55,9 +55,9 @@ def _restored(
     ctx: torch.autograd.function.FunctionCtx,
 ) -> tuple[Sequence[torch.Tensor | None], Any]:
     """Return the operands, and the values that `run` saved."""
+    tensors = ctx.saved_tensors  # read once: torch's checkpoints allow no more
     count = len(ctx.needs_input_grad) - 3
-    operands, out = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
-    return operands, out[0] if out else ctx.saved
+    return tensors[:count], tensors[count] if len(tensors) > count else ctx.saved
 
 
 class _Linear(torch.autograd.Function):  # type: ignore[misc]

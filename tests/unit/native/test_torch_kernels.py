@@ -5,9 +5,11 @@ import weakref
 import numpy as np
 import pytest
 import torch
+import torch.utils.checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ember_ml import _native, ops
+from ember_ml._core import runtime
 from ember_ml._core.tensor import Tensor
 from ember_ml._native.calls import Kernel
 from ember_ml._native.frame import Frame
@@ -103,6 +105,28 @@ def test_gates_of_long_sequences(called, name):
         for n in (1, 7, 65):
             check(CASES[name], operands(CASES[name], n), run_torch)
     assert kernels <= called
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_in_a_checkpoint_of_torch(called, name):
+    runtime.load("torch")
+    arrays = operands(CASES[name], 20)
+    leaves = [torch.from_numpy(x).requires_grad_() for x in arrays]
+
+    def function(*tensors):
+        result = CASES[name].function(*[Tensor.from_native(x, "torch") for x in tensors])
+        return sum(part.native.square().sum() for part in ops_results(result))
+
+    total = torch.utils.checkpoint.checkpoint(function, *leaves, use_reentrant=False)
+    grads = torch.autograd.grad(total, leaves)
+    wanted = torch.autograd.grad(function(*leaves), leaves)
+    assert called
+    torch.testing.assert_close(grads, wanted)
+
+
+def ops_results(result):
+    """Return the results of an op as a list."""
+    return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
 @pytest.mark.parametrize("name", NAMES)
