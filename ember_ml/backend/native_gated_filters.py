@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ember_ml._native.frame import Frame
@@ -19,7 +20,7 @@ def forward(frame: Frame, operands: Any, mask: Any, keep: bool) -> tuple[Any, An
             less one between the examples.
     """
     arrays, sizes, shape = _arguments(frame, operands, mask)
-    out, work = frame.empty(shape), _work(frame, sizes, for_gradients=False)
+    out, work = frame.empty(shape), _work(frame, sizes)
     mixed = frame.empty((*shape[:2], _step(sizes))) if keep else None
     frame.call_arrays("ember_gated_filters", (*arrays, mixed, work, out), (*sizes, 0, 0))
     return out, mixed
@@ -40,7 +41,7 @@ def adjoint(frame: Frame, operands: Any, mask: Any, mixed: Any, g: Any) -> list[
     shared, channels, batch, length, taps, long_taps = sizes[:6]
     shapes = ((shared, batch, length), (3 * channels, taps), (3 * channels,), (channels, long_taps))
     grads = [frame.empty(shape) for shape in shapes]
-    work = _work(frame, sizes, for_gradients=True)
+    work = _work(frame, sizes)
     called = (*arrays, mixed, work, g, *grads)
     frame.call_arrays("ember_gated_filters_adjoint", called, (*sizes, *strides))
     return grads
@@ -58,16 +59,17 @@ def _arguments(
     weight, bias = (frame.copy(each, tuple(each.shape)) for each in (weight, bias))
     kernel = frame.copy(kernel[:, :long_taps], (channels, long_taps))
     work = channels * batch * length * (3 * taps + long_taps // 8)
-    sizes = (shared, channels, batch, length, taps, long_taps)
-    threads = min(channels, frame.threads_for(work))
+    classes = math.gcd(channels, shared)  # of channels without a common source
+    sizes = (shared, channels, batch, length, taps, long_taps, classes)
+    threads = min(classes, frame.threads_for(work))
     return (x, weight, bias, kernel, mask), (*sizes, threads, *strides), (channels, batch, length)
 
 
-def _work(frame: Frame, sizes: tuple[int, ...], for_gradients: bool) -> Any:
-    """Return memory for the kernels."""
-    shared, _, batch, *_ = sizes
-    given = shared, batch, _step(sizes), sizes[6], int(for_gradients)
-    return frame.empty((frame.size("ember_gated_filters_work", *given),))
+def _work(frame: Frame, sizes: tuple[int, ...]) -> Any:
+    """Return memory for the threads."""
+    shared, _, batch, _, _, _, classes, threads, *_ = sizes
+    size = frame.size("ember_gated_filters_work", shared // classes, batch, _step(sizes))
+    return frame.empty((threads, size))
 
 
 def _step(sizes: tuple[int, ...]) -> int:
