@@ -286,3 +286,11 @@ def test_int64_stays_exact(backend: str) -> None:
     x[[2]] = x[[0]]
     assert x[::-1].tolist() == [big, -big, big]
     assert ops.take(x, [1, -1]).tolist() == [-big, big]
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_take_names_an_index_that_is_out_of_range(backend, axis):
+    if is_lazy(backend):
+        pytest.skip("values are not known when the op is called")
+    with pytest.raises(IndexError, match=r"index 7 is out of (bounds|range).*(size|length) 5"):
+        ops.take(ops.ones((5, 5)), convert_to_tensor([0, 7]), axis=axis)

@@ -29,7 +29,10 @@ def take(x: torch.Tensor, indices: torch.Tensor, axis: int | None = None) -> tor
         raise IndexError(f"axis={axis} is out of range")
     if indices.ndim == 1 and x.ndim:  # a faster gradient than that of x[indices]
         places = indices.long()
-        return x.index_select(axis, torch.where(places < 0, places + x.shape[axis], places))
+        try:
+            return x.index_select(axis, torch.where(places < 0, places + x.shape[axis], places))
+        except (IndexError, RuntimeError):
+            return x[(*(slice(None),) * (axis % x.ndim), places)]  # names the index and the size
     before = (slice(None),) * (axis + x.ndim if axis < 0 else axis)
     if indices.ndim:
         return x[(*before, indices.long())]
