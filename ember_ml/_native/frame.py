@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -75,5 +76,11 @@ class Frame(NamedTuple):
             pointers: Addresses of the arrays; None for an array that is not given.
             numbers: Sizes, strides and options.
         """
-        arrays = (ctypes.c_void_p * len(pointers))(*pointers)
-        self._function(name)(arrays, (ctypes.c_int64 * len(numbers))(*numbers))
+        arrays = _array_type(ctypes.c_void_p, len(pointers))(*pointers)
+        self._function(name)(arrays, _array_type(ctypes.c_int64, len(numbers))(*numbers))
+
+
+@functools.cache
+def _array_type(kind: Any, length: int) -> Any:
+    """Return the type of C arrays of a length; ctypes forgets types that are not in use."""
+    return kind * length
