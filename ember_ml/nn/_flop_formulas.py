@@ -41,19 +41,6 @@ def _linear(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None) -> int:
     return 2 * out.size * x.shape[-1] + (bias is not None) * out.size
 
 
-@formula("nn.projection.softplus_linear")
-def _softplus_linear(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None) -> int:
-    return out.size * (2 * x.shape[-1] + 1 + (bias is not None))
-
-
-@formula("nn.positions.rotary_heads")
-def _rotary_heads(out: tuple[Tensor, ...], x: Tensor, *_: object, **options: object) -> int:
-    query, key, _value = out
-    time, pairs = query.shape[2], query.shape[3] // 2
-    angles = time * (1 + 3 * pairs)
-    return 3 * (query.size + key.size) + angles
-
-
 @formula("contraction.vdot")
 def _vdot(out: Tensor, x: Tensor, y: Tensor) -> int:
     return 2 * x.size

@@ -83,8 +83,11 @@ class Operations:
             op: The op.
             args: Arguments of its native function.
             kwargs: Keyword arguments of its native function.
-            out: Result of its native function.
+            out: Result of its native function; None if it leaves the call to the op's body, whose
+                ops are counted themselves.
         """
+        if out is None:
+            return 0.0
         signature = (op.key, _signature(args), _signature(tuple(kwargs.items())))
         known = self._known.get(signature)
         if known is None:

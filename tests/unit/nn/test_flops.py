@@ -158,10 +158,6 @@ def arguments(key: str) -> tuple[Any, ...]:
             ops.ones((batch, time, 2 * hidden)), h, ops.ones(hidden),
             ops.ones((states, hidden)), ops.ones(states), ops.ones((2 * hidden, states)),
         ),
-        "nn.positions.rotary_heads": (ops.ones((batch, time, 40)), 2, 1),
-        "nn.projection.softplus_linear": (
-            ops.ones((batch, time, 4)), ops.ones((hidden, 4)), ops.ones(hidden),
-        ),
         "recurrence.linear_recurrence": (ops.ones((1, time, 1)), sequence),
         "linear_attention._attend_adjoint": (
             *[heads] * 4, ops.ones((batch, 2, 64, 64)), heads[:, :, :0],

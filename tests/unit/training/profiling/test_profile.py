@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ember_ml import autodiff, nn, ops
+from ember_ml import _native, autodiff, nn, ops
 from ember_ml._core import runtime
 from ember_ml._core.dispatch import OPS
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ConcurrentUseError
@@ -64,10 +65,11 @@ def test_rows_add_up():
 
 
 @pytest.mark.usefixtures("backend")
-def test_operations_of_a_forward_pass():
+@pytest.mark.parametrize("kernels", [contextlib.nullcontext, _native.switched_off])
+def test_operations_of_a_forward_pass(kernels):
     model, tokens = model_and_tokens()
     model.eval()
-    with profile(model) as measured:
+    with kernels(), profile(model) as measured:
         model(tokens)
     assert measured.result.flops == pytest.approx(count_flops(model, tokens), rel=1e-6)
     assert measured.result.native > 0
