@@ -14,6 +14,7 @@ from ember_ml._core.errors import ArgumentError
 from ember_ml._core.tensor import TensorLike
 from ember_ml.configs.mad import RunConfig
 from ember_ml.data import Dataset
+from ember_ml.mad.tasks.draws import IGNORED
 from ember_ml.training import Trainer
 from ember_ml.training.callbacks import Callback
 from ember_ml.training.metrics import Metric
@@ -37,6 +38,9 @@ class Point(NamedTuple):
 class ExampleCounts(Metric[int]):
     """Counts the targets of each example, and the correctly predicted ones."""
 
+    ignore_index = IGNORED
+    skips_ignored = True
+
     def __init__(self) -> None:
         super().__init__("num_correct")
 
@@ -50,7 +54,7 @@ class ExampleCounts(Metric[int]):
     ) -> None:
         """Add a batch of scores (batch, length, classes) and targets (batch, length)."""
         classes = convert_to_tensor(target)
-        valid = classes >= 0
+        valid = classes != IGNORED
         right = ops.logical_and(ops.argmax(prediction, axis=-1) == classes, valid)
         self.correct += ops.sum(right, axis=-1).tolist()
         self.targets += ops.sum(valid, axis=-1).tolist()

@@ -42,6 +42,8 @@ class Accuracy(Fraction):
         0.5
     """
 
+    skips_ignored = True
+
     def __init__(
         self,
         average: Literal["micro", "macro"] = "micro",
@@ -108,6 +110,8 @@ class TopKAccuracy(Fraction):
         k: Number of classes to consider.
         ignore_index: Target value to ignore.
     """
+
+    skips_ignored = True
 
     def __init__(self, k: Size = 5, ignore_index: int = -100) -> None:
         super().__init__(f"top_{k}_accuracy")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.registry import build
+from ember_ml.training.metrics import inputs
 from ember_ml.training.metrics import state as states
 from ember_ml.training.metrics.state import State, Values
 
@@ -34,8 +35,19 @@ class Metric(Generic[R]):
     """
 
     config: Config | None = None
+    ignore_index: int
+    """Target value to ignore, of metrics that have one."""
+    skips_ignored: ClassVar[bool] = False
+    """Whether the metric is the same without the positions whose target is `ignore_index`. A class
+    that defines `measure` or `update` declares it; it does not inherit it."""
     _state: State
     _updates: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = vars(cls)
+        if "skips_ignored" not in own and not own.keys().isdisjoint(("measure", "update")):
+            cls.skips_ignored = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -87,6 +99,14 @@ class Metric(Generic[R]):
         y = convert_to_tensor(target, backend=x.backend)
         counts = None if mask is None else convert_to_tensor(mask, "bool", backend=x.backend)
         self._accumulate(self.measure(x, y, counts))
+
+    def read_targets(self, target: Tensor) -> Tensor | None:
+        """Return a mask of the targets that the metric reads; None if it reads all, or may do so.
+
+        Args:
+            target: Expected output.
+        """
+        return inputs.as_classes(target) != self.ignore_index if self.skips_ignored else None
 
     def _accumulate(self, batch: State) -> None:
         if self._state:

@@ -31,6 +31,8 @@ class ConfusionMatrix(Metric[list[list[float]]]):
         [[1, 1], [0, 1]]
     """
 
+    skips_ignored = True
+
     def __init__(
         self,
         num_classes: Size | None = None,

@@ -105,6 +105,8 @@ class Perplexity(Average):
         ignore_index: Target value to ignore.
     """
 
+    skips_ignored = True
+
     def __init__(self, ignore_index: int = -100) -> None:
         super().__init__("perplexity")
         self.ignore_index = ignore_index

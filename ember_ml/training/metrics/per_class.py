@@ -29,6 +29,7 @@ class ClassScore(Metric[float | list[float]]):
     """
 
     base: ClassVar[str] = ""
+    skips_ignored = True
 
     def __init__(
         self,

@@ -30,6 +30,8 @@ class AUROC(Metric[float]):
         ignore_index: Target value to ignore.
     """
 
+    skips_ignored = True
+
     def __init__(self, from_logits: bool = True, ignore_index: int = -100) -> None:
         super().__init__("auroc")
         self.from_logits = from_logits

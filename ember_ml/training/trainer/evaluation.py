@@ -58,9 +58,9 @@ def evaluate(trainer: Trainer, data: DataLike, batch_size: int) -> dict[str, Any
             metric.reset()
         for batch in loader.once(trainer.dtype):
             batch, counts = (batch, True) if parallel is None else parallel.part(batch)
-            loss, outputs = trainer.compute(batch)
+            loss, outputs, weight = trainer.evaluate_batch(batch, counts)
             losses.append(float(loss))
-            weights.append(trainer.measure(batch, outputs) if counts else 0.0)
+            weights.append(weight)
             parts.append(_output_losses(trainer, batch, outputs))
         if parallel is not None:
             parallel.merge(trainer.metrics)

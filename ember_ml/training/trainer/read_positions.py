@@ -1,8 +1,10 @@
-"""Training on the positions that a loss reads: the others need no logits."""
+"""Training and evaluation on the positions that are read: the others need no logits."""
 
 from __future__ import annotations
 
+import functools
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -11,6 +13,7 @@ from ember_ml._core.tensor import EmberTensor, Tensor
 from ember_ml.nn.models.language import LanguageModel
 from ember_ml.nn.module import Module
 from ember_ml.training.losses.base import Loss
+from ember_ml.training.metrics import Metric
 from ember_ml.training.trainer.batches import Parts
 
 MOST = 0.75
@@ -26,15 +29,17 @@ def takes_positions(model: Module) -> bool:
     return all(each is None or each.is_position_wise for each in (model.backbone.norm, model.head))
 
 
-def read_parts(parts: Parts, loss: Any) -> Parts:
-    """Return a batch of a language model with only the targets that the loss reads.
+def read_parts(parts: Parts, loss: Any, metrics: Sequence[Metric] | None = None) -> Parts:
+    """Return a batch of a language model with only the targets that the loss and metrics read.
 
-    The model gets the indices of their positions. The batch is returned as it is if the loss reads
-    most targets, and while a compiler traces: the number of positions is not known then.
+    The model gets the indices of their positions. The batch is returned as it is if most targets
+    are read, and while a compiler traces: the number of positions is not known then.
 
     Args:
         parts: The parts of a batch.
         loss: The loss.
+        metrics: Metrics that are computed too. They need as many positions of each example, so
+            that some of them have no target. Default: only the loss is computed.
     """
     targets = parts.targets
     tokens = parts.inputs[0] if len(parts.inputs) == 1 else None
@@ -45,8 +50,11 @@ def read_parts(parts: Parts, loss: Any) -> Parts:
         return parts
     if targets.shape != tokens.shape or "at" in parts.named or not _fits(weight, targets):
         return parts
-    at = _positions(loss.read_targets(targets), weight)
-    if at is None or not 0 < at.size <= MOST * targets.size:
+    reads = _reads(targets, weight, loss, *(metrics or ()))
+    if reads is None or runtime.LOADED[reads.backend].truth(ops.any(reads).native) is None:
+        return parts
+    at = ops.flatnonzero(reads) if metrics is None else _rows(reads)
+    if not 0 < at.size <= MOST * targets.size:
         return parts
     options = {} if weight is None else {"sample_weight": _choose(weight, at)}
     named = {**parts.named, "at": at}
@@ -57,13 +65,25 @@ def _fits(weight: Any, targets: Tensor) -> bool:
     return weight is None or (isinstance(weight, EmberTensor) and weight.shape == targets.shape)
 
 
-def _positions(reads: Tensor | None, weight: Tensor | None) -> Tensor | None:
-    """Return the indices of the targets that are read; None if they are all, or are not known."""
-    if reads is not None and weight is not None:
-        reads = ops.logical_and(reads, weight != 0)
-    if reads is None or runtime.LOADED[reads.backend].truth(ops.any(reads).native) is None:
-        return None
-    return ops.flatnonzero(reads)
+def _reads(targets: Tensor, weight: Tensor | None, *readers: Loss | Metric) -> Tensor | None:
+    """Return a mask of the targets that any reader reads; None if they are all, or not known."""
+    masks = []
+    for reader in readers:
+        mask = reader.read_targets(targets)
+        if mask is None:
+            return None
+        masks.append(mask)
+    reads = functools.reduce(ops.logical_or, masks)
+    return reads if weight is None else ops.logical_and(reads, weight != 0)
+
+
+def _rows(reads: Tensor) -> Tensor:
+    """Return the indices of the targets that are read, and of others to fill up shorter rows."""
+    batch, time = reads.shape
+    longest = int(ops.max(ops.sum(reads, axis=1)))
+    first = ops.argsort(ops.astype(ops.logical_not(reads), "int64"), axis=1, stable=True)
+    starts = time * ops.arange(batch, dtype="int64")
+    return ops.reshape(first[:, :longest] + starts[:, None], (-1,))
 
 
 def _choose(x: Tensor, at: Tensor) -> Tensor:

@@ -235,16 +235,39 @@ class Trainer:
         Args:
             batch: A batch of the data.
         """
-        if self._needs_outputs():
+        if self.train_metrics is not None or self._needs_all_positions():
             return self.compute(batch)
         parts = batches.split(batch, True, self.takes_mask)
         return self._compute(read_parts(parts, self.loss))
 
-    def _needs_outputs(self) -> bool:
-        """Return whether a step needs the outputs at all positions."""
-        if not self._takes_positions or self.loss is None or self.train_metrics is not None:
+    def _needs_all_positions(self) -> bool:
+        """Return whether the model must compute its outputs at all positions."""
+        if not self._takes_positions or self.loss is None:
             return True
         return self.overrides_compute() or is_hooked(self.model)
+
+    def evaluate_batch(self, batch: object, counts: bool = True) -> tuple[Tensor, Any, float]:
+        """Return the loss of a batch, outputs of the model and the weight; update the metrics.
+
+        A language model computes outputs only at positions whose target the loss or a metric reads,
+        unless `compute` or `measure` is overridden.
+
+        Args:
+            batch: A batch of the data.
+            counts: Whether the batch is part of the evaluation; if not, its weight is 0.
+        """
+        needs_all = self._needs_all_positions() or type(self).measure is not Trainer.measure
+        if not (needs_all or "measure" in vars(self)):
+            parts = batches.split(batch, True, self.takes_mask)
+            read = read_parts(parts, self.loss, self.metrics)
+            if read is not parts:
+                loss, outputs = self._compute(read)
+                if counts:
+                    self._update_metrics(read, outputs, len(parts.targets))
+                weight = batches.weight_of(batch, parts.options.get("sample_weight"))
+                return loss, outputs, weight if counts else 0.0
+        loss, outputs = self.compute(batch)
+        return loss, outputs, self.measure(batch, outputs) if counts else 0.0
 
     def _compute(self, parts: batches.Parts) -> tuple[Tensor, Any]:
         """Return the loss and the outputs of the parts of a batch."""
@@ -426,11 +449,18 @@ class Trainer:
                 )
             return batches.weight_of(batch, None)
         parts = batches.split(batch, True, self.takes_mask)
-        mask = parts.options.get("sample_weight")
-        outputs = computed_logits(outputs) if self.metrics else outputs
+        self._update_metrics(parts, outputs)
+        return batches.weight_of(batch, parts.options.get("sample_weight"))
+
+    def _update_metrics(self, parts: batches.Parts, outputs: Any, rows: int | None = None) -> None:
+        """Update the metrics with a batch, whose positions are in this number of rows if given."""
+        if not self.metrics:
+            return
+        given = [computed_logits(outputs), parts.targets, parts.options.get("sample_weight")]
+        if rows is not None:
+            given = [x if x is None else ops.reshape(x, (rows, -1, *x.shape[1:])) for x in given]
         for metric in self.metrics:
-            metric.update(outputs, parts.targets, mask)
-        return batches.weight_of(batch, mask)
+            metric.update(*given)
 
     def predict(self, data: DataLike, *, batch_size: int = 32) -> Any:
         """Return the model's outputs for all inputs, concatenated.

@@ -1,4 +1,4 @@
-"""Training on the positions that the loss reads, compared with training on all of them."""
+"""Training and evaluation on the positions that are read, compared with all of them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ember_ml.nn.sequence_module import SequenceModule, run, run_at
 from ember_ml.nn.tensor import array
 from ember_ml.training import Trainer
 from ember_ml.training.losses import CrossEntropy
+from ember_ml.training.metrics import Accuracy, Metric
 from tests.examples_of import config_of, inputs_of
 
 VOCAB, BATCH, TIME = 11, 3, 8
@@ -331,3 +332,80 @@ def test_wrong_indices_are_refused(on_numpy: None) -> None:
     with pytest.raises(TypeError, match="indices must be integers, not float32"):
         model()(TOKENS, at=array([0.5]))
     assert model()(TOKENS, at=array(np.zeros(0, int))).shape == (0, VOCAB)
+
+
+METRICS = [entry for entry in registry.available("metrics") if entry.target.skips_ignored]
+
+
+class MeasuresAll(Trainer):
+    """Trainer whose metrics need the outputs of all positions."""
+
+    def measure(self, batch: object, outputs: Any) -> float:
+        assert outputs.shape == (BATCH, TIME, VOCAB)
+        return super().measure(batch, outputs)
+
+
+class OfAll(Accuracy):
+    """Metric of a user, which may read all targets."""
+
+    def measure(self, prediction: Any, target: Any, mask: Any) -> Any:
+        assert target.shape == (BATCH, TIME)
+        return super().measure(prediction, target, mask)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(
+    "loss",
+    ["cross_entropy", {"type": "cross_entropy", "ignore_index": int(TARGETS.max())}],
+    ids=["same", "other"],
+)
+@pytest.mark.parametrize("entry", METRICS, ids=lambda entry: entry.name)
+def test_evaluation_is_that_of_all_positions(
+    entry: registry.Entry, loss: Any, weights: bool, backend: str
+) -> None:
+    """Also if the loss ignores other targets than the metric."""
+    targets = np.where(TARGETS < 0, 0, TARGETS) if isinstance(loss, dict) else TARGETS
+    ignored = {} if loss == "cross_entropy" else {"ignore_index": 0}
+    metric = {"type": entry.name.removeprefix("metrics/"), **ignored}
+    data = tuple(map(array, (TOKENS, targets, WEIGHTS) if weights else (TOKENS, targets)))
+    ours, other = (
+        each(model(), loss, metrics=[metric], progress=False, seed=0)
+        for each in (Trainer, MeasuresAll)
+    )
+    result, expected = ours.evaluate([data, data]), other.evaluate([data, data])
+    assert result.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(result[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_metrics_see_rows_of_the_positions_that_are_read(on_numpy: None) -> None:
+    shapes = []
+
+    class Shapes(Metric[float]):
+        ignore_index = -100
+        skips_ignored = True
+
+        def update(self, prediction: Any, target: Any, mask: Any = None) -> None:
+            shapes.append((prediction.shape, target.shape, int((target >= 0).sum())))
+
+        def compute(self) -> float:
+            return 0.0
+
+    longest = int((TARGETS >= 0).sum(1).max())
+    assert longest < 0.75 * TIME
+    trainer(metrics=[Shapes("shapes")]).evaluate([batch()])
+    trainer({"type": "chunked_cross_entropy"}, metrics=[Shapes("shapes")]).evaluate([batch()])
+    assert shapes == [((BATCH, longest, VOCAB), (BATCH, longest), READ)] * 2
+
+
+@pytest.mark.parametrize("metric", [OfAll(), lambda x, y: x.argmax(-1) == y], ids=["own", "lambda"])
+def test_metrics_that_may_read_all_targets_get_them(on_numpy: None, metric: Any) -> None:
+    assert trainer(metrics=[metric]).evaluate_batch(batch())[1].shape == (BATCH, TIME, VOCAB)
+
+
+def test_batches_that_do_not_count_leave_the_metrics(on_numpy: None) -> None:
+    ours = trainer(metrics=["accuracy"])
+    assert ours.evaluate_batch(batch(), counts=False)[2] == 0.0
+    assert np.isnan(ours.metrics[0].compute())
+    assert ours.evaluate_batch(batch())[2] == BATCH
+    assert 0 <= ours.metrics[0].compute() <= 1
