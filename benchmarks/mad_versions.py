@@ -2,8 +2,8 @@
 
 Each run is trained and evaluated in both trees, in a process and one thread each. The processes
 take turns: one waits while the other trains to its next evaluation, so that both see the same load.
-Times are CPU times of whole runs, with data and evaluations, without the start of the process and
-the import of the backend.
+Times are CPU times of whole runs, with data and evaluations, without the start of the process, the
+imports and the first steps.
 
     git worktree add ../before COMMIT
     python benchmarks/mad_versions.py ../before [--backend torch] [--tasks recall ...]
@@ -53,12 +53,12 @@ def train(backend: str, scale: str, architecture: str, task: str) -> None:
 
     ember_ml.set_backend(backend)
     from ember_ml.mad.architecture import architecture as parse
-    from ember_ml.mad.run import execute
+    from ember_ml.mad.run import execute, probe
     from ember_ml.mad.scales import get_scale, make_runs, task_names
 
-    ember_ml.ops.zeros((1,))  # loads the backend
     patterns = [parse(architecture)]
     (run,) = make_runs(get_scale(scale), patterns, task_names([task]), [0])
+    probe(run)  # imports what the run needs
     started = None
 
     def pause(*_: object) -> None:
