@@ -38,8 +38,8 @@ def read_parts(parts: Parts, loss: Any, metrics: Sequence[Metric] | None = None)
     Args:
         parts: The parts of a batch.
         loss: The loss.
-        metrics: Metrics that are computed too. They need as many positions of each example, so
-            that some of them have no target. Default: only the loss is computed.
+        metrics: Metrics that are computed too. They get the same number of positions of each
+            example, so that some of these have no target. Default: only the loss is computed.
     """
     targets = parts.targets
     tokens = parts.inputs[0] if len(parts.inputs) == 1 else None
@@ -48,7 +48,9 @@ def read_parts(parts: Parts, loss: Any, metrics: Sequence[Metric] | None = None)
         return parts
     if not isinstance(targets, EmberTensor) or not isinstance(tokens, EmberTensor):
         return parts
-    if targets.shape != tokens.shape or "at" in parts.named or not _fits(weight, targets):
+    if targets.shape != tokens.shape or tokens.ndim != 2 or not tokens.size:
+        return parts
+    if "at" in parts.named or not _fits(weight, targets):
         return parts
     reads = _reads(targets, weight, loss, *(metrics or ()))
     if reads is None or runtime.LOADED[reads.backend].truth(ops.any(reads).native) is None:

@@ -259,11 +259,11 @@ class Trainer:
         needs_all = self._needs_all_positions() or type(self).measure is not Trainer.measure
         if not (needs_all or "measure" in vars(self)):
             parts = batches.split(batch, True, self.takes_mask)
-            read = read_parts(parts, self.loss, self.metrics)
+            read = read_parts(parts, self.loss, self.metrics or None)
             if read is not parts:
                 loss, outputs = self._compute(read)
                 if counts:
-                    self._update_metrics(read, outputs, len(parts.targets))
+                    self._update_metrics(read, outputs, rows=len(parts.targets))
                 weight = batches.weight_of(batch, parts.options.get("sample_weight"))
                 return loss, outputs, weight if counts else 0.0
         loss, outputs = self.compute(batch)
@@ -453,7 +453,13 @@ class Trainer:
         return batches.weight_of(batch, parts.options.get("sample_weight"))
 
     def _update_metrics(self, parts: batches.Parts, outputs: Any, rows: int | None = None) -> None:
-        """Update the metrics with a batch, whose positions are in this number of rows if given."""
+        """Update the metrics with a batch.
+
+        Args:
+            parts: The parts of the batch.
+            outputs: Outputs that `compute` returned.
+            rows: Number of examples, if the positions of all of them are on one axis.
+        """
         if not self.metrics:
             return
         given = [computed_logits(outputs), parts.targets, parts.options.get("sample_weight")]

@@ -409,3 +409,16 @@ def test_batches_that_do_not_count_leave_the_metrics(on_numpy: None) -> None:
     assert np.isnan(ours.metrics[0].compute())
     assert ours.evaluate_batch(batch())[2] == BATCH
     assert 0 <= ours.metrics[0].compute() <= 1
+
+
+@pytest.mark.parametrize("shape", [(0, TIME), (BATCH, 0), (TIME,)], ids=str)
+def test_batches_without_positions_are_those_of_the_model(on_numpy: None, shape: Any) -> None:
+    data = (array(np.zeros(shape, int)), array(np.full(shape, -100)))
+    results = []
+    for each in (Trainer, KeepsOutputs):
+        ours = each(model(), "cross_entropy", metrics=["accuracy"], progress=False)
+        try:
+            results.append(str(ours.evaluate([data])))
+        except Exception as error:
+            results.append(repr(error))
+    assert results[0] == results[1]
