@@ -79,6 +79,9 @@ class EmberTensor(TensorMethods):
         try:
             return wrap(data, backend)
         except KeyError:
+            if backend not in runtime.LOADED:
+                runtime.load(backend)
+                return EmberTensor.from_native(data, backend)
             raise UnsupportedDTypeError(
                 f"Tensor.from_native: the {backend} backend has no dtype {data.dtype}"
             ) from None

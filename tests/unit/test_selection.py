@@ -306,6 +306,15 @@ def test_module_prints_a_report(tmp_path):
     assert "The active backend was selected by " in out
 
 
+def test_from_native_loads_a_named_backend(tmp_path):
+    code = (
+        "import torch; from ember_ml.nn.tensor import Tensor;"
+        "print(Tensor.from_native(torch.ones(2), 'torch').dtype)"
+    )
+    done = run(code, tmp_path, EMBER_ML_BACKEND="numpy")
+    assert "float32" in done.stdout, done.stderr
+
+
 def test_in_place_across_backends_stays_where_it_was():
     with use_backend("numpy"):
         x = tensor.array([1.0, 2.0])

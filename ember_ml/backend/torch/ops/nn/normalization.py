@@ -91,7 +91,8 @@ def _pull_rms_norm(
     sums = x.new_empty(parts, columns)
     tensors = (g, x, weight, out, sums, None)
     call(_RMS_ADJOINT, tensors, x.numel() // columns, columns, float(eps), parts)
-    return [out, None if weight is None else sums.sum(0).reshape(weight.shape)]
+    sums = sums if parts == 1 else sums.sum(0)
+    return [out, None if weight is None else sums.reshape(weight.shape)]
 
 
 def group_norm(
