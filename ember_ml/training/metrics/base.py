@@ -35,8 +35,8 @@ class Metric(Generic[R]):
     """
 
     config: Config | None = None
-    ignore_index: int
-    """Target value to ignore, of metrics that have one."""
+    ignore_index: int = -100
+    """Target value to ignore, of metrics that skip it."""
     skips_ignored: ClassVar[bool] = False
     """Whether the metric is the same without the positions whose target is `ignore_index`. A class
     that defines `measure` or `update` declares it; it does not inherit it."""
