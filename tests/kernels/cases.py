@@ -118,7 +118,6 @@ def constant_rest(*given: Any) -> spiking.Operands:
 
 
 def spikes() -> None:
-    beta, threshold = uniform(4), 0.5 + uniform(4)
     for name, names, options in (
         ("LIF", (), spiking.Options()),
         ("synaptic, hard reset", ("alpha",), spiking.Options("hard", 0, "sigmoid", 3.0)),
@@ -133,7 +132,7 @@ def spikes() -> None:
                 state[:, -1] = torch.randint(0, 3, (2, 4))
             mask = torch.arange(time) < torch.tensor([[time], [max(1, time - 2)]])
             return [
-                *(strided(2, time, 4), state, beta, threshold),
+                *(strided(2, time, 4), state, uniform(4), 0.5 + uniform(4)),
                 uniform(4) if "alpha" in names else None,
                 *((uniform(4), uniform(4)) if "rho" in names else (None, None)),
                 *(None, None, mask if "mask" in names else None),
