@@ -27,9 +27,8 @@ SERVES: dict[str, tuple[str, ...]] = {
         ("rms_norm", "rotary_heads", "silu_gate", "softplus", "softplus_linear", "swiglu"),
         ("numpy", "torch"),
     ),
-    **dict.fromkeys(
-        ("softmax", "log_softmax", "cross_entropy", "layer_norm", "attend"), ("numpy",)
-    ),
+    "cross_entropy": ("numpy", "torch"),
+    **dict.fromkeys(("softmax", "log_softmax", "layer_norm", "attend"), ("numpy",)),
     **dict.fromkeys(("gelu", "silu", "sigmoid", "erf", "glu", "rope"), ("numpy",)),
     **dict.fromkeys(("embedding", "segment_sum"), ("numpy",)),
     **dict.fromkeys(("linear_recurrence", "selective_scan"), ("numpy", "torch")),

@@ -16,11 +16,11 @@ from ember_ml._native.frame import Frame
 from ember_ml.backend.torch import long_convolution
 from ember_ml.backend.torch.ops import _kernel_calls as kernel_calls
 from ember_ml.backend.torch.ops import special
-from ember_ml.backend.torch.ops.nn import gating, projection
+from ember_ml.backend.torch.ops.nn import classification, gating, projection
 from tests.unit.native.cases import CASES, SIZES, check, expected, operands, run_torch
 
 NAMES = [name for name in sorted(CASES) if "_conv" in name or name.startswith("rotary_heads")]
-NAMES += ["rms_norm", "silu_gate", "softplus", "swiglu"]
+NAMES += ["cross_entropy", "cross_entropy_smoothed", "rms_norm", "silu_gate", "softplus", "swiglu"]
 NAMES += [name for name in sorted(CASES) if name.startswith("softplus_linear") and "17" not in name]
 
 
@@ -42,6 +42,7 @@ def called(every_size):
     every_size.setattr(Kernel, "__call__", call)
     every_size.setattr(Frame, "call", call_frame)
     every_size.setattr(kernel_calls, "SMALL", 1)
+    every_size.setattr(classification, "_LEAST", 1)
     every_size.setattr(gating, "_SMALL", 1)
     every_size.setattr(projection, "_SMALL", 1)
     every_size.setattr(special, "_LARGE", 1)
@@ -146,6 +147,7 @@ def test_default_device(called, name):
     [
         "swiglu",
         "silu_gate",
+        "cross_entropy",
         "rms_norm",
         "rotary_heads",
         "gated_long_conv",
@@ -260,6 +262,65 @@ def test_rotary_heads_before_the_first_position(called):
     assert not called
     for part, later in zip(parts, _heads(x[:, 2:], offset=0), strict=True):
         torch.testing.assert_close(part[:, :, 2:], later)
+
+
+TARGETS = {
+    "classes": [3, 0, 4, 1, 0, 2],
+    "some ignored": [3, -100, 4, -100, 0, 2],
+    "ignored class": [3, 2, 2, 1, 0, 2],
+    "all ignored": [-100] * 6,
+}
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("axis", [1, -1])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_cross_entropy_against_torch(called, kind, reduction, axis, smoothing):
+    x = torch.randn(2, 5, 3) if axis == 1 else torch.randn(2, 3, 5)
+    x.requires_grad_()
+    targets = torch.tensor(TARGETS[kind], dtype=torch.int32).reshape(2, 3)
+    options = {"ignore_index": 2 if kind == "ignored class" else -100, "reduction": reduction}
+    options["label_smoothing"] = smoothing
+    got = classification.cross_entropy(x, targets, axis=axis, **options)
+    wanted = torch.nn.functional.cross_entropy(x.movedim(axis, 1), targets.long(), **options)
+    g = torch.randn_like(wanted)
+    torch.testing.assert_close(got, wanted, equal_nan=True)
+    grads = [torch.autograd.grad(y, x, g, create_graph=True)[0] for y in (got, wanted)]
+    torch.testing.assert_close(*grads, equal_nan=True)
+    seconds = [torch.autograd.grad(each.square().sum(), x)[0] for each in grads]
+    torch.testing.assert_close(*seconds, equal_nan=True)
+    assert called or (kind == "all ignored" and reduction == "mean")
+
+
+@pytest.mark.parametrize("values", [[-np.inf, 1.0], [np.inf, 1.0], [np.nan, 1.0], [1e30, -1e30]])
+def test_cross_entropy_of_extreme_logits(called, values):
+    x = torch.randn(4, 9)
+    x[1, :2] = torch.tensor(values)
+    x.requires_grad_()
+    targets = torch.tensor([1, 2, 3, 4])
+    results = []
+    for function in (classification.cross_entropy, torch.nn.functional.cross_entropy):
+        loss = function(x, targets, reduction="none")
+        results.append((loss, torch.autograd.grad(loss.sum(), x)[0]))
+    torch.testing.assert_close(*results, equal_nan=True)
+    assert called
+
+
+@pytest.mark.parametrize("wrong", [-1, 5, -101])
+def test_targets_that_are_no_classes(called, wrong):
+    with pytest.raises(IndexError):
+        classification.cross_entropy(torch.randn(2, 5), torch.tensor([1, wrong]))
+    assert not called
+
+
+def test_targets_that_are_changed_before_the_backward_pass(called):
+    """The adjoint writes at the targets, so they must be those that were checked."""
+    targets = torch.tensor([1, 2])
+    loss = classification.cross_entropy(torch.randn(2, 5, requires_grad=True), targets)
+    targets.fill_(1 << 40)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
 
 
 class _Module(torch.nn.Module):

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch.nn import functional as F
 
+from ember_ml._native.calls import Kernel
 from ember_ml.backend.torch import kernels
+from ember_ml.backend.torch.fusion import fused
+from ember_ml.backend.torch.native import is_dense
 from ember_ml.backend.torch.nesting import is_tracked
+from ember_ml.backend.torch.ops._kernel_calls import call, gradients, is_served, threads
 
+_CROSS_ENTROPY = Kernel("cross_entropy", "pppiiiri")
+_CROSS_ENTROPY_ADJOINT = Kernel("cross_entropy_adjoint", "ppppiiiri")
+_LEAST = 1 << 16
+"""Number of logits from which the C kernel is faster than torch's own functions."""
 _HALVES = (torch.float16, torch.bfloat16)
 
 
@@ -62,12 +72,67 @@ def nll_loss(
     return F.nll_loss(scores, targets.long(), _wide(weight), **options).to(x.dtype)
 
 
-def _is_served(logits: torch.Tensor, targets: torch.Tensor, axis: int) -> bool:
-    """Return whether the Triton kernel takes logits, and targets of classes, of these shapes."""
-    if not kernels.serves(logits) or not logits.numel() or not -logits.ndim <= axis < logits.ndim:
+def _fits(logits: torch.Tensor, targets: torch.Tensor, axis: int) -> bool:
+    """Return whether the targets have the shape and the device of the logits' rows."""
+    if not logits.numel() or not -logits.ndim <= axis < logits.ndim:
         return False
     rest = [length for at, length in enumerate(logits.shape) if at != axis % logits.ndim]
     return list(targets.shape) == rest and targets.device == logits.device
+
+
+def _count(targets: torch.Tensor, ignored: int, classes: int) -> int | None:
+    """Return the number of targets that count; None if one of them is not a class."""
+    low, high = (int(bound) for bound in targets.aminmax())
+    if low >= 0 and high < classes and not low <= ignored <= high:
+        return targets.numel()
+    counted = targets[targets != ignored]
+    valid = not counted.numel() or bool((counted >= 0).all() and (counted < classes).all())
+    return counted.numel() if valid else None
+
+
+def _by_kernel(
+    scores: torch.Tensor,
+    targets: torch.Tensor,
+    ignored: int,
+    smoothing: float,
+    reduction: str,
+    axis: int,
+) -> torch.Tensor | None:
+    """Return the loss by a C kernel that stores no probabilities; None if it does not serve."""
+    if not is_served(scores, least=_LEAST) or not _fits(scores, targets, axis):
+        return None
+    targets = targets.long().contiguous()
+    if not is_dense(targets, torch.int64) or type(ignored) is not int:
+        return None
+    count = _count(targets, ignored, scores.shape[axis])
+    if count is None or (count == 0 and reduction == "mean"):
+        return None
+    share = 1.0 / count if reduction == "mean" else 1.0
+    numbers = ignored, float(smoothing)
+
+    def run(x: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, None]:
+        x = x.contiguous()
+        losses = x.new_empty(targets.shape)
+        sizes = targets.numel(), x.shape[-1]
+        call(_CROSS_ENTROPY, (x, targets, losses), *sizes, *numbers, threads(x.numel()))
+        return losses if reduction == "none" else losses.sum() * share, None
+
+    def plain(x: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        options: dict[str, Any] = {"ignore_index": ignored, "label_smoothing": smoothing}
+        out = F.cross_entropy(x.flatten(0, -2), targets.flatten(), reduction=reduction, **options)
+        return out.reshape(targets.shape) if reduction == "none" else out
+
+    def pullback(operands: Sequence[torch.Tensor], _: None, g: torch.Tensor) -> Any:
+        x, targets = operands
+        if not is_served(x, g, least=1):  # a mode since the forward pass, or switched off
+            return gradients(partial(plain, targets=targets), (x,), g)[0], None
+        x, g = x.contiguous(), (g if reduction == "none" else g * share).expand(targets.shape)
+        out, sizes = torch.empty_like(x), (targets.numel(), x.shape[-1])
+        tensors = g.contiguous(), x, targets, out
+        call(_CROSS_ENTROPY_ADJOINT, tensors, *sizes, *numbers, threads(x.numel()))
+        return out, None
+
+    return fused(run, pullback, plain, scores.movedim(axis, -1), targets)
 
 
 def cross_entropy(
@@ -82,7 +147,7 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1 or targets.is_complex():
         raise ValueError("label_smoothing must be in [0, 1], and targets real")
     soft = targets.is_floating_point() or targets.dtype is torch.bool
-    if not soft and weight is None and _is_served(logits, targets, axis):
+    if not soft and weight is None and kernels.serves(logits) and _fits(logits, targets, axis):
         rows = kernels.cross_entropy.rows(
             logits.movedim(axis, -1).reshape(-1, logits.shape[axis]),
             *(targets.long().reshape(-1), ignore_index, label_smoothing),
@@ -93,6 +158,11 @@ def cross_entropy(
         if reduction == "mean":
             total = total / (targets != ignore_index).sum()
         return total.to(logits.dtype)
+    if not soft and weight is None:
+        options = ignore_index, label_smoothing, reduction, axis
+        loss = _by_kernel(_wide(logits), targets, *options)
+        if loss is not None:
+            return loss.to(logits.dtype)
     scores = _classes_second(_wide(logits), axis)
     targets = _classes_second(targets.to(scores.dtype), axis) if soft else targets.long()
     if not soft and weight is not None and is_tracked(weight):
