@@ -48,7 +48,7 @@ browser: ## install Chromium for the tests of the report, if apt-get can
 	} || echo "Chromium is missing and cannot be installed here: its tests are skipped, or fail in CI"
 
 test: setup browser ## run the tests on every backend
-	$(BIN)/python -m pytest -n 2 $(or $(ARGS),--ignore tests/distributed --ignore tests/kernels)
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(or $(ARGS),--ignore tests/distributed --ignore tests/kernels)
 	$(if $(ARGS),,$(BIN)/python -m pytest tests/distributed) # in one worker: they start processes themselves
 
 $(VENV)/.triton: $(VENV)/.installed

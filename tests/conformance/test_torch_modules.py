@@ -49,7 +49,7 @@ CREATE = [
     for entry in entries
 ]
 of_each = pytest.mark.parametrize("create", CREATE)
-of_some = pytest.mark.parametrize("create", spread(CREATE, 16))
+of_some = pytest.mark.parametrize("create", spread(CREATE, 20))
 """Compilers take seconds for each; all rows run in the long version."""
 
 
@@ -148,7 +148,7 @@ def test_it_exports(create: Callable[..., Any]) -> None:
     torch.testing.assert_close(program.module()(*inputs), theirs(*inputs), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("create", CREATE if FULL else CREATE[: len(LAYERS) : 24])
+@pytest.mark.parametrize("create", CREATE if FULL else CREATE[: len(LAYERS) : 32])
 def test_it_runs_in_onnx_runtime(create: Callable[..., Any], tmp_path: Path) -> None:
     module, x = create()
     export(module, tmp_path / "module.onnx", "onnx", torch.from_numpy(x))

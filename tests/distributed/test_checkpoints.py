@@ -14,6 +14,7 @@ from ember_ml.nn.checkpoint import CheckpointError
 from tests.backends import with_dtype
 from tests.distributed import tasks
 from tests.distributed.test_strategies import assert_equal_training
+from tests.robustness.scale import spread
 
 PATTERN = [{"type": "attention", "num_heads": 4}, "swiglu", "mamba", "swiglu"]
 OPTIONS = {"optimizer": "adamw", "learning_rate": 0.01, "ema": 0.9}
@@ -87,7 +88,7 @@ WIDE |= {"optimizer": {"type": "adamw", "state_bits": 8}, "learning_rate": 0.01}
 """A model with parameters that are large enough for a state in 8 bits."""
 
 
-@pytest.mark.parametrize("strategy", ["fsdp", "tp", "pp"])
+@pytest.mark.parametrize("strategy", spread(["fsdp", "tp", "pp"], 3))
 def test_state_in_8_bits(pools, tmp_path: Path, strategy: str) -> None:
     expected = tasks.alone("train", **WIDE)
     never = pools(2).run(f"{TASKS}train", strategy=strategy, **WIDE)

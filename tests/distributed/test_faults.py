@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.distributed.launching import Job, running
 from tests.robustness.scale import FULL, amount
 
-SETTINGS = {"steps": amount(100, 600), "timeout": 12.0}
+SETTINGS = {"steps": amount(60, 600), "timeout": 12.0}
 OPTIONS = ("--backend", "torch", "--nproc", 2, "--max-restarts", 30)
 
 

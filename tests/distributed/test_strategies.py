@@ -42,10 +42,10 @@ def assert_equal_training(results: list[dict], expected: dict, tolerance: float 
 
 
 TWO = ["dp", "fsdp", "tp", {"type": "pp", "schedule": "gpipe"}, {"type": "pp", "schedule": "1f1b"}]
-FOUR = [{"tp": 4}, {"pp": 4}, {"fsdp": 2, "tp": 2}, {"dp": 2, "pp": 2}]
+FOUR = [{"pp": 4}, {"fsdp": 2, "tp": 2}, {"dp": 2, "pp": 2}]
 if FULL:
     FOUR += [{"dp": 4}, {"fsdp": 4}, {"dp": 2, "fsdp": 2}, {"dp": 2, "tp": 2}]
-    FOUR += [{"fsdp": 2, "pp": 2}, {"tp": 2, "pp": 2}]
+    FOUR += [{"tp": 4}, {"fsdp": 2, "pp": 2}, {"tp": 2, "pp": 2}]
 MESHES = [(2, each) for each in TWO] + [(4, {"type": "mesh", "mesh": each}) for each in FOUR]
 
 

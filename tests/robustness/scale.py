@@ -36,6 +36,6 @@ def compile_each(entries: Sequence[Entry]) -> pytest.MarkDecorator:
     rows = [
         pytest.param(name, entry, id=f"{name}-{entry.name}")
         for name in BACKENDS
-        for entry in (spread(entries, 4, start=1) if name in TRACING else entries)
+        for entry in (spread(entries, 8, start=1) if name in TRACING else entries)
     ]
     return pytest.mark.parametrize(("backend", "entry"), rows, indirect=["backend"])

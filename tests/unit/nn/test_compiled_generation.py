@@ -16,6 +16,7 @@ from ember_ml.nn import models
 from ember_ml.nn.models.decoding import compiled
 from ember_ml.nn.tensor import array
 from tests.backends import TRACING, compiles
+from tests.robustness.scale import spread
 
 PROMPTS = [[1, 2, 3, 4], [5], [6, 7], [8, 9, 10, 11]]
 LAYERS = [
@@ -72,7 +73,7 @@ def test_new_weights_are_used_without_compiling_again(backend: str) -> None:
     assert compiled.compiled_step(model).num_compiled == 1
 
 
-@pytest.mark.parametrize("layers", LAYERS[:2])
+@pytest.mark.parametrize("layers", spread(LAYERS[:2], 2, start=1))
 def test_the_cache_grows_with_the_sequence(
     layers: str, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
