@@ -18,6 +18,7 @@ Run = Callable[..., tuple[Result, Saved]]
 Pullback = Callable[..., Sequence[torch.Tensor | None]]
 
 _DTYPES = (torch.float32, torch.float64)
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 
 class _Fused(torch.autograd.Function):  # type: ignore[misc]
@@ -80,6 +81,11 @@ class _Linear(torch.autograd.Function):  # type: ignore[misc]
         return None, None, *ctx.transpose(*g)
 
 
+# Without the checks of `apply` for transforms, in which these functions are not used.
+_apply_fused = super(torch.autograd.Function, _Fused).apply
+_apply_linear = super(torch.autograd.Function, _Linear).apply
+
+
 def _plain_gradients(
     ctx: torch.autograd.function.FunctionCtx,
     operands: Sequence[torch.Tensor | None],
@@ -107,7 +113,9 @@ def is_eager() -> bool:
 
 def fusible(*operands: torch.Tensor | None) -> bool:
     """Return whether a kernel that writes to preallocated memory may take these operands."""
-    return is_eager() and all(x is None or (x.is_cpu and x.dtype in _DTYPES) for x in operands)
+    return is_eager() and all(
+        x is None or (x.is_cpu and x.dtype in _DTYPES and not _is_wrapped(x)) for x in operands
+    )
 
 
 def fused(
@@ -126,8 +134,10 @@ def fused(
         plain: The same computation in ops that torch differentiates.
         operands: Arguments of `run` and `plain`.
     """
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in operands):
-        return _Fused.apply(run, pullback, plain, *operands)
+    if torch.is_grad_enabled():
+        for x in operands:
+            if x is not None and x.requires_grad:
+                return _apply_fused(run, pullback, plain, *operands)
     return run(*operands)[0]
 
 
@@ -141,5 +151,5 @@ def linear(run: Plain[Result], transpose: Pullback, *operands: torch.Tensor) -> 
         operands: Arguments of `run`.
     """
     if torch.is_grad_enabled() and any(x.requires_grad for x in operands):
-        return _Linear.apply(run, transpose, *operands)
+        return _apply_linear(run, transpose, *operands)
     return run(*operands)

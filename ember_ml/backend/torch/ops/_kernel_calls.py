@@ -35,10 +35,16 @@ def is_served(x: torch.Tensor, *others: torch.Tensor | None, least: int | None =
     return all(y is None or is_dense(y, x.dtype) for y in (x, *others))
 
 
-def call(kernel: Kernel, tensors: Sequence[torch.Tensor | None], *numbers: float) -> None:
-    """Call a kernel with the addresses of contiguous tensors, then the numbers."""
-    suffix = SUFFIXES[next(x.dtype for x in tensors if x is not None and x.dtype in SUFFIXES)]
-    kernel(suffix, *[None if x is None else x.data_ptr() for x in tensors], *numbers)
+def call(kernel: Kernel, tensors: Sequence[Any], *numbers: float) -> None:
+    """Call a kernel with the addresses of contiguous tensors, then the numbers.
+
+    Args:
+        kernel: Function of the library.
+        tensors: Its arrays; the first has the dtype of the function, None is one not given.
+        numbers: Its other arguments.
+    """
+    addresses = [None if x is None else x.data_ptr() for x in tensors]
+    kernel(SUFFIXES[tensors[0].dtype], *addresses, *numbers)
 
 
 def dense(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
