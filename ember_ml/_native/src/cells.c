@@ -2,6 +2,8 @@
 #include "product.h"
 #include "real_math.h"
 
+#define KERNEL "vectors.inc"
+#include "both.h"
 #define KERNEL "product.inc"
 #include "both.h"
 #define KERNEL "cells.inc"

@@ -8,6 +8,9 @@
 #define KERNEL "columns.inc"
 #include "both.h"
 
+#define KERNEL "vectors.inc"
+#include "both.h"
+
 #define KERNEL "long_filters.inc"
 #include "both.h"
 
