@@ -33,7 +33,7 @@ GOALS = {
     "mh-hyena": None,
     "linear-attention": 1.5,
     "gated-linear-attention": 1.5,
-    "mamba": 2.0,
+    "mamba": 0.7,
     "rwkv5-time-mixer": 2.0,
     "rwkv6-time-mixer": 2.0,
 }
