@@ -34,7 +34,10 @@ class _Fused(torch.autograd.Function):  # type: ignore[misc]
     ) -> Result:
         out, saved = run(*operands)
         ctx.pullback, ctx.plain = pullback, plain
-        if saved is out:  # an attribute would be a reference cycle
+        is_saved = saved is out
+        if isinstance(out, torch.Tensor) and out._is_view():  # it could not change in place
+            out = out.new_empty(0).set_(out)
+        if is_saved:  # an attribute would be a reference cycle
             ctx.save_for_backward(*operands, out)
         else:
             ctx.saved = saved
@@ -47,7 +50,7 @@ class _Fused(torch.autograd.Function):  # type: ignore[misc]
     ) -> tuple[torch.Tensor | None, ...]:
         operands, saved = _restored(ctx)
         batched = any(torch._C._functorch.is_legacy_batchedtensor(each) for each in g)
-        if torch.is_grad_enabled() or batched:
+        if torch.is_grad_enabled() or batched or not is_eager():
             return None, None, None, *_plain_gradients(ctx, operands, g)
         return None, None, None, *ctx.pullback(operands, saved, *g)
 

@@ -16,7 +16,7 @@ from ember_ml.backend.torch import causal_convolution as short
 from ember_ml.backend.torch import long_convolution as long
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.gates import DirectGates, Gates
-from ember_ml.backend.torch.native import is_plain_tensor
+from ember_ml.backend.torch.native import is_dense
 from ember_ml.backend.torch.ops._kernel_calls import is_served
 
 _LARGE = 1 << 17
@@ -34,7 +34,7 @@ def gated_long_conv(
     operands = (x, weight, bias, kernel)
     padding = None if mask is None else ~mask
     plain = partial(_plain, padding)
-    if is_served(*operands) and (mask is None or is_plain_tensor(mask)):
+    if is_served(*operands) and (mask is None or is_dense(mask, torch.bool)):
         is_short = x.shape[2] <= long.SHORT
         gates = DirectGates(mask, plain) if is_short else Gates(x, len(kernel), mask, plain)
         return fused(gates.run, gates.pull, plain, *operands)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 from ember_ml import ops
 from ember_ml._core.convert import convert_to_tensor
-from ember_ml._core.dtype import float32
+from ember_ml._core.dtype import float32, int64
 from ember_ml._core.errors import ArgumentError, ShapeError
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.configs import Config
@@ -73,7 +73,8 @@ class Loss:
             return None
         if options.get("axis", -1) != -1 or type(self).__call__ is not Loss.__call__:
             return None
-        return target != options["ignore_index"]
+        whole = target.dtype.is_integer
+        return (ops.astype(target, int64) if whole else target) != options["ignore_index"]
 
     def __repr__(self) -> str:
         fields = type(self.config).model_fields if self.config is not None else {}

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ember_ml.configs import Config
 
 R = TypeVar("R")
+_BATCHES = ("measure", "update")
+"""Methods that read a batch."""
 
 
 class Metric(Generic[R]):
@@ -39,15 +41,18 @@ class Metric(Generic[R]):
     """Target value to ignore, of metrics that skip it."""
     skips_ignored: ClassVar[bool] = False
     """Whether the metric is the same without the positions whose target is `ignore_index`. A class
-    that defines `measure` or `update` declares it; it does not inherit it."""
+    that overrides `measure` or `update`, itself or by a mixin, declares it again."""
     _state: State
     _updates: int
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        own = vars(cls)
-        if "skips_ignored" not in own and not own.keys().isdisjoint(("measure", "update")):
-            cls.skips_ignored = False
+        for base in cls.__mro__:
+            if "skips_ignored" in vars(base):
+                return
+            if not vars(base).keys().isdisjoint(_BATCHES):
+                cls.skips_ignored = False
+                return
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -106,7 +111,9 @@ class Metric(Generic[R]):
         Args:
             target: Expected output.
         """
-        return inputs.as_classes(target) != self.ignore_index if self.skips_ignored else None
+        if not self.skips_ignored or not vars(self).keys().isdisjoint(_BATCHES):
+            return None
+        return inputs.as_classes(target) != self.ignore_index
 
     def _accumulate(self, batch: State) -> None:
         if self._state:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -52,7 +51,7 @@ def read_parts(parts: Parts, loss: Any, metrics: Sequence[Metric] | None = None)
         return parts
     if "at" in parts.named or not _fits(weight, targets):
         return parts
-    reads = _reads(targets, weight, loss, *(metrics or ()))
+    reads = _reads(targets, weight, loss, metrics or ())
     if reads is None or runtime.LOADED[reads.backend].truth(ops.any(reads).native) is None:
         return parts
     at = ops.flatnonzero(reads) if metrics is None else _rows(reads)
@@ -67,16 +66,22 @@ def _fits(weight: Any, targets: Tensor) -> bool:
     return weight is None or (isinstance(weight, EmberTensor) and weight.shape == targets.shape)
 
 
-def _reads(targets: Tensor, weight: Tensor | None, *readers: Loss | Metric) -> Tensor | None:
-    """Return a mask of the targets that any reader reads; None if they are all, or not known."""
-    masks = []
-    for reader in readers:
-        mask = reader.read_targets(targets)
-        if mask is None:
+def _reads(
+    targets: Tensor, weight: Tensor | None, loss: Loss, metrics: Sequence[Metric]
+) -> Tensor | None:
+    """Return a mask of the targets that are read; None if they are all, or not known.
+
+    The loss reads no target of weight 0; a metric may do so.
+    """
+    reads = loss.read_targets(targets)
+    if reads is not None and weight is not None:
+        reads = ops.logical_and(reads, weight != 0)
+    for metric in metrics:
+        mask = metric.read_targets(targets)
+        if reads is None or mask is None:
             return None
-        masks.append(mask)
-    reads = functools.reduce(ops.logical_or, masks)
-    return reads if weight is None else ops.logical_and(reads, weight != 0)
+        reads = ops.logical_or(reads, mask)
+    return reads
 
 
 def _rows(reads: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """The C kernels on torch: results and gradients against torch's own functions in float64."""
 
+import re
 import weakref
 
 import numpy as np
@@ -330,3 +331,77 @@ class _Module(torch.nn.Module):
 
     def forward(self, *tensors):
         return self.function(*tensors)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_of_several_cotangents_at_once(called, name):
+    """`vmap` over `torch.autograd.grad`, and its argument `is_grads_batched`."""
+    leaves = [torch.from_numpy(x).requires_grad_() for x in operands(CASES[name], 20)]
+    result = CASES[name].function(*[Tensor.from_native(x, "torch") for x in leaves])
+    out = ops_results(result)[0].native
+    g = torch.randn(2, *out.shape, dtype=out.dtype)
+
+    def pull(g, **options):
+        return torch.autograd.grad(out, leaves, g, retain_graph=True, **options)
+
+    rows = [pull(each) for each in g]
+    wanted = tuple(torch.stack(each) for each in zip(*rows, strict=True))
+    assert called
+    torch.testing.assert_close(torch.func.vmap(pull)(g), wanted)
+    torch.testing.assert_close(pull(g, is_grads_batched=True), wanted)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("rotary")])
+def test_result_can_change_in_place(called, name):
+    leaves = [torch.from_numpy(x).requires_grad_() for x in operands(CASES[name], 20)]
+    out = CASES[name].function(*[Tensor.from_native(x, "torch") for x in leaves]).native
+    assert called
+    before = out.detach().clone()
+    torch.testing.assert_close(out.mul_(2.0), 2 * before)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("name", ["linear_recurrence", "selective_scan"])
+def test_forward_over_reverse_derivative_of_scans(name):
+    """Product of the second derivatives with a vector, against double backward."""
+    from torch.autograd import forward_ad
+
+    shape = (1, 20, 4)
+    a, *others = (torch.rand(shape, dtype=torch.float64) for _ in range(6))
+    v, scan = torch.rand_like(a), getattr(ops, name)
+
+    def value(a):
+        rest = [others[0]] if name == "linear_recurrence" else [others[1], -others[2][0, :4]]
+        rest += [] if len(rest) == 1 else others[3:]
+        result = scan(*[Tensor.from_native(x, "torch") for x in (a, *rest)])
+        return ops_results(result)[0].native.square().sum() + a.pow(3).sum()
+
+    leaf = a.clone().requires_grad_()
+    (first,) = torch.autograd.grad(value(leaf), leaf, create_graph=True)
+    (wanted,) = torch.autograd.grad(first, leaf, v)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(a.clone().requires_grad_(), v)
+        (first,) = torch.autograd.grad(value(dual), dual)
+        torch.testing.assert_close(forward_ad.unpack_dual(first).tangent, wanted)
+
+
+def test_mask_from_a_finished_transform(called):
+    masks = []
+    torch.func.grad(lambda x: (masks.append(x > 0), x.sum())[1])(torch.ones(2, 16))
+    x, weight, bias, kernel = (torch.randn(s) for s in ((2, 12, 16), (12, 3), (12,), (4, 16)))
+    arrays = [Tensor.from_native(each, "torch") for each in (x, weight, bias, kernel)]
+    wanted = ops.gated_long_conv(*arrays).native
+    got = ops.gated_long_conv(*arrays, Tensor.from_native(masks[0], "torch")).native
+    torch.testing.assert_close(got, wanted)
+
+
+@pytest.mark.parametrize("options", [{"reduction": "avg"}, {"ignore_index": 2**64 + 3}], ids=str)
+def test_wrong_options_of_cross_entropy(called, options):
+    x, targets = (
+        Tensor.from_native(each, "torch") for each in (torch.randn(4, 9), torch.arange(4))
+    )
+    with _native.switched_off(), pytest.raises((ValueError, OverflowError)) as without:
+        ops.cross_entropy(x, targets, **options)
+    with pytest.raises(type(without.value), match=re.escape(str(without.value))):
+        ops.cross_entropy(x, targets, **options)
+    assert not called

@@ -9,6 +9,8 @@ import pytest
 
 from ember_ml import GradientTape, nn, ops, registry
 from ember_ml._core.errors import ShapeError
+from ember_ml.mad.evaluation import ExampleCounts
+from ember_ml.mad.tasks.draws import IGNORED
 from ember_ml.nn.models.pooling import pool
 from ember_ml.nn.sequence_module import SequenceModule, run, run_at
 from ember_ml.nn.tensor import array
@@ -404,6 +406,51 @@ def test_metrics_see_rows_of_the_positions_that_are_read(on_numpy: None) -> None
 @pytest.mark.parametrize("metric", [OfAll(), lambda x, y: x.argmax(-1) == y], ids=["own", "lambda"])
 def test_metrics_that_may_read_all_targets_get_them(on_numpy: None, metric: Any) -> None:
     assert trainer(metrics=[metric]).evaluate_batch(batch())[1].shape == (BATCH, TIME, VOCAB)
+
+
+class Seen:
+    """Mixin that counts the targets that a metric gets."""
+
+    seen = 0
+
+    def update(self, prediction: Any, target: Any, mask: Any = None) -> None:
+        self.seen += target.size
+        super().update(prediction, target, mask)  # type: ignore[misc]
+
+
+class SeenAccuracy(Seen, Accuracy):
+    """Metric of a user, whose mixin may read all targets."""
+
+
+def test_metrics_with_other_updates_get_all_targets(on_numpy: None) -> None:
+    metric, patched = SeenAccuracy(), Accuracy()
+    shapes, original = [], patched.update
+    patched.update = lambda x, *rest: (shapes.append(x.shape), original(x, *rest))[1]  # type: ignore[method-assign]
+    for each in (metric, patched):
+        trainer(metrics=[each]).evaluate([batch()])
+    assert metric.seen == BATCH * TIME
+    assert shapes == [(BATCH, TIME, VOCAB)]
+
+
+def test_metrics_without_weights_get_targets_of_weight_0(on_numpy: None) -> None:
+    weights = np.zeros((BATCH, TIME), np.float32)
+    weights[0, :2] = 1
+    metric = ExampleCounts()
+    loss = {"type": "cross_entropy", "ignore_index": IGNORED}
+    targets = np.where(TARGETS < 0, IGNORED, TARGETS)
+    trainer(loss, metrics=[metric]).evaluate([tuple(map(array, (TOKENS, targets, weights)))])
+    assert metric.targets == (TARGETS >= 0).sum(1).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32"])
+def test_narrow_integers_are_targets(backend: str, dtype: str) -> None:
+    """An ignored index of -100 fits no uint8."""
+    arrays = TOKENS, np.where(TARGETS < 0, 0, TARGETS)
+    results = [
+        trainer().evaluate([tuple(array(x.astype(each)) for x in arrays)])["loss"]
+        for each in (dtype, "int64")
+    ]
+    assert results[0] == results[1]
 
 
 def test_batches_that_do_not_count_leave_the_metrics(on_numpy: None) -> None:

@@ -224,7 +224,8 @@ def _gradients(apply: Callable[..., Any], saved: Any, gh: Any, gf: Any, axis: in
         gh = h.new_zeros(()).expand(h.shape)
     if h.shape[axis] == 0:
         return gh, gh, None if h0 is None else gf
-    if torch.is_grad_enabled() or torch.compiler.is_compiling():
+    recorded = torch.is_grad_enabled() or torch.autograd.forward_ad._current_level >= 0
+    if recorded or torch.compiler.is_compiling():
         return _pull(apply, a, h0, h, gh, gf, axis, reverse)
     if any(x is not None and torch._C._functorch.is_legacy_batchedtensor(x) for x in (gh, gf)):
         return _pull(_unrolled, a, h0, h, gh, gf, axis, reverse)

@@ -102,7 +102,9 @@ def _by_kernel(
     if not is_served(scores, least=_LEAST) or not _fits(scores, targets, axis):
         return None
     targets = targets.long().contiguous()
-    if not is_dense(targets, torch.int64) or type(ignored) is not int:
+    if not is_dense(targets, torch.int64) or reduction not in ("mean", "sum", "none"):
+        return None
+    if type(ignored) is not int or not -(2**63) <= ignored < 2**63:
         return None
     count = _count(targets, ignored, scores.shape[axis])
     if count is None or (count == 0 and reduction == "mean"):

@@ -121,7 +121,9 @@ def _join(
         cos, sin = turns[0][start:end], turns[1][start:end]
         first, second = torch.cat(g[:2], 1).chunk(2, -1)
         rotated = torch.cat([first * cos + second * sin, second * cos - first * sin], -1)
-        return (torch.cat([rotated, g[2]], 1).transpose(1, 2).flatten(2),)
+        joined = torch.cat([rotated, g[2]], 1).transpose(1, 2)
+        batch, time, heads, size = joined.shape
+        return (joined.reshape(batch, time, heads * size),)  # batched gradients have no flatten
 
     def run(*g: torch.Tensor) -> torch.Tensor:
         return native_heads.join(_access(*g), turns, g)
