@@ -163,6 +163,7 @@ def test_values_and_gradients(make, reference, length: int, backend: str) -> Non
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("length", LENGTHS)
 def test_linear_attention(heads: int, length: int, backend: str) -> None:
+    ops.random.set_seed(0)  # some weights bring the denominators close to zero
     layer = LinearAttention(12, heads, eps=1e-6)
     # Biases that keep the denominators away from zero.
     for part in (layer.query_map, layer.key_map):
