@@ -35,7 +35,9 @@ class _Fused(torch.autograd.Function):  # type: ignore[misc]
         out, saved = run(*operands)
         ctx.pullback, ctx.plain = pullback, plain
         is_saved = saved is out
-        if isinstance(out, torch.Tensor) and out._is_view():  # it could not change in place
+        if (
+            isinstance(out, torch.Tensor) and out._is_view()
+        ):  # torch refuses to change a view in place
             out = out.new_empty(0).set_(out)
         if is_saved:  # an attribute would be a reference cycle
             ctx.save_for_backward(*operands, out)

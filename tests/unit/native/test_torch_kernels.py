@@ -349,6 +349,8 @@ def test_result_can_change_in_place(called, name):
     assert called
     before = out.detach().clone()
     torch.testing.assert_close(out.mul_(2.0), 2 * before)
+    wanted = torch.autograd.grad(2 * CASES[name].reference(*leaves).sum(), leaves)
+    torch.testing.assert_close(torch.autograd.grad(out.sum(), leaves), wanted)
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
