@@ -1,7 +1,8 @@
 """C kernels against the code without them, and against torch's own functions.
 
 One thread, forward and backward pass, float32. Each row is measured in one process, the variants by
-turns; a time is the best CPU time of many calls. The columns are:
+turns; a time is the best CPU time of many calls. Each timed call follows one of the same variant
+that is not timed, so that none pays for the memory that another has freed. The columns are:
 
 - ms: with the C kernels.
 - without: time without the kernels (`EMBER_ML_NATIVE=0`) over the time with them.
@@ -228,6 +229,7 @@ CASES.update({name: _recurrent(make) for name, make in ROWS.items()})
 
 
 def _time(call: Call) -> float:
+    call()
     start = time.process_time()
     call()
     return time.process_time() - start

@@ -75,14 +75,15 @@ def adjoint(
         options: Options of the scan.
         mask: Contiguous mask of bytes, or None.
         outputs: Spikes and voltages of the scan.
-        cotangents: Gradients of spikes, voltages and the next state.
+        cotangents: Gradients of spikes, voltages and the next state; None for zeros.
         needed: Names of the parameters whose gradients are needed; the others get None.
     """
     shape, rows = tuple(operands.x.shape), tuple(operands.state.shape)
     batch, time, size = shape
     arrays, numbers = _arguments(frame, operands, options, mask)
     arrays += [frame.copy(x, shape) for x in outputs[:2]]
-    given = [frame.rows(g) for g in cotangents[:2]]
+    given = [(None, 0, 0) if g is None else frame.rows(g) for g in cotangents[:2]]
+    last = None if cotangents[2] is None else frame.copy(cotangents[2], rows)
     learned = [at for at, name in enumerate(_PARAMETERS) if name in needed]
     numbers += [SURROGATES.index(options.surrogate), int("beta" in needed)]
     numbers += [stride for _, *strides in given for stride in strides]
@@ -91,7 +92,7 @@ def adjoint(
     workspace = frame.empty((numbers[3] * trace,))
     grads = frame.empty(shape), frame.empty(rows)
     by_example = frame.empty((batch, 5, size)) if learned else None
-    arrays += [*[g for g, *_ in given], frame.copy(cotangents[2], rows), workspace, *grads]
+    arrays += [*[g for g, *_ in given], last, workspace, *grads]
     frame.call_arrays("ember_spiking_scan_adjoint", [*arrays, by_example], numbers)
     sums: list[Any] = [None] * len(_PARAMETERS)
     if by_example is not None:

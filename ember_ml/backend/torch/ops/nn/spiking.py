@@ -53,7 +53,7 @@ def spiking_scan(
     if in_transform():
         return _plain(Operands(*arrays), options)
     if torch.is_grad_enabled() and any(a is not None and a.requires_grad for a in arrays):
-        return _Scan.apply(options, *arrays)
+        return _apply_scan(options, *arrays)
     return _run(Operands(*arrays), options, save=False)[0]
 
 
@@ -86,16 +86,12 @@ def _gradients(
             saved = kernels.spiking_scan.run(operands, options, save=True)[1]
         return kernels.spiking_scan.pull(operands, options, outputs[1], saved, cotangents)
     if native_spiking.serves(operands, options):
-        shapes = [outputs[0].shape, outputs[0].shape, operands.state.shape]
-        zero = operands.x.new_zeros(())
-        given = [
-            zero.expand(shape) if g is None else g
-            for g, shape in zip(cotangents, shapes, strict=True)
-        ]
-        access = frame(*operands[:7], *outputs, *given)
+        access = frame(*operands[:7], *outputs, *cotangents)
         if access is not None:
             mask = _bytes(operands.mask)
-            return native_spiking.adjoint(access, operands, options, mask, outputs, given, needed)
+            return native_spiking.adjoint(
+                access, operands, options, mask, outputs, cotangents, needed
+            )
     if _lacks(saved, operands, options):
         saved = _run_steps(operands, options, save=True)[1]
     return Adjoint(operands, options, outputs[1], saved, cotangents, needed).gradients()
@@ -145,6 +141,10 @@ class _Scan(torch.autograd.Function):  # type: ignore[misc]
         needed = {name for name, need in zip(_NAMES, needs, strict=False) if need}
         outputs, saved = arrays[-5:-3], Saved(*arrays[-3:])
         return None, *_gradients(operands, ctx.options, outputs, saved, cotangents, needed)
+
+
+# Without the checks of `apply` for transforms, in which this function is not used.
+_apply_scan = super(torch.autograd.Function, _Scan).apply
 
 
 def _plain_gradients(
