@@ -24,6 +24,10 @@ void ember_parallel(ember_task task, void *arguments, idx items, int threads);
  * rising addresses, but not these. */
 enum { AHEAD = 8, LINE = 64 };
 
+/* Bytes read and written by a call from which on its results leave the cache of most processors
+ * before they are read. */
+enum { BEYOND_CACHE = 32 << 20 };
+
 /* Fetch a row that a later step reads. */
 static inline void ember_fetch(const void *row, idx bytes) {
     for (idx at = 0; at < bytes; at += LINE) __builtin_prefetch((const char *)row + at, 0);

@@ -10,6 +10,7 @@ import torch
 from ember_ml.backend import native_recurrence
 from ember_ml.backend.recurrences import chunk_length, geometry
 from ember_ml.backend.torch import kernels
+from ember_ml.backend.torch.direct import direct_apply
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import tracing
 
@@ -37,7 +38,7 @@ def _way() -> Callable[..., Any]:
     contain one, because it runs without Ember.
     """
     if not torch.compiler.is_compiling():
-        return _Recurrence.apply
+        return _apply_recurrence
     return _doubled if tracing.gradients or is_exporting() else _opaque
 
 
@@ -287,6 +288,9 @@ class _Recurrence(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> torch.Tensor:
         return _batched(_Recurrence.apply, info, in_dims, *args)
+
+
+_apply_recurrence = direct_apply(_Recurrence)
 
 
 def _run_opaque(
