@@ -1,4 +1,4 @@
-"""Calls of autograd functions without torch's checks for transforms, which cost as much as a small op."""
+"""Calls of autograd functions without checks for transforms, which take as long as a small op."""
 
 from __future__ import annotations
 
