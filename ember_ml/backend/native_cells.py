@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml._native.frame import Frame
+from ember_ml.backend.native_products import weight_gradient
 
 _JOINT_BATCH = 8
 """From this batch size on, an LSTM multiplies h and x with their weights in one product per step;
 below it, the weights would be read from memory in every step for few rows."""
-_BLOCKED = 1 << 17
-"""Number of weights above which the framework's product computes their gradient."""
 
 
 def have_shapes(arrays: Any, shapes: Any) -> bool:
@@ -95,25 +94,6 @@ def in_time(frame: Frame, x: Any) -> Any:
     """Return (batch, time, features) as a contiguous (time * batch, features)."""
     batch, length, size = x.shape
     return flat(frame.copy(x.swapaxes(0, 1), (length, batch, size)))
-
-
-def weight_gradient(frame: Frame, dz: Any, entries: Any) -> Any:
-    """Return the sum over batch and time of the products of two rows, dz.T @ entries.
-
-    Args:
-        frame: Access to the arrays.
-        dz: Gradients of the outputs of a product, (time, batch, width) or (rows, width).
-        entries: Its inputs, with the same rows.
-    """
-    a, b = flat(dz), flat(entries)
-    (rows, width), depth = a.shape, b.shape[1]
-    if width < frame.size("ember_row_products_block") or width * depth > _BLOCKED:
-        return a.T @ b
-    out = frame.empty((width, depth))
-    threads = frame.threads_for(rows * width * depth // 8)
-    arrays = [matrix(frame, a), matrix(frame, b), out]
-    frame.call_arrays("ember_row_products", arrays, [rows, width, depth, threads])
-    return out
 
 
 def _input_gradient(x: Any, weight: Any, dz: Any) -> Any:

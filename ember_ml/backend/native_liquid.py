@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml._native.frame import Frame
-from ember_ml.backend.native_cells import (
-    flat,
-    matrix,
-    scale,
-    sequence,
-    weight_gradient,
-    with_first,
-)
+from ember_ml.backend.native_cells import flat, matrix, scale, sequence, with_first
+from ember_ml.backend.native_products import weight_gradient
 
 
 def closed_form_fits(operands: Any) -> bool:

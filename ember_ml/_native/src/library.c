@@ -1,5 +1,8 @@
 /* What the loader asks of a library before it calls a kernel, and a setting of the allocator. */
 #include <stdlib.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -25,6 +28,17 @@ EXPORT int ember_processor_level(void) {
 #else
     return 0;
 #endif
+}
+
+/* Family of a processor of AMD (25 for Zen 3 and 4, 26 for Zen 5), 0 for others. */
+EXPORT int ember_amd_family(void) {
+#if defined(__x86_64__)
+    unsigned eax, ebx, ecx, edx;
+    __builtin_cpu_init();
+    if (__builtin_cpu_is("amd") && __get_cpuid(1, &eax, &ebx, &ecx, &edx))
+        return (int)((eax >> 8 & 15) + (eax >> 20 & 255));
+#endif
+    return 0;
 }
 
 /* Let the C library keep freed memory for the next allocations, up to a number of bytes.

@@ -12,7 +12,7 @@ import torch
 
 from ember_ml import GradientTape, _native, ops, use_backend
 from ember_ml._native import calls
-from ember_ml.backend import native_cells
+from ember_ml.backend.native_products import weight_gradient
 from ember_ml.backend.numpy import native
 from ember_ml.backend.torch import native as torch_native
 from ember_ml.backend.torch import opaque_cells, synapses
@@ -175,7 +175,7 @@ def test_gradients_of_weights(threads, rows, width, depth):
             tensors = [torch.from_numpy(x) for x in pair]
             both[torch_native.frame(tensors[0])] = tensors
             for frame, (a, b) in both.items():
-                found = native_cells.weight_gradient(frame, a, b)
+                found = weight_gradient(frame, a, b)
                 np.testing.assert_allclose(found, wanted, rtol=0, atol=20 * tolerance)
 
 

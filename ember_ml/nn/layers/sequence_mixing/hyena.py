@@ -114,8 +114,8 @@ class HyenaBase(SequenceMixer):
 
     def project(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Return the inputs of the short filters, (batch, 3 * inner / groups, time)."""
-        flat = ops.swapaxes(ops.reshape(self.region.enter(x), (-1, self.features)), 0, 1)
-        u = ops.matmul(self.in_proj.weight, flat) + ops.expand_dims(bias_of(self.in_proj), 1)
+        rows = ops.reshape(self.region.enter(x), (-1, self.features))
+        u = ops.linear(self.in_proj.weight, rows) + ops.expand_dims(bias_of(self.in_proj), 1)
         return mask_channels(ops.swapaxes(ops.reshape(u, (-1, *x.shape[:2])), 0, 1), mask)
 
     def filtered(self, u: Tensor) -> list[Tensor]:
@@ -191,7 +191,7 @@ class HyenaBase(SequenceMixer):
     def read_out(self, y: Tensor) -> Tensor:
         """Apply the output projection: (batch, channels, time) -> (batch, time, features)."""
         flat = ops.reshape(ops.swapaxes(y, 0, 1), (y.shape[1], -1))
-        out = ops.matmul(ops.swapaxes(flat, 0, 1), ops.swapaxes(self.out_proj.weight, 0, 1))
+        out = ops.linear(ops.swapaxes(flat, 0, 1), self.out_proj.weight)
         out = self.region.leave(out + bias_of(self.out_proj))
         return ops.reshape(out, (y.shape[0], y.shape[2], self.features))
 

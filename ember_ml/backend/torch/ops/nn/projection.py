@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import torch
 from torch.nn import functional as F
-from torch.nn.functional import linear as linear
 
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._native.frame import Frame
@@ -17,6 +16,7 @@ from ember_ml.backend.torch.fusion import fused
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.ops._kernel_calls import gradients, is_served
 from ember_ml.backend.torch.ops.special import softplus
+from ember_ml.backend.torch.products import linear as linear
 
 _SMALL = 1 << 14
 """Number of elements of the result from which the kernel of `softplus_linear` is faster."""
