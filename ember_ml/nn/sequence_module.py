@@ -269,9 +269,12 @@ def run_at(
         timespans: Time between positions, passed to modules that use it only.
     """
     if isinstance(module, SequenceModule) and x.size:
-        is_plain = module._hooks is None and "forward" not in vars(module)
+        hooks = module._hooks
+        is_plain = (hooks is None or hooks.only_observes) and "forward" not in vars(module)
         if is_plain and not is_hooked(module) and (timespans is None or not module.uses_timespans):
-            return module.forward_at(x, at, mask)
+            if hooks is None or hooks.observer is None:
+                return module.forward_at(x, at, mask)
+            return hooks.observer(module, lambda: module.forward_at(x, at, mask))
     return take_positions(run(module, x, mask, timespans), at)
 
 

@@ -15,6 +15,7 @@ from ember_ml._core.dispatch import OPS
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ConcurrentUseError
 from ember_ml.autodiff.sweep import SweepLog
 from ember_ml.backend import use_backend
+from ember_ml.interop import to_torch
 from ember_ml.nn.flops import count_flops
 from ember_ml.training import profile
 from ember_ml.training.profiling import Profile, matrix_rate
@@ -266,3 +267,36 @@ def test_errors():
         profile("model")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="after the with block"):
         _ = profile().result
+
+
+@pytest.mark.usefixtures("backend")
+def test_positions_that_are_left_out_are_not_measured():
+    """A profile measures the calls of the same computation without it."""
+    model, tokens = model_and_tokens()
+    model = nn.models.LanguageModel("gru hyena swiglu", 16, 32, max_length=8).eval()
+    at = ops.asarray([3])
+    with profile(model) as measured:
+        logits = model(tokens, at=at)
+    assert bool(ops.allclose(logits, model(tokens, at=at)))
+    assert measured.result.flops == pytest.approx(count_flops(model, tokens, at=at), rel=1e-6)
+    assert measured.result.flops < 0.9 * count_flops(model, tokens)
+    rows = {row.name: row for row in measured.result.modules}
+    assert rows["backbone.blocks.1.layer"].forward > 0
+    assert rows["backbone.blocks.1.layer"].seconds < rows["backbone.blocks.1"].seconds
+
+
+def test_modules_of_a_torch_module():
+    """Ember modules inside a torch module are listed, and reach it while they are measured."""
+    with use_backend("torch"):
+        model = nn.Sequential(nn.layers.Dense(4, 4), nn.layers.Dense(4, 2))
+        module = to_torch(model)
+        with profile(model) as measured:
+            module(torch.ones(2, 4))
+            model(ops.ones((2, 4)))
+            assert to_torch(model) is module
+    rows = {row.name: row for row in measured.result.modules}
+    assert {name: row.calls for name, row in rows.items() if name != "(outside of the model)"} == {
+        "(model)": 4,
+        "0": 2,
+        "1": 2,
+    }
