@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,21 +44,25 @@ class _UnavailableError(Exception):
     """The library cannot be used; the message is the reason."""
 
 
+class _UnknownValueError(_UnavailableError):
+    """The environment variable asks for an instruction set that there is not."""
+
+
 def _load() -> tuple[ctypes.CDLL, str]:
     """Return the library for this processor, and its instruction set."""
-    wanted = os.environ.get(VARIABLE, "").lower()
+    wanted = os.environ.get(VARIABLE, "").strip().lower()
     if wanted in ("0", "false", "off", "no"):
         raise _UnavailableError(f"switched off by {VARIABLE}={os.environ[VARIABLE]}")
     levels = build.levels()[::-1]
     if wanted not in ("", "1", "true", "on", "yes", *levels):
-        raise _UnavailableError(f"{VARIABLE}={wanted} is none of 0, 1, {', '.join(levels)}")
+        raise _UnknownValueError(f"{VARIABLE}={wanted} is none of 0, 1, {', '.join(levels)}")
     baseline = _open(levels[0])
     supported = levels[: baseline.ember_processor_level() + 1]
     if wanted not in levels:
         best = [level for level in supported if _path(level).is_file()][-1]
         return _open(best), best
     if wanted not in supported:
-        raise _UnavailableError(f"{VARIABLE}={wanted}: the processor does not support it")
+        raise _UnknownValueError(f"{VARIABLE}={wanted}: the processor does not support it")
     return _open(wanted), wanted
 
 
@@ -97,6 +102,8 @@ try:
     library, _status = _load()
 except _UnavailableError as _error:
     library, _status = None, str(_error)
+    if isinstance(_error, _UnknownValueError):
+        warnings.warn(f"the C kernels are off: {_error}", RuntimeWarning, stacklevel=2)
 threads = _number_of_threads()
 """Number of threads of a kernel on the NumPy backend."""
 

@@ -96,6 +96,8 @@ STATUS = "from ember_ml import _native; print(_native.status(), _native.library 
 def test_environment_variable(value, reason):
     result = python("-c", STATUS, EMBER_ML_NATIVE=value)
     assert result.stdout.startswith(reason), (result.stdout, result.stderr)
+    warning = "RuntimeWarning: the C kernels are off: EMBER_ML_NATIVE=fast is none of"
+    assert (warning in result.stderr) is (value == "fast")
 
 
 CHECK = """
