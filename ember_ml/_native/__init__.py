@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import struct
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,6 +75,11 @@ def _open(level: str) -> ctypes.CDLL:
     path = _path(level)
     if not path.is_file():
         raise _UnavailableError(f"{path.name} was not built; it needs a C compiler")
+    if _is_truncated(path):
+        raise _UnavailableError(
+            f"{path.name} cannot be loaded: the end of the file is missing; install Ember ML "
+            "again, or run `make native` in a clone"
+        )
     try:
         library = ctypes.CDLL(str(path))
         library.ember_source_hash.restype = ctypes.c_char_p
@@ -83,6 +89,27 @@ def _open(level: str) -> ctypes.CDLL:
     if build.SOURCES.is_dir() and built_from != build.source_hash():
         raise _UnavailableError(f"{path.name} was built from other sources; run `make native`")
     return library
+
+
+def _is_truncated(path: Path) -> bool:
+    """Return whether a file in the ELF format lacks its end; to load it would end the process.
+
+    The table of the sections is the last part of the file.
+    """
+    with path.open("rb") as file:
+        head = file.read(64)
+        if head[:5] != b"\x7fELF\x02":  # the loader checks other formats
+            return False
+        if len(head) < 64:
+            return True
+        order = "<" if head[5] == 1 else ">"
+        (table,) = struct.unpack_from(f"{order}Q", head, 40)
+        size, count = struct.unpack_from(f"{order}HH", head, 58)
+        if not count:
+            return False
+        file.seek(table + (count - 1) * size)
+        last = file.read(size)
+    return len(last) < size or not any(last)
 
 
 def _number_of_threads() -> int:

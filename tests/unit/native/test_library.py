@@ -129,6 +129,23 @@ def test_missing_and_damaged_libraries(tmp_path, monkeypatch):
     assert _load_from(tmp_path, monkeypatch).startswith(f"{name} cannot be loaded: ")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="libraries are in the ELF format")
+@pytest.mark.parametrize("share", [0.0001, 0.5, 0.999])
+def test_truncated_libraries(share, tmp_path, monkeypatch):
+    """To load one would end the process with SIGBUS."""
+    monkeypatch.delenv("EMBER_ML_NATIVE", raising=False)
+    name = build.library_name(build.levels()[-1])
+    whole = (build.FOLDER / name).read_bytes()
+    half = whole[: int(share * len(whole))]
+    assert not _native._is_truncated(build.FOLDER / name)
+    for content in (half, half + bytes(len(whole) - len(half))):  # as after a loss of power
+        (tmp_path / name).write_bytes(content)
+        reason = _load_from(tmp_path, monkeypatch)
+        assert reason.startswith(f"{name} cannot be loaded: the end of the file is missing")
+        monkeypatch.undo()
+        monkeypatch.delenv("EMBER_ML_NATIVE", raising=False)
+
+
 def test_library_of_other_sources(tmp_path, monkeypatch):
     monkeypatch.delenv("EMBER_ML_NATIVE", raising=False)
     source = tmp_path / "src"
