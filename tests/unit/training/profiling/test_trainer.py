@@ -206,6 +206,13 @@ def test_memory_of_accumulated_gradients(backend):
     assert trainer.profiler.result.memory["peak"] == pytest.approx(whole.peak, rel=0.1)
 
 
+def test_profiles_of_torch_are_silent(capfd):
+    """Its record of allocations warns of memory that was allocated before, at this step."""
+    with use_backend("torch"):
+        fitted(ProfileOptions(1, 10, None), steps=14)
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.usefixtures("backend")
 def test_training_that_ends_early(tmp_path):
     trainer = Trainer(
