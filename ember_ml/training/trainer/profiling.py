@@ -137,6 +137,7 @@ class StepProfiler(Callback):
         held = (
             *(trainer.optimizer.state_arrays(), native_arrays(waiting)),
             native_arrays(trainer.optimizer.parameters),
+            None if trainer.train_metrics is None else trainer.train_metrics.states(),
         )
         with meter.record() as recorder, layer_marks(layers, recorder.mark):
             result = run()

@@ -373,6 +373,12 @@ def test_machine(backend):
     rate = matrix_rate(backend, "float32")
     assert rate.flops > 0
     assert rate.dtype == "float32"
+    layer, x = nn.layers.Dense(64, 64).to(dtype="float16"), ops.ones((256, 64), dtype="float16")
+    layer(x)
+    with profile(layer) as measured:
+        for _ in range(20):
+            layer(x)
+    assert measured.result.share_of_peak < 2  # the product of the layer itself
     for recorded in (False, True):
         costs = dispatch_costs(backend, recorded=recorded)
         assert set(costs) == {"unary", "binary", "reduction", "general"}

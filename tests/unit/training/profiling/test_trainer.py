@@ -209,7 +209,7 @@ def test_memory_of_accumulated_gradients(backend):
 def test_profiles_of_torch_are_silent(capfd):
     """Its record of allocations warns of memory that was allocated before, at this step."""
     with use_backend("torch"):
-        fitted(ProfileOptions(1, 10, None), steps=14)
+        fitted(ProfileOptions(1, 10, None), steps=14, metrics=["accuracy"], train_metrics=True)
     assert capfd.readouterr().err == ""
 
 
