@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -203,12 +204,12 @@ class StepProfiler(Callback):
         if self._measured_steps:
             self._complete()
             return
-        if trainer.interrupted:
+        if trainer.interrupted or sys.exc_info()[0] is not None:
             return
         warnings.warn(
             f"profile: training ended after {self._count} steps, before a step was profiled; "
             f"train at least {self.options.total} steps, or pass ProfileOptions with fewer",
-            stacklevel=2,
+            stacklevel=7,
         )
 
 

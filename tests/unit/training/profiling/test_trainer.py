@@ -14,6 +14,7 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.backend import use_backend
 from ember_ml.memory import measure
 from ember_ml.training import ProfileOptions, Trainer
+from ember_ml.training.callbacks import Callback
 from ember_ml.training.trainer import profiling
 from tests.backends import compiles, is_lazy
 
@@ -221,8 +222,10 @@ def test_training_that_ends_early(tmp_path):
         progress=False,
         profile=ProfileOptions(4, 1, tmp_path / "p"),
     )
-    with pytest.warns(UserWarning, match="ended after 3 steps, before a step was profiled"):
+    match = "ended after 3 steps, before a step was profiled"
+    with pytest.warns(UserWarning, match=match) as record:
         trainer.fit(data(), steps=3, batch_size=4)
+    assert record[0].filename == __file__
     with pytest.raises(ArgumentError, match="complete after 11 steps; 3 have run"):
         _ = trainer.profiler.result
     trainer.fit(data(), steps=5, batch_size=4)
@@ -231,6 +234,15 @@ def test_training_that_ends_early(tmp_path):
         warnings.simplefilter("error")
         trainer.fit(data(), steps=4, batch_size=4)
     assert trainer.profiler.is_done
+
+
+def test_errors_are_not_hidden_by_a_warning():
+    class Stop(Callback):
+        def on_step_end(self, trainer, record):
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fitted(ProfileOptions(1, 1, None), callbacks=[Stop()])
 
 
 def test_options(tmp_path, monkeypatch):
@@ -249,6 +261,8 @@ def test_options(tmp_path, monkeypatch):
         ({"warmup": -1}, "warmup must be at least 0"),
         ({"steps": 1.5}, "steps"),
         ({"out": 3}, "out must be a folder or None"),
+        ({"memory": "no"}, "memory must be True or False, not 'no'"),
+        ({"overwrite": None}, "overwrite must be True or False"),
     ):
         with pytest.raises((ArgumentError, ArgumentTypeError), match=match):
             ProfileOptions(**options)
