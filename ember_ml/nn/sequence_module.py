@@ -5,12 +5,19 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from ember_ml import ops
 from ember_ml._core import runtime, tree
+from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import bool_
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    IndexOutOfRangeError,
+    ShapeError,
+)
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.nn._hooks import is_hooked
 from ember_ml.nn._inputs import as_tensors
@@ -374,6 +381,30 @@ Positions: TypeAlias = Tensor | int
 position of every example, such as -1."""
 
 
+def as_positions(at: object, x: Tensor) -> Positions:
+    """Return positions of a sequence; raise an error if they are none.
+
+    Args:
+        at: An int, a vector of indices, or a tuple, range or list of them.
+        x: Tensor of shape (batch, time, features).
+    """
+    if isinstance(at, (tuple, range, list)):
+        at = convert_to_tensor(list(at), None if at else "int64", backend=x.backend)
+    if isinstance(at, Integral) and not isinstance(at, bool):
+        at, time = int(at), x.shape[1]
+        if not -time <= at < time:
+            raise IndexOutOfRangeError(f"at: index {at} is out of range for {time} positions")
+        return at
+    if not isinstance(at, EmberTensor):
+        raise ArgumentTypeError(f"at must be an int or a tensor of indices, not {at!r:.60}")
+    if at.ndim != 1:
+        raise ShapeError(
+            f"at must have the shape (count,), with indices example * time + position, or be an "
+            f"int, not a tensor of the shape {at.shape}"
+        )
+    return at
+
+
 def take_positions(x: Tensor, at: Positions) -> Tensor:
     """Return some positions of a sequence, (1, count, features), or (batch, 1, features) for one.
 
@@ -383,11 +414,6 @@ def take_positions(x: Tensor, at: Positions) -> Tensor:
     """
     if isinstance(at, int):
         return x[:, at][:, None]
-    if at.ndim != 1:
-        raise ShapeError(
-            f"at must have the shape (count,), with indices example * time + position, not "
-            f"{at.shape}"
-        )
     return ops.take(ops.reshape(x, (-1, x.shape[-1])), at, axis=0)[None]
 
 
