@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, overload
 
 from ember_ml import ops
 from ember_ml._core import runtime, tree
@@ -390,19 +390,19 @@ def as_positions(at: object, x: Tensor) -> Positions:
     """
     if isinstance(at, (tuple, range, list)):
         at = convert_to_tensor(list(at), None if at else "int64", backend=x.backend)
-    if isinstance(at, Integral) and not isinstance(at, bool):
-        at, time = int(at), x.shape[1]
-        if not -time <= at < time:
-            raise IndexOutOfRangeError(f"at: index {at} is out of range for {time} positions")
+    if isinstance(at, EmberTensor):
+        if at.ndim != 1:
+            raise ShapeError(
+                "at must have the shape (count,), with indices example * time + position, or be an "
+                f"int, not a tensor of the shape {at.shape}"
+            )
         return at
-    if not isinstance(at, EmberTensor):
+    if isinstance(at, bool) or not isinstance(at, SupportsIndex):
         raise ArgumentTypeError(f"at must be an int or a tensor of indices, not {at!r:.60}")
-    if at.ndim != 1:
-        raise ShapeError(
-            f"at must have the shape (count,), with indices example * time + position, or be an "
-            f"int, not a tensor of the shape {at.shape}"
-        )
-    return at
+    index, time = operator.index(at), x.shape[1]
+    if not -time <= index < time:
+        raise IndexOutOfRangeError(f"at: index {index} is out of range for {time} positions")
+    return index
 
 
 def take_positions(x: Tensor, at: Positions) -> Tensor:

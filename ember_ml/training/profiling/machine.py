@@ -36,9 +36,7 @@ class MatrixRate(NamedTuple):
     dtype: str
 
 
-def matrix_rate(
-    backend: str, dtype: str = "float32", device: str | None = None
-) -> MatrixRate:
+def matrix_rate(backend: str, dtype: str = "float32", device: str | None = None) -> MatrixRate:
     """Return the rate of the backend's fastest matrix product, over several sizes.
 
     It is that of `ops.linear`, which most models use: a backend may compute it in float32 where its
