@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import struct
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,21 +45,25 @@ class _UnavailableError(Exception):
     """The library cannot be used; the message is the reason."""
 
 
+class _UnknownValueError(_UnavailableError):
+    """The environment variable asks for an instruction set that there is not."""
+
+
 def _load() -> tuple[ctypes.CDLL, str]:
     """Return the library for this processor, and its instruction set."""
-    wanted = os.environ.get(VARIABLE, "").lower()
+    wanted = os.environ.get(VARIABLE, "").strip().lower()
     if wanted in ("0", "false", "off", "no"):
         raise _UnavailableError(f"switched off by {VARIABLE}={os.environ[VARIABLE]}")
     levels = build.levels()[::-1]
     if wanted not in ("", "1", "true", "on", "yes", *levels):
-        raise _UnavailableError(f"{VARIABLE}={wanted} is none of 0, 1, {', '.join(levels)}")
+        raise _UnknownValueError(f"{VARIABLE}={wanted} is none of 0, 1, {', '.join(levels)}")
     baseline = _open(levels[0])
     supported = levels[: baseline.ember_processor_level() + 1]
     if wanted not in levels:
         best = [level for level in supported if _path(level).is_file()][-1]
         return _open(best), best
     if wanted not in supported:
-        raise _UnavailableError(f"{VARIABLE}={wanted}: the processor does not support it")
+        raise _UnknownValueError(f"{VARIABLE}={wanted}: the processor does not support it")
     return _open(wanted), wanted
 
 
@@ -69,6 +75,11 @@ def _open(level: str) -> ctypes.CDLL:
     path = _path(level)
     if not path.is_file():
         raise _UnavailableError(f"{path.name} was not built; it needs a C compiler")
+    if _is_truncated(path):
+        raise _UnavailableError(
+            f"{path.name} cannot be loaded: the end of the file is missing; install Ember ML "
+            "again, or run `make native` in a clone"
+        )
     try:
         library = ctypes.CDLL(str(path))
         library.ember_source_hash.restype = ctypes.c_char_p
@@ -78,6 +89,27 @@ def _open(level: str) -> ctypes.CDLL:
     if build.SOURCES.is_dir() and built_from != build.source_hash():
         raise _UnavailableError(f"{path.name} was built from other sources; run `make native`")
     return library
+
+
+def _is_truncated(path: Path) -> bool:
+    """Return whether a file in the ELF format lacks its end; to load it would end the process.
+
+    The table of the sections is the last part of the file.
+    """
+    with path.open("rb") as file:
+        head = file.read(64)
+        if head[:5] != b"\x7fELF\x02":  # the loader checks other formats
+            return False
+        if len(head) < 64:
+            return True
+        order = "<" if head[5] == 1 else ">"
+        (table,) = struct.unpack_from(f"{order}Q", head, 40)
+        size, count = struct.unpack_from(f"{order}HH", head, 58)
+        if not count:
+            return False
+        file.seek(table + (count - 1) * size)
+        last = file.read(size)
+    return len(last) < size or not any(last)
 
 
 def _number_of_threads() -> int:
@@ -97,6 +129,8 @@ try:
     library, _status = _load()
 except _UnavailableError as _error:
     library, _status = None, str(_error)
+    if isinstance(_error, _UnknownValueError):
+        warnings.warn(f"the C kernels are off: {_error}", RuntimeWarning, stacklevel=2)
 threads = _number_of_threads()
 """Number of threads of a kernel on the NumPy backend."""
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+import contextlib
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 if TYPE_CHECKING:
     from ember_ml.nn.module import Module
+
+Observer: TypeAlias = Callable[["Module", Callable[[], Any]], Any]
+"""Function (module, run) that returns `run()`, the output of the module's forward pass."""
 
 
 class Hooks:
@@ -20,6 +25,8 @@ class Hooks:
             in another framework. It calls `run_inner`.
         within: Function (module, args, kwargs, run) that runs the forward and its hooks inside
             `around`, such as with rematerialization. It calls `run(module, args, kwargs)`.
+        observer: Function inside `around` that each forward pass goes through, whichever method
+            computes it, such as a timer; see `observing`.
     """
 
     is_used: ClassVar[bool] = False
@@ -29,11 +36,17 @@ class Hooks:
         self.after: list[Handle] = []
         self.around: Callable[..., Any] | None = None
         self.within: Callable[..., Any] | None = None
+        self.observer: Observer | None = None
 
     @property
     def has_any(self) -> bool:
         """Whether there are hooks before or after the forward."""
         return bool(self.before or self.after)
+
+    @property
+    def only_observes(self) -> bool:
+        """Whether nothing but an observer is around the forward."""
+        return self.around is None and self.within is None and not self.has_any
 
     def run(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output of the module, with all hooks applied."""
@@ -43,6 +56,13 @@ class Hooks:
 
     def run_inner(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output of `forward`, with all hooks but `around` applied."""
+        if self.observer is not None:
+            run = functools.partial(self._run_within, module, args, kwargs)
+            return self.observer(module, run)
+        return self._run_within(module, args, kwargs)
+
+    def _run_within(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the output of `forward`, with the hooks inside of the observer applied."""
         if self.within is not None:
             return self.within(module, args, kwargs, self._run_forward)
         return self._run_forward(module, args, kwargs)
@@ -104,10 +124,34 @@ def is_hooked(module: Module) -> bool:
 def drop_unused(module: Module) -> None:
     """Remove the hooks of a module that has none left, so that its calls cost nothing."""
     hooks = module._hooks
-    if hooks is None or hooks.has_any:
-        return
-    if hooks.around is None and hooks.within is None:
+    if hooks is not None and hooks.only_observes and hooks.observer is None:
         del module.__dict__["_hooks"]
+
+
+@contextlib.contextmanager
+def observing(observers: Iterable[tuple[Module, Observer]]) -> Iterator[None]:
+    """Observe the forward passes of modules within the block, outside of earlier observers.
+
+    Args:
+        observers: The modules and their observers.
+    """
+    before = []
+    for module, observer in observers:
+        hooks = hooks_of(module)
+        before.append((module, hooks.observer))
+        hooks.observer = _around(observer, hooks.observer)
+    try:
+        yield
+    finally:
+        for module, earlier in reversed(before):
+            hooks_of(module).observer = earlier
+            drop_unused(module)
+
+
+def _around(observer: Observer, inner: Observer | None) -> Observer:
+    if inner is None:
+        return observer
+    return lambda module, run: observer(module, lambda: inner(module, run))
 
 
 def add_hook(

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, overload
 
 from ember_ml import ops
 from ember_ml._core import runtime, tree
+from ember_ml._core.convert import convert_to_tensor
 from ember_ml._core.dtype import bool_
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    IndexOutOfRangeError,
+    ShapeError,
+)
 from ember_ml._core.tensor import EmberTensor, Tensor, TensorLike
 from ember_ml.nn._hooks import is_hooked
 from ember_ml.nn._inputs import as_tensors
@@ -269,9 +276,12 @@ def run_at(
         timespans: Time between positions, passed to modules that use it only.
     """
     if isinstance(module, SequenceModule) and x.size:
-        is_plain = module._hooks is None and "forward" not in vars(module)
+        hooks = module._hooks
+        is_plain = (hooks is None or hooks.only_observes) and "forward" not in vars(module)
         if is_plain and not is_hooked(module) and (timespans is None or not module.uses_timespans):
-            return module.forward_at(x, at, mask)
+            if hooks is None or hooks.observer is None:
+                return module.forward_at(x, at, mask)
+            return hooks.observer(module, lambda: module.forward_at(x, at, mask))
     return take_positions(run(module, x, mask, timespans), at)
 
 
@@ -371,6 +381,30 @@ Positions: TypeAlias = Tensor | int
 position of every example, such as -1."""
 
 
+def as_positions(at: object, x: Tensor) -> Positions:
+    """Return positions of a sequence; raise an error if they are none.
+
+    Args:
+        at: An int, a vector of indices, or a tuple, range or list of them.
+        x: Tensor of shape (batch, time, features).
+    """
+    if isinstance(at, (tuple, range, list)):
+        at = convert_to_tensor(list(at), None if at else "int64", backend=x.backend)
+    if isinstance(at, EmberTensor):
+        if at.ndim != 1:
+            raise ShapeError(
+                "at must have the shape (count,), with indices example * time + position, or be an "
+                f"int, not a tensor of the shape {at.shape}"
+            )
+        return at
+    if isinstance(at, bool) or not isinstance(at, SupportsIndex):
+        raise ArgumentTypeError(f"at must be an int or a tensor of indices, not {at!r:.60}")
+    index, time = operator.index(at), x.shape[1]
+    if not -time <= index < time:
+        raise IndexOutOfRangeError(f"at: index {index} is out of range for {time} positions")
+    return index
+
+
 def take_positions(x: Tensor, at: Positions) -> Tensor:
     """Return some positions of a sequence, (1, count, features), or (batch, 1, features) for one.
 
@@ -380,11 +414,6 @@ def take_positions(x: Tensor, at: Positions) -> Tensor:
     """
     if isinstance(at, int):
         return x[:, at][:, None]
-    if at.ndim != 1:
-        raise ShapeError(
-            f"at must have the shape (count,), with indices example * time + position, not "
-            f"{at.shape}"
-        )
     return ops.take(ops.reshape(x, (-1, x.shape[-1])), at, axis=0)[None]
 
 

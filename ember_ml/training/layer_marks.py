@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ember_ml.nn._hooks import drop_unused, hooks_of
+from ember_ml.nn._hooks import Observer, observing
 from ember_ml.nn.containers import ModuleDict, ModuleList
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.module import Module
@@ -43,27 +43,15 @@ def layer_marks(layers: Mapping[str, Module], mark: Callable[[str], None]) -> It
         layers: The layers by name.
         mark: Called with `ENTER` or `EXIT` and the name.
     """
-    before = {}
-    for name, module in layers.items():
-        hooks = hooks_of(module)
-        before[name] = hooks.around
-        hooks.around = _around(name, mark, hooks.around)
-    try:
+    with observing((module, _marker(name, mark)) for name, module in layers.items()):
         yield
-    finally:
-        for name, module in layers.items():
-            hooks_of(module).around = before[name]
-            drop_unused(module)
 
 
-def _around(
-    name: str, mark: Callable[[str], None], inner: Callable[..., Any] | None
-) -> Callable[..., Any]:
-    def run(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def _marker(name: str, mark: Callable[[str], None]) -> Observer:
+    def observe(module: Module, run: Callable[[], Any]) -> Any:
         mark(ENTER + name)
-        call = hooks_of(module).run_inner if inner is None else inner
-        output = call(module, args, kwargs)
+        output = run()
         mark(EXIT + name)
         return output
 
-    return run
+    return observe

@@ -365,8 +365,12 @@ def _steps(params: Arrays, step: float) -> list[torch.Tensor]:
 
 @functools.lru_cache(maxsize=8)
 def _step(step: float, device: torch.device) -> torch.Tensor:
-    """Return the number of a step, which the kernels read, for all parameters of a device."""
-    return torch.full((), step, device=device)
+    """Return the number of a step, which the kernels read, for all parameters of a device.
+
+    On the CPU, the memory is NumPy's: torch's record of allocations warns of memory that was
+    allocated before it, and the cache frees a tensor of an earlier step.
+    """
+    return torch.from_numpy(np.full((), step, np.float32)).to(device)
 
 
 def _fused_adam(

@@ -243,6 +243,8 @@ class Block(SequenceMixer):
         """
         if self._residual:
             self.check_sequence(x, mask)
+        if at is not None:
+            at = sequence_module.as_positions(at, x)
         if state is not None:
             self._check_states(state)
             return self._extend(x, state, mask, timespans, at)

@@ -104,6 +104,8 @@ class ParallelBlock(Block):
             at: Positions to return, as in `Block`. Default: all positions.
         """
         self.check_sequence(x, mask)
+        if at is not None:
+            at = sequence_module.as_positions(at, x)
 
         def run(layer: Module, before: State, x: Tensor) -> tuple[Tensor, State]:
             if state is None:

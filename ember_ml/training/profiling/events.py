@@ -53,6 +53,9 @@ class Events:
     Times exclude the calls inside: a native function or a backward pass that calls other ops counts
     without them.
 
+    Args:
+        dispatches_backward: Whether the calls of the backward pass are ops of Ember.
+
     Attributes:
         totals: Sum of the times by op, module and phase.
         timeline: The calls and modules in the order in which they ended.
@@ -63,10 +66,9 @@ class Events:
         modules: Seconds of the forward pass of each module, with the modules inside.
         parts: Seconds of the named parts of a step, such as "update".
         replays: Whether backward passes were measured apart from the computation.
-        dispatches_backward: Whether the calls of the backward pass are ops of Ember.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, dispatches_backward: bool = False) -> None:
         self.totals: defaultdict[Key, Total] = defaultdict(Total)
         self.timeline: list[Event] = []
         self.dropped = 0
@@ -77,7 +79,7 @@ class Events:
         self.modules: defaultdict[int, float] = defaultdict(float)
         self.parts: defaultdict[str, float] = defaultdict(float)
         self.replays = False
-        self.dispatches_backward = False
+        self.dispatches_backward = dispatches_backward
         self._inner = 0.0
 
     @property

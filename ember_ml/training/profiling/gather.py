@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ember_ml._core.op import OPS
 from ember_ml.nn.module import Module
@@ -63,14 +63,17 @@ def rows_by_module(events: Events, modules: Mapping[str, Module], steps: int) ->
         steps: Number of steps.
     """
     own: defaultdict[int, dict[Key, Total]] = defaultdict(dict)
+    whole: defaultdict[int, dict[Key, Total]] = defaultdict(dict)
+    numbers = {name: number for number, name in enumerate(modules)}
+    names = list(modules)
     for key, total in events.totals.items():
         own[key.layer][key] = total
-    names = list(modules)
+        for outer in () if key.layer == OUTSIDE else _outer_names(names[key.layer]):
+            if outer in numbers:
+                whole[numbers[outer]][key] = total
     rows = []
     for number, (name, module) in enumerate(modules.items()):
-        inside = [at for at, other in enumerate(names) if _is_inside(other, name)]
-        parts = {key: total for at in inside for key, total in own[at].items()}
-        row = _row(name or ROOT, type(module).__name__, parts, steps)
+        row = _row(name or ROOT, type(module).__name__, whole[number], steps)
         if not row.calls:
             continue
         python = max(0.0, events.modules[number] / steps - row.forward)
@@ -80,8 +83,12 @@ def rows_by_module(events: Events, modules: Mapping[str, Module], steps: int) ->
     return [*rows, outside._replace(own=outside.seconds)] if own[OUTSIDE] else rows
 
 
-def _is_inside(name: str, outer: str) -> bool:
-    return not outer or name == outer or name.startswith(f"{outer}.")
+def _outer_names(name: str) -> Iterator[str]:
+    """Yield the name of a module, and those of all modules that it is inside of."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+    yield ""
 
 
 def _row(name: str, kind: str, parts: Mapping[Key, Total], steps: int) -> Row:

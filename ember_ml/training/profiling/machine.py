@@ -36,12 +36,16 @@ class MatrixRate(NamedTuple):
     dtype: str
 
 
-def matrix_rate(backend: str, dtype: str = "float32") -> MatrixRate:
+def matrix_rate(backend: str, dtype: str = "float32", device: str | None = None) -> MatrixRate:
     """Return the rate of the backend's fastest matrix product, over several sizes.
 
+    It is that of `ops.linear`, which most models use: a backend may compute it in float32 where its
+    product of half-precision matrices is slow.
+
     Args:
-        backend: Name of the backend; its default device is measured.
+        backend: Name of the backend.
         dtype: Dtype of the matrices.
+        device: Device of the matrices. Default: the backend's default device.
 
     Example:
         >>> from ember_ml.training.profiling.machine import matrix_rate
@@ -51,8 +55,8 @@ def matrix_rate(backend: str, dtype: str = "float32") -> MatrixRate:
     best = MatrixRate(0.0, SIZES[0], dtype)
     with use_backend(backend):
         for size in SIZES:
-            x = ops.astype(ops.full((size, size), 0.5), dtype)
-            seconds = _best(functools.partial(ops.matmul, x, x), REPEATS)
+            x = ops.astype(ops.full((size, size), 0.5, device=device), dtype)
+            seconds = _best(functools.partial(ops.linear, x, x), REPEATS)
             if (rate := 2 * size**3 / seconds) > best.flops:
                 best = MatrixRate(rate, size, dtype)
             next_one = 8 * seconds * REPEATS

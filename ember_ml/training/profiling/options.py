@@ -40,6 +40,12 @@ class ProfileOptions:
     def __post_init__(self) -> None:
         check_integer("ProfileOptions", "steps", self.steps, least=1)
         check_integer("ProfileOptions", "warmup", self.warmup, least=0)
+        for name in ("overwrite", "memory"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise ArgumentTypeError(
+                    f"ProfileOptions: {name} must be True or False, not {value!r:.60}"
+                )
         if not (self.out is None or isinstance(self.out, (str, os.PathLike))):
             raise ArgumentTypeError(
                 f"ProfileOptions: out must be a folder or None, not {self.out!r:.60}"

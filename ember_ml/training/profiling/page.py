@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ember_ml.training.profiling.gather import OUTSIDE_NAME
 from ember_ml.training.profiling.result import Profile, Row
-from ember_ml.training.profiling.sentences import notes, summary
+from ember_ml.training.profiling.sentences import notes, summary, warning
 from ember_ml.training.profiling.units import (
     show_bytes,
     show_flops,
@@ -16,10 +16,15 @@ from ember_ml.training.profiling.units import (
 from ember_ml.training.reports.document import document
 from ember_ml.training.reports.markup import cell, section, table, text
 
-HEAD = ("Calls", "Forward", "Backward", "Share", "Operations", "Rate", "Of matrix product")
+HEAD = ("Calls", "Forward", "Backward", "Share", "Operations", "Rate", "Of peak")
 MARK = '<section id="profile"'
 """What a profile page contains, so that it is recognized."""
 STYLE = """
+body { max-width: 1320px; }
+.ranking li { grid-template-columns: minmax(6rem, 15rem) 1fr 6rem; }
+@media screen and (max-width: 640px) { .ranking li { grid-template-columns: 1fr auto; } }
+.numbers tbody td, .numbers thead button { padding-left: 0.6rem; padding-right: 0.6rem; }
+.numbers tbody th { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; }
 .ranking .name { overflow-wrap: anywhere; }
 .ranking + .box { margin-top: 0.8rem; }
 .kind { white-space: nowrap; }
@@ -48,7 +53,9 @@ def page(profile: Profile) -> str:
     title = f"Profile of {profile.title}"
     steps = f"{profile.steps} step" + ("" if profile.steps == 1 else "s")
     header = text(f"{profile.backend} on {profile.device}; the means of {steps}.")
-    return document(title, f"<p>{header}</p>\n", sections, profile.to_dict(), style=STYLE)
+    remark = warning(profile)
+    header = f"<p>{header}</p>\n" + (f'<p class="warning">{text(remark)}</p>\n' if remark else "")
+    return document(title, header, sections, profile.to_dict(), style=STYLE)
 
 
 def _summary_section(profile: Profile) -> str:
@@ -66,7 +73,7 @@ def _bars(values: Sequence[tuple[str, Sequence[float], str]], whole: float | Non
     total = sum(sum(parts) for _, parts, _ in values) if whole is None else whole
     total = total or 1.0
     items = "".join(
-        f'<li><span class="rank"></span><span></span><span class="name">{text(name)}</span>'
+        f'<li><span class="name">{text(name)}</span>'
         f'<span class="bar">{_lengths([part / total for part in parts])}</span>'
         f'<span class="value">{text(shown)}</span></li>'
         for name, parts, shown in values
@@ -110,7 +117,10 @@ def _groups_section(profile: Profile) -> str:
 def _ops_section(profile: Profile) -> str:
     rows = [_row(row, profile, row.kind) for row in profile.ops]
     body = table(["Op", "Group", *HEAD], rows, "numbers", "Ops", words=2) if rows else ""
-    note = "Time in native calls, the largest first. Click a heading to sort by it."
+    note = (
+        "Time in native calls, the largest first. Peak is the rate of the fastest matrix product. "
+        "Click a heading to sort by it."
+    )
     return section("ops", "Ops", body, note)
 
 

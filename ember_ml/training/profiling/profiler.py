@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Self
 
 from ember_ml._core import runtime
@@ -12,6 +13,7 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError
 from ember_ml.backend import get_backend
 from ember_ml.backend.devices import default_device
 from ember_ml.backend.interface import MemoryRecorder
+from ember_ml.backend.selection import check_name
 from ember_ml.nn.module import Module
 from ember_ml.training.layer_marks import layers_of
 from ember_ml.training.profiling.events import Events
@@ -48,13 +50,15 @@ class Profiler:
         if model is not None and not isinstance(model, Module):
             raise ArgumentTypeError(f"profile: the model must be a Module, not {model!r:.60}")
         parameters = [] if model is None else model.parameters()
-        self.backend = backend or (parameters[0].backend if parameters else get_backend())
+        own = parameters[0].backend if parameters else get_backend()
+        self.backend = own if backend is None else check_name(backend)
+        here = [each for each in parameters if each.backend == self.backend]
+        self._device = here[0].device if here else default_device(self.backend)
+        self._dtype = next((each.dtype.name for each in here if each.dtype.kind == "float"), None)
         self.modules = {} if model is None else dict(model.named_modules())
         self._layers = [] if model is None else list(layers_of(model))
         self.title = "Computation" if model is None else type(model).__name__
-        self.events = Events()
-        module = runtime.load(self.backend)
-        self.events.dispatches_backward = module.profiling.observer is None
+        self.events = self._no_events()
         self.operations = Operations(self.backend)
         self._memory = memory
         self._result: Profile | None = None
@@ -65,17 +69,20 @@ class Profiler:
     def result(self) -> Profile:
         """The profile."""
         if self._result is None:
-            raise ArgumentError("profile: the result is available after the with block")
+            raise ArgumentError(
+                "profile: the result is available after the with block, unless the block raises an "
+                "error"
+            )
         return self._result
 
     def __enter__(self) -> Self:
-        self.restart()
+        events, recorder = self._no_events(), None
         with contextlib.ExitStack() as stack:
-            self._recorder = None
+            stack.enter_context(self._measuring(events))
             if self._memory:
-                self._recorder = stack.enter_context(runtime.load(self.backend).memory.record())
-            stack.enter_context(self.measuring())
+                recorder = stack.enter_context(runtime.load(self.backend).memory.record())
             self._open = stack.pop_all()
+        self.events, self._recorder, self._result = events, recorder, None
         self._start = time.perf_counter()
         return self
 
@@ -90,14 +97,19 @@ class Profiler:
 
     def restart(self) -> None:
         """Forget the measured calls, but not their numbers of operations."""
-        before, self.events = self.events, Events()
-        self.events.dispatches_backward = before.dispatches_backward
+        self.events = self._no_events()
+
+    def _no_events(self) -> Events:
+        return Events(dispatches_backward=runtime.load(self.backend).profiling.observer is None)
+
+    def measuring(self) -> AbstractContextManager[None]:
+        """Return a context in which calls are measured; those of several blocks add up."""
+        return self._measuring(self.events)
 
     @contextlib.contextmanager
-    def measuring(self) -> Iterator[None]:
-        """Measure calls within the block; several blocks add up."""
-        meter = Meter(self.backend, self.events, self.operations)
-        with timed(meter), timed_modules(self.modules, self.events):
+    def _measuring(self, events: Events) -> Iterator[None]:
+        meter = Meter(self.backend, events, self.operations)
+        with timed(meter), timed_modules(self.modules, events):
             yield
 
     def summarize(
@@ -105,24 +117,26 @@ class Profiler:
         seconds: float,
         *,
         steps: int = 1,
-        plain: Sequence[float] = (),
+        plain: float | None = None,
         compiled: bool = False,
+        compiles_later: bool = False,
         between: float | None = None,
         memory: dict[str, int] | None = None,
         layer_memory: dict[str, int] | None = None,
-        dtype: str = "float32",
+        dtype: str | None = None,
     ) -> Profile:
         """Return the profile of what was measured.
 
         Args:
             seconds: Time of all measured steps together, with the time of the measurement.
             steps: Number of steps.
-            plain: Times of steps that were not measured.
-            compiled: Whether these were compiled.
+            plain: Shortest time of a step that was not measured.
+            compiled: Whether such steps were compiled.
+            compiles_later: Whether later steps are compiled.
             between: Mean time between steps.
             memory: Bytes by name.
             layer_memory: Bytes by layer.
-            dtype: Dtype of the matrix product to compare with.
+            dtype: Dtype of the matrix product to compare with. Default: the model's.
         """
         events = self.events
         ops = rows_by_op(events, steps)
@@ -131,19 +145,20 @@ class Profiler:
         return Profile(
             title=self.title,
             backend=self.backend,
-            device=str(default_device(self.backend)),
+            device=self._device,
             steps=steps,
             seconds=max(0.0, seconds - events.overhead) / steps,
             overhead=events.overhead / steps,
-            plain=min(plain) if plain else None,
+            plain=plain,
             compiled=compiled,
+            compiles_later=compiles_later,
             between=between,
             parts={name: value / steps for name, value in events.parts.items()},
             dispatch=dispatch_seconds(events, costs, steps),
             ops=ops,
             groups=rows_by_group(ops),
             modules=rows_by_module(events, self.modules, steps),
-            peak=matrix_rate(self.backend, dtype),
+            peak=matrix_rate(self.backend, dtype or self._dtype or "float32", self._device),
             memory=memory or {},
             layer_memory=layer_memory or {},
             method=runtime.load(self.backend).profiling.METHOD,

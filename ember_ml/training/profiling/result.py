@@ -58,7 +58,8 @@ class Profile:
         steps: Number of profiled steps.
         seconds: Time of a profiled step without the time of the measurement.
         overhead: Time that the measurement added to a step.
-        plain: Shortest time of a step that was not profiled; None if there was none.
+        plain: Shortest time of a step that was not profiled; None if there was none. If batches
+            have several shapes, it is the mean over the profiled steps of those of their shapes.
         compiled: Whether the steps that were not profiled were compiled.
         between: Time from one step to the next, for data, callbacks and logs; None if unknown.
         parts: Time of the parts of a step: "forward", "backward", "update".
@@ -75,6 +76,8 @@ class Profile:
         names: Names of the modules by number.
         layers: Names of the layers that reports list: the parts of the model and of its stacks.
         dropped: Number of calls that are missing in the timeline, because it is too long.
+        compiles_later: Whether the trainer compiles its steps after some batches of the same
+            shapes.
     """
 
     title: str
@@ -100,6 +103,7 @@ class Profile:
     names: Sequence[str] = field(repr=False, default=())
     layers: Sequence[str] = field(repr=False, default=())
     dropped: int = 0
+    compiles_later: bool = False
 
     @property
     def native(self) -> float:

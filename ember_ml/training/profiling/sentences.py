@@ -26,7 +26,8 @@ def _summary(profile: Profile) -> Iterator[tuple[str, str]]:
     what = "step" if profile.plain is not None else "time"
     how = ""
     if profile.plain is not None:
-        kind = "compiled" if profile.compiled else "not compiled"
+        kind = "not compiled yet" if profile.compiles_later else "not compiled"
+        kind = "compiled" if profile.compiled else kind
         how = f" ({kind}, not profiled, the shortest)"
     yield what, f"{show_seconds(profile.step_seconds)}{how}"
     if profile.plain is not None:
@@ -43,18 +44,33 @@ def _summary(profile: Profile) -> Iterator[tuple[str, str]]:
     outside, share = profile.outside
     whole = "forward pass" if profile.replayed else "profiled time"
     yield "native calls", f"{show_seconds(profile.native)} in {calls_of(profile):,.0f} calls"
-    yield "outside of them", f"{show_seconds(outside)}, {show_share(share)} of the {whole}"
+    yield "outside native calls", f"{show_seconds(outside)}, {show_share(share)} of the {whole}"
     dispatch = show_share(profile.dispatch_share)
     yield "Ember's dispatch", f"about {show_seconds(profile.dispatch)}, {dispatch}"
     yield "operations", f"{show_flops(profile.flops)}, {show_flops(profile.rate, 'FLOP/s')}"
     if profile.peak is not None:
         peak = profile.peak
         rate = show_flops(peak.flops, "FLOP/s")
-        yield "matrix product", f"{rate} at {peak.size} x {peak.size}, {peak.dtype}"
-        yield "share of it", show_share(profile.share_of_peak)
+        size = f"{peak.size} x {peak.size}"
+        yield "peak", f"{rate}, the fastest matrix product: {size}, {peak.dtype}"
+        yield "share of peak", show_share(profile.share_of_peak)
     if profile.memory:
         names = ((name.replace("_", " "), size) for name, size in profile.memory.items())
         yield "memory", ", ".join(f"{name} {show_bytes(size)}" for name, size in names)
+
+
+def warning(profile: Profile) -> str:
+    """Return a sentence about a profile without calls; an empty string for others.
+
+    Args:
+        profile: The profile.
+    """
+    if profile.ops:
+        return ""
+    return (
+        f"No op was measured. A profile measures ops of {profile.backend} in its own thread that "
+        "are not compiled."
+    )
 
 
 def calls_of(profile: Profile) -> float:
@@ -78,7 +94,13 @@ def notes(profile: Profile) -> list[str]:
     if profile.compiled:
         texts.append(
             "Training runs compiled steps. The profiled steps are not compiled: a compiled step is "
-            "one program, in which ops are fused and have no times of their own."
+            "one program, in which ops are fused and have no times of their own. It computes the "
+            "outputs of all positions, also of those whose target the loss ignores."
+        )
+    if profile.compiles_later:
+        texts.append(
+            "The trainer compiles its steps later, after enough batches of the same shapes. To "
+            "measure compiled steps, compile them from the first batch on: compile=True."
         )
     if profile.dropped:
         texts.append(

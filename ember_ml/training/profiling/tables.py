@@ -73,6 +73,9 @@ class Meter:
             except BaseException:
                 events.abandon(begun)
                 raise
+            if out is None:  # it leaves the call to the op's body, whose calls are measured
+                events.abandon(begun)
+                return None
             ended = events.end(begun, op.key, key)
             if is_forward:
                 self._follow(op, function, args, kwargs, out, key)
@@ -140,6 +143,8 @@ class Meter:
 
         @functools.wraps(function)
         def call(*args: Any) -> Any:
+            if threading.get_ident() != self._thread:
+                return function(*args)
             events = self.events
             before, events.differentiates = events.differentiates, True
             try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ember_ml.training.profiling.result import Profile, Row
-from ember_ml.training.profiling.sentences import summary
+from ember_ml.training.profiling.sentences import summary, warning
 from ember_ml.training.profiling.units import show_flops, show_seconds, show_share
 
 if TYPE_CHECKING:
@@ -34,18 +34,24 @@ def rendered(profile: Profile) -> Group:
         head.add_row(Text(name, style="bold cyan"), Text(value))
     title = f"Profile of {profile.title}, {profile.backend} on {profile.device}"
     parts: list[RenderableType] = [Text(title, style="bold"), head]
+    if remark := warning(profile):
+        return Group(*parts, Text(remark, style="yellow"))
     parts.append(_table("group", profile.groups, profile))
-    parts.append(_table("op", profile.ops[:MAX_OPS], profile))
-    modules = _largest(profile.modules, MAX_MODULES)
-    if modules:
-        parts.append(_table("module", modules, profile))
+    for kind, rows, count in (
+        ("op", profile.ops, MAX_OPS),
+        ("module", profile.modules, MAX_MODULES),
+    ):
+        if rows:
+            parts.append(_table(kind, _largest(rows, count), profile))
+        if len(rows) > count:
+            parts.append(Text(f"... and {len(rows) - count} more", style="dim"))
     return Group(*parts)
 
 
 def _largest(rows: Sequence[Row], count: int) -> list[Row]:
     """Return the rows with the most time, in their order."""
-    kept = sorted(rows, key=lambda row: -row.seconds)[:count]
-    return [row for row in rows if row in kept]
+    order = sorted(range(len(rows)), key=lambda at: -rows[at].seconds)
+    return [rows[at] for at in sorted(order[:count])]
 
 
 def _table(kind: str, rows: Sequence[Row], profile: Profile) -> Table:

@@ -44,7 +44,7 @@ def write_profile(
 
 
 def check_folder(folder: Path, overwrite: bool) -> None:
-    """Raise an error if the folder has files that must not be replaced.
+    """Raise an error if the folder cannot be written, or has files that must not be replaced.
 
     Args:
         folder: The folder.
@@ -52,6 +52,11 @@ def check_folder(folder: Path, overwrite: bool) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"profile: {folder} is a file; choose a folder")
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise ArgumentError(f"profile: {existing} is a file; choose another folder than {folder}")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise ArgumentError(f"profile: {existing} is not writable; choose another folder")
     for name, mark in MARKS.items():
         path = folder / name
         if path.is_dir():

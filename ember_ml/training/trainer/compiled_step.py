@@ -178,7 +178,7 @@ class CompilePolicy:
         """
         if self._at_once:
             return True
-        shapes = tuple([_kind(leaf) for leaf in tree.leaves_of(batch)])
+        shapes = shapes_of(batch)
         if shapes in self._compiled:
             return True
         self._seen[shapes] += 1
@@ -188,6 +188,14 @@ class CompilePolicy:
         return pays
 
 
+def shapes_of(batch: object) -> tuple[object, ...]:
+    """Return what the work of a step depends on: shapes and dtypes of the tensors of a batch.
+
+    Args:
+        batch: The batch.
+    """
+    return tuple([_kind(leaf) for leaf in tree.leaves_of(batch)])
+
+
 def _kind(leaf: object) -> object:
-    """Return what a compiled program depends on: shape and dtype of a tensor."""
     return (leaf.shape, leaf.dtype.name) if isinstance(leaf, EmberTensor) else type(leaf)

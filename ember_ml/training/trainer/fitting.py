@@ -120,7 +120,8 @@ class Fit:
                     self._run_epoch()
                 if self._is_interrupted():
                     trainer.interrupted = trainer.should_stop = True
-                    self._save_interrupted()
+                    if trainer.profiler is None or not trainer.profiler.stops:
+                        self._save_interrupted()
         if trainer.interrupted:
             raise self._interrupt.error()
 
@@ -201,7 +202,7 @@ class Fit:
         if trainer._runner.group.count:
             following = loader.epoch
             loader.load_state_dict(position)  # callbacks may save before the epoch ends
-            record = trainer._record(trainer._runner.complete())
+            record = trainer._complete_step()
             if record is not None and self._ends_at(record):
                 return
             loader.epoch = following

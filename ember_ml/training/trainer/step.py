@@ -14,7 +14,12 @@ from ember_ml.training.callbacks import Callback
 from ember_ml.training.clipping import clip_by_norm, clip_by_value
 from ember_ml.training.optimizer.plan import kernels
 from ember_ml.training.trainer.accumulation import Accumulation
-from ember_ml.training.trainer.compiled_step import CompiledStep, CompilePolicy
+from ember_ml.training.trainer.compiled_step import (
+    REMAINING,
+    REPEATS,
+    CompiledStep,
+    CompilePolicy,
+)
 from ember_ml.training.trainer.gradients import (
     BatchResult,
     Gradients,
@@ -138,6 +143,14 @@ class StepRunner:
         self.group.add(loss, result.gradients, float(result.weight), terms)
         self._evaluate(self.group.arrays())
         return self.complete() if self.group.count >= self._config.accumulate else None
+
+    @property
+    def compiles_later(self) -> bool:
+        """Whether the policy compiles later steps, if their batches have the same shapes."""
+        if self._policy is None or self.compiled:
+            return False
+        total = self._trainer.total_steps
+        return total is None or total - self._trainer.step >= REPEATS + REMAINING
 
     def _compiles(self, batch: object) -> bool:
         """Return whether to compile the step of a batch."""

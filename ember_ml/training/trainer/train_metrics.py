@@ -10,6 +10,7 @@ from ember_ml._core.errors import ArgumentError
 from ember_ml.training.metrics import Metric
 
 if TYPE_CHECKING:
+    from ember_ml.training.metrics.state import State
     from ember_ml.training.trainer.trainer import Trainer
 
 RESERVED = {"step", "epoch", "loss", "learning_rate", "grad_norm", "seconds", "skipped"}
@@ -44,6 +45,10 @@ class TrainMetrics:
     def names(self) -> list[str]:
         """Return the names of the metrics."""
         return [metric.name for metric in self._step]
+
+    def states(self) -> list[State]:
+        """Return the counters of the step and of the epoch."""
+        return [metric._total() for metric in (*self._step, *self._epoch)]
 
     def add(self, trainer: Trainer, batch: object, outputs: object) -> None:
         """Add a batch.

@@ -368,6 +368,12 @@ class Trainer:
         run = self._runner if profiler is None or profiler.is_done else profiler.run
         return self._record(run(batch))
 
+    def _complete_step(self) -> dict[str, float] | None:
+        """Complete the last step of an epoch, and return its record."""
+        profiler = self.profiler
+        steps = self._runner if profiler is None or profiler.is_done else profiler
+        return self._record(steps.complete())
+
     def _record(self, result: StepResult | None) -> dict[str, float] | None:
         """Count a step, and return its record."""
         if result is None:

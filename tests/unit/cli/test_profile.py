@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from ember_ml.training.profiling import machine
+from ember_ml.training.trainer.profiling import StepProfiler
 from tests.unit.cli.commands import ember, ember_json
 
 RUN = """
@@ -49,6 +51,26 @@ def test_json(run: Path) -> None:
     linear = next(row for row in found["ops"] if row["name"] == "nn.projection.linear")
     assert linear["calls"] == 5
     assert {row["name"] for row in found["modules"]} >= {"(model)", "backbone.blocks.0", "head"}
+
+
+def test_ctrl_c_saves_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = StepProfiler.run
+
+    def interrupted(self: StepProfiler, batch: object) -> object:
+        signal.raise_signal(signal.SIGINT)
+        return measure(self, batch)
+
+    monkeypatch.setattr(StepProfiler, "run", interrupted)
+    result = ember("profile", run, code=130)
+    assert result.stderr.splitlines()[-1] == "stopped"
+    assert "resume" not in result.stdout
+    assert os.listdir() == ["run.yaml"]
+
+
+def test_steps_of_few_batches(run: Path) -> None:
+    """An epoch of one batch ends a step of several."""
+    options = ("--steps", 1, "--warmup", 0, "trainer.accumulate=4")
+    assert ember_json("profile", run, *options)["steps"] == 1
 
 
 def test_errors(run: Path) -> None:

@@ -96,6 +96,8 @@ STATUS = "from ember_ml import _native; print(_native.status(), _native.library 
 def test_environment_variable(value, reason):
     result = python("-c", STATUS, EMBER_ML_NATIVE=value)
     assert result.stdout.startswith(reason), (result.stdout, result.stderr)
+    warning = "RuntimeWarning: the C kernels are off: EMBER_ML_NATIVE=fast is none of"
+    assert (warning in result.stderr) is (value == "fast")
 
 
 CHECK = """
@@ -125,6 +127,23 @@ def test_missing_and_damaged_libraries(tmp_path, monkeypatch):
     assert _load_from(tmp_path, monkeypatch) == f"{name} was not built; it needs a C compiler"
     (tmp_path / name).write_bytes(b"not a library")
     assert _load_from(tmp_path, monkeypatch).startswith(f"{name} cannot be loaded: ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="libraries are in the ELF format")
+@pytest.mark.parametrize("share", [0.0001, 0.5, 0.999])
+def test_truncated_libraries(share, tmp_path, monkeypatch):
+    """To load one would end the process with SIGBUS."""
+    monkeypatch.delenv("EMBER_ML_NATIVE", raising=False)
+    name = build.library_name(build.levels()[-1])
+    whole = (build.FOLDER / name).read_bytes()
+    half = whole[: int(share * len(whole))]
+    assert not _native._is_truncated(build.FOLDER / name)
+    for content in (half, half + bytes(len(whole) - len(half))):  # as after a loss of power
+        (tmp_path / name).write_bytes(content)
+        reason = _load_from(tmp_path, monkeypatch)
+        assert reason.startswith(f"{name} cannot be loaded: the end of the file is missing")
+        monkeypatch.undo()
+        monkeypatch.delenv("EMBER_ML_NATIVE", raising=False)
 
 
 def test_library_of_other_sources(tmp_path, monkeypatch):

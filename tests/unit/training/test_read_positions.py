@@ -323,17 +323,30 @@ def test_blocks_return_chosen_positions(backend: str, block: type[nn.blocks.Bloc
 
 
 def test_wrong_indices_are_refused(on_numpy: None) -> None:
-    with pytest.raises(ShapeError, match=r"at must have the shape \(count,\).* not \(1, 2\)"):
+    with pytest.raises(ShapeError, match=r"at must have the shape \(count,\).* shape \(1, 2\)"):
         model()(TOKENS, at=array([[0, 1]]))
+    with pytest.raises(ShapeError, match=r"or be an int, not a tensor of the shape \(\)"):
+        model()(TOKENS, at=array(np.int64(-1)))
+    for wrong in (True, 1.0, "last", slice(0, 2)):
+        with pytest.raises(TypeError, match="at must be an int or a tensor of indices, not"):
+            model()(TOKENS, at=wrong)
     with pytest.raises(ShapeError, match=r"expected tokens of shape \(batch, time\), got \(8,\)"):
         model().prefill(TOKENS[0])
     with pytest.raises(IndexError, match="index 24 is out of bounds"):
         model()(TOKENS, at=array([BATCH * TIME]))
-    with pytest.raises(IndexError, match="index 8 is out of range"):
-        model()(TOKENS, at=TIME)
+    for block in ("hyena", "mlp hyena", "hyena mlp", "mamba", "attention"):
+        with pytest.raises(IndexError, match="at: index 8 is out of range for 8 positions"):
+            model(block)(TOKENS, at=TIME)
+    with pytest.raises(IndexError, match="at: index -9 is out of range for 8 positions"):
+        model()(TOKENS, state=model().initial_state(BATCH), at=-TIME - 1)
     with pytest.raises(TypeError, match="indices must be integers, not float32"):
         model()(TOKENS, at=array([0.5]))
-    assert model()(TOKENS, at=array(np.zeros(0, int))).shape == (0, VOCAB)
+    for nothing in (array(np.zeros(0, int)), [], ()):
+        assert model()(TOKENS, at=nothing).shape == (0, VOCAB)
+    ours = model()
+    np.testing.assert_array_equal(ours(TOKENS, at=np.int64(-2)).numpy(), ours(TOKENS, at=-2))
+    for some in (range(2, 4), (2, 3), [2, 3]):
+        np.testing.assert_array_equal(ours(TOKENS, at=some).numpy(), ours(TOKENS, at=array([2, 3])))
 
 
 METRICS = [entry for entry in registry.available("metrics") if entry.target.skips_ignored]

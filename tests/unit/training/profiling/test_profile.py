@@ -12,9 +12,15 @@ from torch.utils.flop_counter import FlopCounterMode
 from ember_ml import _native, autodiff, nn, ops
 from ember_ml._core import runtime
 from ember_ml._core.dispatch import OPS
-from ember_ml._core.errors import ArgumentError, ArgumentTypeError, ConcurrentUseError
+from ember_ml._core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ConcurrentUseError,
+    UnknownBackendError,
+)
 from ember_ml.autodiff.sweep import SweepLog
 from ember_ml.backend import use_backend
+from ember_ml.interop import to_torch
 from ember_ml.nn.flops import count_flops
 from ember_ml.training import profile
 from ember_ml.training.profiling import Profile, matrix_rate
@@ -204,6 +210,126 @@ def test_other_threads_and_backends_are_not_measured():
     assert measured.result.modules[0].name == "(outside of the model)"
 
 
+def test_backward_passes_of_other_threads_are_not_measured():
+    started, resume = threading.Event(), threading.Event()
+
+    @autodiff.custom_gradient
+    def slow(x):
+        def gradient(g):
+            started.set()
+            assert resume.wait(10)
+            return g
+
+        return x * 1.0, gradient
+
+    def work():
+        with use_backend("numpy"):
+            autodiff.grad(lambda x: ops.sum(slow(x)))(ops.ones((2,)))
+
+    with use_backend("numpy"):
+        x = ops.ones((4, 4))
+        with profile() as measured:
+            thread = threading.Thread(target=work)
+            thread.start()
+            assert started.wait(10)
+            ops.exp(x)
+            resume.set()
+            thread.join()
+    (row,) = measured.result.ops
+    assert (row.name, row.calls, row.backward) == ("exponential.exp", 1, 0)
+
+
+def test_a_profile_within_itself_is_refused(backend):
+    """The outer block still measures, with and without the memory."""
+    x = ops.ones((4,))
+    for memory in (False, True):
+        measured = profile(memory=memory)
+        with measured:
+            ops.exp(x)
+            with pytest.raises(ConcurrentUseError), measured:
+                pass
+            ops.exp(x)
+        assert [row.calls for row in measured.result.ops] == [2]
+        assert bool(measured.result.memory) is memory
+
+
+def test_a_block_that_fails_has_no_result():
+    measured = profile()
+    with measured:
+        ops.ones((2,))
+    assert measured.result
+
+    def fail():
+        with measured:
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fail()
+    with pytest.raises(ArgumentError, match="unless the block raises an error"):
+        _ = measured.result
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_the_matrix_product_has_the_dtype_of_the_model(dtype):
+    with use_backend("torch"):
+        layer = nn.layers.Dense(4, 4).to(dtype=dtype)
+        with profile(layer) as measured:
+            layer(ops.astype(ops.ones((2, 4)), dtype))
+    assert measured.result.peak.dtype == dtype
+
+
+def test_other_backends_have_their_own_device_and_name():
+    layer = nn.layers.Dense(4, 4)
+    with profile(layer, backend="torch") as measured:
+        pass
+    assert (measured.result.backend, measured.result.peak.dtype) == ("torch", "float32")
+    with pytest.raises(UnknownBackendError, match="did you mean 'torch'"):
+        profile(backend="torhc")
+
+
+@pytest.mark.usefixtures("backend")
+def test_positions_that_are_left_out_are_not_measured():
+    """A profile measures the calls of the same computation without it."""
+    model = nn.models.LanguageModel("gru hyena swiglu", 16, 32, max_length=8).eval()
+    tokens, at = ops.zeros((2, 8), dtype="int64"), ops.asarray([3])
+    with profile(model) as measured:
+        logits = model(tokens, at=at)
+    assert bool(ops.allclose(logits, model(tokens, at=at)))
+    assert measured.result.flops == pytest.approx(count_flops(model, tokens, at=at), rel=1e-6)
+    assert measured.result.flops < 0.9 * count_flops(model, tokens)
+    rows = {row.name: row for row in measured.result.modules}
+    assert rows["backbone.blocks.1.layer"].forward > 0
+    assert rows["backbone.blocks.1.layer"].seconds < rows["backbone.blocks.1"].seconds
+
+
+def test_calls_that_are_left_to_the_body_count_as_its_ops():
+    """A native function that returns None has not computed anything."""
+    with use_backend("numpy"):
+        x = ops.ones((1, 2, 5, 4))
+        with _native.switched_off(), profile() as measured:
+            ops.gated_linear_attention(x, x, x)
+    names = [row.name for row in measured.result.ops]
+    assert names
+    assert "linear_attention._attend" not in names
+
+
+def test_modules_of_a_torch_module():
+    """Ember modules inside a torch module are listed, and reach it while they are measured."""
+    with use_backend("torch"):
+        model = nn.Sequential(nn.layers.Dense(4, 4), nn.layers.Dense(4, 2))
+        module = to_torch(model)
+        with profile(model) as measured:
+            module(torch.ones(2, 4))
+            model(ops.ones((2, 4)))
+            assert to_torch(model) is module
+    rows = {row.name: row for row in measured.result.modules}
+    assert {name: row.calls for name, row in rows.items() if name != "(outside of the model)"} == {
+        "(model)": 4,
+        "0": 2,
+        "1": 2,
+    }
+
+
 @pytest.mark.usefixtures("backend")
 def test_memory():
     with profile(memory=True) as measured:
@@ -247,6 +373,12 @@ def test_machine(backend):
     rate = matrix_rate(backend, "float32")
     assert rate.flops > 0
     assert rate.dtype == "float32"
+    layer, x = nn.layers.Dense(64, 64).to(dtype="float16"), ops.ones((256, 64), dtype="float16")
+    layer(x)
+    with profile(layer) as measured:
+        for _ in range(20):
+            layer(x)
+    assert measured.result.share_of_peak < 2  # the product of the layer itself
     for recorded in (False, True):
         costs = dispatch_costs(backend, recorded=recorded)
         assert set(costs) == {"unary", "binary", "reduction", "general"}

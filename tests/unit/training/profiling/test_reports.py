@@ -9,8 +9,9 @@ from collections import defaultdict
 import pytest
 
 from ember_ml import nn, ops
-from ember_ml.training import profile
+from ember_ml.training import ProfileOptions, Trainer, profile
 from ember_ml.training.profiling import events, trace_events, write_profile
+from ember_ml.training.profiling import text as tables
 from ember_ml.training.profiling.page import page
 
 
@@ -56,13 +57,39 @@ def test_trace(tmp_path):
     assert {"(model)", "parts.<script>&", "nn.projection.linear"} <= names
     assert any(name.startswith("nn.projection.linear backward") for name in names)
     assert min(start for spans in rows.values() for start, _ in spans) == 0
-    for spans in rows.values():
+    check_nesting(rows.values())
+
+
+def check_nesting(rows):
+    """Check that the spans of each row are nested or apart."""
+    for spans in rows:
         open_until: list[float] = []
         for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
             while open_until and open_until[-1] <= start + 1e-6:
                 open_until.pop()
             assert not open_until or end <= open_until[-1] + 1e-3
             open_until.append(end)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_trace_of_training(accumulate):
+    """The parts of a step lie within it."""
+    model = nn.layers.Dense(4, 2)
+    trainer = Trainer(
+        model, "mse", progress=False, accumulate=accumulate, profile=ProfileOptions(2, 0, None)
+    )
+    trainer.fit((ops.ones((8, 4)), ops.ones((8, 2))), steps=6, batch_size=4)
+    rows = defaultdict(list)
+    for event in trace_events(trainer.profiler.result)["traceEvents"]:
+        if event["ph"] == "X":
+            rows[event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+            if event["tid"] == 1 and event["name"] in ("step", "batch"):
+                rows["wholes"].append(rows[1][-1])
+    check_nesting(rows.values())
+    assert len(rows["wholes"]) == 2 * accumulate
+    for start, end in rows[1]:
+        assert any(first <= start and end <= last + 1e-3 for first, last in rows["wholes"])
 
 
 def test_long_timelines_are_cut(monkeypatch):
@@ -93,6 +120,24 @@ def test_page():
 def test_tables():
     result = measured()
     text = str(result)
-    for part in ("Profile of Evil", "native calls", "matrix product", "nn.projection.linear"):
+    for part in ("Profile of Evil", "native calls", "fastest matrix product", "projection.linear"):
         assert part in text
-    assert "share of it" in text
+    assert "share of peak" in text
+    assert "more" not in text
+
+
+def test_tables_say_what_they_leave_out(monkeypatch):
+    monkeypatch.setattr(tables, "MAX_OPS", 1)
+    monkeypatch.setattr(tables, "MAX_MODULES", 2)
+    result = measured()
+    shown = str(result).splitlines()
+    assert f"... and {len(result.ops) - 1} more" in shown
+    assert shown[-1] == f"... and {len(result.modules) - 2} more"
+
+
+def test_profiles_without_calls_say_why():
+    with profile(backend="torch") as result:
+        pass
+    for shown in (str(result.result), page(result.result)):
+        assert "No op was measured. A profile measures ops of torch in its own thread" in shown
+    assert "No op was measured" not in page(measured())

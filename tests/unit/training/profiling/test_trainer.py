@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import warnings
@@ -10,8 +11,11 @@ import pytest
 
 from ember_ml import nn, ops
 from ember_ml._core.errors import ArgumentError, ArgumentTypeError
+from ember_ml.backend import use_backend
 from ember_ml.memory import measure
 from ember_ml.training import ProfileOptions, Trainer
+from ember_ml.training.callbacks import Callback
+from ember_ml.training.trainer import profiling
 from tests.backends import compiles, is_lazy
 
 BLOCKS = ["backbone.blocks.0", "backbone.blocks.1"]
@@ -101,6 +105,115 @@ def test_accumulation_and_rematerialization():
     assert set(result.parts) == {"forward", "backward", "update"}
 
 
+def test_epochs_that_end_within_a_step():
+    """The last step of an epoch counts, although it has fewer batches."""
+    with use_backend("numpy"):
+        options = ProfileOptions(2, 1, None)
+        trainer = fitted(options, accumulate=3, steps=options.total)  # 2 steps an epoch
+        assert trainer.profiler.is_done
+        assert len(trainer.history.losses) == options.total
+        result = trainer.profiler.result
+        assert {row.name: row.calls for row in result.ops}["nn.projection.linear"] == 10
+        trainer = fitted(ProfileOptions(1, 0, None), accumulate=8, steps=4)  # 1 step an epoch
+        assert trainer.profiler.is_done
+        assert set(trainer.profiler.result.parts) == {"forward", "backward", "update"}
+
+
+def test_the_time_of_a_step_is_that_of_its_shapes(monkeypatch):
+    """The last batch of an epoch is smaller, and its step is shorter."""
+    with use_backend("numpy"):
+        seconds = {4: 5.0, 1: 1.0}
+        clock = itertools.count()
+        trainer = Trainer(model_of(), progress=False, profile=ProfileOptions(3, 0, None))
+        runner, now = trainer._runner, [0.0]
+        monkeypatch.setattr(profiling.time, "perf_counter", lambda: now[0] + 1e-9 * next(clock))
+
+        class Slow:
+            def __getattr__(self, name):
+                return getattr(runner, name)
+
+            def __call__(self, batch):
+                now[0] += seconds[len(batch[0])]
+                return runner(batch)
+
+        trainer._runner = Slow()
+        tokens = data()[0][:5]
+        trainer.fit((tokens, tokens), steps=trainer.profiler.options.total, batch_size=4)
+    # steps 4 to 6 are profiled: 4, 1 and 4 examples
+    assert trainer.profiler.result.plain == pytest.approx(11 / 3, rel=1e-3)
+
+
+def test_gaps_between_steps_are_those_between_batches_together(monkeypatch):
+    with use_backend("numpy"):
+        clock = itertools.count()
+        monkeypatch.setattr(profiling.time, "perf_counter", lambda: float(next(clock)))
+        plain = fitted(ProfileOptions(2, 1, None), steps=6).profiler.result
+        twice = fitted(ProfileOptions(2, 1, None), steps=6, accumulate=2).profiler.result
+    assert twice.between == pytest.approx(2 * plain.between)
+
+
+def test_profile_of_a_model_that_has_moved():
+    with use_backend("numpy"):
+        trainer = Trainer(model_of(), progress=False, profile=ProfileOptions(1, 0, None))
+        trainer.model.to_backend("torch")
+        trainer.fit(data(), steps=4, batch_size=4)
+    result = trainer.profiler.result
+    assert result.backend == "torch"
+    assert result.flops > 0
+
+
+def test_functions_of_the_objects_stay():
+    """A profile restores what a program has set on the trainer and the optimizer."""
+    with use_backend("numpy"):
+        trainer = Trainer(model_of(), progress=False, profile=ProfileOptions(1, 0, None))
+        steps, losses = [], []
+        step, compute_loss = trainer.optimizer.step, trainer.compute_loss
+        trainer.optimizer.step = lambda grads: (steps.append(1), step(grads))[1]
+        trainer.compute_loss = lambda batch: (losses.append(1), compute_loss(batch))[1]
+        trainer.fit(data(), steps=6, batch_size=4)
+    assert len(steps) == len(losses) == 6
+
+
+def test_positions_without_a_target(backend):
+    """Profiled steps leave out what other steps leave out, and so does the memory."""
+    tokens, targets = data()
+    sparse = ops.where(ops.arange(12) == 7, targets, -100)
+    results = []
+    for wanted in (targets, sparse):
+        trainer = Trainer(
+            model_of("gru hyena", max_length=12),
+            "cross_entropy",
+            progress=False,
+            compile=False,
+            profile=ProfileOptions(1, 0, None),
+        )
+        trainer.fit((tokens, wanted), steps=4, batch_size=4)
+        results.append(trainer.profiler.result)
+    whole, part = ({row.name: row for row in result.modules} for result in results)
+    assert part["head"].flops == pytest.approx(whole["head"].flops / 12)
+    projection = 3 * 2 * 16 * 16 * 4 * 11  # what the mixer leaves out of a step
+    name = "backbone.blocks.1"
+    assert part[name].flops <= whole[name].flops - projection
+    kept = [result.layer_memory.get("head", 0) for result in results]
+    assert kept[1] < kept[0] or is_lazy(backend)
+
+
+def test_memory_of_accumulated_gradients(backend):
+    if is_lazy(backend):
+        pytest.skip("the order in which lazy arrays are computed and freed varies")
+    trainer = fitted(ProfileOptions(1, 0, None), accumulate=2, steps=4)
+    batch = tuple(x[:4] for x in data())
+    whole = measure(trainer.model, batch, loss="cross_entropy", accumulate=2)
+    assert trainer.profiler.result.memory["peak"] == pytest.approx(whole.peak, rel=0.1)
+
+
+def test_profiles_of_torch_are_silent(capfd):
+    """Its record of allocations warns of memory that was allocated before, at this step."""
+    with use_backend("torch"):
+        fitted(ProfileOptions(1, 10, None), steps=14, metrics=["accuracy"], train_metrics=True)
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.usefixtures("backend")
 def test_training_that_ends_early(tmp_path):
     trainer = Trainer(
@@ -109,8 +222,10 @@ def test_training_that_ends_early(tmp_path):
         progress=False,
         profile=ProfileOptions(4, 1, tmp_path / "p"),
     )
-    with pytest.warns(UserWarning, match="ended after 3 steps, before a step was profiled"):
+    match = "ended after 3 steps, before a step was profiled"
+    with pytest.warns(UserWarning, match=match) as record:
         trainer.fit(data(), steps=3, batch_size=4)
+    assert record[0].filename == __file__
     with pytest.raises(ArgumentError, match="complete after 11 steps; 3 have run"):
         _ = trainer.profiler.result
     trainer.fit(data(), steps=5, batch_size=4)
@@ -119,6 +234,15 @@ def test_training_that_ends_early(tmp_path):
         warnings.simplefilter("error")
         trainer.fit(data(), steps=4, batch_size=4)
     assert trainer.profiler.is_done
+
+
+def test_errors_are_not_hidden_by_a_warning():
+    class Stop(Callback):
+        def on_step_end(self, trainer, record):
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fitted(ProfileOptions(1, 1, None), callbacks=[Stop()])
 
 
 def test_options(tmp_path, monkeypatch):
@@ -137,6 +261,8 @@ def test_options(tmp_path, monkeypatch):
         ({"warmup": -1}, "warmup must be at least 0"),
         ({"steps": 1.5}, "steps"),
         ({"out": 3}, "out must be a folder or None"),
+        ({"memory": "no"}, "memory must be True or False, not 'no'"),
+        ({"overwrite": None}, "overwrite must be True or False"),
     ):
         with pytest.raises((ArgumentError, ArgumentTypeError), match=match):
             ProfileOptions(**options)
@@ -161,3 +287,13 @@ def test_files_of_others_stay(tmp_path):
     (tmp_path / "d" / "trace.json").mkdir(parents=True)
     with pytest.raises(ArgumentError, match="is a folder; choose another"):
         fitted(tmp_path / "d")
+
+
+def test_folders_that_cannot_be_written_are_refused_before_training(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ArgumentError, match=r"file is a file; choose another folder than .*deep"):
+        fitted(tmp_path / "file" / "very" / "deep")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
+    with pytest.raises(ArgumentError, match="is not writable"):
+        fitted(tmp_path / "new" / "folder")
+    assert sorted(os.listdir(tmp_path)) == ["file"]
