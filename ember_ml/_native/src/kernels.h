@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))
+#define INLINE static inline __attribute__((always_inline))
+#define NOINLINE static __attribute__((noinline))
 #define CONCAT_(a, b) a##_##b
 #define CONCAT(a, b) CONCAT_(a, b)
 
