@@ -35,7 +35,7 @@ os.environ["MKL_NUM_THREADS"] = "1"
 
 import numpy as np
 import torch
-from recurrent_kernels import ROWS, ember_call
+from recurrent_kernels import ROWS, ember_call, torch_call
 from source_trees import TreeProcess
 from torch.nn import functional as F
 
@@ -77,17 +77,6 @@ def numpy_call(function: Callable[..., Any], *arrays: np.ndarray) -> Call:
     def call() -> object:
         _, pull = autodiff.vjp(function, *operands)
         return pull(g)
-
-    return call
-
-
-def torch_call(function: Callable[..., Any], *arrays: np.ndarray) -> Call:
-    """Return a call of the function and its gradient in torch."""
-    leaves = [torch.from_numpy(x.copy()).requires_grad_() for x in arrays]
-    g = torch.from_numpy(_normal(*function(*leaves).shape))
-
-    def call() -> object:
-        return torch.autograd.grad(function(*leaves), leaves, g)
 
     return call
 
