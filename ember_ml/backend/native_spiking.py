@@ -24,11 +24,6 @@ def serves(operands: Operands, options: Options) -> bool:
     return operands.taps is None and not options.refractory and 0 not in shape
 
 
-def real_operands(operands: Operands) -> list[Any]:
-    """Return the arrays of floating point numbers."""
-    return [x for x in operands[:7] if x is not None]
-
-
 def _arguments(
     frame: Frame, operands: Operands, options: Options, mask: Any
 ) -> tuple[list[Any], list[int]]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import torch
 
-from ember_ml._native.frame import Frame
 from ember_ml.backend import native_gated_filters
 from ember_ml.backend.native_gate_parts import GateParts
 from ember_ml.backend.torch import long_convolution as long
-from ember_ml.backend.torch.native import frame
+from ember_ml.backend.torch.native import accepted_frame
 from ember_ml.backend.torch.ops import _kernel_calls as kernel_calls
 
 
@@ -33,7 +32,7 @@ class DirectGates:
 
     def run(self, *operands: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return the result, and that of the long filters if a gradient needs it."""
-        access = cast("Frame", frame(*operands))  # `is_served` has accepted them
+        access = accepted_frame(*operands)
         keep = any(x.requires_grad for x in operands)
         out, mixed = native_gated_filters.forward(access, operands, self.mask, keep)
         return out.transpose(0, 1), mixed
@@ -42,7 +41,7 @@ class DirectGates:
         """Return the gradients of all operands."""
         if not kernel_calls.is_served(g, *operands, least=1):  # as in `with_adjoint`
             return kernel_calls.gradients(self.plain, operands, g)
-        access = cast("Frame", frame(g, *operands))
+        access = accepted_frame(g, *operands)
         of_x, *grads, taps = native_gated_filters.adjoint(access, operands, self.mask, mixed, g)
         unused = operands[3].shape[1] - taps.shape[1]
         return [of_x.transpose(0, 1), *grads, torch.constant_pad_nd(taps, (0, unused))]
@@ -109,5 +108,4 @@ class Gates:
             yield slice(at, at + self.size)
 
     def _parts(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> GateParts:
-        access = cast("Frame", frame(x, weight, bias))  # `is_served` has accepted them
-        return GateParts(access, x, weight, bias, self.mask)
+        return GateParts(accepted_frame(x, weight, bias), x, weight, bias, self.mask)

@@ -15,10 +15,10 @@ from ember_ml.backend import linear_attention as shared
 from ember_ml.backend import native_linear_attention as native
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
-from ember_ml.backend.torch.nesting import tracing
+from ember_ml.backend.torch.nesting import needs_plain_ops
 from ember_ml.backend.torch.opaque import opaque_scan
 from ember_ml.backend.torch.ops.linearalg.solving import solve_triangular
-from ember_ml.backend.torch.ops.recurrence import is_exporting, linear_recurrence
+from ember_ml.backend.torch.ops.recurrence import linear_recurrence
 
 _DTYPES = (torch.float32, torch.float64)
 
@@ -41,7 +41,7 @@ def served(*operands: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
 
 def _is_opaque(*operands: Any) -> bool:
     """Return whether a compiler sees the call as one op."""
-    if _native.library is None or tracing.gradients or is_exporting():
+    if _native.library is None or needs_plain_ops():
         return False
     dtype = operands[0].dtype
     alike = all(x is None or (x.dtype is dtype and x.device.type == "cpu") for x in operands)

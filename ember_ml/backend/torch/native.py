@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctypes import CDLL
+from typing import cast
 
 import torch
 
@@ -47,6 +48,11 @@ def frame(*tensors: torch.Tensor | None, library: CDLL | None = None) -> Frame |
         torch.nn.functional.linear,
         torch.get_num_threads(),
     )
+
+
+def accepted_frame(*tensors: torch.Tensor | None) -> Frame:
+    """Return the access to tensors that `_kernel_calls.is_served` has accepted."""
+    return cast("Frame", frame(*tensors))
 
 
 def _copy(x: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:

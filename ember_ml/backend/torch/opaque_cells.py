@@ -14,8 +14,7 @@ from ember_ml import _native
 from ember_ml._native.frame import Frame
 from ember_ml.backend.torch import native_loops
 from ember_ml.backend.torch.native import SUFFIXES, frame
-from ember_ml.backend.torch.nesting import tracing
-from ember_ml.backend.torch.ops.recurrence import is_exporting
+from ember_ml.backend.torch.nesting import needs_plain_ops
 
 Passes = Callable[..., native_loops.Pair]
 
@@ -116,7 +115,7 @@ def serves(operands: Sequence[Any]) -> bool:
     Args:
         operands: Operands of a cell with shapes that fit; None for one that is not given.
     """
-    if _native.library is None or tracing.gradients or is_exporting():
+    if _native.library is None or needs_plain_ops():
         return False
     dtype = operands[0].dtype
     return (

@@ -11,7 +11,7 @@ from ember_ml.backend import native_spiking, spiking
 from ember_ml.backend.spiking import Operands, Options
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.native import frame
-from ember_ml.backend.torch.nesting import in_transform, tracing
+from ember_ml.backend.torch.nesting import in_transform, needs_plain_ops
 from ember_ml.backend.torch.spiking import Saved
 from ember_ml.backend.torch.spiking import run as _run_steps
 from ember_ml.backend.torch.spiking_adjoint import Adjoint
@@ -46,8 +46,7 @@ def spiking_scan(
     if not x.shape[1]:
         return x.clone(), x.clone(), state.clone()
     if torch.compiler.is_compiling():
-        exporting = getattr(torch.compiler, "is_exporting", lambda: False)()
-        if tracing.gradients or exporting:
+        if needs_plain_ops():
             return _plain(Operands(*arrays), options)
         return _opaque(*arrays, *options)
     if in_transform():
