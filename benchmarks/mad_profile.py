@@ -103,7 +103,7 @@ class Clock(Callback):
 
 
 def peak(repeats: int = 5) -> float:
-    """Return the operations a second of the active backend's best float32 matrix product."""
+    """Return the operations per second of the active backend's best float32 matrix product."""
     best = 0.0
     for size in GEMM_SIZES:
         x = ops.random.normal((size, size))

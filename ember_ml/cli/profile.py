@@ -31,7 +31,7 @@ def profile(
         ),
     ] = None,
     steps: Annotated[int, typer.Option(help="Number of steps to profile.")] = 5,
-    warmup: Annotated[int, typer.Option(help="Number of steps before.")] = 3,
+    warmup: Annotated[int, typer.Option(help="Number of steps before the profiled ones.")] = 3,
     out: Annotated[Path, typer.Option("--output", help="Folder of the report.")] = Path("profile"),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace files that are not parts of a profile.")

@@ -99,7 +99,7 @@ def _checkpointed_scan(
     d: TensorLike | None = None,
     state: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the output, the last state, and the states from which a gradient computes the others.
+    """Return the output, the last state, and stored states, from which the backward pass continues.
 
     States are (batch, states, channels). The third result holds the state after each chunk of
     16 steps, (batch, time // 16, states, channels); it has no gradient.
@@ -126,7 +126,7 @@ def _checkpointed_scan_adjoint(
     d: TensorLike | None = None,
     state: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of u, dt, a, b, c, d and the state; zeros for what is None.
+    """Return the gradients of u, dt, a, b, c, d and the state; zeros for missing operands.
 
     The body does not use the saved states, which have no gradient.
     """

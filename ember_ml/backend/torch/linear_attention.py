@@ -23,8 +23,8 @@ from ember_ml.backend.torch.ops.recurrence import linear_recurrence
 _DTYPES = (torch.float32, torch.float64)
 
 
-def served(*operands: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Return the outputs and the last state, empty without a first one; None if not served.
+def by_kernel(*operands: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return the outputs and the last state, empty without a first one; None without a kernel.
 
     Args:
         operands: The operands, in shapes that agree.

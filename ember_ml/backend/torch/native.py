@@ -17,12 +17,12 @@ _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 
 def frame(*tensors: torch.Tensor | None, library: CDLL | None = None) -> Frame | None:
-    """Return the access to tensors of one dtype; None if the kernels do not serve them.
+    """Return the access to tensors of one dtype; None if the kernels do not take them.
 
-    They serve dense tensors in memory. A dispatch mode or a tracer must see torch's own ops.
+    They take dense tensors in memory. A dispatch mode or a tracer must see torch's own ops.
 
     Args:
-        tensors: Operands of a kernel; None for an operand that is not given.
+        tensors: Operands of a kernel; None for a missing one.
         library: Library of the kernels. Default: the one in use.
     """
     library = _native.library if library is None else library

@@ -72,7 +72,7 @@ class OpaqueCell:
 
     def _pull(self, *args: Any) -> list[torch.Tensor]:
         operands, option = self._split(args)
-        operands[0] = operands[0].detach().requires_grad_()  # the passes look at it
+        operands[0] = operands[0].detach().requires_grad_()  # `pull` reads `requires_grad`
         run, pull = self.passes(_access(operands), option)
         grads = pull(operands, run(*operands)[1], *args[-1])
         return [
@@ -105,11 +105,11 @@ _LIBRARY = _native.library  # a compiled graph keeps it if the kernels are switc
 
 def _access(operands: Sequence[Any]) -> Frame:
     access = frame(*operands, library=_LIBRARY)
-    assert access is not None  # `serves` has accepted the operands
+    assert access is not None  # `accepts` has checked the operands
     return access
 
 
-def serves(operands: Sequence[Any]) -> bool:
+def accepts(operands: Sequence[Any]) -> bool:
     """Return whether a compiler sees the call as one op.
 
     Args:

@@ -120,7 +120,7 @@ class ResidualBlock(SequenceMixer):
 
     @property
     def is_position_wise(self) -> bool:  # type: ignore[override]
-        """Whether the layer and the norms are, and no example skips them."""
+        """Whether the layer and the norms map each position by itself; no example skips them."""
         return self.layer.is_position_wise and self._adds_by_position()
 
     def _adds_by_position(self) -> bool:

@@ -33,7 +33,7 @@ class Event(NamedTuple):
     start: float
     seconds: float
     replayed: bool = False
-    """Whether the call was measured apart from the computation."""
+    """Whether the call was measured separately from the computation."""
 
 
 class Total:
@@ -62,7 +62,7 @@ class Events:
         differentiates: Whether a backward pass is running.
         modules: Seconds of the forward pass of each module, with the modules inside.
         parts: Seconds of the named parts of a step, such as "update".
-        replays: Whether backward passes were measured apart from the computation.
+        replays: Whether backward passes were measured separately from the computation.
         dispatches_backward: Whether the calls of the backward pass are ops of Ember.
     """
 
@@ -166,7 +166,7 @@ class Timer:
         events.count_overhead(ended)
 
     def add(self, seconds: float) -> None:
-        """Add a time that was measured apart from the backward pass."""
+        """Add a time that was measured separately from the backward pass."""
         events = self._events
         total = events.totals[self._key]
         total.calls += 1

@@ -30,7 +30,9 @@ from ember_ml.training.profiling.tables import Meter, timed
 
 
 class Profiler:
-    """Measures the calls of this thread within a `with` block, each time anew; see `profile`.
+    """Context manager that measures the calls of this thread; see `profile`.
+
+    Each `with` block starts a new measurement.
 
     Args:
         model: The model whose modules are measured. Default: times by op only.

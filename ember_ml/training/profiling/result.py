@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Floating-point operations a second."""
+        """Floating-point operations per second."""
         return self.flops / self.seconds if self.seconds > 0 else 0.0
 
 
@@ -70,11 +70,11 @@ class Profile:
         memory: Bytes by name: "parameters", "gradients", "optimizer_state" and "peak".
         layer_memory: Bytes that layers keep for the backward pass.
         method: How the backend was measured.
-        replayed: Whether backward passes were measured apart from the step.
+        replayed: Whether backward passes were measured separately from the step.
         timeline: Calls and modules, for the trace.
         names: Names of the modules by number.
         layers: Names of the layers that reports list: the parts of the model and of its stacks.
-        dropped: Number of calls that are missing in the timeline, because it is too long.
+        dropped: Number of calls that the timeline leaves out, because it would be too long.
     """
 
     title: str
@@ -110,7 +110,7 @@ class Profile:
     def outside(self) -> tuple[float, float]:
         """Seconds outside of native calls, and their share of the profiled time.
 
-        If backward passes were measured apart from the step, both are those of the forward pass.
+        If backward passes were measured separately, both are those of the forward pass.
         """
         if self.replayed:
             whole = self.parts.get("forward", self.seconds)
@@ -132,7 +132,7 @@ class Profile:
 
     @property
     def rate(self) -> float:
-        """Floating-point operations a second of a step."""
+        """Floating-point operations per second of a step."""
         return self.flops / self.step_seconds if self.step_seconds > 0 else 0.0
 
     @property

@@ -171,7 +171,7 @@ def timed(meter: Meter) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _replaced(meter: Meter) -> Iterator[None]:
-    """Replace native functions, VJP rules and the reverse sweep by measured ones."""
+    """Replace native functions, VJP rules and the reverse sweep with measured ones."""
     if runtime.load(meter.backend).autodiff.ENGINE != "graph":
         load_rules()
     with contextlib.ExitStack() as restored:

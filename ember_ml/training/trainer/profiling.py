@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class StepProfiler(Callback):
-    """Profiles the first steps of a trainer, which are steps like all others.
+    """Callback that profiles the first steps of a trainer, which train the model like all others.
 
     Args:
         trainer: The trainer.
@@ -70,13 +70,13 @@ class StepProfiler(Callback):
         return self._result
 
     def run(self, batch: object) -> StepResult | None:
-        """Run a batch, and measure it as the number of steps so far demands.
+        """Run a batch as the current step requires: warm-up, plain, measured, or with memory.
 
         Args:
             batch: The batch.
         """
         options, runner = self.options, self._trainer._runner
-        first = options.warmup + options.steps  # its measured times are dropped: caches are empty
+        first = options.warmup + options.steps  # its times are dropped, because caches are empty
         if self._count < first:
             result, seconds = self._timed(lambda: runner(batch))
             self._partial += seconds
@@ -223,7 +223,7 @@ def _parts(trainer: Trainer, events: Events) -> Iterator[None]:
 
 
 def options_for(trainer: Trainer, value: ProfileLike) -> ProfileOptions:
-    """Return the options of a profile, after checking that it can be made and written.
+    """Return the options of a profile; raise if the run or the folder does not permit one.
 
     Args:
         trainer: The trainer.

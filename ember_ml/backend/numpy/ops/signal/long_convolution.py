@@ -48,7 +48,7 @@ def gated_long_conv(x, weight, bias, kernel, mask=None):
 
 
 def gated_long_conv_adjoint(g, x, weight, bias, kernel, mask=None):
-    """Return the gradients of x, weight, bias and kernel; None if the kernels do not serve."""
+    """Return the gradients of x, weight, bias and kernel; None if the kernels do not take them."""
     if not _is_served(x, weight, bias, kernel, mask, g):
         return None
     if g.shape != (len(x), len(kernel), x.shape[2]):
@@ -70,7 +70,7 @@ def gated_long_conv_adjoint(g, x, weight, bias, kernel, mask=None):
 
 
 def _access(operands: Any, mask: Any) -> tuple[Frame, Any]:
-    """Return the access to operands that the kernels serve, and the mask as they read it."""
+    """Return the access to operands that the kernels take, and the mask as they read it."""
     return cast("Frame", frame(*operands)), None if mask is None else np.ascontiguousarray(mask)
 
 
@@ -98,7 +98,7 @@ def long_conv(x, kernel):
 
 
 def long_conv_adjoint(g, x, kernel):
-    """Return the gradients of x and kernel; None if the kernels do not serve."""
+    """Return the gradients of x and kernel; None if the kernels do not take them."""
     if not _has_filters(x, kernel, g) or g.shape != x.shape:
         return None
     way = method(kernel, x.shape[2])

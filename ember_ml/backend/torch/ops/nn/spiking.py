@@ -60,7 +60,7 @@ def _run(operands: Operands, options: Options, save: bool) -> tuple[Any, Saved]:
     """Return the results from the fastest kernel, and arrays for the backward pass without C."""
     if _is_on_gpu(operands):
         return kernels.spiking_scan.run(operands, options, save)
-    if native_spiking.serves(operands, options):
+    if native_spiking.fits(operands, options):
         access = frame(*operands[:7])
         if access is not None:
             return native_spiking.forward(access, operands, options, _bytes(operands.mask)), Saved()
@@ -84,7 +84,7 @@ def _gradients(
         if _lacks(saved, operands, options):
             saved = kernels.spiking_scan.run(operands, options, save=True)[1]
         return kernels.spiking_scan.pull(operands, options, outputs[1], saved, cotangents)
-    if native_spiking.serves(operands, options):
+    if native_spiking.fits(operands, options):
         access = frame(*operands[:7], *outputs, *cotangents)
         if access is not None:
             mask = _bytes(operands.mask)
