@@ -51,7 +51,7 @@ from ember_ml.training.trainer.read_positions import read_parts, takes_positions
 ARCHITECTURES = ("attention+swiglu", "mamba+swiglu", "hyena+swiglu")
 WARM_UP = 3
 BACKWARD_FACTOR = 3
-"""Operations of a training step over those of a forward pass: each product has two gradients."""
+"""Operations of a training step per operation of the forward pass: a product has two gradients."""
 PYTHON = "Python"
 GEMM_SIZES = (256, 512, 1024)
 

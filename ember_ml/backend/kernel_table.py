@@ -55,7 +55,7 @@ MLX_FAST = ("layer_norm", "rms_norm", "rope", "attend")
 
 
 def kernels() -> list[Kernel]:
-    """Return the kernels of all ops that have others than the framework's functions.
+    """Return the rows of all ops that have a kernel besides the framework's functions.
 
     Example:
         >>> from ember_ml import backend

@@ -1,4 +1,4 @@
-"""Arguments of the C kernels of Hyena's gates, whose long filters are FFTs of the framework."""
+"""Arguments of the C kernels of Hyena's gates, for long filters by FFT."""
 
 from __future__ import annotations
 

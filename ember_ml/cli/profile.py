@@ -64,7 +64,7 @@ def profile(
 def _run(
     config: TrainRunConfig, folder: Path, options: ProfileOptions, *, progress: bool
 ) -> Trainer:
-    """Train the model of a YAML file until its profile is complete; nothing else is written."""
+    """Train the model of a YAML file until its profile is complete; save only the profile."""
     from ember_ml import ops
     from ember_ml.cli.train import default_loss
     from ember_ml.cli.training_data import load_data

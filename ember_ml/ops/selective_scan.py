@@ -99,7 +99,7 @@ def _checkpointed_scan(
     d: TensorLike | None = None,
     state: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the output, the last state, and stored states, from which the backward pass continues.
+    """Return the output, the last state, and checkpoints of the states for the backward pass.
 
     States are (batch, states, channels). The third result holds the state after each chunk of
     16 steps, (batch, time // 16, states, channels); it has no gradient.

@@ -17,7 +17,7 @@ ENTER, EXIT = "enter ", "exit "
 
 
 def layers_of(model: Module) -> dict[str, Module]:
-    """Return the layers of a model that reports list: its parts, and those of its stacks.
+    """Return the layers of a model that reports list: its parts, and the parts of its stacks.
 
     Args:
         model: The model.

@@ -81,7 +81,7 @@ def attend(
 def add_own(
     y: torch.Tensor, query: Any, key: torch.Tensor, value: torch.Tensor, bonus: torch.Tensor
 ) -> torch.Tensor:
-    """Add what each position reads from itself by the bonus."""
+    """Add the part of each output that reads the position's own value by the bonus."""
     return y + (query * key * bonus.unsqueeze(1)).sum(-1, keepdim=True) * value
 
 
@@ -101,7 +101,7 @@ _ARRAYS = shared.Arrays(torch, _pad, linear_recurrence, _solve)
 
 
 def _run(*given: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], Any]:
-    """Return the outputs and the last state, and what the gradient needs besides the operands."""
+    """Return the outputs and the last state, and errors of the delta rule for the gradient."""
     *operands, state = given
     access = frame(*given)
     if access is None:

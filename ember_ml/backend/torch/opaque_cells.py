@@ -1,6 +1,6 @@
 """Recurrent cells as single ops for `torch.compile`, which would unroll their steps.
 
-The adjoint computes the cell again: a compiled graph stores the operands alone.
+The adjoint recomputes the cell: a compiled graph stores the operands only.
 """
 
 from __future__ import annotations

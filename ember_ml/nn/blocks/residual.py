@@ -124,7 +124,7 @@ class ResidualBlock(SequenceMixer):
         return self.layer.is_position_wise and self._adds_by_position()
 
     def _adds_by_position(self) -> bool:
-        """Return whether all but the layer maps each position by itself."""
+        """Return whether everything except the layer maps each position by itself."""
         if self.training and self.stochastic_depth:
             return False
         norms = (self.norm, self.output_norm)

@@ -40,7 +40,7 @@ class Metric(Generic[R]):
     ignore_index: int = -100
     """Target value that is ignored if `skips_ignored` is True."""
     skips_ignored: ClassVar[bool] = False
-    """Whether the metric is the same without the positions whose target is `ignore_index`. A class
+    """Whether positions whose target is `ignore_index` have no effect on the metric. A class
     that overrides `measure` or `update`, itself or by a mixin, declares it again."""
     _state: State
     _updates: int

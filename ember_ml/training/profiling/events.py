@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 Phase: TypeAlias = Literal["forward", "backward"]
 OUTSIDE = -1
-"""Number of the layer of calls outside of the model, such as those of the loss."""
+"""Number of the layer of calls outside of the model, such as calls of the loss."""
 MAX_EVENTS = 200_000
 """Maximum number of calls and modules in a timeline; totals count all."""
 
@@ -82,7 +82,7 @@ class Events:
 
     @property
     def is_forward(self) -> bool:
-        """Whether calls belong to a forward pass that is not computed again."""
+        """Whether calls belong to a forward pass, and not to its recomputation."""
         return self.op is None and not self.differentiates
 
     def begin(self) -> tuple[float, float]:
@@ -134,7 +134,7 @@ class Events:
         self._inner += spent
 
     def native(self, phase: Phase | None = None) -> float:
-        """Return the seconds of all calls, or of those of a phase."""
+        """Return the seconds of all calls, or of the calls of a phase."""
         return sum(
             total.seconds for key, total in self.totals.items() if phase in (None, key.phase)
         )

@@ -119,7 +119,7 @@ class Operations:
 
 
 def _signature(value: Any) -> object:
-    """Return what the number of operations depends on: shapes, dtypes and other arguments."""
+    """Return a key of all that determines the count: shapes, dtypes and other arguments."""
     if isinstance(value, (list, tuple)):
         return tuple([_signature(part) for part in value])
     if runtime.backend_of(value) is not None:

@@ -114,7 +114,7 @@ class Profiler:
         layer_memory: dict[str, int] | None = None,
         dtype: str = "float32",
     ) -> Profile:
-        """Return the profile of what was measured.
+        """Return the profile of the measured calls.
 
         Args:
             seconds: Time of all measured steps together, with the time of the measurement.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """Times of an op, a group of ops or a module; all values are those of one step."""
+    """Times of an op, a group of ops or a module, in one step."""
 
     name: str
     kind: str
@@ -28,11 +28,11 @@ class Row(NamedTuple):
     backward: float
     """Seconds of native calls in the backward pass."""
     flops: float
-    """Floating-point operations, with those of the backward pass."""
+    """Floating-point operations of the forward and the backward pass."""
     python: float = 0.0
     """Seconds of a module's forward pass outside of native calls, with the modules inside."""
     own: float = 0.0
-    """Seconds of a module's native calls without those of the modules inside."""
+    """Seconds of a module's native calls, without the modules inside."""
 
     @property
     def seconds(self) -> float:
@@ -137,7 +137,7 @@ class Profile:
 
     @property
     def share_of_peak(self) -> float | None:
-        """Rate of a step over that of the fastest matrix product."""
+        """Rate of a step, relative to the rate of the fastest matrix product."""
         return None if self.peak is None or not self.peak.flops else self.rate / self.peak.flops
 
     @property

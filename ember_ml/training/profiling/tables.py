@@ -24,7 +24,7 @@ Native: TypeAlias = Callable[..., Any]
 Table: TypeAlias = dict[str, tuple[Native, str | None]]
 """Tag -> (native function, tag of its result)."""
 GETITEM = "slicing.getitem"
-"""Name of indexing with plain keys, which is no op."""
+"""Name of indexing with plain keys, which is not an op."""
 
 
 class Meter:
