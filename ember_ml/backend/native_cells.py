@@ -1,7 +1,8 @@
 """LSTM and GRU by the C kernels, for the arrays of any framework.
 
-Products of all steps are those of the framework; the kernels compute what depends on the step
-before. Time is the first axis of the saved arrays. `frame.linear` is `x @ weight.T + bias`.
+Products of all steps are those of the framework, except gradients of small weights; the kernels
+compute what depends on the step before. Time is the first axis of the saved arrays. `frame.linear`
+is `x @ weight.T + bias`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from ember_ml._native.frame import Frame
 _JOINT_BATCH = 8
 """From this batch size on, an LSTM multiplies h and x with their weights in one product per step;
 below it, the weights would be read from memory in every step for few rows."""
+_BLOCKED = 1 << 17
+"""Number of weights above which the framework's product computes their gradient."""
 
 
 def have_shapes(arrays: Any, shapes: Any) -> bool:
@@ -94,6 +97,25 @@ def in_time(frame: Frame, x: Any) -> Any:
     return flat(frame.copy(x.swapaxes(0, 1), (length, batch, size)))
 
 
+def weight_gradient(frame: Frame, dz: Any, entries: Any) -> Any:
+    """Return the sum over batch and time of the products of two rows, dz.T @ entries.
+
+    Args:
+        frame: Access to the arrays.
+        dz: Gradients of the outputs of a product, (time, batch, width) or (rows, width).
+        entries: Its inputs, with the same rows.
+    """
+    a, b = flat(dz), flat(entries)
+    (rows, width), depth = a.shape, b.shape[1]
+    if width < frame.size("ember_row_products_block") or width * depth > _BLOCKED:
+        return a.T @ b
+    out = frame.empty((width, depth))
+    threads = frame.threads_for(rows * width * depth // 8)
+    arrays = [matrix(frame, a), matrix(frame, b), out]
+    frame.call_arrays("ember_row_products", arrays, [rows, width, depth, threads])
+    return out
+
+
 def _input_gradient(x: Any, weight: Any, dz: Any) -> Any:
     batch, length, size = x.shape
     return (flat(dz) @ weight).reshape((length, batch, size)).swapaxes(0, 1)
@@ -164,11 +186,11 @@ def lstm_adjoint(
     last = matrix(frame, cotangents[1])
     arrays = [rows, matrix(frame, weight_hh), workspace, cells, gates, last, dz, dh, dc]
     frame.call_arrays("ember_lstm_adjoint", arrays, numbers)
-    products = flat(dz).T @ flat(entered)
+    products = weight_gradient(frame, dz, entered)
     bias = flat(dz).sum(0)
     dx = _input_gradient(x, weight_ih, dz) if needs_x else None
     if entered.shape[2] == size:
-        return [dx, dh, dc, flat(dz).T @ in_time(frame, x), products, bias]
+        return [dx, dh, dc, weight_gradient(frame, dz, in_time(frame, x)), products, bias]
     return [dx, dh, dc, products[:, size:], products[:, :size], bias]
 
 
@@ -224,5 +246,6 @@ def gru_adjoint(
     arrays = [rows, matrix(frame, weight_hh), workspace, states, gates, dz, inner, dh]
     frame.call_arrays("ember_gru_adjoint", arrays, numbers)
     dx = _input_gradient(x, weight_ih, dz) if needs_x else None
-    weights = flat(dz).T @ in_time(frame, x), flat(inner).T @ flat(states[:-1])
-    return [dx, dh, *weights, flat(dz).sum(0), flat(inner).sum(0)]
+    weight_ih = weight_gradient(frame, dz, in_time(frame, x))
+    weight_hh = weight_gradient(frame, inner, states[:-1])
+    return [dx, dh, weight_ih, weight_hh, flat(dz).sum(0), flat(inner).sum(0)]

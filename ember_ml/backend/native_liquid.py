@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml._native.frame import Frame
-from ember_ml.backend.native_cells import flat, matrix, scale, sequence, with_first
+from ember_ml.backend.native_cells import (
+    flat,
+    matrix,
+    scale,
+    sequence,
+    weight_gradient,
+    with_first,
+)
 
 
 def closed_form_fits(operands: Any) -> bool:
@@ -95,8 +102,8 @@ def closed_form_adjoint(frame: Frame, operands: Any, gated: bool, saved: Any, g:
     arrays = [rows, matrix(frame, weight_hh), workspace, second, spans, gates, inner, dz, dx, dh]
     frame.call_arrays("ember_closed_form_adjoint", arrays, [*numbers, int(gated)])
     entries = dz if dx is None else dx
-    grads = [entries.swapaxes(0, 1), dh, flat(entries).T @ flat(states[:-1])]
-    grads.append(flat(dz).T @ flat(inner) if heads else None)
+    grads = [entries.swapaxes(0, 1), dh, weight_gradient(frame, entries, states[:-1])]
+    grads.append(weight_gradient(frame, dz, inner) if heads else None)
     grads.append(None if bias is None else flat(dz).sum(0))
     if timespans is None:
         return [*grads, None]
@@ -153,7 +160,7 @@ def liquid_adjoint(frame: Frame, operands: Any, saved: Any, g: Any) -> list[Any]
         sums.swapaxes(0, 1),
         dv,
         d_capacity,
-        flat(dz).T @ before,
+        weight_gradient(frame, dz, before),
         flat(dz).sum(0),
-        flat(sums).T @ flat(opened),
+        weight_gradient(frame, sums, opened),
     ]

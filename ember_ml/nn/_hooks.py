@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 if TYPE_CHECKING:
     from ember_ml.nn.module import Module
@@ -109,39 +108,6 @@ def drop_unused(module: Module) -> None:
         return
     if hooks.around is None and hooks.within is None:
         del module.__dict__["_hooks"]
-
-
-Call: TypeAlias = Callable[..., Any]
-"""Function (module, args, kwargs) that runs a module."""
-
-
-@contextlib.contextmanager
-def calls_through(functions: Iterable[tuple[Module, Callable[..., Any]]]) -> Iterator[None]:
-    """Let the calls of modules go through functions within the block.
-
-    Args:
-        functions: Each module with its function (call, module, args, kwargs), which returns
-            `call(module, args, kwargs)`.
-    """
-    before: list[tuple[Module, Call | None]] = []
-    for module, function in functions:
-        hooks = hooks_of(module)
-        before.append((module, hooks.around))
-        hooks.around = _around(function, hooks.around)
-    try:
-        yield
-    finally:
-        for module, around in reversed(before):
-            hooks_of(module).around = around
-            drop_unused(module)
-
-
-def _around(function: Callable[..., Any], inner: Call | None) -> Call:
-    def run(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        call = hooks_of(module).run_inner if inner is None else inner
-        return function(call, module, args, kwargs)
-
-    return run
 
 
 def add_hook(

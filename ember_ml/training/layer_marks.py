@@ -1,4 +1,4 @@
-"""Layers of a model that reports list, and marks before and after each of them."""
+"""The layers of a model that reports list, and marks before and after each of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ember_ml.nn._hooks import Call, calls_through
+from ember_ml.nn._hooks import drop_unused, hooks_of
 from ember_ml.nn.containers import ModuleDict, ModuleList
 from ember_ml.nn.models.backbone import Backbone
 from ember_ml.nn.module import Module
@@ -17,7 +17,7 @@ ENTER, EXIT = "enter ", "exit "
 
 
 def layers_of(model: Module) -> dict[str, Module]:
-    """Return the layers of a model that reports list: its parts, and the parts of its stacks.
+    """Return the layers of a model that reports list: its parts, and those of its stacks.
 
     Args:
         model: The model.
@@ -43,13 +43,25 @@ def layer_marks(layers: Mapping[str, Module], mark: Callable[[str], None]) -> It
         layers: The layers by name.
         mark: Called with `ENTER` or `EXIT` and the name.
     """
-    with calls_through((module, _marked(name, mark)) for name, module in layers.items()):
+    before = {}
+    for name, module in layers.items():
+        hooks = hooks_of(module)
+        before[name] = hooks.around
+        hooks.around = _around(name, mark, hooks.around)
+    try:
         yield
+    finally:
+        for name, module in layers.items():
+            hooks_of(module).around = before[name]
+            drop_unused(module)
 
 
-def _marked(name: str, mark: Callable[[str], None]) -> Callable[..., Any]:
-    def run(call: Call, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def _around(
+    name: str, mark: Callable[[str], None], inner: Callable[..., Any] | None
+) -> Callable[..., Any]:
+    def run(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         mark(ENTER + name)
+        call = hooks_of(module).run_inner if inner is None else inner
         output = call(module, args, kwargs)
         mark(EXIT + name)
         return output

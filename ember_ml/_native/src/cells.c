@@ -6,6 +6,8 @@
 #include "both.h"
 #define KERNEL "product.inc"
 #include "both.h"
+#define KERNEL "row_products.inc"
+#include "both.h"
 #define KERNEL "cells.inc"
 #include "both.h"
 #define KERNEL "liquid.inc"

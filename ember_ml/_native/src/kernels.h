@@ -26,6 +26,10 @@ void ember_parallel(ember_task task, void *arguments, idx items, int threads);
  * by themselves, but not these. LINE: bytes of a cache line. */
 enum { AHEAD = 8, LINE = 64 };
 
+/* Bytes that a call reads and writes from which on its results leave the cache of most processors
+ * before they are read. */
+enum { BEYOND_CACHE = 32 << 20 };
+
 /* Prefetch a row that a later step reads. */
 static inline void ember_fetch(const void *row, idx bytes) {
     for (idx at = 0; at < bytes; at += LINE) __builtin_prefetch((const char *)row + at, 0);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,8 +30,22 @@ def frame(*arrays: np.ndarray | None) -> Frame | None:
     for x in present:
         if (x.dtype is not dtype and x.dtype != dtype) or not x.flags.aligned:
             return None
-    empty = functools.partial(np.empty, dtype=dtype)
+    empty = functools.partial(_empty, dtype)
     return Frame(library, suffix, pointer, _strides, _copy, empty, _linear, _native.threads)
+
+
+_LINE = 64
+_LARGE = 1 << 20
+
+
+def _empty(dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a new array; large ones start at a cache line, where vectors do not cross lines."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < _LARGE:
+        return np.empty(shape, dtype)
+    room = np.empty(size + _LINE, np.uint8)
+    start = -room.ctypes.data % _LINE
+    return room[start : start + size].view(dtype).reshape(shape)
 
 
 def _strides(x: np.ndarray) -> Sequence[int]:

@@ -7,6 +7,7 @@ from typing import TypeVar, cast
 
 import torch
 
+from ember_ml.backend.torch.direct import direct_apply
 from ember_ml.backend.torch.nesting import levels, nesting, tracing
 
 R = TypeVar("R", bound="torch.Tensor | tuple[torch.Tensor, ...]")
@@ -42,6 +43,9 @@ class _CustomVJP(torch.autograd.Function):  # type: ignore[misc]
         return None, None, *ctx.pullback(ctx.saved_tensors, cotangents, rerun)
 
 
+_apply = direct_apply(_CustomVJP)
+
+
 def custom_vjp(
     forward: Forward, pullback: Pullback, primals: Sequence[torch.Tensor]
 ) -> Sequence[torch.Tensor]:
@@ -50,7 +54,7 @@ def custom_vjp(
     `rerun` says that the gradients are differentiated again, so that the pullback must not reuse
     values of the forward pass.
     """
-    return _CustomVJP.apply(forward, pullback, *primals)
+    return _apply(forward, pullback, *primals)
 
 
 def fused_once(

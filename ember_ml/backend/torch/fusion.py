@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from ember_ml.backend.torch.direct import unchecked_apply
+
 Saved = TypeVar("Saved")
 Result = TypeVar("Result", bound="torch.Tensor | tuple[torch.Tensor, ...]")
 Plain = Callable[..., Result]
@@ -86,9 +88,8 @@ class _Linear(torch.autograd.Function):  # type: ignore[misc]
         return None, None, *ctx.transpose(*g)
 
 
-# Without the checks of `apply` for transforms, in which these functions are not used.
-_apply_fused = super(torch.autograd.Function, _Fused).apply
-_apply_linear = super(torch.autograd.Function, _Linear).apply
+_apply_fused = unchecked_apply(_Fused)
+_apply_linear = unchecked_apply(_Linear)
 
 
 def _plain_gradients(

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ember_ml.nn._hooks import Call, calls_through
+from ember_ml.nn._hooks import drop_unused, hooks_of
 from ember_ml.nn.module import Module
 from ember_ml.training.profiling.events import Event, Events
 
@@ -21,15 +21,26 @@ def timed_modules(names: Mapping[str, Module], events: Events) -> Iterator[None]
         names: The modules by name; their order gives the numbers of the layers.
         events: Receives the times.
     """
-    timers = ((each, _timer(at, name, events)) for at, (name, each) in enumerate(names.items()))
-    with calls_through(timers):
+    before = {}
+    for number, (name, module) in enumerate(names.items()):
+        hooks = hooks_of(module)
+        before[name] = hooks.around
+        hooks.around = _around(number, name, events, hooks.around)
+    try:
         yield
+    finally:
+        for name, module in names.items():
+            hooks_of(module).around = before[name]
+            drop_unused(module)
 
 
-def _timer(number: int, name: str, events: Events) -> Callable[..., Any]:
+def _around(
+    number: int, name: str, events: Events, inner: Callable[..., Any] | None
+) -> Callable[..., Any]:
     thread = threading.get_ident()
 
-    def run(call: Call, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def run(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        call = hooks_of(module).run_inner if inner is None else inner
         if threading.get_ident() != thread:
             return call(module, args, kwargs)
         outer, events.layer = events.layer, number

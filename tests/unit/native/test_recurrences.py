@@ -12,6 +12,9 @@ import torch
 
 from ember_ml import GradientTape, _native, ops, use_backend
 from ember_ml._native import calls
+from ember_ml.backend import native_cells
+from ember_ml.backend.numpy import native
+from ember_ml.backend.torch import native as torch_native
 from ember_ml.backend.torch import opaque_cells, synapses
 from ember_ml.backend.torch.ops import recurrence, selective_scan
 from ember_ml.backend.torch.ops.nn import spiking
@@ -134,6 +137,46 @@ def test_threads(threads, backend_name, count):
             threads(count)
             for got, want in zip(chain(*computed(CASES[name], arrays)), chain(*one), strict=True):
                 np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend_name", ["numpy", "torch"])
+def test_gradients_that_do_not_fit_into_the_cache(threads, backend_name):
+    """Large gradients are written past the cache."""
+    threads(2)
+    rng = np.random.default_rng(0)
+    shape = (64, 64, 432)
+    arrays = [rng.uniform(0.5, 1, shape), rng.standard_normal(shape)]
+    with use_backend(backend_name):
+        compare(CASES["linear"], [x.astype(np.float32) for x in arrays], "float32")
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "depth"),
+    [
+        (1, 6, 1),
+        (127, 7, 15),
+        (128, 12, 16),
+        (129, 11, 17),
+        (300, 40, 33),
+        (257, 64, 80),
+        (9, 5, 3),
+    ],
+)
+def test_gradients_of_weights(threads, rows, width, depth):
+    """Sums over the rows of products of all sizes, with the framework's product for narrow ones."""
+    rng = np.random.default_rng(0)
+    dz, entries = rng.standard_normal((rows, width)), rng.standard_normal((rows, depth))
+    wanted = dz.T @ entries
+    for count in (1, 2, 4):
+        threads(count)
+        for dtype, tolerance in TOLERANCES.items():
+            pair = dz.astype(dtype), entries.astype(dtype)
+            both = {native.frame(pair[0]): pair}
+            tensors = [torch.from_numpy(x) for x in pair]
+            both[torch_native.frame(tensors[0])] = tensors
+            for frame, (a, b) in both.items():
+                found = native_cells.weight_gradient(frame, a, b)
+                np.testing.assert_allclose(found, wanted, rtol=0, atol=20 * tolerance)
 
 
 def layouts(x: Any) -> list[Any]:

@@ -10,6 +10,7 @@ import torch
 from ember_ml.backend import native_recurrence
 from ember_ml.backend.recurrences import chunk_length, geometry
 from ember_ml.backend.torch import kernels
+from ember_ml.backend.torch.direct import direct_apply
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import needs_plain_ops
 
@@ -33,7 +34,7 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
 def _implementation() -> Callable[..., Any]:
     """Return the implementation for a call."""
     if not torch.compiler.is_compiling():
-        return _Recurrence.apply
+        return _apply_recurrence
     return _doubled if needs_plain_ops() else _opaque
 
 
@@ -280,6 +281,9 @@ class _Recurrence(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> torch.Tensor:
         return _batched(_Recurrence.apply, info, in_dims, *args)
+
+
+_apply_recurrence = direct_apply(_Recurrence)
 
 
 def _run_opaque(

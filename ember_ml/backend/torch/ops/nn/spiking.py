@@ -10,6 +10,7 @@ import torch
 from ember_ml.backend import native_spiking, spiking
 from ember_ml.backend.spiking import Operands, Options
 from ember_ml.backend.torch import kernels
+from ember_ml.backend.torch.direct import direct_apply
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import in_transform, needs_plain_ops
 from ember_ml.backend.torch.spiking import Saved
@@ -142,8 +143,7 @@ class _Scan(torch.autograd.Function):  # type: ignore[misc]
         return None, *_gradients(operands, ctx.options, outputs, saved, cotangents, needed)
 
 
-# Without the checks of `apply` for transforms, in which this function is not used.
-_apply_scan = super(torch.autograd.Function, _Scan).apply
+_apply_scan = direct_apply(_Scan)
 
 
 def _plain_gradients(
