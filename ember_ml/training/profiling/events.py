@@ -62,7 +62,7 @@ class Events:
         differentiates: Whether a backward pass is running.
         modules: Seconds of the forward pass of each module, with the modules inside.
         parts: Seconds of the named parts of a step, such as "update".
-        replays: Whether backward passes were measured separately from the computation.
+        replays: Whether backward passes were measured apart from the computation.
         dispatches_backward: Whether the calls of the backward pass are ops of Ember.
     """
 

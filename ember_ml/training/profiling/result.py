@@ -74,7 +74,7 @@ class Profile:
         timeline: Calls and modules, for the trace.
         names: Names of the modules by number.
         layers: Names of the layers that reports list: the parts of the model and of its stacks.
-        dropped: Number of calls that the timeline leaves out, because it would be too long.
+        dropped: Number of calls that are missing in the timeline, because it is too long.
     """
 
     title: str

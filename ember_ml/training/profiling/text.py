@@ -44,8 +44,8 @@ def rendered(profile: Profile) -> Group:
 
 def _largest(rows: Sequence[Row], count: int) -> list[Row]:
     """Return the rows with the most time, in their order."""
-    largest = sorted(rows, key=lambda row: -row.seconds)[:count]
-    return [row for row in rows if row in largest]
+    kept = sorted(rows, key=lambda row: -row.seconds)[:count]
+    return [row for row in rows if row in kept]
 
 
 def _table(kind: str, rows: Sequence[Row], profile: Profile) -> Table:

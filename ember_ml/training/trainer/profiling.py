@@ -76,7 +76,7 @@ class StepProfiler(Callback):
             batch: The batch.
         """
         options, runner = self.options, self._trainer._runner
-        first = options.warmup + options.steps  # its times are dropped, because caches are empty
+        first = options.warmup + options.steps  # its measured times are dropped: caches are empty
         if self._count < first:
             result, seconds = self._timed(lambda: runner(batch))
             self._partial += seconds
