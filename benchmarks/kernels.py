@@ -1,13 +1,13 @@
 """C kernels against the code without them, and against torch's own functions.
 
-One thread, forward and backward pass, float32. Each row is measured in one process, the variants by
-turns; a time is the best CPU time of many calls. A turn is four calls, for the first ones find the
-caches and the freed memory of another variant. The columns are:
+One thread, forward and backward pass, float32. Each row is measured in one process, where the
+variants take turns; a time is the best CPU time of many calls. A turn has four calls, because the
+first ones run with the caches and the freed memory of another variant. The columns are:
 
 - ms: with the C kernels.
 - without: time without the kernels (`EMBER_ML_NATIVE=0`) over the time with them.
 - before: with --before, the time with the Ember ML of another source tree, such as a worktree of an
-  earlier commit, over the time with the kernels. A second process measures it by turns with the
+  earlier commit, over the time with the kernels. A second process measures it in turns with the
   others.
 - peer: time with the kernels over that of the named peer: torch's own functions, a loop in torch,
   snnTorch, ncps, or the same model with attention.
@@ -35,7 +35,7 @@ os.environ["MKL_NUM_THREADS"] = "1"
 
 import numpy as np
 import torch
-from recurrent_kernels import ROWS, ember_call
+from recurrent_kernels import ROWS, ember_call, torch_call
 from source_trees import TreeProcess
 from torch.nn import functional as F
 
@@ -77,17 +77,6 @@ def numpy_call(function: Callable[..., Any], *arrays: np.ndarray) -> Call:
     def call() -> object:
         _, pull = autodiff.vjp(function, *operands)
         return pull(g)
-
-    return call
-
-
-def torch_call(function: Callable[..., Any], *arrays: np.ndarray) -> Call:
-    """Return a call of the function and its gradient in torch."""
-    leaves = [torch.from_numpy(x.copy()).requires_grad_() for x in arrays]
-    g = torch.from_numpy(_normal(*function(*leaves).shape))
-
-    def call() -> object:
-        return torch.autograd.grad(function(*leaves), leaves, g)
 
     return call
 
@@ -257,7 +246,7 @@ class Times(NamedTuple):
 
 
 def measure(name: str, repeats: int, tree: Path | None) -> tuple[Times, str]:
-    """Return the times of a row, measured by turns, and the name of the peer."""
+    """Return the times of a row, measured in turns, and the name of the peer."""
     from ember_ml import _native
 
     other = None if tree is None else TreeProcess(tree, __file__, "--serve", name)
@@ -268,7 +257,7 @@ def measure(name: str, repeats: int, tree: Path | None) -> tuple[Times, str]:
         with _native.switched_off():
             best[1] = min(best[1], _time(case.call))
         best[2] = min(best[2], _time(case.peer))
-        if other is not None:  # no answer: the other package has no such op
+        if other is not None:  # an empty answer: the other package has no such op
             best[3] = min(best[3], float(other.ask() or "inf"))
     if other is not None:
         other.close()

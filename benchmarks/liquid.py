@@ -8,15 +8,13 @@ CPU time of many repetitions, taken in turns, and the peak memory of a step.
 
 from __future__ import annotations
 
-import gc
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 import ncps.torch
 import ncps.wirings
 import torch
+from measuring import Call, best, peak
 
 from ember_ml import nn, ops, use_backend
 from ember_ml.nn import wirings
@@ -24,8 +22,6 @@ from ember_ml.nn.layers.sequence_mixing import recurrent
 
 BATCH, TIME, FEATURES = 32, 64, 16
 SECONDS = 4.0
-
-Call = Callable[[], Any]
 
 
 def ember_step(layer: nn.Module) -> Call:
@@ -146,35 +142,6 @@ def pairs() -> dict[str, tuple[Call, Call, float]]:
     }
 
 
-def best(calls: list[Call]) -> list[float]:
-    """Return milliseconds per call, measured in turns."""
-    times = [float("inf")] * len(calls)
-    end = time.perf_counter() + SECONDS
-    rounds = 0
-    while rounds < 3 or time.perf_counter() < end:
-        rounds += 1
-        for at, call in enumerate(calls):
-            start = time.process_time()
-            call()
-            times[at] = min(times[at], (time.process_time() - start) * 1e3)
-    return times
-
-
-def peak(call: Call) -> float:
-    """Return the peak memory of torch during a call in MB, above that before it."""
-    gc.collect()
-    activity = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activity, profile_memory=True) as profile:
-        call()
-    events = profile.profiler.kineto_results.events()
-    changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
-    held = most = 0
-    for _, size in changes:
-        held += size
-        most = max(most, held)
-    return most / 2**20
-
-
 def main(wanted: list[str]) -> None:
     """Print a table."""
     torch.set_num_threads(1)
@@ -183,7 +150,7 @@ def main(wanted: list[str]) -> None:
     for name, (ours, theirs, goal) in pairs().items():
         if wanted and not any(part.lower() in name.lower() for part in wanted):
             continue
-        fast, slow = best([ours, theirs])
+        fast, slow = best([ours, theirs], SECONDS)
         small, large = peak(ours), peak(theirs)
         mark = "" if slow / fast >= goal else f"  <-- misses {goal:.2f}x"
         print(

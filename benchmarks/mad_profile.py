@@ -51,7 +51,7 @@ from ember_ml.training.trainer.read_positions import read_parts, takes_positions
 ARCHITECTURES = ("attention+swiglu", "mamba+swiglu", "hyena+swiglu")
 WARM_UP = 3
 BACKWARD_FACTOR = 3
-"""Operations of a training step over those of a forward pass: each product has two gradients."""
+"""Operations of a training step per operation of the forward pass: a product has two gradients."""
 PYTHON = "Python"
 GEMM_SIZES = (256, 512, 1024)
 
@@ -103,7 +103,7 @@ class Clock(Callback):
 
 
 def peak(repeats: int = 5) -> float:
-    """Return the operations a second of the active backend's best float32 matrix product."""
+    """Return the operations per second of the active backend's best float32 matrix product."""
     best = 0.0
     for size in GEMM_SIZES:
         x = ops.random.normal((size, size))

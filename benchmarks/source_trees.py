@@ -1,4 +1,4 @@
-"""Programs that run with the Ember ML of another source tree, by turns with this one."""
+"""Programs that run with the Ember ML of another source tree, in turns with this one."""
 
 from __future__ import annotations
 

@@ -11,15 +11,14 @@ show how the time grows with the length of a sequence, and the other neurons and
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from measuring import Call, best, peak
 
 from ember_ml import GradientTape, nn, ops, use_backend
 from ember_ml.backend import available
@@ -27,10 +26,7 @@ from ember_ml.nn.layers import ALIF, LIF, RecurrentLIF, SpikingLayer, Synaptic
 
 TIME, BATCH, NEURONS = 100, 32, 100
 BETA, THRESHOLD = 0.9, 1.0
-SECONDS = 5.0
 GOAL, MEMORY_GOAL = 0.17, 0.5
-
-Call = Callable[[], Any]
 
 
 def currents(length: int = TIME) -> torch.Tensor:
@@ -166,35 +162,6 @@ def ember_step(layer: SpikingLayer, length: int = TIME) -> Call:
         return run.spikes, run.voltages, gradient
 
     return step
-
-
-def best(calls: list[Call], seconds: float = SECONDS) -> list[float]:
-    """Return milliseconds per call, measured in turns."""
-    times = [float("inf")] * len(calls)
-    end = time.perf_counter() + seconds
-    rounds = 0
-    while rounds < 3 or time.perf_counter() < end:
-        rounds += 1
-        for at, call in enumerate(calls):
-            start = time.process_time()
-            call()
-            times[at] = min(times[at], (time.process_time() - start) * 1e3)
-    return times
-
-
-def peak(call: Call) -> float:
-    """Return the peak memory of torch during a call in MB, above that before it."""
-    gc.collect()
-    activity = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activity, profile_memory=True) as profile:
-        call()
-    events = profile.profiler.kineto_results.events()
-    changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
-    held = most = 0
-    for _, size in changes:
-        held += size
-        most = max(most, held)
-    return most / 2**20
 
 
 def peers() -> None:

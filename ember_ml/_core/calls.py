@@ -69,7 +69,7 @@ def explained(
 
 
 def by_body(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a composite's body, if the native function returned None to leave the call to it."""
+    """Call a composite's body: the native function has returned None to leave the call to it."""
     body: Any = OPS[key].body
     try:
         return body(*args, **kwargs)

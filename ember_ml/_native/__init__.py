@@ -1,7 +1,8 @@
 """CPU kernels in C, loaded with ctypes.
 
-The NumPy backend, and the torch backend on the CPU, use them for the ops in `SERVES`. Without the
-library (no compiler at install time, or `EMBER_ML_NATIVE=0`) the backends use their own code.
+The NumPy backend, and the torch backend on the CPU, use them for the ops in `BACKENDS_OF_OP`.
+Without the library (no compiler at install time, or `EMBER_ML_NATIVE=0`) the backends use their own
+code.
 """
 
 from __future__ import annotations
@@ -20,23 +21,21 @@ VARIABLE = "EMBER_ML_NATIVE"
 """Environment variable: 0 switches the kernels off; the name of an instruction set selects it."""
 THREADS_VARIABLE = "EMBER_ML_NUM_THREADS"
 KEPT_BYTES = 512 << 20
-"""Most freed memory that `keep_freed_memory` keeps."""
-SERVES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        ("causal_conv1d", "causal_conv1d_silu", "gated_long_conv", "long_conv"), ("numpy", "torch")
-    ),
-    **dict.fromkeys(
-        ("rms_norm", "rotary_heads", "silu_gate", "softplus", "softplus_linear", "swiglu"),
-        ("numpy", "torch"),
-    ),
-    "cross_entropy": ("numpy", "torch"),
-    **dict.fromkeys(("softmax", "log_softmax", "layer_norm", "attend"), ("numpy",)),
-    **dict.fromkeys(("gelu", "silu", "sigmoid", "erf", "glu", "rope"), ("numpy",)),
-    **dict.fromkeys(("embedding", "segment_sum"), ("numpy",)),
-    **dict.fromkeys(("linear_recurrence", "selective_scan"), ("numpy", "torch")),
-    **dict.fromkeys(("selective_scan_with_state", "spiking_scan"), ("numpy", "torch")),
-    **dict.fromkeys(("gated_linear_attention", "gated_delta_rule"), ("numpy", "torch")),
-    **dict.fromkeys(("closed_form", "gru", "liquid", "lstm", "synapses"), ("numpy", "torch")),
+"""Largest amount of freed memory that `keep_freed_memory` keeps."""
+_ON_BOTH = (
+    *("causal_conv1d", "causal_conv1d_silu", "gated_long_conv", "long_conv"),
+    *("rms_norm", "rotary_heads", "silu_gate", "softplus", "softplus_linear", "swiglu"),
+    *("cross_entropy", "linear_recurrence", "selective_scan", "selective_scan_with_state"),
+    *("gated_linear_attention", "gated_delta_rule", "spiking_scan"),
+    *("closed_form", "gru", "liquid", "lstm", "synapses"),
+)
+_ON_NUMPY = (
+    *("softmax", "log_softmax", "layer_norm", "attend", "gelu", "silu", "sigmoid", "erf", "glu"),
+    *("rope", "embedding", "segment_sum"),
+)
+BACKENDS_OF_OP: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_ON_BOTH, ("numpy", "torch")),
+    **dict.fromkeys(_ON_NUMPY, ("numpy",)),
 }
 """Backends of each op that has a C kernel."""
 

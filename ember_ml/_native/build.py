@@ -27,7 +27,7 @@ class BuildError(RuntimeError):
 
 
 def source_hash() -> str:
-    """Return a hash of all sources, which a library contains to tell what it was built from."""
+    """Return a hash of all sources. A library contains the hash of the sources of its build."""
     import hashlib  # here, because every program that uses NumPy imports this file
 
     digest = hashlib.sha256()

@@ -11,7 +11,7 @@ from ember_ml._native.calls import threads_for
 
 
 class Frame(NamedTuple):
-    """What a call of a kernel needs to know of a framework's arrays of one dtype.
+    """Functions of a framework that kernel calls need, for arrays of one dtype.
 
     Attributes:
         library: The loaded library.
@@ -65,7 +65,7 @@ class Frame(NamedTuple):
         return getattr(self.library, f"{name}_{self.suffix}")
 
     def call_arrays(self, name: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
-        """Call a kernel with arrays instead of their addresses; None for one that is not given."""
+        """Call a kernel with arrays instead of their addresses; None for a missing array."""
         self.call(name, [None if x is None else self.pointer(x) for x in arrays], numbers)
 
     def call(self, name: str, pointers: Sequence[int | None], numbers: Sequence[int]) -> None:
@@ -73,7 +73,7 @@ class Frame(NamedTuple):
 
         Args:
             name: Name without the suffix of the dtype.
-            pointers: Addresses of the arrays; None for an array that is not given.
+            pointers: Addresses of the arrays; None for a missing array.
             numbers: Sizes, strides and options.
         """
         arrays = _array_type(ctypes.c_void_p, len(pointers))(*pointers)

@@ -265,7 +265,7 @@ class ProgramLog(Log):
 
 
 def _uses_body(op: Recordable, backend: str) -> bool:
-    """Return whether the ops of a composite's body are recorded, since no rule serves it."""
+    """Return whether to record the ops of a composite's body, because no VJP rule applies to it."""
     return op.vjps is None or (op.vjps.native_only and backend not in op.natives)
 
 

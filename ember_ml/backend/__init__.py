@@ -1,7 +1,7 @@
 """Selection of the backend, and the backends themselves (one folder each)."""
 
-from ember_ml.backend.kernels import Kernel as Kernel
-from ember_ml.backend.kernels import kernels as kernels
+from ember_ml.backend.kernel_table import Kernel as Kernel
+from ember_ml.backend.kernel_table import kernels as kernels
 from ember_ml.backend.selection import BACKENDS as BACKENDS
 from ember_ml.backend.selection import auto_select_backend as auto_select_backend
 from ember_ml.backend.selection import available as available

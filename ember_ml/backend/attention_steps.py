@@ -1,6 +1,6 @@
 """Linear attention and the delta rule step by step, with their gradients.
 
-These are the definitions that chunks and kernels agree with. They serve higher derivatives and
+They are the reference of the chunked form and of the kernels, and compute higher derivatives and
 calls that no kernel takes.
 """
 

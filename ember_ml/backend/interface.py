@@ -280,7 +280,7 @@ class Memory(Protocol):
         """Return a context that records the memory in use, in this thread."""
 
     def keep_freed(self) -> None:
-        """Let the allocator keep the memory of freed arrays for the next ones, if it does not."""
+        """Let the allocator keep the memory of freed arrays for later ones."""
 
 
 class BackwardTimer(Protocol):
@@ -293,11 +293,11 @@ class BackwardTimer(Protocol):
         """Add the time since `start`."""
 
     def add(self, seconds: float) -> None:
-        """Add a time that was measured apart from the backward pass."""
+        """Add a time that was measured separately from the backward pass."""
 
 
 class BackwardObserver(Protocol):
-    """Arranges that the backward passes of calls are measured, during one training step."""
+    """Measures the backward passes of calls during one training step."""
 
     def follow(
         self,

@@ -54,7 +54,7 @@ def sequence(states: Any) -> Any:
 
 
 def with_first(frame: Frame, first: Any, length: int) -> Any:
-    """Return room for states, (time + 1, batch, hidden), of which the first one is given."""
+    """Return an array for states, (time + 1, batch, hidden), which starts with the given one."""
     states = frame.empty((length + 1, *first.shape))
     states[0] = first
     return states

@@ -42,7 +42,7 @@ def forward(frame: Frame, x: Any, weight: Any, bias: Any, silu: bool) -> Any:
 
 
 def adjoint(frame: Frame, g: Any, x: Any, weight: Any, bias: Any, silu: bool) -> tuple[Any, ...]:
-    """Return the gradients of x, weight and bias; that of the bias even if it is None.
+    """Return the gradients of x, weight and bias, also for a bias of None.
 
     Args:
         frame: Access to the arrays.

@@ -9,15 +9,15 @@ from ember_ml._native.frame import Frame
 
 
 def forward(frame: Frame, operands: Any, mask: Any, keep: bool) -> tuple[Any, Any]:
-    """Return the result, (channels, batch, time), and what `adjoint` reuses if it is kept.
+    """Return the result, (channels, batch, time), and an array that `adjoint` reuses, or None.
 
     Args:
         frame: Access to the arrays.
         operands: x (batch, shared, time), weight, bias and kernel of `gated_long_conv`, with at
             most `native_long_convolution.MOST_LENGTH` positions, not empty.
         mask: (batch, time), False for padding; None if there is none.
-        keep: Whether to keep the result of the long filters, with the taps of the short filters
-            less one between the examples.
+        keep: Whether to return the result of the long filters as that array. Between the examples,
+            it has as many unused elements as the short filters have taps, less one.
     """
     arrays, sizes, shape = _arguments(frame, operands, mask)
     out, work = frame.empty(shape), _work(frame, sizes)

@@ -76,7 +76,7 @@ def closed_form(frame: Frame, operands: Any, gated: bool) -> tuple[Any, tuple[An
 
 
 def closed_form_adjoint(frame: Frame, operands: Any, gated: bool, saved: Any, g: Any) -> list[Any]:
-    """Return the gradients of the operands; None for those that are None.
+    """Return the gradients of the operands; None for missing operands.
 
     Args:
         frame: Access to the arrays.

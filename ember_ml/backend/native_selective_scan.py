@@ -70,7 +70,7 @@ def forward(frame: Frame, operands: Any, state: Any) -> tuple[Any, Any, Any]:
 def adjoint(
     frame: Frame, operands: Any, state: Any, saved: Any, grad_y: Any, grad_last: Any
 ) -> list[Any]:
-    """Return the gradients of u, dt, a, b, c, d and the initial state; None for what is None.
+    """Return the gradients of u, dt, a, b, c, d and the initial state; None for missing ones.
 
     Args:
         frame: Access to the arrays.

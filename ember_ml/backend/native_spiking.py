@@ -13,7 +13,7 @@ _COST = 4  # operations per neuron and step
 _PARAMETERS = ("beta", "threshold", "alpha", "rho", "strength")
 
 
-def serves(operands: Operands, options: Options) -> bool:
+def fits(operands: Operands, options: Options) -> bool:
     """Return whether the kernels compute a scan: no synapses, and no refractory period.
 
     Args:
@@ -22,11 +22,6 @@ def serves(operands: Operands, options: Options) -> bool:
     """
     shape = operands.x.shape
     return operands.taps is None and not options.refractory and 0 not in shape
-
-
-def real_operands(operands: Operands) -> list[Any]:
-    """Return the arrays of floating point numbers."""
-    return [x for x in operands[:7] if x is not None]
 
 
 def _arguments(
@@ -47,7 +42,7 @@ def forward(frame: Frame, operands: Operands, options: Options, mask: Any) -> tu
 
     Args:
         frame: Access to the arrays.
-        operands: Arrays of a scan that the kernels serve.
+        operands: Arrays of a scan that fit.
         options: Options of the scan.
         mask: Contiguous mask of bytes, or None.
     """
@@ -71,7 +66,7 @@ def adjoint(
 
     Args:
         frame: Access to the arrays.
-        operands: Arrays of a scan that the kernels serve.
+        operands: Arrays of a scan that fit.
         options: Options of the scan.
         mask: Contiguous mask of bytes, or None.
         outputs: Spikes and voltages of the scan.

@@ -9,7 +9,7 @@ from ember_ml._native.frame import Frame
 
 
 def fits(operands: Any, sources: Any, targets: Any, size: int) -> bool:
-    """Return whether shapes and indices are in range; the kernels would read beyond others.
+    """Return whether shapes agree and indices are in range; the kernels do not check them.
 
     Args:
         operands: v, slopes, offsets and weights of `ops.synapses`.

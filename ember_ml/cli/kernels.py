@@ -1,4 +1,4 @@
-"""`ember kernels`: the fast kernels of this machine, and their compilation for GPUs."""
+"""`ember kernels`: the kernels on this machine, and the compilation of Triton kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def kernels(
     ] = "list",
     as_json: JsonOption = False,
 ) -> None:
-    """List the kernel that serves each op on each device, or compile the kernels for GPUs."""
+    """List the kernels of each op and device, or compile the Triton kernels for GPUs."""
     if action == "list":
         _list(as_json)
     else:

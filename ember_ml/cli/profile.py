@@ -31,7 +31,7 @@ def profile(
         ),
     ] = None,
     steps: Annotated[int, typer.Option(help="Number of steps to profile.")] = 5,
-    warmup: Annotated[int, typer.Option(help="Number of steps before.")] = 3,
+    warmup: Annotated[int, typer.Option(help="Number of steps before the profiled ones.")] = 3,
     out: Annotated[Path, typer.Option("--output", help="Folder of the report.")] = Path("profile"),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace files that are not parts of a profile.")
@@ -64,7 +64,7 @@ def profile(
 def _run(
     config: TrainRunConfig, folder: Path, options: ProfileOptions, *, progress: bool
 ) -> Trainer:
-    """Train the model of a YAML file until its profile is complete; nothing else is written."""
+    """Train the model of a YAML file until its profile is complete; save only the profile."""
     from ember_ml import ops
     from ember_ml.cli.train import default_loss
     from ember_ml.cli.training_data import load_data

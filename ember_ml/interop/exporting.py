@@ -18,7 +18,8 @@ from ember_ml._core.errors import ArgumentError, ArgumentTypeError, EmberError
 from ember_ml._core.files import write_atomically
 from ember_ml._core.requirements import import_optional
 from ember_ml.interop._onnx_operators import replace_operators
-from ember_ml.interop.torch_modules import BACKEND, EmberModule, to_torch
+from ember_ml.interop._torch_calls import BACKEND
+from ember_ml.interop.torch_modules import EmberModule, to_torch
 from ember_ml.nn import Module
 
 BATCH, LENGTH = 3, 17

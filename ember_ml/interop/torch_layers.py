@@ -10,13 +10,13 @@ from ember_ml._core import runtime, tree
 from ember_ml._core.errors import ArgumentTypeError
 from ember_ml._core.tensor import wrap
 from ember_ml.interop._naming import add_variable
-from ember_ml.interop.torch_modules import (
+from ember_ml.interop._torch_calls import (
     BACKEND,
-    EmberModule,
     outside_of_torch_modules,
     to_ember,
     to_native,
 )
+from ember_ml.interop.torch_modules import EmberModule
 from ember_ml.nn import Module, _traversal
 from ember_ml.nn.parameter import Buffer, Parameter
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import copy
-import functools
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn, Self
 
 import torch
@@ -14,15 +11,22 @@ from torch.nn.utils import parametrize
 
 from ember_ml._core import tree
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml._core.tensor import EmberTensor, rebind, wrap
+from ember_ml._core.tensor import rebind, wrap
 from ember_ml.interop import _autocast
 from ember_ml.interop._checks import check_module
+from ember_ml.interop._torch_calls import (
+    BACKEND,
+    Detour,
+    Seat,
+    active,
+    run_forward,
+    to_ember,
+    to_native,
+)
 from ember_ml.nn import Module, _traversal
 from ember_ml.nn._hooks import hooks_of
 from ember_ml.nn.functional import exclusive, substitute
 from ember_ml.nn.parameter import Buffer, Parameter, Variable
-
-BACKEND = "torch"
 
 
 def to_torch(module: Module) -> EmberModule:
@@ -77,46 +81,8 @@ class _Place(NamedTuple):
         if isinstance(self.variable, Buffer):
             return value
         if dtype is None or not value.is_floating_point():
-            return _autocast.cast(value, _active.dtype)
+            return _autocast.cast(value, active.dtype)
         return value.to(dtype)
-
-
-class _Seat(NamedTuple):
-    """Where the torch module of a submodule was registered."""
-
-    owner: torch.nn.Module
-    name: str
-    module: EmberModule
-
-    def current(self) -> torch.nn.Module:
-        """Return the module that torch has there now."""
-        current = self.owner._modules.get(self.name)
-        return self.module if current is None else current
-
-    def detour(self) -> _Detour:
-        """Return the detour of the submodule."""
-        return self.module.ember._hooks.around  # type: ignore[union-attr, return-value]
-
-
-class _Active(threading.local):
-    """Number of calls of torch modules that this thread is inside of, and the dtype of autocast."""
-
-    depth = 0
-    dtype: torch.dtype | None = None
-
-
-_active = _Active()
-
-
-@contextmanager
-def outside_of_torch_modules() -> Iterator[None]:
-    """Let the modules that are called within the block use their own values, as at depth 0."""
-    depth, dtype = _active.depth, _active.dtype
-    _active.depth, _active.dtype = 0, None
-    try:
-        yield
-    finally:
-        _active.depth, _active.dtype = depth, dtype
 
 
 class EmberModule(torch.nn.Module):  # type: ignore[misc]
@@ -135,7 +101,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
         self.ember = module
         self.own_places: list[_Place] = []
         """Places of the variables of this module alone."""
-        self.seats: list[_Seat] = []
+        self.seats: list[Seat] = []
         """Where the torch modules of the submodules were registered."""
         self.places: list[_Place] = []
         """Places of the variables of this module and all modules inside it."""
@@ -160,37 +126,37 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the output of the Ember module, outside of autocast."""
         inputs, options = tree.map_leaves(to_ember, (args, kwargs))
-        _active.depth += 1
+        active.depth += 1
         try:
-            if _active.depth > 1 and not self._forward_pre_hooks:  # the caller has the values
+            if active.depth > 1 and not self._forward_pre_hooks:  # the caller has the values
                 output = run_forward(self.ember, inputs, options)
             else:
                 output = self._compute(inputs, options)
         finally:
-            _active.depth -= 1
+            active.depth -= 1
         return tree.map_leaves(to_native, output)
 
     def _forward_in(
         self, region: _autocast.Region, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Return the output in the dtype of autocast, computed with autocast off."""
-        before = _active.dtype
+        before = active.dtype
         if self.places:
             args, kwargs = tree.map_leaves(region.cast, (args, kwargs))
-            _active.dtype = region.dtype
+            active.dtype = region.dtype
         try:
             with torch.autocast(region.device_type, enabled=False):
                 return self._run(args, kwargs)
         finally:
-            _active.dtype = before
+            active.dtype = before
 
     def _compute(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return the output with the values that torch holds, and store changes of buffers."""
         variables = [place.variable for place in self.places]
         with exclusive(variables):
-            if self.takes_values and _active.depth == 1 and not torch.compiler.is_compiling():
+            if self.takes_values and active.depth == 1 and not torch.compiler.is_compiling():
                 self.take_values_of_ember()
-            dtype = None if _active.dtype is not None else self.compute_dtype
+            dtype = None if active.dtype is not None else self.compute_dtype
             natives = [place.computed(dtype) for place in self.places]
             return self._substitute(variables, natives, args, kwargs)
 
@@ -281,7 +247,7 @@ class EmberModule(torch.nn.Module):  # type: ignore[misc]
 
     def _connect(self) -> None:
         """Connect the Ember module to this torch module, which has its variables in its places."""
-        hooks_of(self.ember).around = _Detour(self)
+        hooks_of(self.ember).around = Detour(self)
         for seat in self.seats:
             seat.detour().seats[id(self.ember), seat.name] = seat
         self.trainable = {
@@ -318,8 +284,8 @@ class _Builder:
         """Return the torch module of a module, which may exist."""
         hooks = module._hooks
         known = hooks.around if hooks is not None else None
-        if isinstance(known, _Detour) and known.is_current():
-            if not _active.depth:
+        if isinstance(known, Detour) and known.is_current():
+            if not active.depth:
                 known.counterpart.take_values_of_ember()
             return known.counterpart
         counterpart = EmberModule(module)
@@ -331,7 +297,7 @@ class _Builder:
             inner = self.build(child)
             owner, last = _container(counterpart, name)
             owner.add_module(last, inner)
-            counterpart.seats.append(_Seat(owner, last, inner))
+            counterpart.seats.append(Seat(owner, last, inner))
             places |= {id(place.variable): place for place in inner.places}
         counterpart.places = list(places.values())
         counterpart._connect()
@@ -355,65 +321,6 @@ class _Builder:
         return _Place(variable, owner, last)
 
 
-class _Detour:
-    """Calls of an Ember module inside a call of torch go through its torch module."""
-
-    def __init__(self, counterpart: EmberModule) -> None:
-        self.counterpart = counterpart
-        self.entry: Callable[..., Any] | None = None
-        """What a call from outside of torch goes through, with (args, kwargs)."""
-        self.around_copies: Callable[..., Any] | None = None
-        """What calls of a copy of the Ember module go through, with (module, args, kwargs)."""
-        self.seats: dict[tuple[int, str], _Seat] = {}
-        """Where modules that contain it have it, by the Ember module and the name."""
-
-    def target(self) -> torch.nn.Module:
-        """Return the torch module, or the module that torch has in its place, as an adapter."""
-        for seat in self.seats.values():
-            if (current := seat.current()) is not self.counterpart:
-                return current
-        return self.counterpart
-
-    def _is_plain(self, target: torch.nn.Module) -> bool:
-        """Return whether a call of the torch module does nothing but run the Ember module."""
-        own = self.counterpart
-        hooks = own._forward_hooks, own._forward_pre_hooks
-        backward_hooks = own._backward_hooks, own._backward_pre_hooks
-        is_hooked = any(map(len, (*hooks, *backward_hooks))) or "forward" in own.__dict__
-        return target is own and not is_hooked
-
-    def is_current(self) -> bool:
-        """Return whether the Ember module still has the variables of the torch module."""
-        variables = _traversal.named_variables(self.counterpart.ember)
-        known = {id(place.variable) for place in self.counterpart.places}
-        return {id(variable) for _, variable in variables} == known
-
-    def __call__(self, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Return the output of the module."""
-        if not _active.depth:
-            entry = self.entry or functools.partial(run_forward, module)
-            return entry(args, kwargs)
-        target = self.target()
-        if torch.compiler.is_dynamo_compiling() and self._is_plain(target):
-            return run_forward(module, args, kwargs)  # the compiler's recursion is limited
-        inputs, options = tree.map_leaves(to_native, (args, dict(kwargs)))
-        if target is self.counterpart or _active.dtype is None:
-            return tree.map_leaves(to_ember, target(*inputs, **options))
-        with _autocast.resume(inputs, options, _active.dtype):
-            return tree.map_leaves(to_ember, target(*inputs, **options))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Callable[..., Any] | None:
-        return self.around_copies  # a copy of the Ember module has no torch module
-
-
-def detour_of(module: EmberModule) -> _Detour:
-    """Return what calls of the Ember module of a torch module go through."""
-    hooks = module.ember._hooks
-    assert hooks is not None, "a module with a torch module has hooks"
-    assert isinstance(hooks.around, _Detour), "a torch module is reached by a detour"
-    return hooks.around
-
-
 def local_part(value: torch.Tensor) -> torch.Tensor:
     """Return the part of a value that this process holds: all of it, unless it is a DTensor."""
     return value.to_local() if hasattr(value, "to_local") else value
@@ -433,13 +340,6 @@ def _share_after_load(module: EmberModule, keys: object) -> None:
     module.share_memory_with_ember()
 
 
-def run_forward(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the output of an Ember module, with the hooks of Ember."""
-    hooks = module._hooks
-    assert hooks is not None, "a module with a torch module has hooks"
-    return hooks.run_inner(module, args, kwargs)
-
-
 def _container(root: torch.nn.Module, name: str) -> tuple[torch.nn.Module, str]:
     """Return the torch module that holds a dotted name, and the last part of the name."""
     *folders, last = name.split(".")
@@ -448,13 +348,3 @@ def _container(root: torch.nn.Module, name: str) -> tuple[torch.nn.Module, str]:
             root.add_module(folder, torch.nn.Module())
         root = root._modules[folder]
     return root, last
-
-
-def to_ember(leaf: object) -> object:
-    """Return an Ember tensor for a tensor of torch, and anything else as it is."""
-    return wrap(leaf, BACKEND) if isinstance(leaf, torch.Tensor) else leaf
-
-
-def to_native(leaf: object) -> object:
-    """Return the tensor of torch of an Ember tensor, and anything else as it is."""
-    return leaf.native if isinstance(leaf, EmberTensor) else leaf

@@ -19,16 +19,14 @@ from ember_ml._core.tensor import Tensor, wrap
 from ember_ml.backend.torch import DTYPES
 from ember_ml.backend.torch.distributed import Topology
 from ember_ml.backend.torch.nesting import nesting
-from ember_ml.interop.torch_modules import (
+from ember_ml.interop._torch_calls import (
     BACKEND,
-    EmberModule,
     detour_of,
-    local_part,
     run_forward,
     to_ember,
     to_native,
-    to_torch,
 )
+from ember_ml.interop.torch_modules import EmberModule, local_part, to_torch
 from ember_ml.nn import Module
 from ember_ml.nn.functional import substitute
 from ember_ml.nn.models.deferred_logits import computed_logits

@@ -11,7 +11,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGP
 from ember_ml._core.tensor import Tensor, wrap
 from ember_ml.backend.torch import DTYPES
 from ember_ml.backend.torch.distributed import Topology
-from ember_ml.interop.torch_modules import BACKEND
+from ember_ml.interop._torch_calls import BACKEND
 from ember_ml.interop.torch_parallel import TorchParallel, reshard
 from ember_ml.nn.auxiliary_losses import ReportedLosses, reported_losses
 

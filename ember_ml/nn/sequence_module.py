@@ -86,8 +86,8 @@ class SequenceModule(StatefulCall):
     def forward_at(self, x: Tensor, at: Positions, mask: Tensor | None = None) -> Tensor:
         """Return the outputs of some positions, (1, count, features), or (batch, 1, features).
 
-        Layers override it that need not compute the outputs of the others. It is called by
-        `run_at`, and not inherited by a class that defines `forward` or `mix`.
+        Layers that can leave out the other positions override it. `run_at` calls it. A class that
+        defines `forward` or `mix` does not inherit it.
 
         Args:
             x: Tensor of shape (batch, time, features), not empty.

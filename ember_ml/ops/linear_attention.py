@@ -135,7 +135,7 @@ def _attend(
     bonus: TensorLike | None = None,
     state: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the outputs, the last state, and what kernels store for the gradient.
+    """Return the outputs, the last state, and the arrays that kernels store for the gradient.
 
     With rates, this is the delta rule, without bonus. Without a state, the last one is empty. The
     third result is empty if no kernel computes it; it has no gradient.

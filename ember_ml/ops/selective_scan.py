@@ -8,6 +8,7 @@ from ember_ml._core.dispatch import composite
 from ember_ml._core.errors import ShapeError
 from ember_ml._core.tensor import Tensor, TensorLike
 from ember_ml.backend.native_selective_scan import CHUNK
+from ember_ml.backend.selective_scan import check
 from ember_ml.ops._composite import in_float32
 from ember_ml.ops.recurrence import _linear_recurrence_adjoint
 
@@ -42,7 +43,7 @@ def selective_scan(
         >>> selective_scan(one, one, [[0.0]], one, one).tolist()
         [[[1.0], [2.0], [3.0]]]
     """
-    _check(u, dt, a, b, c, d)
+    check(u, dt, a, b, c, d)
     return _checkpointed_scan(u, dt, a, b, c, d)[0]
 
 
@@ -78,7 +79,7 @@ def selective_scan_with_state(
         >>> y.tolist(), state.tolist()
         ([[[6.0], [7.0], [8.0]]], [[[8.0]]])
     """
-    _check(u, dt, a, b, c, d)
+    check(u, dt, a, b, c, d)
     if state.shape != (u.shape[0], *a.shape):
         raise ShapeError(
             f"selective_scan_with_state: state has shape {state.shape}; expected (batch, "
@@ -98,7 +99,7 @@ def _checkpointed_scan(
     d: TensorLike | None = None,
     state: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the output, the last state, and the states from which a gradient computes the others.
+    """Return the output, the last state, and checkpoints of the states for the backward pass.
 
     States are (batch, states, channels). The third result holds the state after each chunk of
     16 steps, (batch, time // 16, states, channels); it has no gradient.
@@ -125,7 +126,7 @@ def _checkpointed_scan_adjoint(
     d: TensorLike | None = None,
     state: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of u, dt, a, b, c, d and the state; zeros for what is None.
+    """Return the gradients of u, dt, a, b, c, d and the state; zeros for missing operands.
 
     The body does not use the saved states, which have no gradient.
     """
@@ -149,18 +150,4 @@ def _checkpointed_scan_adjoint(
         ops.sum(states * outer, axis=3),
         skip,
         grad_state,
-    )
-
-
-def _check(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor | None) -> None:
-    if u.ndim == 3 and a.ndim == 2:
-        batch, time, channels = u.shape
-        states = (batch, time, a.shape[1])
-        right = dt.shape == u.shape and a.shape[0] == channels and b.shape == c.shape == states
-        if right and (d is None or d.shape == (channels,)):
-            return
-    shapes = ", ".join(str(x.shape) for x in (u, dt, a, b, c, d) if x is not None)
-    raise ShapeError(
-        f"selective_scan: got shapes {shapes}; expected u and dt (batch, time, channels), "
-        "a (channels, states), b and c (batch, time, states) and d (channels,)"
     )

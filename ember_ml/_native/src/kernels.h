@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))
+#define INLINE static inline __attribute__((always_inline))
+#define NOINLINE static __attribute__((noinline))
 #define CONCAT_(a, b) a##_##b
 #define CONCAT(a, b) CONCAT_(a, b)
 
@@ -20,20 +22,20 @@ typedef void (*ember_task)(void *arguments, idx begin, idx end);
 /* Split `items` into contiguous ranges, one per thread, and run the task on each. */
 void ember_parallel(ember_task task, void *arguments, idx items, int threads);
 
-/* Steps between a row and the one to fetch in walks backward through time. Processors foresee
- * rising addresses, but not these. */
+/* Number of steps ahead to prefetch in loops backward in time: processors prefetch rising addresses
+ * by themselves, but not these. LINE: bytes of a cache line. */
 enum { AHEAD = 8, LINE = 64 };
 
-/* Bytes read and written by a call from which on its results leave the cache of most processors
+/* Bytes that a call reads and writes from which on its results leave the cache of most processors
  * before they are read. */
 enum { BEYOND_CACHE = 32 << 20 };
 
-/* Fetch a row that a later step reads. */
+/* Prefetch a row that a later step reads. */
 static inline void ember_fetch(const void *row, idx bytes) {
     for (idx at = 0; at < bytes; at += LINE) __builtin_prefetch((const char *)row + at, 0);
 }
 
-/* Fetch a row that a later step writes. */
+/* Prefetch a row that a later step writes. */
 static inline void ember_fetch_output(const void *row, idx bytes) {
     for (idx at = 0; at < bytes; at += LINE) __builtin_prefetch((const char *)row + at, 1);
 }

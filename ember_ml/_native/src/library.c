@@ -1,4 +1,4 @@
-/* What the loader asks of a library before it calls a kernel, and a setting of the allocator. */
+/* Functions for the loader of the library, and a setting of the allocator. */
 #include <stdlib.h>
 #if defined(__x86_64__)
 #include <cpuid.h>

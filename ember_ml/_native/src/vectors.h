@@ -1,7 +1,7 @@
 /* Bytes of a vector of each instruction set, and writes past the cache.
  *
- * STREAM(to, x) writes a vector to an aligned address without reading its cache line first. STREAMED
- * orders such writes before later ones.
+ * STREAM(to, x) writes a vector to an aligned address without reading its cache line first.
+ * STREAMED orders such writes before later ones.
  */
 #ifndef EMBER_VECTORS_H
 #define EMBER_VECTORS_H

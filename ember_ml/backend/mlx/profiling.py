@@ -72,7 +72,7 @@ class ReplayObserver:
 
 
 def untracked() -> AbstractContextManager[None]:
-    """Return an empty context: what is not read is not computed."""
+    """Return an empty context: MLX computes no result that is not read."""
     return contextlib.nullcontext()
 
 

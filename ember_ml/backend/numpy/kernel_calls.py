@@ -1,4 +1,4 @@
-"""Use of the C kernels by the ops of this backend: when they serve an array, and in what layout."""
+"""Calls of the C kernels by the ops of this backend: which arrays they take, and their layout."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def address(x: np.ndarray | None) -> int | None:
 
 
 def elementwise(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an op of one array by a kernel, and by `otherwise` for the arrays it does not take."""
+    """Return an op of one array: a kernel, and `otherwise` for arrays that it does not take."""
     kernel = Kernel(name, "ppii")
 
     def run(x: np.ndarray) -> np.ndarray:
@@ -84,7 +84,7 @@ def as_rows(x: np.ndarray, axis: int) -> tuple[np.ndarray, bool]:
 
 
 def along_axis(kernel: Kernel, axis: int, *arrays: np.ndarray) -> np.ndarray:
-    """Return the result of a kernel (arrays, out, rows, columns, threads) of rows.
+    """Return the result of a kernel over rows: a function of arrays, out, rows, columns, threads.
 
     Args:
         kernel: The kernel.

@@ -36,7 +36,7 @@ class Filters:
         return native.pull(self._access(x), x, g, self.kernel)
 
     def _access(self, x: np.ndarray) -> Frame:
-        return cast("Frame", frame(x, self.kernel))  # the op has checked that the kernels serve
+        return cast("Frame", frame(x, self.kernel))  # `is_served` has accepted them
 
 
 class Transforms:

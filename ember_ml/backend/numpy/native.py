@@ -14,10 +14,10 @@ from ember_ml._native.frame import Frame
 
 
 def frame(*arrays: np.ndarray | None) -> Frame | None:
-    """Return the access to arrays of one dtype; None if the kernels do not serve them.
+    """Return the access to arrays of one dtype; None if the kernels do not take them.
 
     Args:
-        arrays: Operands of a kernel; None for an operand that is not given.
+        arrays: Operands of a kernel; None for a missing one.
     """
     library = _native.library
     if library is None:

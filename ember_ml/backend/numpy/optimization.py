@@ -50,7 +50,7 @@ def fused(name: str, values: Sequence[float | np.ndarray]) -> Callable[..., Any]
 def _adam(
     decoupled: bool, params: Arrays, grads: Arrays, state: Any, options: Any, values: Any
 ) -> tuple[Arrays, Any] | None:
-    """Update the parameters and the state in place; return None if the kernel does not serve."""
+    """Update parameters and state in place; return None if the kernel does not take them."""
     most = state["max_exp_avg_sq"] if options["amsgrad"] else [None] * len(params)
     grads = [np.ascontiguousarray(g) for g in grads]
     rows = list(zip(params, grads, state["exp_avg"], state["exp_avg_sq"], most, strict=True))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from ember_ml._core.errors import ShapeError
 from ember_ml._native.calls import Kernel
-from ember_ml._native.frame import Frame
 from ember_ml.backend import native_convolution as native
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
-from ember_ml.backend.torch.native import frame
+from ember_ml.backend.torch.native import accepted_frame
 from ember_ml.backend.torch.ops._kernel_calls import call, is_served, threads, with_adjoint
 
 _BLOCK = 1 << 18  # elements of x and of y that fit a cache
@@ -167,19 +166,15 @@ def _pull_by_kernel(g: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, bias
 
 
 def _by_columns(x: torch.Tensor, weight: torch.Tensor, bias: Any, silu: bool) -> torch.Tensor:
-    return native.forward(_access(x, weight, bias), x, weight, bias, silu)
+    return native.forward(accepted_frame(x, weight, bias), x, weight, bias, silu)
 
 
 def _pull_by_columns(
     g: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, bias: Any, silu: bool
 ) -> Any:
-    access = _access(g, x, weight, bias)
+    access = accepted_frame(g, x, weight, bias)
     of_x, of_weight, of_bias = native.adjoint(access, g, x, weight, bias, silu)
     return of_x, of_weight, None if bias is None else of_bias
-
-
-def _access(*tensors: torch.Tensor | None) -> Frame:
-    return cast("Frame", frame(*tensors))  # `is_served` has accepted them
 
 
 _run_silu = partial(_by_columns, silu=True)

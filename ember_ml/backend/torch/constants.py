@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., object])
 def constant_result(function: F) -> F:
     """Mark a function like `torch.compiler.assume_constant_result`, and return it.
 
-    That function loads torch's compiler, which takes as long as loading torch.
+    `assume_constant_result` itself loads torch's compiler, which takes as long as loading torch.
 
     Args:
         function: Function that the compiler calls while it traces.

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import torch
 
-from ember_ml._native.calls import Kernel
-from ember_ml._native.frame import Frame
 from ember_ml.backend import native_gated_filters
+from ember_ml.backend.native_gate_parts import GateParts
 from ember_ml.backend.torch import long_convolution as long
-from ember_ml.backend.torch.native import frame
+from ember_ml.backend.torch.native import accepted_frame
 from ember_ml.backend.torch.ops import _kernel_calls as kernel_calls
-
-_PARTS = Kernel("gate_parts", "pppppppiiiiii")
-_ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")
 
 
 def _whole(blocks: list[torch.Tensor]) -> torch.Tensor:
@@ -36,7 +32,7 @@ class DirectGates:
 
     def run(self, *operands: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return the result, and that of the long filters if a gradient needs it."""
-        access = cast("Frame", frame(*operands))  # `is_served` has accepted them
+        access = accepted_frame(*operands)
         keep = any(x.requires_grad for x in operands)
         out, mixed = native_gated_filters.forward(access, operands, self.mask, keep)
         return out.transpose(0, 1), mixed
@@ -45,7 +41,7 @@ class DirectGates:
         """Return the gradients of all operands."""
         if not kernel_calls.is_served(g, *operands, least=1):  # as in `with_adjoint`
             return kernel_calls.gradients(self.plain, operands, g)
-        access = cast("Frame", frame(g, *operands))
+        access = accepted_frame(g, *operands)
         of_x, *grads, taps = native_gated_filters.adjoint(access, operands, self.mask, mixed, g)
         unused = operands[3].shape[1] - taps.shape[1]
         return [of_x.transpose(0, 1), *grads, torch.constant_pad_nd(taps, (0, unused))]
@@ -70,7 +66,7 @@ class Gates:
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, kernel: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the result, and that of the long convolution."""
-        query, joined = self._parts(x, weight, bias)
+        query, joined = self._parts(x, weight, bias).run()
         mixed = self._convolve(joined, kernel)
         return query.mul_(mixed).transpose(0, 1), mixed
 
@@ -79,12 +75,14 @@ class Gates:
         if not kernel_calls.is_served(g, *operands, least=1):  # as in `with_adjoint`
             return kernel_calls.gradients(self.plain, operands, g)
         x, weight, bias, kernel = operands
-        query, joined = self._parts(x, weight, bias)
+        parts = self._parts(x, weight, bias)
+        query, joined = parts.run()
         g = g.transpose(0, 1)
         of_query, of_mixed = g * mixed, query.mul_(g)
         of_joined, taps = self._pull_convolution(joined, of_mixed, kernel)
         of_kernel = torch.constant_pad_nd(taps, (0, kernel.shape[1] - taps.shape[1]))
-        return [*self._pull_parts(x, weight, bias, of_query, of_joined.contiguous()), of_kernel]
+        of_x, of_weight, of_bias = parts.pull(of_query, of_joined)
+        return [of_x.transpose(0, 1), of_weight, of_bias, of_kernel]
 
     def _convolve(self, x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         """Convolve (channels, batch, time)."""
@@ -109,39 +107,5 @@ class Gates:
             way.load(kernel[at : at + self.size])
             yield slice(at, at + self.size)
 
-    def _parts(
-        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the query, and the key times the value."""
-        operands, rows, sizes = self._operands(x, weight, bias)
-        query, joined = rows.new_empty(2, *sizes[1:4])
-        kernel_calls.call(_PARTS, (*operands, query, joined, rows), *sizes, len(rows))
-        return query, joined
-
-    def _pull_parts(
-        self,
-        x: torch.Tensor,
-        weight: torch.Tensor,
-        bias: torch.Tensor,
-        of_query: torch.Tensor,
-        of_joined: torch.Tensor,
-    ) -> list[torch.Tensor]:
-        """Return the gradients of x, the weight and the bias."""
-        operands, rows, sizes = self._operands(x, weight, bias)
-        of_x = rows.new_empty(sizes[0], *sizes[2:4])
-        grads = [of_x, torch.empty_like(operands[1]), torch.empty_like(operands[2])]
-        arrays = (*operands, of_query.contiguous(), of_joined, *grads, rows)
-        kernel_calls.call(_ADJOINT, arrays, *sizes, len(rows))
-        return [of_x.transpose(0, 1), *grads[1:]]
-
-    def _operands(
-        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
-    ) -> tuple[list[Any], torch.Tensor, tuple[int, ...]]:
-        """Return the operands of the kernels, memory for each thread, and the sizes."""
-        batch, shared, length = x.shape
-        filters, taps = weight.shape
-        padded = torch.constant_pad_nd(x.transpose(0, 1), (taps - 1, 0)).contiguous()
-        threads = min(kernel_calls.threads(filters * batch * length * taps), shared)
-        rows = padded.new_empty(threads, 3, batch, taps - 1 + length)
-        operands = [padded, weight.contiguous(), bias.contiguous(), self.mask]
-        return operands, rows, (shared, filters // 3, batch, length, taps)
+    def _parts(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> GateParts:
+        return GateParts(accepted_frame(x, weight, bias), x, weight, bias, self.mask)

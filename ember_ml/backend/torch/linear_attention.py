@@ -15,16 +15,16 @@ from ember_ml.backend import linear_attention as shared
 from ember_ml.backend import native_linear_attention as native
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
-from ember_ml.backend.torch.nesting import tracing
+from ember_ml.backend.torch.nesting import needs_plain_ops
 from ember_ml.backend.torch.opaque import opaque_scan
 from ember_ml.backend.torch.ops.linearalg.solving import solve_triangular
-from ember_ml.backend.torch.ops.recurrence import is_exporting, linear_recurrence
+from ember_ml.backend.torch.ops.recurrence import linear_recurrence
 
 _DTYPES = (torch.float32, torch.float64)
 
 
-def served(*operands: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Return the outputs and the last state, empty without a first one; None if not served.
+def by_kernel(*operands: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return the outputs and the last state, empty without a first one; None without a kernel.
 
     Args:
         operands: The operands, in shapes that agree.
@@ -41,7 +41,7 @@ def served(*operands: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
 
 def _is_opaque(*operands: Any) -> bool:
     """Return whether a compiler sees the call as one op."""
-    if _native.library is None or tracing.gradients or is_exporting():
+    if _native.library is None or needs_plain_ops():
         return False
     dtype = operands[0].dtype
     alike = all(x is None or (x.dtype is dtype and x.device.type == "cpu") for x in operands)
@@ -81,7 +81,7 @@ def attend(
 def add_own(
     y: torch.Tensor, query: Any, key: torch.Tensor, value: torch.Tensor, bonus: torch.Tensor
 ) -> torch.Tensor:
-    """Add what each position reads from itself by the bonus."""
+    """Add the part of each output that reads the position's own value by the bonus."""
     return y + (query * key * bonus.unsqueeze(1)).sum(-1, keepdim=True) * value
 
 
@@ -101,7 +101,7 @@ _ARRAYS = shared.Arrays(torch, _pad, linear_recurrence, _solve)
 
 
 def _run(*given: Any) -> tuple[tuple[torch.Tensor, torch.Tensor], Any]:
-    """Return the outputs and the last state, and what the gradient needs besides the operands."""
+    """Return the outputs and the last state, and errors of the delta rule for the gradient."""
     *operands, state = given
     access = frame(*given)
     if access is None:

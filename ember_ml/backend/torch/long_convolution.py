@@ -7,18 +7,17 @@ matrices without a copy.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import torch
 from torch.nn import functional as F
 
 from ember_ml._core.errors import ShapeError
-from ember_ml._native.frame import Frame
 from ember_ml.backend import native_long_convolution as native
 from ember_ml.backend.fft_lengths import fast_fft_length
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
-from ember_ml.backend.torch.native import frame
+from ember_ml.backend.torch.native import accepted_frame
 from ember_ml.backend.torch.ops._kernel_calls import is_served, with_adjoint
 from ember_ml.backend.torch.ops.fft import irfft, rfft
 
@@ -143,14 +142,13 @@ def _is_served(x: torch.Tensor, kernel: torch.Tensor) -> bool:
 
 
 def _by_kernel(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
-    access = cast("Frame", frame(x, kernel))  # `is_served` has accepted them
-    return native.convolve(access, x.transpose(0, 1), kernel).transpose(0, 1)
+    return native.convolve(accepted_frame(x, kernel), x.transpose(0, 1), kernel).transpose(0, 1)
 
 
 def _pull_by_kernel(
     g: torch.Tensor, x: torch.Tensor, kernel: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    access = cast("Frame", frame(g, x, kernel))
+    access = accepted_frame(g, x, kernel)
     into, taps = native.pull(access, x.transpose(0, 1), g.transpose(0, 1), kernel)
     return into.transpose(0, 1), F.pad(taps, (0, kernel.shape[1] - taps.shape[1]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctypes import CDLL
+from typing import cast
 
 import torch
 
@@ -16,12 +17,12 @@ _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 
 def frame(*tensors: torch.Tensor | None, library: CDLL | None = None) -> Frame | None:
-    """Return the access to tensors of one dtype; None if the kernels do not serve them.
+    """Return the access to tensors of one dtype; None if the kernels do not take them.
 
-    They serve dense tensors in memory. A dispatch mode or a tracer must see torch's own ops.
+    They take dense tensors in memory. A dispatch mode or a tracer must see torch's own ops.
 
     Args:
-        tensors: Operands of a kernel; None for an operand that is not given.
+        tensors: Operands of a kernel; None for a missing one.
         library: Library of the kernels. Default: the one in use.
     """
     library = _native.library if library is None else library
@@ -47,6 +48,11 @@ def frame(*tensors: torch.Tensor | None, library: CDLL | None = None) -> Frame |
         torch.nn.functional.linear,
         torch.get_num_threads(),
     )
+
+
+def accepted_frame(*tensors: torch.Tensor | None) -> Frame:
+    """Return the access to tensors that `_kernel_calls.is_served` has accepted."""
+    return cast("Frame", frame(*tensors))
 
 
 def _copy(x: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:

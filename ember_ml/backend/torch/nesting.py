@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import torch
 
@@ -46,6 +47,16 @@ class Tracing:
 
 
 tracing = Tracing()
+_is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
+
+
+def needs_plain_ops() -> bool:
+    """Return whether a compiler must see torch's own ops instead of a custom op.
+
+    It cannot differentiate a custom op in its own trace, and an exported program cannot contain
+    one, because it runs without Ember.
+    """
+    return tracing.gradients > 0 or _is_exporting()
 
 
 def in_transform() -> bool:

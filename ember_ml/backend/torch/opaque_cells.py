@@ -1,6 +1,6 @@
 """Recurrent cells as single ops for `torch.compile`, which would unroll their steps.
 
-The adjoint computes the cell again: a compiled graph stores the operands alone.
+The adjoint recomputes the cell: a compiled graph stores the operands only.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from ember_ml import _native
 from ember_ml._native.frame import Frame
 from ember_ml.backend.torch import native_loops
 from ember_ml.backend.torch.native import SUFFIXES, frame
-from ember_ml.backend.torch.nesting import tracing
-from ember_ml.backend.torch.ops.recurrence import is_exporting
+from ember_ml.backend.torch.nesting import needs_plain_ops
 
 Passes = Callable[..., native_loops.Pair]
 
@@ -73,7 +72,7 @@ class OpaqueCell:
 
     def _pull(self, *args: Any) -> list[torch.Tensor]:
         operands, option = self._split(args)
-        operands[0] = operands[0].detach().requires_grad_()  # the passes look at it
+        operands[0] = operands[0].detach().requires_grad_()  # `pull` reads `requires_grad`
         run, pull = self.passes(_access(operands), option)
         grads = pull(operands, run(*operands)[1], *args[-1])
         return [
@@ -106,17 +105,17 @@ _LIBRARY = _native.library  # a compiled graph keeps it if the kernels are switc
 
 def _access(operands: Sequence[Any]) -> Frame:
     access = frame(*operands, library=_LIBRARY)
-    assert access is not None  # `serves` has accepted the operands
+    assert access is not None  # `accepts` has checked the operands
     return access
 
 
-def serves(operands: Sequence[Any]) -> bool:
+def accepts(operands: Sequence[Any]) -> bool:
     """Return whether a compiler sees the call as one op.
 
     Args:
         operands: Operands of a cell with shapes that fit; None for one that is not given.
     """
-    if _native.library is None or tracing.gradients or is_exporting():
+    if _native.library is None or needs_plain_ops():
         return False
     dtype = operands[0].dtype
     return (

@@ -167,7 +167,7 @@ class Block(SequenceMixer):
 
     @property
     def is_position_wise(self) -> bool:  # type: ignore[override]
-        """Whether all layers are."""
+        """Whether all layers map each position by itself."""
         return all(layer.is_position_wise for layer in self.layers)
 
     @property

@@ -120,11 +120,11 @@ class ResidualBlock(SequenceMixer):
 
     @property
     def is_position_wise(self) -> bool:  # type: ignore[override]
-        """Whether the layer and the norms are, and no example skips them."""
+        """Whether the layer and the norms map each position by itself; no example skips them."""
         return self.layer.is_position_wise and self._adds_by_position()
 
     def _adds_by_position(self) -> bool:
-        """Return whether all but the layer maps each position by itself."""
+        """Return whether everything except the layer maps each position by itself."""
         if self.training and self.stochastic_depth:
             return False
         norms = (self.norm, self.output_norm)

@@ -1,7 +1,7 @@
 """LSTM and GRU with the arrays that their gradients need, and their adjoints.
 
-Time is the first axis of these arrays. They have no gradient: the bodies of the adjoints compute
-them again, and so have gradients of their own.
+Time is the first axis of these arrays. They have no gradient: the bodies of the adjoints
+recompute them, so the adjoints can be differentiated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _lstm_steps(
     weight_hh: TensorLike,
     bias: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the results of `lstm` for the sum of its biases, and what the gradient needs.
+    """Return the results of `lstm` for the sum of its biases, and arrays for the gradient.
 
     The last three results are h before each step with the input, (time, batch, hidden +
     features); c before and after each step, (time + 1, batch, hidden); and the gates i, f, g
@@ -94,7 +94,7 @@ def _gru_steps(
     bias_ih: TensorLike | None = None,
     bias_hh: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the results of `gru`, and what the gradient needs.
+    """Return the results of `gru`, and arrays for the gradient.
 
     The last two results are h before and after each step, (time + 1, batch, hidden), and the
     gates r, z and n, and the recurrent part of n, (time, batch, 4 hidden). At least one step.

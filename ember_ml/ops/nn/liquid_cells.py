@@ -1,7 +1,7 @@
 """Closed-form and liquid cells with the arrays that their gradients need, and their adjoints.
 
-Time is the first axis of these arrays. They have no gradient: the bodies of the adjoints compute
-them again, and so have gradients of their own.
+Time is the first axis of these arrays. They have no gradient: the bodies of the adjoints
+recompute them, so the adjoints can be differentiated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _closed_form_steps(
     timespans: TensorLike | None = None,
     gated: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the result of `closed_form`, and what the gradient needs.
+    """Return the result of `closed_form`, and arrays for the gradient.
 
     The last three results are h before and after each step, (time + 1, batch, hidden); tanh(z_1),
     tanh(z_2), z_3 if there are timespans, and t, (time, batch, heads); and the inner features
@@ -118,7 +118,7 @@ def _liquid_steps(
     offsets: TensorLike,
     weights: TensorLike,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the result of `liquid`, and what the gradient needs.
+    """Return the result of `liquid`, and arrays for the gradient.
 
     The last three results are the potentials before and after each step, (time + 1, batch,
     neurons); the denominators, (time, batch, neurons); and s, (time, batch, synapses). At least

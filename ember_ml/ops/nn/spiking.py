@@ -117,7 +117,7 @@ def _spiking_scan_adjoint(
     surrogate: str = "atan",
     slope: float = 2.0,
 ) -> tuple[Tensor, ...]:
-    """Return the gradients of the operands of `spiking_scan` but the mask; zeros for what is None.
+    """Return the gradients of all operands of `spiking_scan` except the mask; zeros for None.
 
     At least one step; `g_...` are the gradients of the results.
     """

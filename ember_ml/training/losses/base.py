@@ -60,7 +60,7 @@ class Loss:
         return contextlib.nullcontext()
 
     def read_targets(self, target: Tensor) -> Tensor | None:
-        """Return a mask of the targets that the loss reads; None if it reads all, or may do so.
+        """Return a mask of the targets that the loss reads; None if it may read all of them.
 
         A loss with the option `ignore_index` reads the other targets, unless each target has a loss
         of its own. Subclasses with their own `__call__` may read all targets.

@@ -38,9 +38,9 @@ class Metric(Generic[R]):
 
     config: Config | None = None
     ignore_index: int = -100
-    """Target value to ignore, of metrics that skip it."""
+    """Target value that is ignored if `skips_ignored` is True."""
     skips_ignored: ClassVar[bool] = False
-    """Whether the metric is the same without the positions whose target is `ignore_index`. A class
+    """Whether positions whose target is `ignore_index` have no effect on the metric. A class
     that overrides `measure` or `update`, itself or by a mixin, declares it again."""
     _state: State
     _updates: int
@@ -106,7 +106,7 @@ class Metric(Generic[R]):
         self._accumulate(self.measure(x, y, counts))
 
     def read_targets(self, target: Tensor) -> Tensor | None:
-        """Return a mask of the targets that the metric reads; None if it reads all, or may do so.
+        """Return a mask of the targets that the metric reads; None if it may read all of them.
 
         Args:
             target: Expected output.

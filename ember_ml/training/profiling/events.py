@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 Phase: TypeAlias = Literal["forward", "backward"]
 OUTSIDE = -1
-"""Number of the layer of calls outside of the model, such as those of the loss."""
+"""Number of the layer of calls outside of the model, such as calls of the loss."""
 MAX_EVENTS = 200_000
 """Maximum number of calls and modules in a timeline; totals count all."""
 
@@ -33,7 +33,7 @@ class Event(NamedTuple):
     start: float
     seconds: float
     replayed: bool = False
-    """Whether the call was measured apart from the computation."""
+    """Whether the call was measured separately from the computation."""
 
 
 class Total:
@@ -84,7 +84,7 @@ class Events:
 
     @property
     def is_forward(self) -> bool:
-        """Whether calls belong to a forward pass that is not computed again."""
+        """Whether calls belong to a forward pass, and not to its recomputation."""
         return self.op is None and not self.differentiates
 
     def begin(self) -> tuple[float, float]:
@@ -136,7 +136,7 @@ class Events:
         self._inner += spent
 
     def native(self, phase: Phase | None = None) -> float:
-        """Return the seconds of all calls, or of those of a phase."""
+        """Return the seconds of all calls, or of the calls of a phase."""
         return sum(
             total.seconds for key, total in self.totals.items() if phase in (None, key.phase)
         )
@@ -168,7 +168,7 @@ class Timer:
         events.count_overhead(ended)
 
     def add(self, seconds: float) -> None:
-        """Add a time that was measured apart from the backward pass."""
+        """Add a time that was measured separately from the backward pass."""
         events = self._events
         total = events.totals[self._key]
         total.calls += 1

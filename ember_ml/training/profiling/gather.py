@@ -55,7 +55,7 @@ def rows_by_group(ops: Sequence[Row]) -> list[Row]:
 
 
 def rows_by_module(events: Events, modules: Mapping[str, Module], steps: int) -> list[Row]:
-    """Return the times by module, with those of the modules inside, in the order of the model.
+    """Return the times by module, modules inside included, in the order of the model.
 
     Args:
         events: The measured calls.

@@ -1,4 +1,4 @@
-"""What the machine reaches: the rate of a matrix product, and the cost of a dispatched call."""
+"""Limits of the machine: the rate of a matrix product, and the cost of a dispatched call."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ BUDGET = 0.5
 """Seconds that the measurement of a size may take."""
 REPEATS = 6
 CALLS = 300
-"""Number of calls of which the cost of a call is the mean."""
+"""Number of calls that are timed together, for the mean cost of a call."""
 
 
 class MatrixRate(NamedTuple):
     """Rate of the fastest matrix product."""
 
     flops: float
-    """Floating-point operations a second."""
+    """Floating-point operations per second."""
     size: int
     """Number of rows and columns of the matrices."""
     dtype: str

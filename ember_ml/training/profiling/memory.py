@@ -1,4 +1,4 @@
-"""Peaks of the memory, and what layers keep, from the marks of a recorded step."""
+"""Peak memory, and the memory that each layer keeps, from the marks of a recorded step."""
 
 from __future__ import annotations
 

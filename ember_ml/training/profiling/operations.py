@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ember_ml._core import recording, runtime
+from ember_ml._core import recording, runtime, tree
 from ember_ml._core.op import Op
 from ember_ml._core.tensor import wrap
 from ember_ml.nn.flops import Counter, cost_of, has_own_cost
@@ -108,7 +108,7 @@ class Operations:
                 op.body(*given, **named)
             return float(counter.total)
         except Exception:  # native arguments that the op itself does not take
-            return float(sum(x.size for x in _flat(result) if hasattr(x, "size")))
+            return float(sum(x.size for x in tree.leaves_of(result) if hasattr(x, "size")))
 
     def _wrapped(self, value: Any) -> Any:
         """Return a value with its native arrays as tensors."""
@@ -118,14 +118,8 @@ class Operations:
         return wrap(value, self._backend) if runtime.backend_of(value) is not None else value
 
 
-def _flat(value: Any) -> list[Any]:
-    if not isinstance(value, (list, tuple)):
-        return [value]
-    return [leaf for part in value for leaf in _flat(part)]
-
-
 def _signature(value: Any) -> object:
-    """Return what the number of operations depends on: shapes, dtypes and other arguments."""
+    """Return a key of all that determines the count: shapes, dtypes and other arguments."""
     if isinstance(value, (list, tuple)):
         return tuple([_signature(part) for part in value])
     if runtime.backend_of(value) is not None:

@@ -19,8 +19,8 @@ class ProfileOptions:
     """Steps of a training run to profile, and where to write the report.
 
     Args:
-        steps: Number of steps that are timed without, and then with the measurement of calls.
-        warmup: Number of steps before, which are slower than later ones.
+        steps: Number of steps to time without the measurement of calls, and again with it.
+        warmup: Number of steps before them, which are slower than later ones.
         out: Folder of the report; None: no report is written.
         overwrite: Whether to replace files in the folder that are not parts of a profile.
         memory: Whether to record the memory of one more step.

@@ -32,7 +32,9 @@ from ember_ml.training.profiling.tables import Meter, timed
 
 
 class Profiler:
-    """Measures the calls of this thread within a `with` block, each time anew; see `profile`.
+    """Context manager that measures the calls of this thread; see `profile`.
+
+    Each `with` block starts a new measurement.
 
     Args:
         model: The model whose modules are measured. Default: times by op only.
@@ -125,7 +127,7 @@ class Profiler:
         layer_memory: dict[str, int] | None = None,
         dtype: str | None = None,
     ) -> Profile:
-        """Return the profile of what was measured.
+        """Return the profile of the measured calls.
 
         Args:
             seconds: Time of all measured steps together, with the time of the measurement.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """Times of an op, a group of ops or a module; all values are those of one step."""
+    """Times of an op, a group of ops or a module, in one step."""
 
     name: str
     kind: str
@@ -28,11 +28,11 @@ class Row(NamedTuple):
     backward: float
     """Seconds of native calls in the backward pass."""
     flops: float
-    """Floating-point operations, with those of the backward pass."""
+    """Floating-point operations of the forward and the backward pass."""
     python: float = 0.0
     """Seconds of a module's forward pass outside of native calls, with the modules inside."""
     own: float = 0.0
-    """Seconds of a module's native calls without those of the modules inside."""
+    """Seconds of a module's native calls, without the modules inside."""
 
     @property
     def seconds(self) -> float:
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Floating-point operations a second."""
+        """Floating-point operations per second."""
         return self.flops / self.seconds if self.seconds > 0 else 0.0
 
 
@@ -71,7 +71,7 @@ class Profile:
         memory: Bytes by name: "parameters", "gradients", "optimizer_state" and "peak".
         layer_memory: Bytes that layers keep for the backward pass.
         method: How the backend was measured.
-        replayed: Whether backward passes were measured apart from the step.
+        replayed: Whether backward passes were measured separately from the step.
         timeline: Calls and modules, for the trace.
         names: Names of the modules by number.
         layers: Names of the layers that reports list: the parts of the model and of its stacks.
@@ -114,7 +114,7 @@ class Profile:
     def outside(self) -> tuple[float, float]:
         """Seconds outside of native calls, and their share of the profiled time.
 
-        If backward passes were measured apart from the step, both are those of the forward pass.
+        If backward passes were measured separately, both are those of the forward pass.
         """
         if self.replayed:
             whole = self.parts.get("forward", self.seconds)
@@ -136,12 +136,12 @@ class Profile:
 
     @property
     def rate(self) -> float:
-        """Floating-point operations a second of a step."""
+        """Floating-point operations per second of a step."""
         return self.flops / self.step_seconds if self.step_seconds > 0 else 0.0
 
     @property
     def share_of_peak(self) -> float | None:
-        """Rate of a step over that of the fastest matrix product."""
+        """Rate of a step, relative to the rate of the fastest matrix product."""
         return None if self.peak is None or not self.peak.flops else self.rate / self.peak.flops
 
     @property

@@ -1,4 +1,4 @@
-"""What a profile says, in sentences."""
+"""Main numbers and notes of a profile, as sentences."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Native: TypeAlias = Callable[..., Any]
 Table: TypeAlias = dict[str, tuple[Native, str | None]]
 """Tag -> (native function, tag of its result)."""
 GETITEM = "slicing.getitem"
-"""Name of indexing with plain keys, which is no op."""
+"""Name of indexing with plain keys, which is not an op."""
 
 
 class Meter:
@@ -176,7 +176,7 @@ def timed(meter: Meter) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _replaced(meter: Meter) -> Iterator[None]:
-    """Replace native functions, VJP rules and the reverse sweep by measured ones."""
+    """Replace native functions, VJP rules and the reverse sweep with measured ones."""
     if runtime.load(meter.backend).autodiff.ENGINE != "graph":
         load_rules()
     with contextlib.ExitStack() as restored:

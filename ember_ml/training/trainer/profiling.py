@@ -34,7 +34,7 @@ Run: TypeAlias = "Callable[[], StepResult | None]"
 
 
 class StepProfiler(Callback):
-    """Profiles the first steps of a trainer, which are steps like all others.
+    """Callback that profiles the first steps of a trainer, which train the model like all others.
 
     Args:
         trainer: The trainer.
@@ -78,7 +78,7 @@ class StepProfiler(Callback):
         return self._result
 
     def run(self, batch: object) -> StepResult | None:
-        """Run a batch, and measure it as the number of steps so far demands.
+        """Run a batch as the current step requires: warm-up, plain, measured, or with memory.
 
         Args:
             batch: The batch.
@@ -261,7 +261,7 @@ def _parts(trainer: Trainer, events: Events) -> Iterator[None]:
 
 
 def options_for(trainer: Trainer, value: ProfileLike) -> ProfileOptions:
-    """Return the options of a profile, after checking that it can be made and written.
+    """Return the options of a profile; raise if the run or the folder does not permit one.
 
     Args:
         trainer: The trainer.

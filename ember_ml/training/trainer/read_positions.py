@@ -16,7 +16,7 @@ from ember_ml.training.metrics import Metric
 from ember_ml.training.trainer.batches import Parts
 
 MOST = 0.75
-"""Largest share of positions at which leaving out the others is worth a gather."""
+"""Largest share of positions to gather; above it, computing all positions is as fast."""
 
 
 def takes_positions(model: Module) -> bool:
@@ -31,8 +31,8 @@ def takes_positions(model: Module) -> bool:
 def read_parts(parts: Parts, loss: Any, metrics: Sequence[Metric] | None = None) -> Parts:
     """Return a batch of a language model with only the targets that the loss and metrics read.
 
-    The model gets the indices of their positions. The batch is returned as it is if most targets
-    are read, and while a compiler traces: the number of positions is not known then.
+    The model gets the indices of their positions. The batch is returned unchanged if most
+    targets are read, and while a compiler traces: the number of positions is not known then.
 
     Args:
         parts: The parts of a batch.
@@ -69,9 +69,9 @@ def _fits(weight: Any, targets: Tensor) -> bool:
 def _reads(
     targets: Tensor, weight: Tensor | None, loss: Loss, metrics: Sequence[Metric]
 ) -> Tensor | None:
-    """Return a mask of the targets that are read; None if they are all, or not known.
+    """Return a mask of the targets that are read; None if it may be all of them.
 
-    The loss reads no target of weight 0; a metric may do so.
+    The loss ignores targets of weight 0; a metric may read them.
     """
     reads = loss.read_targets(targets)
     if reads is not None and weight is not None:

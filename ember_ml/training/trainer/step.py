@@ -72,7 +72,7 @@ class StepRunner:
         trainer, config = self._trainer, self._config
         module = runtime.load(backend)
         engine = module.autodiff
-        module.memory.keep_freed()  # the arrays of a step are those of the next
+        module.memory.keep_freed()  # for the arrays of the next step
         default = engine.COMPILES_QUICKLY and not trainer.overrides_compute()
         wanted = default if config.compile is None else config.compile
         compiles = wanted and not engine.COMPILE_UNAVAILABLE

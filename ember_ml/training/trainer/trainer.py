@@ -102,8 +102,7 @@ class Trainer:
         parallel: The processes that train together; None if this one trains alone.
         takes_mask: Whether the model's `forward` takes a padding mask.
         remat: Modules that are rematerialized in training steps.
-        profiler: The measurement of the steps; None unless it is wanted. Its `result` is the
-            profile.
+        profiler: Measurement of the steps, whose `result` is the profile. None without `profile`.
         interrupted: Whether Ctrl-C or SIGTERM ended the last `fit`.
         skipped: Number of batches that were skipped because they are not finite.
         loss_terms: Names of losses that layers reported, such as "wiring_cost". They are parts of

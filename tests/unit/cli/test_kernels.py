@@ -8,21 +8,19 @@ import sys
 from ember_ml import backend
 from ember_ml._core.op import OPS
 from ember_ml._core.requirements import install_command
-from ember_ml.backend import kernels as list_kernels
+from ember_ml.backend import kernel_table
 from tests.unit.cli.commands import ember, ember_json
-
-table = sys.modules["ember_ml.backend.kernels"]
 
 
 def test_rows_name_ops_and_at_most_one_kernel_is_in_use():
-    rows = list_kernels()
+    rows = backend.kernels()
     names = {key.rpartition(".")[2] for key in OPS}
     assert {row.op for row in rows} <= names
     assert {row.language for row in rows} <= {"C", "Triton", "Metal", "framework"}
     places = [(row.op, row.backend, row.device) for row in rows if row.in_use]
     assert len(places) == len(set(places))
     assert all(row.reason for row in rows)
-    for module in table.TRITON.values():
+    for module in kernel_table.TRITON.values():
         path = f"ember_ml.backend.torch.kernels.{module}"
         assert importlib.util.find_spec(path) is not None, module
 
@@ -55,8 +53,8 @@ def test_the_environment_disables_triton(monkeypatch):
 
 
 def test_kernels_without_the_frameworks(monkeypatch):
-    monkeypatch.setattr(table, "is_installed", lambda name: name == "numpy")
-    rows = [row for row in table.kernels() if row.backend != "numpy"]
+    monkeypatch.setattr(kernel_table, "is_installed", lambda name: name == "numpy")
+    rows = [row for row in kernel_table.kernels() if row.backend != "numpy"]
     assert rows
     assert not any(row.in_use for row in rows)
     assert {row.reason for row in rows} == {"torch is not installed", "mlx is not installed"}

@@ -22,7 +22,7 @@ from ember_ml.nn import tensor
 from tests.unit.native.recurrence_cases import CASES, Case
 
 LENGTHS = (1, 7, 63, 64, 65, 100, 257)
-SERVED = [(each, name) for name, case in CASES.items() for each in _native.SERVES[case.op]]
+SERVED = [(each, name) for name, case in CASES.items() for each in _native.BACKENDS_OF_OP[case.op]]
 TOLERANCES = {"float32": 2e-4, "float64": 1e-10}
 
 
@@ -114,7 +114,7 @@ def test_against_a_loop(threads, name):
         wanted = None if case.exact else expected(case, narrow)  # of both dtypes
         for dtype in TOLERANCES:
             arrays = [x.astype(dtype) if is_real(x) else x for x in narrow]
-            for backend_name in _native.SERVES[case.op]:
+            for backend_name in _native.BACKENDS_OF_OP[case.op]:
                 with use_backend(backend_name):
                     compare(case, arrays, dtype, wanted)
 

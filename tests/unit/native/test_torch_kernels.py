@@ -103,7 +103,7 @@ def test_backward_pass_without_kernels(called, name, context):
 @pytest.mark.parametrize("name", ["gated_long_conv", "gated_long_conv_masked"])
 def test_gates_of_long_sequences(called, name):
     """Kernels of the gates, for filters by FFT."""
-    kernels = {f"ember_gate_parts{part}_f64" for part in ("", "_adjoint")}
+    kernels = {f"ember_gate_parts{part}" for part in ("", "_adjoint")}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(long_convolution, "SHORT", 0)
         for n in (1, 7, 65):

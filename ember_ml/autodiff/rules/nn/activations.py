@@ -1,4 +1,4 @@
-"""VJP rules of activations, gates, softmax and cross-entropy, where one call is faster."""
+"""VJP rules of activations, gates, softmax and cross-entropy, each a call of an adjoint op."""
 
 from __future__ import annotations
 

@@ -7,33 +7,20 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml._core.errors import ShapeError
 from ember_ml.backend.mlx import kernels
 from ember_ml.backend.mlx.ops.recurrence import linear_recurrence
+from ember_ml.backend.selective_scan import check
 
 _HALVES = (mx.float16, mx.bfloat16)
 
 
 def selective_scan(u, dt, a, b, c, d=None):
-    _check(u, dt, a, b, c, d)
+    check(u, dt, a, b, c, d)
     wide = [x.astype(mx.float32) if x.dtype in _HALVES else x for x in (u, dt, a, b, c)]
     skip = mx.zeros(u.shape[-1:], mx.float32) if d is None else d.astype(mx.float32)
-    served = u.size and 0 < a.shape[1] <= kernels.MAX_STATES and kernels.in_use()
-    scan: Callable[..., mx.array] = _scan if served else _plain
+    fits = u.size and 0 < a.shape[1] <= kernels.MAX_STATES
+    scan: Callable[..., mx.array] = _scan if fits and kernels.in_use() else _plain
     return scan(*wide, skip).astype(u.dtype)
-
-
-def _check(u: mx.array, dt: mx.array, a: mx.array, b: mx.array, c: mx.array, d: Any) -> None:
-    if u.ndim == 3 and a.ndim == 2:
-        states = (*u.shape[:2], a.shape[1])
-        right = dt.shape == u.shape and a.shape[0] == u.shape[2] and b.shape == c.shape == states
-        if right and (d is None or d.shape == u.shape[2:]):
-            return
-    shapes = ", ".join(str(x.shape) for x in (u, dt, a, b, c, d) if x is not None)
-    raise ShapeError(
-        f"selective_scan: got shapes {shapes}; expected u and dt (batch, time, channels), "
-        "a (channels, states), b and c (batch, time, states) and d (channels,)"
-    )
 
 
 def _plain(u: mx.array, dt: mx.array, a: mx.array, b: mx.array, c: mx.array, d: Any) -> mx.array:

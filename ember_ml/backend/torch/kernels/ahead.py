@@ -67,10 +67,10 @@ def compile_all(targets: tuple[str, ...] = TARGETS) -> Iterator[Compiled]:
 
 def _modules() -> Iterator[tuple[str, list[Build]]]:
     """Yield the names and builds of all modules of programs."""
-    for found in pkgutil.iter_modules(programs.__path__):
-        if found.name != "builds":
-            module = importlib.import_module(f"{programs.__name__}.{found.name}")
-            yield found.name, module.BUILDS
+    for entry in pkgutil.iter_modules(programs.__path__):
+        if entry.name != "builds":
+            module = importlib.import_module(f"{programs.__name__}.{entry.name}")
+            yield entry.name, module.BUILDS
 
 
 def _compile(module: str, build: Build, target: str) -> Compiled:

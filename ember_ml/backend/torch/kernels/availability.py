@@ -1,4 +1,4 @@
-"""Conditions under which a Triton kernel serves an op."""
+"""Conditions under which Triton kernels are used."""
 
 from __future__ import annotations
 

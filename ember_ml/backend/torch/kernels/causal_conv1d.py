@@ -41,7 +41,7 @@ def reference(x: Tensor, weight: Tensor, bias: Tensor | None, silu: bool) -> Ten
 
 
 def apply(x: Tensor, weight: Tensor, bias: Tensor | None, silu: bool) -> Tensor:
-    """Return the convolution, like `reference`, which has the arguments."""
+    """Return the convolution. The arguments are those of `reference`."""
     options: dict[str, Any] = {"silu": silu}
     return fused(
         partial(forward, **options),

@@ -99,7 +99,7 @@ def backward(
 def pull(
     operands: Any, total: Tensor, g: Tensor, ignored: int, smoothing: float
 ) -> tuple[Tensor, None]:
-    """Return the gradients of the logits and of the targets, which have none."""
+    """Return the gradient of the logits, and None for the targets."""
     return backward(*operands, total, g, ignored, smoothing), None
 
 

@@ -64,7 +64,7 @@ def reference(
 
 
 def apply(x: Tensor, gate: Tensor, weight: Tensor | None, eps: float, gate_first: bool) -> Tensor:
-    """Return the normalized and gated rows, like `reference`, which has the arguments."""
+    """Return the normalized and gated rows. The arguments are those of `reference`."""
     options: dict[str, Any] = {"eps": eps, "gate_first": gate_first}
     return fused(
         partial(forward, **options),

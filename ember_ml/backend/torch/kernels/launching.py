@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ember_ml.backend.torch.fusion import fused as fuse
-from ember_ml.backend.torch.nesting import tracing
+from ember_ml.backend.torch.nesting import needs_plain_ops
 
 
 def on_device(x: torch.Tensor) -> Any:
@@ -58,13 +58,10 @@ def fused(
         operands: Arguments of `op`, `run` and `plain`.
     """
     if torch.compiler.is_compiling():
-        if tracing.gradients or is_exporting():
+        if needs_plain_ops():
             return plain(*operands)
         out = op(*operands)
         return out[0] if isinstance(out, tuple) else out
     if torch._C._are_functorch_transforms_active():
         return plain(*operands)
     return fuse(run, pull, plain, *operands)
-
-
-is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)

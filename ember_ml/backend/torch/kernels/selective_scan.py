@@ -170,7 +170,7 @@ def _(u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Any, saved: Any
 
 
 def run(*operands: Any) -> tuple[Tensor, Tensor]:
-    """Return the output, and what `pull` needs."""
+    """Return the output, and the states for `pull`."""
     y, _, saved = forward(*operands)
     return y, saved
 

@@ -32,7 +32,7 @@ def serves(operands: Operands) -> bool:
 def run(
     operands: Operands, options: Options, save: bool
 ) -> tuple[tuple[Tensor, Tensor, Tensor], Saved]:
-    """Return what `ember_ml.backend.torch.spiking.run` returns, which is the reference.
+    """Return the results of `ember_ml.backend.torch.spiking.run`, the reference.
 
     Args:
         operands: Arrays of the scan.
@@ -171,7 +171,7 @@ def _steps(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
 def _empty(
     x: Tensor, state: Tensor, alpha: Any, rho: Any, mask: Any, refractory: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return arrays for the results; those of features that are not used are empty."""
+    """Return arrays for the results; arrays of unused features are empty."""
     active = mask is not None or refractory > 0
     return (
         _steps(x).transpose(0, 1),

@@ -23,7 +23,7 @@ def is_served(x: torch.Tensor, *others: torch.Tensor | None, least: int | None =
 
     Args:
         x: First operand.
-        others: Other operands; None for one that is not given.
+        others: Other operands; None for a missing one.
         least: Number of elements of x from which the kernel is faster. Default: `SMALL`.
     """
     if _native.library is None or not is_eager():  # first: a tracer must not see sizes
@@ -40,7 +40,7 @@ def call(kernel: Kernel, tensors: Sequence[Any], *numbers: float) -> None:
 
     Args:
         kernel: Function of the library.
-        tensors: Its arrays; the first has the dtype of the function, None is one not given.
+        tensors: Its arrays; the first has the dtype of the function; None for a missing one.
         numbers: Its other arguments.
     """
     addresses = [None if x is None else x.data_ptr() for x in tensors]

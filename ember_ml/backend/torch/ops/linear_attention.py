@@ -9,7 +9,7 @@ import torch
 from ember_ml.backend import delta_rule
 from ember_ml.backend import linear_attention as shared
 from ember_ml.backend.torch import kernels
-from ember_ml.backend.torch.linear_attention import add_own, attend, plain, served
+from ember_ml.backend.torch.linear_attention import add_own, attend, by_kernel, plain
 
 
 def gated_linear_attention(query, key, value, decay=None, bonus=None):
@@ -35,14 +35,14 @@ def gated_delta_rule(query, key, value, rate, decay=None):
 
 
 def _attend(query, key, value, decay=None, rate=None, bonus=None, state=None):
-    results = served(query, key, value, decay, rate, bonus, state)
+    results = by_kernel(query, key, value, decay, rate, bonus, state)
     return None if results is None else (*results, torch.empty_like(value[:, :, :0]))
 
 
 def _apply(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, decay: Any, rate: Any, bonus: Any
 ) -> torch.Tensor:
-    results = served(query, key, value, decay, rate, bonus, None)
+    results = by_kernel(query, key, value, decay, rate, bonus, None)
     if results is None:
         results = plain(query, key, value, decay, rate, bonus, None)
     return results[0]

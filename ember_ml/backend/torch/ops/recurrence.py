@@ -12,7 +12,7 @@ from ember_ml.backend.recurrences import chunk_length, geometry
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.direct import direct_apply
 from ember_ml.backend.torch.native import frame
-from ember_ml.backend.torch.nesting import tracing
+from ember_ml.backend.torch.nesting import needs_plain_ops
 
 _HALVES = (torch.float16, torch.bfloat16)
 _WHOLE_STEP = 1 << 16  # from this step size on, a second pass does not pay off
@@ -27,22 +27,15 @@ def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
         a, b, h0 = a.float(), b.float(), None if h0 is None else h0.float()
     a, b = a.expand(shape), b.expand(shape)
     h0 = None if h0 is None else h0.expand(state)
-    h, final = _way()(a, b, h0, axis, reverse)
+    h, final = _implementation()(a, b, h0, axis, reverse)
     return (h, final) if h.dtype is dtype else (h.to(dtype), final.to(dtype))
 
 
-def _way() -> Callable[..., Any]:
-    """Choose the implementation.
-
-    A compiler cannot differentiate a custom op in its own trace, and an exported program cannot
-    contain one, because it runs without Ember.
-    """
+def _implementation() -> Callable[..., Any]:
+    """Return the implementation for a call."""
     if not torch.compiler.is_compiling():
         return _apply_recurrence
-    return _doubled if tracing.gradients or is_exporting() else _opaque
-
-
-is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
+    return _doubled if needs_plain_ops() else _opaque
 
 
 def _doubled(

@@ -10,12 +10,13 @@ import torch
 from ember_ml._core.errors import ShapeError
 from ember_ml.backend import native_selective_scan
 from ember_ml.backend.native_selective_scan import CHUNK
+from ember_ml.backend.selective_scan import check
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
-from ember_ml.backend.torch.nesting import tracing
+from ember_ml.backend.torch.nesting import needs_plain_ops
 from ember_ml.backend.torch.opaque import opaque_scan
-from ember_ml.backend.torch.ops.recurrence import is_exporting, linear_recurrence
+from ember_ml.backend.torch.ops.recurrence import linear_recurrence
 
 _HALVES = (torch.float16, torch.bfloat16)
 _BLOCK = 1 << 18  # elements of a block's states
@@ -24,7 +25,7 @@ _STEP = 1 << 12  # below this step size, parallel chunks of time are faster with
 
 def selective_scan(u, dt, a, b, c, d=None):
     operands = (u, dt, a, b, c, d)
-    _check(*operands)
+    check(*operands)
     if _is_served(*operands):
         kernel = kernels.selective_scan
         return kernel.fused(kernel.forward, kernel.run, kernel.pull, _plain_half, *operands)
@@ -36,7 +37,7 @@ def selective_scan(u, dt, a, b, c, d=None):
 
 def selective_scan_with_state(u, dt, a, b, c, d, state):
     operands = (u, dt, a, b, c, d)
-    _check(*operands)
+    check(*operands)
     if state.shape != (u.shape[0], *a.shape):
         raise ShapeError(
             f"selective_scan_with_state: state has shape {tuple(state.shape)}; expected (batch, "
@@ -57,7 +58,7 @@ def _scan(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
         return _plain(*operands)
     if torch.compiler.is_compiling():
         opaque = u.device.type == "cpu" and u.dtype in (torch.float32, torch.float64)
-        if opaque and not tracing.gradients and not is_exporting():
+        if opaque and not needs_plain_ops():
             return _opaque(*operands)[:2]
         return _plain(*operands)
     large = u.shape[0] * a.numel() >= _STEP
@@ -80,26 +81,6 @@ def _plain_half(*operands: Any) -> torch.Tensor:
         return _plain(*(*operands, None))[0]
     wide = [None if x is None else x.float() for x in operands]
     return _plain(*(*wide, None))[0].to(operands[0].dtype)
-
-
-def _check(
-    u: torch.Tensor,
-    dt: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor,
-    d: torch.Tensor | None,
-) -> None:
-    if u.ndim == 3 and a.ndim == 2:
-        states = (*u.shape[:2], a.shape[1])
-        right = dt.shape == u.shape and a.shape[0] == u.shape[2] and b.shape == c.shape == states
-        if right and (d is None or d.shape == u.shape[2:]):
-            return
-    shapes = ", ".join(str((*x.shape,)) for x in (u, dt, a, b, c, d) if x is not None)
-    raise ShapeError(
-        f"selective_scan: got shapes {shapes}; expected u and dt (batch, time, channels), "
-        "a (channels, states), b and c (batch, time, states) and d (channels,)"
-    )
 
 
 def _plain(

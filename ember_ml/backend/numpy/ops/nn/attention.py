@@ -158,7 +158,7 @@ def _in_batches(
 
 
 def attend_adjoint(g, query, key, value, mask=None, *, causal=False, window=None, scale=None):
-    """Return the gradients of query, key and value; None if the kernels do not serve."""
+    """Return the gradients of query, key and value; None if the kernels do not take them."""
     shapes = query.shape, key.shape, value.shape
     if mask is not None:
         mask = np.broadcast_to(mask, (*mask.shape[:-2], query.shape[-2], key.shape[-2]))

@@ -35,7 +35,7 @@ def spiking_scan(
     if not x.shape[1]:
         return x.copy(), x.copy(), state.copy()
     access = frame(*arrays[:7])
-    if access is not None and native_spiking.serves(operands, options):
+    if access is not None and native_spiking.fits(operands, options):
         return native_spiking.forward(access, operands, options, _mask(mask))
     with np.errstate(all="ignore"):
         return spiking.scan(np, operands, options, lambda u: (u > 0).astype(u.dtype))
@@ -74,7 +74,7 @@ def _spiking_scan_adjoint(
     if any(y.shape != x.shape for y in (*outputs, *cotangents[:2])) or g_last.shape != state.shape:
         return None
     access = frame(*arrays[:7], *outputs, *cotangents)
-    if access is None or not native_spiking.serves(operands, options):
+    if access is None or not native_spiking.fits(operands, options):
         return None
     grads = native_spiking.adjoint(access, operands, options, _mask(mask), outputs, cotangents)
     return [np.zeros_like(beta) if g is None else g for g in grads[:9]]

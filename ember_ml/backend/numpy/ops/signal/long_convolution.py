@@ -6,23 +6,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from ember_ml._native.calls import SUFFIXES, Kernel, threads_for
 from ember_ml._native.frame import Frame
 from ember_ml.backend import native_gated_filters
+from ember_ml.backend.native_gate_parts import GateParts
 from ember_ml.backend.numpy import kernel_calls as native
 from ember_ml.backend.numpy.long_convolution import is_direct, method
 from ember_ml.backend.numpy.native import frame
 
-_PARTS = Kernel("gate_parts", "pppppppiiiiii")
-_ADJOINT = Kernel("gate_parts_adjoint", "ppppppppppiiiiii")
 
-
-def _is_served(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any) -> bool:
-    if not native.is_served(x, weight, bias, kernel) or (x.ndim, weight.ndim, kernel.ndim) != (
-        3,
-        2,
-        2,
-    ):
+def _is_served(x: Any, weight: Any, bias: Any, kernel: Any, mask: Any, *others: Any) -> bool:
+    if not native.is_served(x, weight, bias, kernel, *others):
+        return False
+    if [x.ndim, weight.ndim, kernel.ndim] != [3, 2, 2]:
         return False
     filters = 3 * len(kernel)
     return (
@@ -39,74 +34,43 @@ def channels_first(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(x.transpose(1, 0, 2))
 
 
-class _Gates:
-    """Query and joined values of the operator, and the gradients of what they are filtered from."""
-
-    def __init__(self, x: Any, weight: Any, bias: Any, kernel: Any, mask: Any) -> None:
-        batch, shared, length = x.shape
-        taps = weight.shape[1]
-        self.x = np.zeros((shared, batch, taps - 1 + length), x.dtype)  # as the kernels read it
-        self.x[..., taps - 1 :] = x.transpose(1, 0, 2)
-        self.weight, self.bias = np.ascontiguousarray(weight), np.ascontiguousarray(bias)
-        self.mask = None if mask is None else np.ascontiguousarray(mask)
-        self.threads = min(threads_for(3 * len(kernel) * batch * length * taps), shared)
-        self.sizes = (shared, len(kernel), batch, length, taps)
-        self.rows = np.empty((self.threads, 3, *self.x.shape[1:]), x.dtype)
-        self.inputs = [native.address(a) for a in (self.x, self.weight, self.bias, self.mask)]
-
-    def run(self) -> tuple[np.ndarray, np.ndarray]:
-        query, joined = np.empty((2, *self.sizes[1:4]), self.x.dtype)
-        outputs = [native.address(a) for a in (query, joined, self.rows)]
-        _PARTS(SUFFIXES[self.x.dtype.char], *self.inputs, *outputs, *self.sizes, self.threads)
-        return query, joined
-
-    def pull(self, of_query: np.ndarray, of_joined: np.ndarray) -> tuple[np.ndarray, ...]:
-        shared, _, batch, length, _ = self.sizes
-        of_x = np.empty((shared, batch, length), self.x.dtype)
-        grads = of_x, np.empty_like(self.weight), np.empty_like(self.bias)
-        arrays = (np.ascontiguousarray(of_query), np.ascontiguousarray(of_joined), *grads)
-        addresses = [native.address(a) for a in (*arrays, self.rows)]
-        _ADJOINT(SUFFIXES[self.x.dtype.char], *self.inputs, *addresses, *self.sizes, self.threads)
-        return grads
-
-
 def gated_long_conv(x, weight, bias, kernel, mask=None):
     if not _is_served(x, weight, bias, kernel, mask):
         return None
     operands = (x, weight, bias, kernel)
+    access, mask = _access(operands, mask)
     if is_direct(x.shape[2]):
-        access, mask = _access(operands, mask)
         out, _ = native_gated_filters.forward(access, operands, mask, keep=False)
         return out.transpose(1, 0, 2)
-    query, joined = _Gates(*operands, mask).run()
+    query, joined = GateParts(access, x, weight, bias, mask).run()
     query *= method(kernel, x.shape[2]).convolve(joined)
     return query.transpose(1, 0, 2)
 
 
 def gated_long_conv_adjoint(g, x, weight, bias, kernel, mask=None):
-    """Return the gradients of x, weight, bias and kernel; None if the kernels do not serve."""
-    if not _is_served(x, weight, bias, kernel, mask):
+    """Return the gradients of x, weight, bias and kernel; None if the kernels do not take them."""
+    if not _is_served(x, weight, bias, kernel, mask, g):
         return None
-    if g.dtype != x.dtype or g.shape != (len(x), len(kernel), x.shape[2]):
+    if g.shape != (len(x), len(kernel), x.shape[2]):
         return None
     operands = (x, weight, bias, kernel)
+    access, mask = _access((g, *operands), mask)
     if is_direct(x.shape[2]):
-        access, mask = _access((g, *operands), mask)
         into, *grads, taps = native_gated_filters.adjoint(access, operands, mask, None, g)
         return into.transpose(1, 0, 2), *grads, _padded(taps, kernel)
-    gates, g = _Gates(*operands, mask), channels_first(g)
-    query, joined = gates.run()
+    parts, g = GateParts(access, x, weight, bias, mask), channels_first(g)
+    query, joined = parts.run()
     way = method(kernel, x.shape[2])
     of_query = way.convolve(joined)
     of_query *= g
     query *= g
     of_joined, of_taps = way.pull(joined, query)
-    of_x, of_weight, of_bias = gates.pull(of_query, of_joined)
+    of_x, of_weight, of_bias = parts.pull(of_query, of_joined)
     return of_x.transpose(1, 0, 2), of_weight, of_bias, _padded(of_taps, kernel)
 
 
 def _access(operands: Any, mask: Any) -> tuple[Frame, Any]:
-    """Return the access to operands that the kernels serve, and the mask as they read it."""
+    """Return the access to operands that the kernels take, and the mask as they read it."""
     return cast("Frame", frame(*operands)), None if mask is None else np.ascontiguousarray(mask)
 
 
@@ -134,7 +98,7 @@ def long_conv(x, kernel):
 
 
 def long_conv_adjoint(g, x, kernel):
-    """Return the gradients of x and kernel; None if the kernels do not serve."""
+    """Return the gradients of x and kernel; None if the kernels do not take them."""
     if not _has_filters(x, kernel, g) or g.shape != x.shape:
         return None
     way = method(kernel, x.shape[2])

@@ -1,4 +1,4 @@
-"""Programs of the short causal convolution of single channels, followed by SiLU or nothing.
+"""Programs of the short causal convolution of single channels, with or without SiLU.
 
 An instance computes a tile of time and channels of one example, (T, C).
 """

@@ -1,8 +1,8 @@
-"""Programs of the delta rule, which walk through time with the state in registers.
+"""Programs of the delta rule, which loop over time with the state in registers.
 
 An instance computes a block of value features of one head: the columns of the state are
-independent. `scan` stores the states at the start of each chunk, from which `gradients` computes
-those of the chunk again.
+independent. `scan` stores the states at the start of each chunk, from which `gradients`
+recomputes the states of the chunk.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def gradients(
     K: tl.constexpr,
     V: tl.constexpr,
 ):
-    """Write the gradient of a block of values, and its parts of the other gradients.
+    """Write the gradient of a block of values, and the block's parts of the other gradients.
 
     The states of one chunk are in `work`, (heads, chunk, keys, values).
     """

@@ -1,4 +1,4 @@
-"""Programs of linear attention with decay, which walk through time with the state in registers.
+"""Programs of linear attention with decay, which loop over time with the state in registers.
 
 An instance computes a block of value features of one head in one segment of time. `summarize`
 computes what a segment adds to the state, from which the states before all segments follow. MODE is
@@ -121,7 +121,7 @@ def read(
     K: tl.constexpr,
     V: tl.constexpr,
 ):
-    """Write the outputs; or if QUERIES, where q holds their gradients, those of the queries.
+    """Write the outputs; if QUERIES, write the gradients of the queries, and q holds those of y.
 
     The gradients of queries are parts from a block of value features.
     """
@@ -200,7 +200,7 @@ def key_gradients(
     K: tl.constexpr,
     V: tl.constexpr,
 ):
-    """Write the gradient of a block of values, and its part of that of the keys, backward."""
+    """Write the gradient of a block of values, and its part of the keys' gradient, backward."""
     place = tl.program_id(1).to(tl.int64)
     batch, head = place // heads, place % heads
     part = tl.program_id(2)

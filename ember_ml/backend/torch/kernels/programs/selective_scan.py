@@ -1,7 +1,7 @@
-"""Programs of the selective scan, which walk through time with the states in registers.
+"""Programs of the selective scan, which loop over time with the states in registers.
 
 An instance computes a block of channels of one example. `scan` stores the states at the start of
-each chunk, from which `gradients` computes those of the chunk again.
+each chunk, from which `gradients` recomputes the states of the chunk.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def gradients(
     BLOCK: tl.constexpr,
     STATES: tl.constexpr,
 ):
-    """Write the gradients of u and dt, and the parts of the others of this instance.
+    """Write the gradients of u and dt, and this instance's parts of the other gradients.
 
     The states of one chunk are in `work`, (batch, chunk, channels, states).
     """

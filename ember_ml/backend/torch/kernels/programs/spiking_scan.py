@@ -1,4 +1,4 @@
-"""Programs of the scan of spiking neurons, which walk through time with the states in registers.
+"""Programs of the scan of spiking neurons, which loop over time with the states in registers.
 
 Arrays of all steps are (time, lanes), where lane l is neuron l % neurons of example l // neurons.
 """
@@ -70,7 +70,7 @@ def scan(
     RESTS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Write spikes, voltages, the last state and what the backward pass needs."""
+    """Write spikes, voltages, the last state and the arrays for the backward pass."""
     lane = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = lane < lanes
     example, neuron = lane // neurons, lane % neurons
@@ -179,7 +179,7 @@ def gradients(
     HAS_G_LAST: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Write the gradients of x and of the state, and those of the parameters by lane."""
+    """Write the gradients of x, of the state, and of the parameters of each lane."""
     lane = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = lane < lanes
     example, neuron = lane // neurons, lane % neurons

@@ -98,7 +98,7 @@ def _by_kernel(
     reduction: str,
     axis: int,
 ) -> torch.Tensor | None:
-    """Return the loss by a C kernel that stores no probabilities; None if it does not serve."""
+    """Return the loss by a C kernel that stores no probabilities; None if it does not take them."""
     if not is_served(scores, least=_LEAST) or not _fits(scores, targets, axis):
         return None
     targets = targets.long().contiguous()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import torch
 
-from ember_ml._native.frame import Frame
 from ember_ml.backend import native_heads
 from ember_ml.backend.torch.fusion import linear
-from ember_ml.backend.torch.native import frame
+from ember_ml.backend.torch.native import accepted_frame
 from ember_ml.backend.torch.ops._kernel_calls import is_served
 
 _SHORTEST = 64
@@ -102,7 +100,7 @@ def _split(turns: native_heads.Turns, counts: tuple[int, int], x: torch.Tensor) 
     for count in (*counts, counts[1]):
         shape, row = (batch, count, time, size), count * size
         parts.append(x.new_empty_strided(shape, (time * row, size, row, 1)))
-    native_heads.split(_access(x), x, turns, parts)
+    native_heads.split(accepted_frame(x), x, turns, parts)
     return parts[0], parts[1], parts[2]
 
 
@@ -126,14 +124,10 @@ def _join(
         return (joined.reshape(batch, time, heads * size),)  # batched gradients have no flatten
 
     def run(*g: torch.Tensor) -> torch.Tensor:
-        return native_heads.join(_access(*g), turns, g)
+        return native_heads.join(accepted_frame(*g), turns, g)
 
     counts = g[0].shape[1], g[1].shape[1]
     return (linear(run, lambda x: again(x, *counts), *g),)
-
-
-def _access(*tensors: torch.Tensor) -> Frame:
-    return cast("Frame", frame(*tensors))  # `is_served` has accepted them
 
 
 def _turns(

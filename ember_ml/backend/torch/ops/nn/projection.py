@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from ember_ml._core.errors import ArgumentTypeError
-from ember_ml._native.frame import Frame
 from ember_ml.backend import native_softplus_linear as native
 from ember_ml.backend.torch.fusion import fused
-from ember_ml.backend.torch.native import frame
+from ember_ml.backend.torch.native import accepted_frame
 from ember_ml.backend.torch.ops._kernel_calls import gradients, is_served
 from ember_ml.backend.torch.ops.special import softplus
 from ember_ml.backend.torch.products import linear as linear
@@ -43,8 +42,7 @@ def _plain(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> 
 def _run(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    access = cast("Frame", frame(x, weight, bias))  # `is_served` has accepted them
-    out = native.forward(access, x, weight, bias)
+    out = native.forward(accepted_frame(x, weight, bias), x, weight, bias)
     return out, out
 
 
@@ -52,7 +50,7 @@ def _pull(operands: Sequence[Any], out: torch.Tensor, g: torch.Tensor) -> Sequen
     if not is_served(g, *operands, least=1):  # a mode since the forward pass, or switched off
         return gradients(_plain, operands, g)
     x, weight, bias = operands
-    access = cast("Frame", frame(g, out, x, weight))
+    access = accepted_frame(g, out, x, weight)
     of_x, of_weight, of_bias = native.adjoint(access, g, out, x, weight)
     return of_x, of_weight, None if bias is None else of_bias
 

@@ -81,7 +81,7 @@ def liquid(
 
 
 def _is_opaque(fits: Callable[[Sequence[Any]], bool], arrays: Sequence[Any]) -> bool:
-    return opaque_cells.serves(arrays) and fits(arrays)
+    return opaque_cells.accepts(arrays) and fits(arrays)
 
 
 def _by_hand(
@@ -150,7 +150,7 @@ def _run(
         wide = [None if x is None else x.float() for x in arrays]
         return tuple(out.to(dtype) for out in _run(kernel, stepwise, passes, opaque, wide))
     if torch.compiler.is_compiling():
-        return opaque(arrays) if opaque_cells.serves(arrays) else stepwise(*arrays)
+        return opaque(arrays) if opaque_cells.accepts(arrays) else stepwise(*arrays)
     if not arrays[0].shape[1]:
         return stepwise(*arrays)
     if torch.is_autocast_enabled("cpu") and x.device.type == "cpu":

@@ -12,7 +12,7 @@ from ember_ml.backend.spiking import Operands, Options
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.direct import direct_apply
 from ember_ml.backend.torch.native import frame
-from ember_ml.backend.torch.nesting import in_transform, tracing
+from ember_ml.backend.torch.nesting import in_transform, needs_plain_ops
 from ember_ml.backend.torch.spiking import Saved
 from ember_ml.backend.torch.spiking import run as _run_steps
 from ember_ml.backend.torch.spiking_adjoint import Adjoint
@@ -47,8 +47,7 @@ def spiking_scan(
     if not x.shape[1]:
         return x.clone(), x.clone(), state.clone()
     if torch.compiler.is_compiling():
-        exporting = getattr(torch.compiler, "is_exporting", lambda: False)()
-        if tracing.gradients or exporting:
+        if needs_plain_ops():
             return _plain(Operands(*arrays), options)
         return _opaque(*arrays, *options)
     if in_transform():
@@ -62,7 +61,7 @@ def _run(operands: Operands, options: Options, save: bool) -> tuple[Any, Saved]:
     """Return the results from the fastest kernel, and arrays for the backward pass without C."""
     if _is_on_gpu(operands):
         return kernels.spiking_scan.run(operands, options, save)
-    if native_spiking.serves(operands, options):
+    if native_spiking.fits(operands, options):
         access = frame(*operands[:7])
         if access is not None:
             return native_spiking.forward(access, operands, options, _bytes(operands.mask)), Saved()
@@ -86,7 +85,7 @@ def _gradients(
         if _lacks(saved, operands, options):
             saved = kernels.spiking_scan.run(operands, options, save=True)[1]
         return kernels.spiking_scan.pull(operands, options, outputs[1], saved, cotangents)
-    if native_spiking.serves(operands, options):
+    if native_spiking.fits(operands, options):
         access = frame(*operands[:7], *outputs, *cotangents)
         if access is not None:
             mask = _bytes(operands.mask)

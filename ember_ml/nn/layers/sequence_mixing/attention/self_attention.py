@@ -222,7 +222,7 @@ class SelfAttention(BaseAttention):
         return y, after if self.window is None else after.keep(self.window)
 
     def forward_at(self, x: Tensor, at: Positions, mask: Tensor | None = None) -> Tensor:
-        """Return the outputs of some positions; of the last position, only its query attends."""
+        """Return the outputs of some positions; for the last position, only its query attends."""
         self.check_sequence(x, mask)
         query, key, value = self._project(x, None, 0)
         if isinstance(at, int) and at in (-1, x.shape[1] - 1):

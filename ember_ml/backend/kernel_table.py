@@ -1,7 +1,7 @@
-"""Table of the fast kernels: which one serves an op on a device, and why not another.
+"""Table of the fast kernels: which one computes an op on a device, and why.
 
-An op on a device has a row for every kernel that could serve it, and one for the framework's own
-functions, which serve what no other kernel does.
+An op on a device has a row for each of its kernels, and one for the framework's own functions,
+which compute the calls that no kernel takes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Kernel(NamedTuple):
         backend: Name of the backend.
         device: Kind of device: "cpu", "cuda" or "metal".
         language: "C", "Triton", "Metal", or "framework" for the framework's own functions.
-        in_use: Whether this kernel serves the op here.
-        reason: Why it is used, or why it is not.
+        in_use: Whether this kernel computes the op on this machine.
+        reason: Why the kernel is in use, or why it is not.
     """
 
     op: str
@@ -51,11 +51,11 @@ METAL = ("linear_recurrence", "selective_scan")
 """Ops with Metal kernels in `ember_ml.backend.mlx.kernels`."""
 
 MLX_FAST = ("layer_norm", "rms_norm", "rope", "attend")
-"""Ops that functions of `mx.fast` serve, on every device."""
+"""Ops that functions of `mx.fast` compute, on every device."""
 
 
 def kernels() -> list[Kernel]:
-    """Return the kernels of all ops that have one besides the framework's functions.
+    """Return the rows of all ops that have a kernel besides the framework's functions.
 
     Example:
         >>> from ember_ml import backend
@@ -63,9 +63,9 @@ def kernels() -> list[Kernel]:
         ['Triton', 'framework']
     """
     rows = [*_native(), *_triton(), *_metal()]
-    served = {(row.op, row.backend, row.device) for row in rows if row.in_use}
+    replaced = {(row.op, row.backend, row.device) for row in rows if row.in_use}
     places = dict.fromkeys((row.op, row.backend, row.device) for row in rows)
-    rows += [_framework(*place, replaced=place in served) for place in places]
+    rows += [_framework(*place, replaced=place in replaced) for place in places]
     rows += [_mlx_fast(op) for op in MLX_FAST]
     order = {name: at for at, name in enumerate(BACKENDS)}
     return sorted(rows, key=lambda row: (row.op, order[row.backend], row.device, not row.in_use))
@@ -76,7 +76,7 @@ def _native() -> Iterator[Kernel]:
     from ember_ml import _native as native
 
     loaded, status = native.library is not None, native.status()
-    for op, backends in native.SERVES.items():
+    for op, backends in native.BACKENDS_OF_OP.items():
         for name in backends:
             missing = _missing(name)
             yield Kernel(op, name, "cpu", "C", loaded and not missing, missing or status)
@@ -103,7 +103,7 @@ def _framework(op: str, backend: str, device: str, *, replaced: bool) -> Kernel:
         op: Name of the op.
         backend: Name of the backend.
         device: Kind of device.
-        replaced: Whether another kernel serves the op.
+        replaced: Whether another kernel computes the op.
     """
     missing = _missing(backend) or _without(backend, device)
     reason = missing or ("another kernel is faster" if replaced else "no other kernel is available")
