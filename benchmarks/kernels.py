@@ -167,6 +167,13 @@ def _attention() -> Case:
     )
 
 
+@row("torch linear (4096, 128 -> 704)")
+def _linear() -> Case:
+    arrays = _normal(4096, 128), _normal(704, 128)
+    call = ember_call("torch", lambda *x: (ops.linear(*x),), *arrays)
+    return Case(call, torch_call(F.linear, *arrays))
+
+
 def _softplus_linear(backend: str) -> Case:
     arrays = _normal(32, 48, 4), _normal(128, 4), _normal(128)
     return Case(

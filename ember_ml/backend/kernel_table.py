@@ -20,7 +20,8 @@ class Kernel(NamedTuple):
         op: Name of the op in `ember_ml.ops`.
         backend: Name of the backend.
         device: Kind of device: "cpu", "cuda" or "metal".
-        language: "C", "Triton", "Metal", or "framework" for the framework's own functions.
+        language: "C", "Triton", "Metal", "oneDNN" (which comes with torch), or "framework" for the
+            framework's own functions.
         in_use: Whether this kernel computes the op on this machine.
         reason: Why the kernel is in use, or why it is not.
     """
@@ -60,9 +61,9 @@ def kernels() -> list[Kernel]:
     Example:
         >>> from ember_ml import backend
         >>> sorted({kernel.language for kernel in backend.kernels()} - {"C", "Metal"})
-        ['Triton', 'framework']
+        ['Triton', 'framework', 'oneDNN']
     """
-    rows = [*_native(), *_triton(), *_metal()]
+    rows = [*_native(), _onednn(), *_triton(), *_metal()]
     replaced = {(row.op, row.backend, row.device) for row in rows if row.in_use}
     places = dict.fromkeys((row.op, row.backend, row.device) for row in rows)
     rows += [_framework(*place, replaced=place in replaced) for place in places]
@@ -80,6 +81,17 @@ def _native() -> Iterator[Kernel]:
         for name in backends:
             missing = _missing(name)
             yield Kernel(op, name, "cpu", "C", loaded and not missing, missing or status)
+
+
+def _onednn() -> Kernel:
+    """Return the row of linear maps by oneDNN."""
+    reason, in_use = _missing("torch"), False
+    if not reason:
+        products = importlib.import_module("ember_ml.backend.torch.products")
+        in_use = products.onednn_is_faster()
+        others = "torch's own product is as fast on this processor"
+        reason = "faster on this processor" if in_use else others
+    return Kernel("linear", "torch", "cpu", "oneDNN", in_use, reason)
 
 
 def _triton() -> Iterator[Kernel]:

@@ -13,10 +13,9 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml import _native
-from ember_ml._native.frame import Frame
 from ember_ml.backend.native_products import MOST_WEIGHTS, weight_gradient
 from ember_ml.backend.torch.fusion import fused, is_eager
-from ember_ml.backend.torch.native import frame
+from ember_ml.backend.torch.native import accepted_frame
 from ember_ml.backend.torch.ops._kernel_calls import gradients, is_served
 
 _ZEN_5 = 26
@@ -91,7 +90,7 @@ def _input_gradient(x: torch.Tensor, weight: torch.Tensor, g: torch.Tensor) -> t
 def _weight_gradient(rows: torch.Tensor, entries: torch.Tensor) -> torch.Tensor:
     if _has_columns(entries) or rows.shape[1] * entries.shape[1] > MOST_WEIGHTS:
         return _product(rows.t(), entries.t())
-    return cast("torch.Tensor", weight_gradient(cast("Frame", frame(rows)), rows, entries))
+    return cast("torch.Tensor", weight_gradient(accepted_frame(rows), rows, entries))
 
 
 def _has_columns(x: torch.Tensor) -> bool:

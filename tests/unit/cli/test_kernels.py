@@ -16,7 +16,7 @@ def test_rows_name_ops_and_at_most_one_kernel_is_in_use():
     rows = backend.kernels()
     names = {key.rpartition(".")[2] for key in OPS}
     assert {row.op for row in rows} <= names
-    assert {row.language for row in rows} <= {"C", "Triton", "Metal", "framework"}
+    assert {row.language for row in rows} <= {"C", "Triton", "Metal", "oneDNN", "framework"}
     places = [(row.op, row.backend, row.device) for row in rows if row.in_use]
     assert len(places) == len(set(places))
     assert all(row.reason for row in rows)
