@@ -12,7 +12,7 @@ from ember_ml.backend import native_selective_scan
 from ember_ml.backend.native_selective_scan import CHUNK
 from ember_ml.backend.selective_scan import check
 from ember_ml.backend.torch import kernels
-from ember_ml.backend.torch.fusion import fused, fusible
+from ember_ml.backend.torch.fusion import fused, fusible, is_eager
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import needs_plain_ops
 from ember_ml.backend.torch.opaque import opaque_scan
@@ -44,7 +44,7 @@ def selective_scan_with_state(u, dt, a, b, c, d, state):
             f"channels, states) = {(u.shape[0], *a.shape)}"
         )
     tracked = torch.is_grad_enabled() and any(x.requires_grad for x in (*operands, state))
-    if not tracked and _is_served(*operands, state) and _is_eager():
+    if not tracked and _is_served(*operands, state) and is_eager():
         y, last, _ = kernels.selective_scan.forward(*operands, state)
         return y, last.to(state.dtype)
     y, last = _scan(*operands, state.mT)
@@ -69,10 +69,6 @@ def _scan(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _is_served(u: torch.Tensor, dt: Any, a: torch.Tensor, *rest: Any) -> bool:
     return kernels.serves(u, dt, a, *rest) and kernels.selective_scan.takes(u, a)
-
-
-def _is_eager() -> bool:
-    return not (torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active())
 
 
 def _plain_half(*operands: Any) -> torch.Tensor:
