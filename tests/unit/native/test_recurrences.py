@@ -272,8 +272,9 @@ def test_extreme_decays(backend_name):
 @pytest.mark.parametrize("backend_name", ["numpy", "torch"])
 def test_nan_and_infinity(backend_name):
     """They spread as in the code without kernels."""
-    for name in ("linear", "selective", "lstm", "gru", "closed form", "liquid"):
-        for value in (np.nan, np.inf):
+    spiking = ("lif", "lif wide, hard", "adaptive, no reset")
+    for name in ("linear", "selective", "lstm", "gru", "closed form", "liquid", *spiking):
+        for value in (np.nan, np.inf, -np.inf):
             arrays = drawn(CASES[name], 2, 6, "float32")
             arrays[0][0, 2, 0] = value
             with use_backend(backend_name), np.errstate(all="ignore"):
@@ -405,6 +406,19 @@ def test_autocast(name):
         if not forward:
             for got, expect in zip(found, grads, strict=True):
                 torch.testing.assert_close(got, expect, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("backend_name", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "int32"])
+def test_masks_of_numbers(backend_name, dtype):
+    """Every number but 0 is true."""
+    arrays = drawn(CASES["synaptic, masked"], 2, 9, "float64")
+    with use_backend(backend_name):
+        want = computed(CASES["synaptic, masked"], arrays)
+        arrays[9] = np.where(arrays[9], 2 if dtype == "uint8" else 256, 0).astype(dtype)
+        found = computed(CASES["synaptic, masked"], arrays)
+    for got, expect in zip(chain(*found), chain(*want), strict=True):
+        np.testing.assert_array_equal(got, expect)
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, in jvp
