@@ -383,6 +383,9 @@ def test_second_derivatives(name):
         assert torch.autograd.gradgradcheck(call, sources, fast_mode=True)
 
 
+ON_TORCH = [name for backend_name, name in SERVED if backend_name == "torch"]
+
+
 @pytest.mark.parametrize("name", ["lstm", "gru", "closed form", "liquid"])
 def test_autocast(name):
     """The kernels never read bfloat16 as float32, and gradients keep their dtypes."""
@@ -406,6 +409,41 @@ def test_autocast(name):
         if not forward:
             for got, expect in zip(found, grads, strict=True):
                 torch.testing.assert_close(got, expect, rtol=1e-4, atol=1e-4)
+
+
+def outputs_of(name: str, arrays: list[Any]) -> list[Any]:
+    """Return the results of an op for torch tensors."""
+    case, operands = (
+        CASES[name],
+        [None if x is None else tensor.convert_to_tensor(x) for x in arrays],
+    )
+    with use_backend("torch"):
+        return [x.native for x in as_list(getattr(ops, case.op)(*operands, **case.options))]
+
+
+@pytest.mark.parametrize("name", ON_TORCH)
+def test_gradients_with_the_negative_bit(threads, name):
+    """Torch negates the imaginary part of a conjugate when it is read."""
+    arrays = leaves(name)
+    sources = [x for x in arrays if x is not None and x.requires_grad]
+    found = []
+    for change in (torch.Tensor.neg, torch._neg_view):
+        outs = outputs_of(name, arrays)
+        lines = [torch.linspace(-1, 1, x.numel(), dtype=x.dtype) for x in outs]
+        given = [change(line.view(x.shape)) for line, x in zip(lines, outs, strict=True)]
+        found.append(torch.autograd.grad(outs, sources, given, allow_unused=True))
+    torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "closed form", "liquid"])
+def test_cells_whose_states_are_changed_in_place(name):
+    """The adjoints read the states, so results must be in other memory."""
+    arrays = leaves(name)
+    sources = [x for x in arrays if x is not None and x.requires_grad]
+    losses = [(2 * x).square().sum() for x in outputs_of(name, arrays)]
+    wanted = torch.autograd.grad(losses, sources)
+    outs = [x.mul_(2).square().sum() for x in outputs_of(name, arrays)]
+    torch.testing.assert_close(torch.autograd.grad(outs, sources), wanted)
 
 
 @pytest.mark.parametrize("backend_name", ["numpy", "torch"])
