@@ -446,6 +446,16 @@ def test_cells_whose_states_are_changed_in_place(name):
     torch.testing.assert_close(torch.autograd.grad(outs, sources), wanted)
 
 
+@pytest.mark.parametrize("position", [4, 5])
+def test_synapses_whose_indices_are_changed_before_the_backward_pass(threads, position):
+    """The adjoint writes at the indices, so they must be those that were checked."""
+    arrays = leaves("synapses")
+    (out,) = outputs_of("synapses", arrays)
+    arrays[position].fill_(1 << 40)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
 @pytest.mark.parametrize("backend_name", ["numpy", "torch"])
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "int32"])
 def test_masks_of_numbers(backend_name, dtype):

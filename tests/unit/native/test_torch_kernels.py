@@ -388,6 +388,20 @@ def test_mask_from_a_finished_transform(called):
     torch.testing.assert_close(got, wanted)
 
 
+@pytest.mark.parametrize("length", [16, 600])
+def test_mask_that_is_changed_before_the_backward_pass(called, length):
+    x, weight, bias, kernel = (torch.randn(s) for s in ((2, 12, length), (12, 3), (12,), (4, 16)))
+    mask, grads = torch.arange(length) < torch.tensor([[5], [length]]), []
+    for change in (False, True):
+        leaf, given = x.clone().requires_grad_(), mask.clone()
+        arrays = [Tensor.from_native(each, "torch") for each in (leaf, weight, bias, kernel, given)]
+        out = ops.gated_long_conv(*arrays).native
+        given.logical_or_(torch.tensor(change))
+        grads.append(torch.autograd.grad(out.square().sum(), leaf))
+    assert called
+    torch.testing.assert_close(*grads)
+
+
 @pytest.mark.parametrize("options", [{"reduction": "avg"}, {"ignore_index": 2**64 + 3}], ids=str)
 def test_wrong_options_of_cross_entropy(called, options):
     x, targets = (
