@@ -469,6 +469,18 @@ def test_masks_of_numbers(backend_name, dtype):
         np.testing.assert_array_equal(got, expect)
 
 
+def test_factors_and_states_that_are_numbers():
+    """Reductions on NumPy return scalars, which are not arrays."""
+    with use_backend("numpy"):
+        b = tensor.array(np.random.default_rng(0).random((2, 9, 3)))
+        number = ops.max(b)
+        whole = number * ops.ones_like(b)
+        want = computed(CASES["linear"], [x.numpy() for x in (whole, b, whole[:, 0])])[0]
+        found = ops.linear_recurrence(number, b, number)
+    for got, expect in zip(found, want, strict=True):
+        np.testing.assert_allclose(got.numpy(), expect)
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, in jvp
 def test_forward_mode():
     """A kernel without a rule for it is not used in a dual level."""
