@@ -386,6 +386,22 @@ def test_second_derivatives(name):
 ON_TORCH = [name for backend_name, name in SERVED if backend_name == "torch"]
 
 
+@pytest.mark.parametrize("name", ON_TORCH)
+def test_dtypes_inside_autocast(threads, name):
+    """They are those of the code without kernels."""
+    arrays, dtypes = leaves(name, "float32"), []
+    for off in (False, True):
+        with (
+            use_backend("torch"),
+            torch.autocast("cpu", torch.bfloat16),
+            _native.switched_off() if off else contextlib.nullcontext(),
+        ):
+            operands = [None if x is None else tensor.convert_to_tensor(x) for x in arrays]
+            outs = as_list(getattr(ops, CASES[name].op)(*operands, **CASES[name].options))
+            dtypes.append([x.native.dtype for x in outs])
+    assert dtypes[0] == dtypes[1]
+
+
 @pytest.mark.parametrize("name", ["lstm", "gru", "closed form", "liquid"])
 def test_autocast(name):
     """The kernels never read bfloat16 as float32, and gradients keep their dtypes."""

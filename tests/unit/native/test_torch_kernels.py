@@ -1,5 +1,6 @@
 """The C kernels on torch: results and gradients against torch's own functions in float64."""
 
+import contextlib
 import re
 import weakref
 
@@ -201,6 +202,17 @@ def test_half_precision_uses_torch_ops(called, dtype):
     assert out.dtype is dtype
     assert not called
     assert torch.equal(out, CASES["softplus_linear_4"].reference(*leaves))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dtypes_inside_autocast(called, name):
+    """They are those of the code without kernels."""
+    arrays, dtypes = [torch.from_numpy(x).float() for x in operands(CASES[name], 7)], []
+    for context in (contextlib.nullcontext, _native.switched_off):
+        with torch.autocast("cpu", torch.bfloat16), context():
+            result = CASES[name].function(*[Tensor.from_native(x, "torch") for x in arrays])
+        dtypes.append([part.native.dtype for part in ops_results(result)])
+    assert dtypes[0] == dtypes[1]
 
 
 def test_autocast_chooses_the_precision(called):
