@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml._native.frame import Frame
-from ember_ml.backend import native_synapses
+from ember_ml.backend import cell_shapes, native_synapses
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
 
@@ -32,10 +32,9 @@ def synapses(
     size: int,
 ) -> torch.Tensor:
     """Implement `ember_ml.ops.synapses`."""
-    if weights.ndim != 2 or sources.ndim != 1 or destinations.ndim != 1 or 0 in v.shape[-1:]:
-        raise ValueError("expected weights (kinds, synapses), sources and destinations (synapses,)")
     if not isinstance(size, int) or size < 0:
         raise ValueError("size must be an integer of at least 0")
+    cell_shapes.check_synapses(v, slopes, offsets, weights, sources, destinations)
     operands = [x.float() if v.dtype in _HALVES else x for x in (v, slopes, offsets, weights)]
     sources, destinations = (x.long().contiguous() for x in (sources, destinations))
     group = _Synapses(sources, destinations, v.shape[-1], size)

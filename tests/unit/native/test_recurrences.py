@@ -511,24 +511,30 @@ def test_forward_mode():
     torch.testing.assert_close(tangent, want)
 
 
-BAD = {
-    "closed form": (2, (19, 6)),
-    "liquid": (3, (70, 4)),
-    "lstm": (4, (28, 6)),
-    "gru": (3, (20, 7)),
+ARGUMENTS = {
+    "closed form with timespans": "x h0 weight_hh weight bias timespans",
+    "closed form with a backbone": "x h0 weight_hh weight bias",
+    "liquid": "x v0 capacity slopes offsets weights",
+    "lstm": "x h0 c0 weight_ih weight_hh bias_ih bias_hh",
+    "gru": "x h0 weight_ih weight_hh bias_ih bias_hh",
+    "synapses": "v slopes offsets weights sources destinations",
 }
 
 
 @pytest.mark.parametrize("backend_name", ["numpy", "torch"])
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", ARGUMENTS)
 def test_shapes_that_disagree(backend_name, name):
-    position, shape = BAD[name]
-    arrays = drawn(CASES[name], 2, 3, "float32")
-    arrays[position] = np.zeros(shape, np.float32)
-    with use_backend(backend_name):
-        operands = [None if x is None else tensor.array(x) for x in arrays]
-        with pytest.raises(ValueError, match=r"shape|mismatch"):
-            getattr(ops, CASES[name].op)(*operands, **CASES[name].options)
+    """Errors name the op, an argument and the expected shape."""
+    case = CASES[name]
+    for position, argument in enumerate(ARGUMENTS[name].split()):
+        arrays = drawn(case, 2, 3, "float32")
+        if arrays[position] is None or argument == "v":  # of any number of neurons
+            continue
+        arrays[position] = np.concatenate([arrays[position]] * 2, -1)
+        with use_backend(backend_name):
+            operands = [None if x is None else tensor.array(x) for x in arrays]
+            with pytest.raises(ValueError, match=rf"^{case.op}: \w+ has shape .*expected"):
+                getattr(ops, case.op)(*operands, **case.options)
 
 
 @pytest.mark.parametrize("backend_name", ["numpy", "torch"])
