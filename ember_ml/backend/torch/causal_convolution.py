@@ -15,7 +15,13 @@ from ember_ml.backend import native_convolution as native
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import accepted_frame
-from ember_ml.backend.torch.ops._kernel_calls import call, is_served, threads, with_adjoint
+from ember_ml.backend.torch.ops._kernel_calls import (
+    call,
+    is_autocast,
+    is_served,
+    threads,
+    with_adjoint,
+)
 
 _BLOCK = 1 << 18  # elements of x and of y that fit a cache
 _LARGE = 1 << 18
@@ -31,6 +37,8 @@ def causal_conv1d(
     _check(x, weight, bias)
     if kernels.serves(x, weight, bias) and kernels.causal_conv1d.takes(x, weight):
         return kernels.causal_conv1d.apply(x, weight, bias, silu=False)
+    if is_autocast(x):
+        return _plain(x, weight, bias)
     if is_served(x, weight, bias):
         return with_adjoint(_by_kernel, _pull_by_kernel, _plain, x, weight, bias)
     few = weight.shape[1] <= min(TAPS, x.shape[2])
@@ -46,7 +54,8 @@ def causal_conv1d_silu(
     _check(x, weight, bias)
     if kernels.serves(x, weight, bias) and kernels.causal_conv1d.takes(x, weight):
         return kernels.causal_conv1d.apply(x, weight, bias, silu=True)
-    if weight.shape[1] <= native.MOST_TAPS and is_served(x, weight, bias):
+    few = weight.shape[1] <= native.MOST_TAPS
+    if few and not is_autocast(x) and is_served(x, weight, bias):
         return with_adjoint(_run_silu, _pull_silu, _plain_silu, x, weight, bias)
     return F.silu(causal_conv1d(x, weight, bias))
 

@@ -56,7 +56,8 @@ class _Fused(torch.autograd.Function):  # type: ignore[misc]
         batched = any(torch._C._functorch.is_legacy_batchedtensor(each) for each in g)
         if torch.is_grad_enabled() or batched or not is_eager():
             return None, None, None, *_plain_gradients(ctx, operands, g)
-        return None, None, None, *ctx.pullback(operands, saved, *g)
+        stored = [each.resolve_neg() for each in g]  # kernels read the memory
+        return None, None, None, *ctx.pullback(operands, saved, *stored)
 
 
 def _restored(

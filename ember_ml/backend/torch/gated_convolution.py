@@ -17,7 +17,7 @@ from ember_ml.backend.torch import long_convolution as long
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.gates import DirectGates, Gates
 from ember_ml.backend.torch.native import is_dense
-from ember_ml.backend.torch.ops._kernel_calls import is_served
+from ember_ml.backend.torch.ops._kernel_calls import is_autocast, is_served
 
 _LARGE = 1 << 17
 
@@ -34,6 +34,8 @@ def gated_long_conv(
     operands = (x, weight, bias, kernel)
     padding = None if mask is None else ~mask
     plain = partial(_plain, padding)
+    if is_autocast(x):
+        return plain(*operands)
     if is_served(*operands) and (mask is None or is_dense(mask, torch.bool)):
         is_short = x.shape[2] <= long.SHORT
         gates = DirectGates(mask, plain) if is_short else Gates(x, len(kernel), mask, plain)
@@ -53,7 +55,8 @@ def gated_conv_inputs(
     operands = (x, weight, bias)
     padding = None if mask is None else ~mask
     recorded = torch.is_grad_enabled() and any(a.requires_grad for a in operands)
-    if not recorded and _is_large(x, weight) and fusible(*operands):
+    whole = recorded or is_autocast(x)
+    if not whole and _is_large(x, weight) and fusible(*operands):
         return _Blocks(x, channels, padding).inputs(*operands)
     return _parts(padding, *operands)[1]
 

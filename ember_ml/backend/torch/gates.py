@@ -18,6 +18,11 @@ def _whole(blocks: list[torch.Tensor]) -> torch.Tensor:
     return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
 
+def _own(mask: Any) -> Any:
+    """Return a contiguous copy of a mask, which may change before the backward pass reads it."""
+    return None if mask is None else mask.clone(memory_format=torch.contiguous_format)
+
+
 class DirectGates:
     """Operator of `gated_long_conv` and its gradient, with direct long filters.
 
@@ -27,7 +32,7 @@ class DirectGates:
     """
 
     def __init__(self, mask: Any, plain: Any) -> None:
-        self.mask = None if mask is None else mask.contiguous()
+        self.mask = _own(mask)
         self.plain = plain
 
     def run(self, *operands: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -59,7 +64,7 @@ class Gates:
 
     def __init__(self, x: torch.Tensor, channels: int, mask: Any, plain: Any) -> None:
         self.size = long.block_size(x, channels)
-        self.mask = None if mask is None else mask.contiguous()
+        self.mask = _own(mask)
         self.plain = plain
 
     def run(

@@ -17,6 +17,7 @@ from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
 from ember_ml.backend.torch.nesting import needs_plain_ops
 from ember_ml.backend.torch.opaque import opaque_scan
+from ember_ml.backend.torch.ops._kernel_calls import is_autocast
 from ember_ml.backend.torch.ops.linearalg.solving import solve_triangular
 from ember_ml.backend.torch.ops.recurrence import linear_recurrence
 
@@ -26,9 +27,13 @@ _DTYPES = (torch.float32, torch.float64)
 def by_kernel(*operands: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Return the outputs and the last state, empty without a first one; None without a kernel.
 
+    `torch.autocast` chooses the precision of the products of plain ops.
+
     Args:
         operands: The operands, in shapes that agree.
     """
+    if is_autocast(operands[0]):
+        return None
     if torch.compiler.is_compiling():
         return _opaque(*operands)[:2] if _is_opaque(*operands) else None
     if not fusible(*operands) or not native.fits(operands[:6], operands[6]):

@@ -18,7 +18,7 @@ from ember_ml.backend.fft_lengths import fast_fft_length
 from ember_ml.backend.torch import kernels
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import accepted_frame
-from ember_ml.backend.torch.ops._kernel_calls import is_served, with_adjoint
+from ember_ml.backend.torch.ops._kernel_calls import is_autocast, is_served, with_adjoint
 from ember_ml.backend.torch.ops.fft import irfft, rfft
 
 BLOCK = 1 << 18  # elements of a block that fit a cache
@@ -112,6 +112,8 @@ def long_conv(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         )
     if kernels.serves(x, kernel) and kernels.long_conv.takes(x, kernel):
         return kernels.long_conv.apply(plain, x, kernel)
+    if is_autocast(x):
+        return plain(x, kernel)
     if _is_served(x, kernel):
         return with_adjoint(_by_kernel, _pull_by_kernel, plain, x, kernel)
     if x.numel() >= _LARGE and fusible(x, kernel):

@@ -30,6 +30,11 @@ def _without_autocast(pull: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def _separate(y: Tensor) -> Tensor:
+    """Return the sequence in other memory than the states, which the backward pass reads."""
+    return y.clone(memory_format=torch.contiguous_format)
+
+
 def lstm(frame: Frame) -> Pair:
     """Return the passes of `lstm`.
 
@@ -62,7 +67,7 @@ def gru(frame: Frame) -> Pair:
 
     def run(*operands: Any) -> Any:
         (y, h), saved = native_cells.gru(frame, *operands)
-        return (y, h.clone()), saved
+        return (_separate(y), h.clone()), saved
 
     def pull(operands: Sequence[Any], saved: Any, *cotangents: Tensor) -> list[Any]:
         x, _, weight_ih, weight_hh, *biases = operands
@@ -82,8 +87,13 @@ def closed_form(frame: Frame, gated: bool) -> Pair:
         frame: Access to the tensors.
         gated: Whether the two heads are mixed by the gate instead of added.
     """
+
+    def run(*operands: Any) -> Any:
+        y, saved = native_liquid.closed_form(frame, operands, gated)
+        return _separate(y), saved
+
     return (
-        lambda *operands: native_liquid.closed_form(frame, operands, gated),
+        run,
         _without_autocast(
             lambda operands, saved, g: native_liquid.closed_form_adjoint(
                 frame, operands, gated, saved, g
@@ -98,8 +108,13 @@ def liquid(frame: Frame) -> Pair:
     Args:
         frame: Access to the tensors.
     """
+
+    def run(*operands: Tensor) -> Any:
+        y, saved = native_liquid.liquid(frame, *operands)
+        return _separate(y), saved
+
     return (
-        lambda *operands: native_liquid.liquid(frame, *operands),
+        run,
         _without_autocast(
             lambda operands, saved, g: native_liquid.liquid_adjoint(frame, operands, saved, g)
         ),

@@ -118,7 +118,7 @@ def run(
         if soft:
             torch.addcmul(voltage, theta, z, value=-1.0, out=v)
         elif hard:
-            torch.addcmul(voltage, voltage, z, value=-1.0, out=v)
+            torch.mul(voltage, 1.0 - z, out=v)
         else:
             v = voltage
         if rho is not None:

@@ -162,9 +162,10 @@ class Adjoint:
         voltages = self.voltages[part]
         if self.options.reset == "none":
             out.copy_(voltages)
+        elif self.options.reset == "hard":
+            torch.mul(voltages, 1.0 - z, out=out)
         else:
-            amount = voltages if self.options.reset == "hard" else self._theta(part)
-            torch.addcmul(voltages, amount, z, value=-1.0, out=out)
+            torch.addcmul(voltages, self._theta(part), z, value=-1.0, out=out)
 
     def _currents(self, drive: Tensor, part: slice, g_current: Tensor) -> Tensor:
         """Turn the gradients of currents in a block into those of its inputs.

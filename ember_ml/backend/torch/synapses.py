@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional as F
 
 from ember_ml._native.frame import Frame
-from ember_ml.backend import native_synapses
+from ember_ml.backend import cell_shapes, native_synapses
 from ember_ml.backend.torch.fusion import fused, fusible
 from ember_ml.backend.torch.native import frame
 
@@ -32,12 +32,12 @@ def synapses(
     size: int,
 ) -> torch.Tensor:
     """Implement `ember_ml.ops.synapses`."""
-    if weights.ndim != 2 or sources.ndim != 1 or destinations.ndim != 1 or 0 in v.shape[-1:]:
-        raise ValueError("expected weights (kinds, synapses), sources and destinations (synapses,)")
     if not isinstance(size, int) or size < 0:
         raise ValueError("size must be an integer of at least 0")
+    cell_shapes.check_synapses(v, slopes, offsets, weights, sources, destinations)
     operands = [x.float() if v.dtype in _HALVES else x for x in (v, slopes, offsets, weights)]
-    group = _Synapses(sources.long(), destinations.long(), v.shape[-1], size)
+    sources, destinations = (x.long().contiguous() for x in (sources, destinations))
+    group = _Synapses(sources, destinations, v.shape[-1], size)
     return group(*operands).to(v.dtype)
 
 
@@ -54,26 +54,32 @@ class _Synapses:
         self, v: torch.Tensor, slopes: Any, offsets: Any, weights: torch.Tensor
     ) -> torch.Tensor:
         operands = v, slopes, offsets, weights
-        places = self.sources, self.destinations, self.size
+        places = self.sources, self.destinations  # torch raises if they change before a gradient
         work = v.shape[:-1].numel() * len(slopes)
         access = frame(*operands) if work >= _SMALL and fusible(*operands) else None
-        if access is not None and native_synapses.fits(operands, *places):
-            return self._native(access, *operands)
+        if access is not None and native_synapses.fits(operands, *places, self.size):
+            return fused(*self._by_kernel(access), self.plain, *operands, *places)
         if work >= _LARGE and fusible(*operands):
-            return fused(self.run, self.pull, self.plain, *operands)
+            return fused(self.run, self.pull, self.plain, *operands, *places)
         return self.plain(*operands)
 
-    def _native(self, access: Frame, *operands: torch.Tensor) -> torch.Tensor:
-        places = self.sources.contiguous(), self.destinations.contiguous(), self.size
-        return fused(
-            lambda *given: (native_synapses.forward(access, given, *places), None),
-            lambda given, _, g: native_synapses.adjoint(access, given, *places, g),
-            self.plain,
-            *operands,
-        )
+    def _by_kernel(self, access: Frame) -> tuple[Any, Any]:
+        """Return the two passes by C kernels."""
+
+        def run(*given: torch.Tensor) -> tuple[torch.Tensor, None]:
+            *operands, sources, destinations = given
+            out = native_synapses.forward(access, operands, sources, destinations, self.size)
+            return out, None
+
+        def pull(given: Any, _: None, g: torch.Tensor) -> list[Any]:
+            *operands, sources, destinations = given
+            places = sources, destinations, self.size
+            return [*native_synapses.adjoint(access, operands, *places, g), None, None]
+
+        return run, pull
 
     def plain(
-        self, v: torch.Tensor, slopes: Any, offsets: Any, weights: torch.Tensor
+        self, v: torch.Tensor, slopes: Any, offsets: Any, weights: torch.Tensor, *_: Any
     ) -> torch.Tensor:
         """Products with matrices that have one entry per synapse."""
         read = _one_hot(self.sources, self.neurons, v) * slopes.unsqueeze(1)
@@ -81,7 +87,7 @@ class _Synapses:
         return F.linear(F.linear(v, read, offsets).sigmoid(), write.flatten(0, 1))
 
     def run(
-        self, v: torch.Tensor, slopes: Any, offsets: Any, weights: torch.Tensor
+        self, v: torch.Tensor, slopes: Any, offsets: Any, weights: torch.Tensor, *_: Any
     ) -> tuple[Any, None]:
         kinds, count = weights.shape
         order, ends = _bags(self.destinations, self.size)
@@ -96,8 +102,8 @@ class _Synapses:
         return out.unflatten(0, v.shape[:-1]), None
 
     def pull(self, operands: Any, saved: None, g: torch.Tensor) -> list[Any]:
-        """Return the gradients of v, slopes, offsets and weights."""
-        v, slopes, offsets, weights = operands
+        """Return the gradients of v, slopes, offsets and weights; None for the indices."""
+        v, slopes, offsets, weights, *_ = operands
         order, ends = _bags(self.sources, self.neurons)
         steepness, places = slopes[order], self._places(len(weights))
         dv = v.new_empty(v.shape[:-1].numel(), self.neurons)
@@ -110,7 +116,7 @@ class _Synapses:
             grads[1].add_(dz.sum(1))
             grads[0].add_(read.mul_(dz).sum(1))
             dv_.copy_(_summed(dz, order, ends, steepness).t())
-        return [dv.view(v.shape), *grads]
+        return [dv.view(v.shape), *grads, None, None]
 
     def _places(self, kinds: int) -> list[Any]:
         """Return the slices of the sums of each kind."""

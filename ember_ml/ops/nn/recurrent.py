@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ember_ml import ops
 from ember_ml._core.dispatch import IndexLike, composite
-from ember_ml._core.errors import ArgumentError, ShapeError
+from ember_ml._core.errors import ArgumentError
 from ember_ml._core.rules import DTypeRule
 from ember_ml._core.tensor import Tensor, TensorLike
+from ember_ml.backend import cell_shapes
 from ember_ml.ops._arguments import as_integer
 from ember_ml.ops._composite import in_float32
 from ember_ml.ops.nn.gated_cells import _gru_steps, _lstm_steps
@@ -47,7 +48,7 @@ def lstm(
     Returns:
         The hidden states of all steps, (batch, time, hidden), and the last h and c.
     """
-    _check_states("lstm", x, h0, c0)
+    cell_shapes.check_gated("lstm", 4, x, (h0, c0), weight_ih, weight_hh, bias_ih, bias_hh)
     if not x.shape[1]:
         return _no_steps(h0), h0, c0
     bias = bias_ih if bias_hh is None else bias_hh if bias_ih is None else bias_ih + bias_hh
@@ -84,22 +85,11 @@ def gru(
     Returns:
         The hidden states of all steps, (batch, time, hidden), and the last one.
     """
-    _check_states("gru", x, h0)
+    cell_shapes.check_gated("gru", 3, x, (h0,), weight_ih, weight_hh, bias_ih, bias_hh)
     if not x.shape[1]:
         return _no_steps(h0), h0
     y, h, *_ = _gru_steps(x, h0, weight_ih, weight_hh, bias_ih, bias_hh)
     return y, h
-
-
-def _check_states(op: str, x: Tensor, *states: Tensor) -> None:
-    """Raise unless x is (batch, time, features) and the states are (batch, hidden)."""
-    hidden = states[0].shape[-1:]
-    if x.ndim != 3 or any(state.shape != (x.shape[0], *hidden) for state in states):
-        shapes = ", ".join(str(state.shape) for state in states)
-        raise ShapeError(
-            f"{op}: x has shape {x.shape} and the initial state {shapes}; "
-            "expected (batch, time, features) and (batch, hidden)"
-        )
 
 
 def _no_steps(h: Tensor) -> Tensor:
@@ -138,7 +128,7 @@ def closed_form(
     Returns:
         The hidden states of all steps, (batch, time, hidden).
     """
-    _check_states("closed_form", x, h0)
+    cell_shapes.check_closed_form(x, h0, weight_hh, weight, bias, timespans)
     if not x.shape[1]:
         return _no_steps(h0)
     bias = None if weight is None else bias
@@ -172,7 +162,7 @@ def liquid(
     Returns:
         The potentials of all steps, (batch, time, neurons).
     """
-    _check_states("liquid", x, v0)
+    cell_shapes.check_liquid(x, v0, capacity, slopes, offsets, weights)
     if not x.shape[1]:
         return _no_steps(v0)
     return _liquid_steps(x, v0, capacity, slopes, offsets, weights)[0]
@@ -212,12 +202,7 @@ def synapses(
     """
     if as_integer("synapses", "size", size) < 0:
         raise ArgumentError(f"synapses: size must be at least 0; got {size}")
-    if weights.ndim != 2 or sources.ndim != 1 or destinations.ndim != 1 or 0 in v.shape[-1:]:
-        raise ShapeError(
-            f"synapses: v, weights, sources and destinations have shapes {v.shape}, "
-            f"{weights.shape}, {sources.shape} and {destinations.shape}; "
-            "expected (..., neurons), (kinds, synapses), (synapses,) and (synapses,)"
-        )
+    cell_shapes.check_synapses(v, slopes, offsets, weights, sources, destinations)
     read = ops.one_hot(sources, v.shape[-1], dtype=v.dtype) * ops.expand_dims(slopes, 1)
     write = ops.one_hot(destinations, size, axis=0, dtype=v.dtype) * ops.expand_dims(weights, 1)
     write = ops.reshape(write, (weights.shape[0] * size, slopes.shape[0]))

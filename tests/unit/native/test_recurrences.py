@@ -14,8 +14,8 @@ from ember_ml import GradientTape, _native, ops, use_backend
 from ember_ml._native import calls
 from ember_ml.backend.native_products import weight_gradient
 from ember_ml.backend.numpy import native
+from ember_ml.backend.torch import linear_attention, opaque_cells, synapses
 from ember_ml.backend.torch import native as torch_native
-from ember_ml.backend.torch import opaque_cells, synapses
 from ember_ml.backend.torch.ops import recurrence, selective_scan
 from ember_ml.backend.torch.ops.nn import spiking
 from ember_ml.nn import tensor
@@ -272,8 +272,9 @@ def test_extreme_decays(backend_name):
 @pytest.mark.parametrize("backend_name", ["numpy", "torch"])
 def test_nan_and_infinity(backend_name):
     """They spread as in the code without kernels."""
-    for name in ("linear", "selective", "lstm", "gru", "closed form", "liquid"):
-        for value in (np.nan, np.inf):
+    spiking = ("lif", "lif wide, hard", "adaptive, no reset")
+    for name in ("linear", "selective", "lstm", "gru", "closed form", "liquid", *spiking):
+        for value in (np.nan, np.inf, -np.inf):
             arrays = drawn(CASES[name], 2, 6, "float32")
             arrays[0][0, 2, 0] = value
             with use_backend(backend_name), np.errstate(all="ignore"):
@@ -335,6 +336,14 @@ def test_custom_ops(name):
     torch.library.opcheck(op, (*leaves(name), *options))
 
 
+def test_every_custom_op_is_checked():
+    """Those of the C kernels; adjoints run in the check of the ops that they belong to."""
+    names = {name for name in torch._C._dispatch_get_all_op_names() if "ember_ml::" in name}
+    own = {name for name in names if "::triton_" not in name and not name.endswith("_adjoint")}
+    checked = {op._opoverload._schema.name for op, _ in OPAQUE.values()}
+    assert own == checked | {linear_attention._opaque._opoverload._schema.name}
+
+
 @pytest.mark.parametrize("name", OPAQUE)
 def test_compiled(name):
     torch._dynamo.reset()
@@ -382,6 +391,25 @@ def test_second_derivatives(name):
         assert torch.autograd.gradgradcheck(call, sources, fast_mode=True)
 
 
+ON_TORCH = [name for backend_name, name in SERVED if backend_name == "torch"]
+
+
+@pytest.mark.parametrize("name", ON_TORCH)
+def test_dtypes_inside_autocast(threads, name):
+    """They are those of the code without kernels."""
+    arrays, dtypes = leaves(name, "float32"), []
+    for off in (False, True):
+        with (
+            use_backend("torch"),
+            torch.autocast("cpu", torch.bfloat16),
+            _native.switched_off() if off else contextlib.nullcontext(),
+        ):
+            operands = [None if x is None else tensor.convert_to_tensor(x) for x in arrays]
+            outs = as_list(getattr(ops, CASES[name].op)(*operands, **CASES[name].options))
+            dtypes.append([x.native.dtype for x in outs])
+    assert dtypes[0] == dtypes[1]
+
+
 @pytest.mark.parametrize("name", ["lstm", "gru", "closed form", "liquid"])
 def test_autocast(name):
     """The kernels never read bfloat16 as float32, and gradients keep their dtypes."""
@@ -407,6 +435,76 @@ def test_autocast(name):
                 torch.testing.assert_close(got, expect, rtol=1e-4, atol=1e-4)
 
 
+def outputs_of(name: str, arrays: list[Any]) -> list[Any]:
+    """Return the results of an op for torch tensors."""
+    case, operands = (
+        CASES[name],
+        [None if x is None else tensor.convert_to_tensor(x) for x in arrays],
+    )
+    with use_backend("torch"):
+        return [x.native for x in as_list(getattr(ops, case.op)(*operands, **case.options))]
+
+
+@pytest.mark.parametrize("name", ON_TORCH)
+def test_gradients_with_the_negative_bit(threads, name):
+    """Torch negates the imaginary part of a conjugate when it is read."""
+    arrays = leaves(name)
+    sources = [x for x in arrays if x is not None and x.requires_grad]
+    found = []
+    for change in (torch.Tensor.neg, torch._neg_view):
+        outs = outputs_of(name, arrays)
+        lines = [torch.linspace(-1, 1, x.numel(), dtype=x.dtype) for x in outs]
+        given = [change(line.view(x.shape)) for line, x in zip(lines, outs, strict=True)]
+        found.append(torch.autograd.grad(outs, sources, given, allow_unused=True))
+    torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "closed form", "liquid"])
+def test_cells_whose_states_are_changed_in_place(name):
+    """The adjoints read the states, so results must be in other memory."""
+    arrays = leaves(name)
+    sources = [x for x in arrays if x is not None and x.requires_grad]
+    losses = [(2 * x).square().sum() for x in outputs_of(name, arrays)]
+    wanted = torch.autograd.grad(losses, sources)
+    outs = [x.mul_(2).square().sum() for x in outputs_of(name, arrays)]
+    torch.testing.assert_close(torch.autograd.grad(outs, sources), wanted)
+
+
+@pytest.mark.parametrize("position", [4, 5])
+def test_synapses_whose_indices_are_changed_before_the_backward_pass(threads, position):
+    """The adjoint writes at the indices, so they must be those that were checked."""
+    arrays = leaves("synapses")
+    (out,) = outputs_of("synapses", arrays)
+    arrays[position].fill_(1 << 40)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+@pytest.mark.parametrize("backend_name", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "int32"])
+def test_masks_of_numbers(backend_name, dtype):
+    """Every number but 0 is true."""
+    arrays = drawn(CASES["synaptic, masked"], 2, 9, "float64")
+    with use_backend(backend_name):
+        want = computed(CASES["synaptic, masked"], arrays)
+        arrays[9] = np.where(arrays[9], 2 if dtype == "uint8" else 256, 0).astype(dtype)
+        found = computed(CASES["synaptic, masked"], arrays)
+    for got, expect in zip(chain(*found), chain(*want), strict=True):
+        np.testing.assert_array_equal(got, expect)
+
+
+def test_factors_and_states_that_are_numbers():
+    """Reductions on NumPy return scalars, which are not arrays."""
+    with use_backend("numpy"):
+        b = tensor.array(np.random.default_rng(0).random((2, 9, 3)))
+        number = ops.max(b)
+        whole = number * ops.ones_like(b)
+        want = computed(CASES["linear"], [x.numpy() for x in (whole, b, whole[:, 0])])[0]
+        found = ops.linear_recurrence(number, b, number)
+    for got, expect in zip(found, want, strict=True):
+        np.testing.assert_allclose(got.numpy(), expect)
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, in jvp
 def test_forward_mode():
     """A kernel without a rule for it is not used in a dual level."""
@@ -421,24 +519,30 @@ def test_forward_mode():
     torch.testing.assert_close(tangent, want)
 
 
-BAD = {
-    "closed form": (2, (19, 6)),
-    "liquid": (3, (70, 4)),
-    "lstm": (4, (28, 6)),
-    "gru": (3, (20, 7)),
+ARGUMENTS = {
+    "closed form with timespans": "x h0 weight_hh weight bias timespans",
+    "closed form with a backbone": "x h0 weight_hh weight bias",
+    "liquid": "x v0 capacity slopes offsets weights",
+    "lstm": "x h0 c0 weight_ih weight_hh bias_ih bias_hh",
+    "gru": "x h0 weight_ih weight_hh bias_ih bias_hh",
+    "synapses": "v slopes offsets weights sources destinations",
 }
 
 
 @pytest.mark.parametrize("backend_name", ["numpy", "torch"])
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", ARGUMENTS)
 def test_shapes_that_disagree(backend_name, name):
-    position, shape = BAD[name]
-    arrays = drawn(CASES[name], 2, 3, "float32")
-    arrays[position] = np.zeros(shape, np.float32)
-    with use_backend(backend_name):
-        operands = [None if x is None else tensor.array(x) for x in arrays]
-        with pytest.raises(ValueError, match=r"shape|mismatch"):
-            getattr(ops, CASES[name].op)(*operands, **CASES[name].options)
+    """Errors name the op, an argument and the expected shape."""
+    case = CASES[name]
+    for position, argument in enumerate(ARGUMENTS[name].split()):
+        arrays = drawn(case, 2, 3, "float32")
+        if arrays[position] is None or argument == "v":  # of any number of neurons
+            continue
+        arrays[position] = np.concatenate([arrays[position]] * 2, -1)
+        with use_backend(backend_name):
+            operands = [None if x is None else tensor.array(x) for x in arrays]
+            with pytest.raises(ValueError, match=rf"^{case.op}: \w+ has shape .*expected"):
+                getattr(ops, case.op)(*operands, **case.options)
 
 
 @pytest.mark.parametrize("backend_name", ["numpy", "torch"])

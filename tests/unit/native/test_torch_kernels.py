@@ -1,5 +1,6 @@
 """The C kernels on torch: results and gradients against torch's own functions in float64."""
 
+import contextlib
 import re
 import weakref
 
@@ -203,6 +204,17 @@ def test_half_precision_uses_torch_ops(called, dtype):
     assert torch.equal(out, CASES["softplus_linear_4"].reference(*leaves))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_dtypes_inside_autocast(called, name):
+    """They are those of the code without kernels."""
+    arrays, dtypes = [torch.from_numpy(x).float() for x in operands(CASES[name], 7)], []
+    for context in (contextlib.nullcontext, _native.switched_off):
+        with torch.autocast("cpu", torch.bfloat16), context():
+            result = CASES[name].function(*[Tensor.from_native(x, "torch") for x in arrays])
+        dtypes.append([part.native.dtype for part in ops_results(result)])
+    assert dtypes[0] == dtypes[1]
+
+
 def test_autocast_chooses_the_precision(called):
     leaves = [torch.from_numpy(x).float() for x in operands(CASES["softplus_linear_4"], 20)]
     with torch.autocast("cpu", torch.bfloat16):
@@ -386,6 +398,20 @@ def test_mask_from_a_finished_transform(called):
     wanted = ops.gated_long_conv(*arrays).native
     got = ops.gated_long_conv(*arrays, Tensor.from_native(masks[0], "torch")).native
     torch.testing.assert_close(got, wanted)
+
+
+@pytest.mark.parametrize("length", [16, 600])
+def test_mask_that_is_changed_before_the_backward_pass(called, length):
+    x, weight, bias, kernel = (torch.randn(s) for s in ((2, 12, length), (12, 3), (12,), (4, 16)))
+    mask, grads = torch.arange(length) < torch.tensor([[5], [length]]), []
+    for change in (False, True):
+        leaf, given = x.clone().requires_grad_(), mask.clone()
+        arrays = [Tensor.from_native(each, "torch") for each in (leaf, weight, bias, kernel, given)]
+        out = ops.gated_long_conv(*arrays).native
+        given.logical_or_(torch.tensor(change))
+        grads.append(torch.autograd.grad(out.square().sum(), leaf))
+    assert called
+    torch.testing.assert_close(*grads)
 
 
 @pytest.mark.parametrize("options", [{"reduction": "avg"}, {"ignore_index": 2**64 + 3}], ids=str)

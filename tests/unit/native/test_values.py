@@ -8,6 +8,7 @@ from scipy import special
 from ember_ml import _native, autodiff, ops
 from ember_ml._native.calls import SUFFIXES, Kernel, pointer
 from ember_ml.backend import use_backend
+from ember_ml.backend.numpy.ops.nn import attention
 from ember_ml.nn import tensor
 from ember_ml.ops.nn import adjoints
 from tests.unit.native.cases import CASES, check, cotangent, expected, operands, run
@@ -94,6 +95,24 @@ def test_a_query_without_keys_attends_to_nothing(every_size):
     assert not np.asarray(out.numpy())[:, :, 4].any()
     assert not np.asarray(grads[0].numpy())[:, :, 4].any()
     assert all(np.isfinite(g.numpy()).all() for g in grads)
+
+
+SHARED = {"keys": ((40, 4, 40, 6), (1, 4, 40, 6)), "queries": ((1, 4, 40, 6), (40, 4, 40, 6))}
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_examples_that_share_keys_or_queries(every_size, kind):
+    """More scores than the kernels take at a time."""
+    rng = np.random.default_rng(0)
+    query, key = (rng.normal(size=shape) for shape in SHARED[kind])
+    arrays = [query, key, rng.normal(size=key.shape)]
+    every_size.setattr(attention, "_CACHED", 1)
+    with use_backend("numpy"):
+        got = ops.scaled_dot_product_attention(*map(tensor.array, arrays), causal=True)
+    wanted = torch.nn.functional.scaled_dot_product_attention(
+        *map(torch.from_numpy, arrays), is_causal=True
+    )
+    np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -16,6 +16,7 @@ _SHORT = 24
 
 def linear_recurrence(a, b, h0=None, axis=1, reverse=False):
     shape, state, axis = geometry(a.shape, b.shape, None if h0 is None else h0.shape, axis)
+    a, b, h0 = np.asarray(a), np.asarray(b), None if h0 is None else np.asarray(h0)
     if b.dtype == np.float16:
         wide = [None if x is None else x.astype(np.float32) for x in (a, b, h0)]
         h, final = linear_recurrence(wide[0], wide[1], wide[2], axis, reverse)
@@ -41,8 +42,8 @@ def _linear_recurrence_adjoint(a, states, g, g_last, h0=None, axis=1, reverse=Fa
     native = frame(*operands)
     if native is None or 0 in states.shape:
         return None
-    start = np.zeros((), a.dtype) if h0 is None else h0
-    return native_recurrence.adjoint(native, a, start, states, g, g_last, axis, reverse)
+    start = np.zeros((), a.dtype) if h0 is None else np.asarray(h0)
+    return native_recurrence.adjoint(native, np.asarray(a), start, states, g, g_last, axis, reverse)
 
 
 def _fill(arrays: Any, state: np.ndarray) -> np.ndarray:

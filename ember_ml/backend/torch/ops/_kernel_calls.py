@@ -35,6 +35,11 @@ def is_served(x: torch.Tensor, *others: torch.Tensor | None, least: int | None =
     return all(y is None or is_dense(y, x.dtype) for y in (x, *others))
 
 
+def is_autocast(x: torch.Tensor) -> bool:
+    """Return whether `torch.autocast` chooses the precision of products of tensors like x."""
+    return x.is_cpu and torch.is_autocast_enabled("cpu")
+
+
 def call(kernel: Kernel, tensors: Sequence[Any], *numbers: float) -> None:
     """Call a kernel with the addresses of contiguous tensors, then the numbers.
 

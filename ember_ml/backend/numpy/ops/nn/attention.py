@@ -17,7 +17,6 @@ _CACHED = 2**18  # scores that fit a cache
 _WEIGHTS, _ADJOINT = Kernel("attention_weights", "piiiriii"), Kernel("attention_adjoint", "ppiiri")
 
 
-@kernel
 def attend(
     query: np.ndarray,
     key: np.ndarray,
@@ -27,6 +26,21 @@ def attend(
     causal: bool = False,
     window: int | None = None,
     scale: float | None = None,
+) -> np.ndarray | None:
+    if query.ndim == key.ndim and query.shape[:-3] != key.shape[:-3]:
+        return None  # examples that share queries or keys
+    return _attend_each(query, key, value, mask, causal, window, scale)
+
+
+@kernel
+def _attend_each(
+    query: np.ndarray,
+    key: np.ndarray,
+    value: np.ndarray,
+    mask: np.ndarray | None,
+    causal: bool,
+    window: int | None,
+    scale: float | None,
 ) -> np.ndarray:
     shape = (*query.shape[:-1], value.shape[-1])
     if mask is not None:
@@ -160,6 +174,8 @@ def _in_batches(
 def attend_adjoint(g, query, key, value, mask=None, *, causal=False, window=None, scale=None):
     """Return the gradients of query, key and value; None if the kernels do not take them."""
     shapes = query.shape, key.shape, value.shape
+    if query.ndim == key.ndim and query.shape[:-3] != key.shape[:-3]:
+        return None
     if mask is not None:
         mask = np.broadcast_to(mask, (*mask.shape[:-2], query.shape[-2], key.shape[-2]))
     query, key, value, mask = _grouped(query, key, value, mask)

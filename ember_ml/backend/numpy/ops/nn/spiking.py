@@ -42,7 +42,7 @@ def spiking_scan(
 
 
 def _mask(mask: np.ndarray | None) -> np.ndarray | None:
-    return None if mask is None else np.ascontiguousarray(mask).view(np.uint8)
+    return None if mask is None else np.ascontiguousarray(mask, bool).view(np.uint8)
 
 
 def _spiking_scan_adjoint(

@@ -13,7 +13,7 @@ from ember_ml._core.errors import ArgumentTypeError
 from ember_ml.backend import native_softplus_linear as native
 from ember_ml.backend.torch.fusion import fused
 from ember_ml.backend.torch.native import accepted_frame
-from ember_ml.backend.torch.ops._kernel_calls import gradients, is_served
+from ember_ml.backend.torch.ops._kernel_calls import gradients, is_autocast, is_served
 from ember_ml.backend.torch.ops.special import softplus
 from ember_ml.backend.torch.products import linear as linear
 
@@ -28,7 +28,7 @@ def softplus_linear(
 
     `torch.autocast` would change the precision of the product.
     """
-    if torch.is_autocast_enabled("cpu") or not is_served(x, weight, bias, least=1):
+    if is_autocast(x) or not is_served(x, weight, bias, least=1):
         return None
     if not native.fits(x, weight, bias, _SMALL):
         return None

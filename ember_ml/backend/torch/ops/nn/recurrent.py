@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ember_ml._core.errors import ShapeError
 from ember_ml._native.frame import Frame
-from ember_ml.backend import native_liquid
+from ember_ml.backend import cell_shapes, native_liquid
 from ember_ml.backend.torch import loops, native_loops, opaque_cells
 from ember_ml.backend.torch.custom import custom_vjp, fused_once
 from ember_ml.backend.torch.fusion import fused, fusible
@@ -31,7 +30,9 @@ def lstm(
     bias_ih: torch.Tensor | None = None,
     bias_hh: torch.Tensor | None = None,
 ) -> tuple[Any, Any, Any]:
-    arrays = x, h0, c0, weight_ih, weight_hh, bias_ih, bias_hh
+    weights = weight_ih, weight_hh, bias_ih, bias_hh
+    cell_shapes.check_gated("lstm", 4, x, (h0, c0), *weights)
+    arrays = x, h0, c0, *weights
     return _run(_fused_lstm, _stepwise_lstm, native_loops.lstm, opaque_cells.lstm, arrays)
 
 
@@ -43,7 +44,9 @@ def gru(
     bias_ih: torch.Tensor | None = None,
     bias_hh: torch.Tensor | None = None,
 ) -> tuple[Any, Any]:
-    arrays = x, h0, weight_ih, weight_hh, bias_ih, bias_hh
+    weights = weight_ih, weight_hh, bias_ih, bias_hh
+    cell_shapes.check_gated("gru", 3, x, (h0,), *weights)
+    arrays = x, h0, *weights
     return _run(_fused_gru, _stepwise_gru, native_loops.gru, opaque_cells.gru, arrays)
 
 
@@ -58,6 +61,7 @@ def closed_form(
 ) -> torch.Tensor:
     stepwise = functools.partial(_stepwise_closed_form, gated=gated)
     arrays = x, h0, weight_hh, weight, bias, timespans
+    cell_shapes.check_closed_form(*arrays)
     passes = functools.partial(native_loops.closed_form, gated=gated)
     if torch.compiler.is_compiling() and _is_opaque(native_liquid.closed_form_fits, arrays):
         return opaque_cells.closed_form(arrays, gated)
@@ -74,6 +78,7 @@ def liquid(
     weights: torch.Tensor,
 ) -> torch.Tensor:
     arrays = x, v0, capacity, slopes, offsets, weights
+    cell_shapes.check_liquid(*arrays)
     if torch.compiler.is_compiling() and _is_opaque(native_liquid.liquid_fits, arrays):
         return opaque_cells.liquid(arrays)
     fits = native_liquid.liquid_fits
@@ -92,9 +97,6 @@ def _by_hand(
     arrays: Sequence[Any],
 ) -> torch.Tensor:
     """Use C kernels, or a loop with a hand-written gradient; half precision in float32."""
-    x, state, *_ = arrays
-    if x.ndim != 3 or state.shape != (x.shape[0], *state.shape[-1:]):
-        raise ShapeError(f"x {tuple(x.shape)} and the initial state {tuple(state.shape)} disagree")
     dtype = arrays[0].dtype
     if dtype in _HALVES:
         wide = [None if x is None else x.float() for x in arrays]
@@ -143,7 +145,6 @@ def _run(
     arrays: Sequence[Any],
 ) -> tuple[torch.Tensor, ...]:
     """Use the C kernels or torch's fused kernel where possible; half precision in float32."""
-    _check_shapes(arrays)
     x = arrays[0]
     dtype = x.dtype
     if dtype in _HALVES:
@@ -164,19 +165,6 @@ def _run(
     if access is not None:
         return fused(*passes(access), stepwise, *arrays)
     return fused_once(kernel, stepwise, arrays, order=-1)
-
-
-def _check_shapes(arrays: Sequence[Any]) -> None:
-    """Raise if shapes disagree; torch's kernel for a CPU would read beyond the arrays."""
-    x, *states, weight_ih, weight_hh, bias_ih, bias_hh = arrays
-    gates = 4 if len(states) == 2 else 3
-    hidden = states[0].shape[-1] if states[0].ndim else 0
-    fits = x.ndim == 3 and all(state.shape == (x.shape[0], hidden) for state in states)
-    fits = fits and weight_ih.shape == (gates * hidden, x.shape[2])
-    fits = fits and weight_hh.shape == (gates * hidden, hidden)
-    if not fits or any(b is not None and b.shape != (gates * hidden,) for b in (bias_ih, bias_hh)):
-        shapes = ", ".join(str(tuple(each.shape)) for each in arrays if each is not None)
-        raise ShapeError(f"the shapes of x, states, weights and biases disagree: {shapes}")
 
 
 def _weights(weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any) -> list[Any]:

@@ -37,6 +37,7 @@ def spiking_scan(
     surrogate="atan",
     slope=2.0,
 ):
+    mask = None if mask is None else mask.bool()
     arrays = x, state, beta, threshold, alpha, rho, strength, taps, history, mask
     options = Options(reset, refractory, surrogate, slope)
     spiking.check(Operands(*arrays), options)
