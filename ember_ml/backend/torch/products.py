@@ -101,6 +101,8 @@ def _has_columns(x: torch.Tensor) -> bool:
 def _product(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
+    if not (weight.is_contiguous() or weight.t().is_contiguous()):
+        weight = weight.contiguous()  # oneDNN refuses rows that overlap
     product = torch.ops.mkldnn._linear_pointwise
     return cast("torch.Tensor", product(x, weight, bias, "none", [], ""))
 

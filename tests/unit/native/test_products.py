@@ -41,6 +41,8 @@ def laid_out(x, layout):
     """Return the same shape with other strides."""
     if layout == "columns":
         return x.transpose(0, -1).contiguous().transpose(0, -1)
+    if layout == "overlap":
+        return x.flatten().unfold(0, x.shape[-1], 1)[: x.shape[-2]].expand(x.shape)
     if layout == "broadcast":
         return x[..., :1].expand(x.shape)
     return torch.cat([x, x], -1)[..., : x.shape[-1]] if layout == "gaps" else x
@@ -62,8 +64,8 @@ def check(arrays, x, weight, g_layout="rows"):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("shape", "width"), SHAPES)
 def test_layouts(counted, shape, width, bias):
-    layouts = ["rows", "columns", "broadcast", "gaps"]
-    for of_x, of_weight, of_g in itertools.product(layouts, layouts[:2], layouts):
+    layouts = ["rows", "columns", "broadcast", "gaps", "overlap"]
+    for of_x, of_weight, of_g in itertools.product(layouts, layouts, layouts[:3]):
         arrays = operands(shape, width, bias)
         check(arrays, laid_out(arrays[0], of_x), laid_out(arrays[1], of_weight), of_g)
     assert counted
@@ -76,6 +78,8 @@ def test_gradients_of_large_and_small_weights(counted, monkeypatch, most):
     arrays = operands((300, 64), 80)
     check(arrays, *arrays[:2])
     assert len(counted) == (3 if most == 1 else 2)
+    for layout in ("gaps", "overlap"):
+        check(arrays, laid_out(arrays[0], layout), arrays[1])
 
 
 @pytest.mark.parametrize("learns", [(True, False), (False, True), (True, True)])
