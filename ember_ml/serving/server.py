@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 import uvicorn
@@ -16,6 +18,8 @@ from ember_ml.serving.guard import LOCAL_NAMES, is_loopback
 
 MIN_CONNECTIONS = 1024
 """Smallest limit of open connections; those beyond it are refused with status 503."""
+SWITCH_INTERVAL = 0.0002
+"""Seconds after which a thread that computes lets the event loop run."""
 
 
 class Server(uvicorn.Server):
@@ -105,8 +109,23 @@ def serve(
         )
     hosts = (*LOCAL_NAMES, host) if is_loopback(host) and token is None else None
     app = ServerApp(service, token, hosts)
-    with _bind(host, port) as listener:
+    with _bind(host, port) as listener, _switching_threads():
         Server(app, grace, announce).run(sockets=[listener])
+
+
+@contextlib.contextmanager
+def _switching_threads() -> Iterator[None]:
+    """Let the event loop send a token before the thread of the model computes many more.
+
+    Sending takes several turns of the event loop. By default Python lets it wait 5 ms for each,
+    while a small model computes ten tokens.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _bind(host: str, port: int) -> socket.socket:

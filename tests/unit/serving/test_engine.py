@@ -52,10 +52,10 @@ def alone(model, prompt, count, options, seed):
 
 
 def run_all(model, limits, given, gap=0.0):
-    """Return the tokens of all requests, submitted one after the other."""
+    """Return the tokens of all requests, submitted in threes, one group after the other."""
 
     async def one(engine, at, prompt, count, options):
-        await asyncio.sleep(gap * at)
+        await asyncio.sleep(gap * (at // 3))
         return await tokens_of(engine, sequence(model, prompt, count, seed=at, **options))
 
     async def work():
