@@ -7,6 +7,7 @@ with full AVX-512 units (Zen 5 and later), oneDNN, which torch contains as well,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -15,6 +16,7 @@ from torch.nn import functional as F
 from ember_ml import _native
 from ember_ml.backend.native_products import MOST_WEIGHTS, weight_gradient
 from ember_ml.backend.torch.fusion import fused, is_eager
+from ember_ml.backend.torch.fusion import linear as fused_linear
 from ember_ml.backend.torch.native import accepted_frame
 from ember_ml.backend.torch.ops._kernel_calls import gradients, is_served
 
@@ -43,7 +45,14 @@ def onednn_linear(
     """Return `torch.nn.functional.linear`, computed by oneDNN if the product is large."""
     if not is_eager() or weight.ndim != 2 or x.ndim < 2 or not _fits(x, weight, bias):
         return F.linear(x, weight, bias)
-    return fused(_run, _pull, F.linear, x, weight, bias)
+    if weight.requires_grad or (bias is not None and bias.requires_grad):
+        return fused(_run, _pull, F.linear, x, weight, bias)
+    # Of frozen weights, the backward pass does not need x.
+    return fused_linear(lambda x: _run(x, weight, bias)[0], partial(_frozen_pull, weight), x)
+
+
+def _frozen_pull(weight: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor]:
+    return (onednn_linear(g, weight.t()),)
 
 
 def _fits(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:

@@ -95,6 +95,20 @@ def test_only_needed_gradients(counted, learns):
     assert len(counted) == 1 + learns[0]
 
 
+def test_frozen_weights_keep_no_input(counted):
+    x, weight, bias = operands((6, 8), 5)
+    weight, bias = weight.detach(), bias.detach()
+    stored = []
+    with torch.autograd.graph.saved_tensors_hooks(stored.append, lambda x: x):
+        out = products.onednn_linear(x, weight, bias)
+    assert not stored
+    (first,) = torch.autograd.grad(out.pow(3).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    (wanted,) = torch.autograd.grad(F.linear(x, weight, bias).pow(3).sum(), x, create_graph=True)
+    torch.testing.assert_close(second, torch.autograd.grad(wanted.sum(), x)[0])
+    assert len(counted) == 4  # both passes, and those of the second derivative
+
+
 def test_operands_that_torch_computes(counted, monkeypatch):
     """Other dtypes and shapes, autocast, modes that count ops, and oneDNN switched off."""
     x, weight, bias = operands((6, 8), 5)
