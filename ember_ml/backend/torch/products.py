@@ -18,7 +18,7 @@ from ember_ml.backend.native_products import MOST_WEIGHTS, weight_gradient
 from ember_ml.backend.torch.fusion import fused, is_eager
 from ember_ml.backend.torch.fusion import linear as fused_linear
 from ember_ml.backend.torch.native import accepted_frame
-from ember_ml.backend.torch.ops._kernel_calls import gradients, is_served
+from ember_ml.backend.torch.ops._kernel_calls import gradients, is_autocast, is_served
 
 _ZEN_5 = 26
 _LEAST = 1 << 22
@@ -67,7 +67,7 @@ def _fits(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> b
         and x.shape[-1] == depth
         and (bias is None or bias.shape == (width,))
         and torch.backends.mkldnn.enabled
-        and not torch.is_autocast_enabled("cpu")
+        and not is_autocast(x)
         and is_served(x, weight, bias, least=1)
     )
 
