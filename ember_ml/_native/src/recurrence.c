@@ -2,6 +2,8 @@
 #include "kernels.h"
 #include "vectors.h"
 
+enum { NARROW = 8 }; /* vectors of a row whose states stay in registers */
+
 #define KERNEL "vectors.inc"
 #include "both.h"
 
