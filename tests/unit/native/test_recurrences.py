@@ -139,6 +139,17 @@ def test_threads(threads, backend_name, count):
                 np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
+def test_widths_of_linear_recurrences(threads):
+    """States of narrow rows stay in registers, in groups of vectors; the rest are in memory."""
+    threads(2)
+    rng = np.random.default_rng(0)
+    for width in (8, 15, 16, 31, 33, 63, 64, 65, 100, 121, 128, 129, 260):
+        arrays = [rng.uniform(-1, 1, (2, 20, width)), rng.standard_normal((2, 20, width))]
+        with use_backend("numpy"):
+            compare(CASES["linear"], [*arrays, rng.standard_normal((2, width))], "float64")
+            compare(CASES["linear"], [x.astype(np.float32) for x in arrays], "float32")
+
+
 @pytest.mark.parametrize("backend_name", ["numpy", "torch"])
 def test_gradients_that_do_not_fit_into_the_cache(threads, backend_name):
     """Large gradients are written past the cache."""
