@@ -367,15 +367,15 @@ def test_streams_of_tokens(backend: str) -> None:
     model = tiny()
 
     async def work():
-        async with Engine(model, Limits(max_batch=2, max_length=64)) as engine:
-            async for _ in engine.stream([1], 50):
+        async with Engine(model, Limits(max_batch=2, max_length=2000)) as engine:
+            async for _ in engine.stream([1], 1900):
                 break  # which drops the sequence
             assert await engine.wait_idle(30)
             assert engine.counts.cancelled == 1
             with pytest.raises(ArgumentError, match="num_beams is not supported"):
                 await engine.complete([1], 4, num_beams=2)
-            with pytest.raises(ArgumentError, match="exceed max_length=64 of the engine"):
-                await engine.complete([1] * 60, 5)
+            with pytest.raises(ArgumentError, match="exceed max_length=2000 of the engine"):
+                await engine.complete([1] * 1996, 5)
             parts = [engine.complete([at], 6, temperature=1.0, seed=at) for at in range(3)]
             return await asyncio.gather(*parts)
 
