@@ -24,7 +24,7 @@ void ember_parallel(ember_task task, void *arguments, idx items, int threads);
 
 /* Number of steps ahead to prefetch in loops backward in time: processors prefetch rising addresses
  * by themselves, but not these. LINE: bytes of a cache line. */
-enum { AHEAD = 8, LINE = 64 };
+enum { AHEAD = 16, LINE = 64 };
 
 /* Bytes that a call reads and writes from which on its results leave the cache of most processors
  * before they are read. */
