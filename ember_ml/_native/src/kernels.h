@@ -26,8 +26,8 @@ void ember_parallel(ember_task task, void *arguments, idx items, int threads);
  * by themselves, but not these. LINE: bytes of a cache line. */
 enum { AHEAD = 16, LINE = 64 };
 
-/* Bytes that a call reads and writes from which on its results leave the cache of most processors
- * before they are read. */
+/* Bytes that a call reads and writes, above which its results leave the cache of most processors
+ * before the next op reads them. */
 enum { BEYOND_CACHE = 32 << 20 };
 
 /* Prefetch a row that a later step reads. */

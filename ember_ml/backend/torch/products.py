@@ -22,8 +22,7 @@ from ember_ml.backend.torch.ops._kernel_calls import gradients, is_autocast, is_
 
 _ZEN_5 = 26
 _LEAST = 1 << 22
-"""Number of multiplications below which the overhead of a function in Python is larger than what
-oneDNN saves."""
+"""Number of multiplications below which the overhead in Python is larger than the saved time."""
 
 
 def onednn_is_faster() -> bool:
@@ -47,7 +46,7 @@ def onednn_linear(
         return F.linear(x, weight, bias)
     if weight.requires_grad or (bias is not None and bias.requires_grad):
         return fused(_run, _pull, F.linear, x, weight, bias)
-    # Of frozen weights, the backward pass does not need x.
+    # With frozen weights, the backward pass does not need x.
     return fused_linear(lambda x: _run(x, weight, bias)[0], partial(_frozen_pull, weight), x)
 
 
