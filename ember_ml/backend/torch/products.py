@@ -86,7 +86,8 @@ def _pull(operands: Sequence[Any], _: None, g: torch.Tensor) -> Sequence[torch.T
     rows, entries = g.reshape(-1, len(weight)), x.reshape(-1, weight.shape[1])
     of_x = _input_gradient(x, weight, g) if x.requires_grad else None
     of_weight = _weight_gradient(rows, entries) if weight.requires_grad else None
-    return of_x, of_weight, None if bias is None else rows.sum(0)
+    learns = bias is not None and bias.requires_grad
+    return of_x, of_weight, rows.sum(0) if learns else None
 
 
 def _input_gradient(x: torch.Tensor, weight: torch.Tensor, g: torch.Tensor) -> torch.Tensor:

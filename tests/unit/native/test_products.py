@@ -82,10 +82,13 @@ def test_gradients_of_large_and_small_weights(counted, monkeypatch, most):
         check(arrays, laid_out(arrays[0], layout), arrays[1])
 
 
-@pytest.mark.parametrize("learns", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    "learns",
+    [(True, False, True), (False, True, True), (True, True, False), (True, True, True)],
+)
 def test_only_needed_gradients(counted, learns):
     arrays = operands((6, 64), 80)
-    for x, learned in zip(arrays[:2], learns, strict=True):
+    for x, learned in zip(arrays, learns, strict=True):
         x.requires_grad_(learned)
     out = products.onednn_linear(*arrays)
     sources = [x for x in arrays if x.requires_grad]
